@@ -1,5 +1,6 @@
 """Many sends that wait for the disk: answered once each, in their order, by one question to the flusher."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -68,8 +69,10 @@ class Sends:
 
     def wait(self, *ends: int) -> None:
         for end in ends:
-            answered = self.answers.append
-            self.waits.wait(self.loop, end, lambda is_safe, end=end: answered((end, is_safe)))  # type: ignore
+            self.waits.wait(self.loop, end, functools.partial(self._answered, end))  # type: ignore[arg-type]
+
+    def _answered(self, end: int, is_safe: bool) -> None:
+        self.answers.append((end, is_safe))
 
     def force(self, position: int, *, works: bool = True) -> None:
         """The log is forced up to a position, or the disk refuses."""
