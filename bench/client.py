@@ -1,11 +1,12 @@
 """How fast is our client beside the official one, against the same broker in the same run?
 
-    python -m bench.client [--seconds 10] [--warm-up 6] [--version 5.5] [--broker ours|official]
+    python -m bench.client [--seconds 10] [--warm-up 6] [--turns 3] [--version 5.5] [--broker ours|official]
         [--only WORD] [--json FILE]
 
 The official benchmark programs (Producer, Consumer) and `pocketmq bench` take turns on one broker, a process of its own
-in a network namespace. A row gives messages a second of both, their ratio, and the client's CPU time per message: on a
-machine that does other work too, CPU time is more reliable than the rates. Needs Java and Maven.
+in a network namespace. A row gives messages a second of both, their ratio, and the client's CPU time per message, each
+the median of all turns: on a machine that does other work too, CPU time is more reliable than the rates. Needs Java and
+Maven. The backlog that both drain is made for that row: a million messages in batches.
 
 The official Producer with -y waits for no answer: it has some 75,000 sends in flight before its client makes it wait.
 A broker beside it cannot answer that many within their timeout of three seconds, and from then on all of them fail. So
@@ -15,9 +16,11 @@ the row of the futures uses `AsyncSends.java`: the same client, with as many sen
 import argparse
 import json
 import re
+import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -52,7 +55,11 @@ SENDS = (
     Load("64 at once", ("producer", "-w", "64"), ("-w", "64")),
     Load(f"futures, {UNDER_WAY} under way", ("producer", "-w", "1", "-i", UNDER_WAY), ()),
 )
-DRAIN = Load("backlog, trivial listener", ("consumer",), ("-w", "20"))
+DRAIN = Load("drain, Python client and Java client", ("consumer",), ("-w", "20"))
+BACKLOG = Load("backlog", ("producer", "-w", "16", "-b", "16"), ())
+BACKLOG_SECONDS = 10.0
+Found = tuple[float, float]
+"""Messages a second, and CPU microseconds of the client a message."""
 
 
 @dataclass
@@ -66,16 +73,16 @@ class Row:
     java_us: float
 
 
-def python(server: Server, words: tuple[str, ...], seconds: float, warm_up: float) -> dict[str, object]:
-    """One run of `pocketmq bench`; its result."""
+def python(server: Server, words: tuple[str, ...], seconds: float, warm_up: float) -> Found:
+    """One run of `pocketmq bench`."""
     timing = ("-d", str(seconds), "--warm-up", str(warm_up))
     argv = [*POCKETMQ, *words, "-t", TOPIC, "-n", NAMESRV_ADDR, "--json", *timing]
     log = server.home / "run" / f"bench-{time.monotonic_ns()}.json"
     with Running(server.namespace, argv, log, name="pocketmq bench", separate_errors=True) as running:
         if running.finish(seconds + warm_up + 60) != 0:
             raise running.failed("failed")
-        found: dict[str, object] = json.loads(running.output)
-        return found
+        found = json.loads(running.output)
+        return float(found["per_second"]), float(found["cpu_us_per_message"])
 
 
 def java_sends(
@@ -107,7 +114,8 @@ def java_sends(
 def java_drains(server: Server, version: str) -> tuple[float, float]:
     """The same of the official Consumer, over the full seconds in which it reads the backlog."""
     pattern = r"Consume TPS: (\d+)"
-    argv = (*DRAIN.java, "-n", NAMESRV_ADDR, "-t", TOPIC, "-ri", "1000")
+    # A group of its own each time: the next one reads from the beginning again.
+    argv = (*DRAIN.java, "-n", NAMESRV_ADDR, "-t", TOPIC, "-g", f"drain-{time.monotonic_ns()}", "-ri", "1000")
     program = example(version, "benchmark.Consumer")
     with server.programs.start_java(program, *argv, java_opts=FULL_SPEED) as running:
         deadline = time.monotonic() + DRAIN_SECONDS
@@ -122,30 +130,45 @@ def java_drains(server: Server, version: str) -> tuple[float, float]:
     return sum(full) / max(len(full), 1), cpu / max(sum(reading), 1) * 1e6
 
 
-def run(
-    server: Server, seconds: float, warm_up: float, version: str, only: str
-) -> tuple[list[Row], dict[str, object] | None]:
-    """Every load with both clients, one after the other; and the result of the Python consumer."""
+def run(server: Server, seconds: float, warm_up: float, version: str, only: str, turns: int) -> list[Row]:
+    """Every load with both clients in turns."""
     rows = []
     for load in SENDS:
         if only in load.name:
-            found = python(server, load.python, seconds, warm_up)
-            java_rate, java_us = java_sends(server, version, load, seconds, warm_up)
-            rows.append(_row(load, found, java_rate, java_us))
-    if only not in DRAIN.name:
-        return rows, None
-    consumed = python(server, DRAIN.python, DRAIN_SECONDS, 0)
-    java_rate, java_us = java_drains(server, version)
-    rows.append(_row(DRAIN, consumed, java_rate, java_us))
-    return rows, consumed
+
+            def ours(load: Load = load) -> Found:
+                return python(server, load.python, seconds, warm_up)
+
+            def official(load: Load = load) -> Found:
+                return java_sends(server, version, load, seconds, warm_up)
+
+            rows.append(in_turns(load.name, ours, official, turns))
+    if only in DRAIN.name:
+        python(server, BACKLOG.python, BACKLOG_SECONDS, 0)
+        rows.append(
+            in_turns(
+                DRAIN.name,
+                lambda: python(server, DRAIN.python, DRAIN_SECONDS, 0),
+                lambda: java_drains(server, version),
+                turns,
+            )
+        )
+    return rows
 
 
-def _row(load: Load, found: dict[str, object], java_rate: float, java_us: float) -> Row:
-    rate, micro = found["per_second"], found["cpu_us_per_message"]
-    assert isinstance(rate, float)
-    assert isinstance(micro, float)
-    row = Row(load.name, rate, java_rate, micro, java_us)
-    print(f"  {load.name:28} Python {rate:9.0f} /s   Java {java_rate:9.0f} /s", flush=True)
+def in_turns(name: str, ours: Callable[[], Found], official: Callable[[], Found], turns: int) -> Row:
+    """The medians of so many runs of each, one after the other."""
+    found = [(ours(), official()) for _ in range(turns)]
+    row = Row(
+        name,
+        statistics.median(our[0] for our, _ in found),
+        statistics.median(their[0] for _, their in found),
+        statistics.median(our[1] for our, _ in found),
+        statistics.median(their[1] for _, their in found),
+    )
+    print(
+        f"  {name:38} Python {row.python_per_second:9.0f} /s   Java {row.java_per_second:9.0f} /s", flush=True
+    )
     return row
 
 
@@ -167,6 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--warm-up", type=float, default=6.0)
+    parser.add_argument("--turns", type=int, default=3, help="runs of each client, in turns; medians count")
     parser.add_argument("--version", choices=("4.9", "5.5"), default="5.5")
     parser.add_argument("--broker", choices=("ours", "official"), default="ours")
     parser.add_argument("--only", default="", metavar="TEXT", help="loads whose name holds it")
@@ -181,11 +205,9 @@ def main() -> None:
             else OfficialServer(options.version, home, broker_conf=SETTINGS, java_opts=FULL_SPEED)
         )
         with server:
-            rows, consumed = run(server, options.seconds, options.warm_up, options.version, options.only)
+            rows = run(server, options.seconds, options.warm_up, options.version, options.only, options.turns)
     print_load_average()
     print(table(rows))
-    if consumed is not None:
-        print(f"\nconsumer: {json.dumps(consumed)}")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
 

@@ -7,6 +7,7 @@ broker; its addresses follow on lines of their own.
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -122,10 +123,17 @@ async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None, besi
             print("".join(f"{name}={address}\n" for name, address in addresses.items()), end="", flush=True)
             if sys.stderr.isatty():
                 print(welcome(node, config, namesrv_addr), file=sys.stderr, flush=True)
+            keep_what_exists()
             await stopping
     finally:
         stopping.cancel()
         await node.stop()
+
+
+def keep_what_exists() -> None:
+    """Leave the objects of the start out of all later garbage collections: walking them takes 10 ms and frees none."""
+    gc.freeze()
+    gc.enable()
 
 
 def welcome(node: Node, config: BrokerConfig, namesrv_addr: str) -> str:

@@ -28,6 +28,7 @@ from typing import Final
 import click
 from pocketmq.broker.errors import StartError
 from pocketmq.store.errors import StoreError
+from pocketmq.testing.errors import TestingError
 
 from .options import USER_ERROR
 
@@ -56,6 +57,13 @@ _PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"
 @click.option("--journal", metavar="DIR", help="Record every request and its answer in files of DIR.")
 @click.option("--virtual-time", is_flag=True, help="The broker's time stands still until it is moved.")
 @click.option(
+    "--load",
+    "loads",
+    metavar="FILE",
+    multiple=True,
+    help="Topics, groups and messages to begin with, as YAML; repeatable.",
+)
+@click.option(
     "--ports-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -82,6 +90,7 @@ def exec_command(
     keep: bool,
     emulate: str | None,
     journal: str | None,
+    loads: tuple[str, ...],
     virtual_time: bool,
     ports_file: Path | None,
     namesrv_port: int,
@@ -115,12 +124,13 @@ def exec_command(
             namesrv_port=namesrv_port,
             virtual_time=virtual_time,
             journal=journal,
+            load=loads,
         )
         with program.signals(), server:
             if ports_file is not None:
                 write_ports(ports_file, server.node, {})
             code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr})
-    except (StartError, StoreError) as error:
+    except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         code = USER_ERROR
     sys.exit(code)

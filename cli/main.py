@@ -12,8 +12,8 @@ so `pocketmq serve` and each TAB stay quick. Exit codes are the same in all comm
 `exec` ends with the code of its program.
 """
 
-import difflib
 import errno
+import gc
 import os
 import sys
 from importlib import import_module
@@ -104,7 +104,13 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module, _, attribute = entry.place.partition(":")
-        command = getattr(import_module(module), attribute)
+        collects = gc.isenabled()
+        gc.disable()  # imports make many objects and no garbage
+        try:
+            command = getattr(import_module(module), attribute)
+        finally:
+            if collects:
+                gc.enable()
         assert isinstance(command, click.Command)
         return command
 
@@ -114,7 +120,9 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            close = difflib.get_close_matches(args[0], COMMANDS, n=2)
+            from difflib import get_close_matches  # only needed after a spelling mistake
+
+            close = get_close_matches(args[0], COMMANDS, n=2)
             if not close:
                 raise
             raise click.UsageError(f"{error.message} Did you mean {' or '.join(close)}?", ctx) from None

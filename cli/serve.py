@@ -4,23 +4,27 @@ An option with the meaning of a key sets that key after all others: `--port 1091
 server is imported only when it starts, so that `--help` and `--print-config` are quick.
 """
 
+import gc
 import logging
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 from pocketmq.broker.errors import StartError
 from pocketmq.store import StoreError
+from pocketmq.testing.errors import TestingError
 
 if TYPE_CHECKING:
     from pocketmq.broker.config.broker_config import BrokerConfig
     from pocketmq.broker.config.name_server_config import NameServerConfig
+    from pocketmq.broker.node import Node
+    from pocketmq.broker.process import Beside
 
 _log = logging.getLogger("pocketmq.serve")
 
@@ -33,6 +37,7 @@ _KEYS: Final = {
     "--port": "listenPort",
     "--namesrv": "namesrvAddr",
     "--emulate": "emulate",
+    "--advertise": "advertise",
 }
 _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 
@@ -55,6 +60,16 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 )
 @click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]")
 @click.option("--virtual-time", is_flag=True, help="The broker's time stands still until it is moved.")
+@click.option(
+    "--advertise", metavar="HOST:PORT", help="Address that routes name, if it is not the bound one."
+)
+@click.option(
+    "--load",
+    "loads",
+    metavar="FILE",
+    multiple=True,
+    help="Topics, groups and messages to begin with, as YAML; repeatable.",
+)
 @click.option(
     "--ports-file",
     type=click.Path(path_type=Path),
@@ -81,6 +96,8 @@ def serve(
     namesrv: str | None,
     journal: str | None,
     emulate: str | None,
+    advertise: str | None,
+    loads: tuple[str, ...],
     virtual_time: bool,
     ports_file: Path | None,
     print_config: bool,
@@ -94,6 +111,7 @@ def serve(
     logging.basicConfig(
         stream=sys.stderr, level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    gc.disable()  # a start makes many objects and no garbage; `run` enables it once clients can connect
     try:
         with _store_dir(store, ephemeral=ephemeral) as store_dir:
             options = {
@@ -102,6 +120,7 @@ def serve(
                 "--port": port,
                 "--namesrv": namesrv,
                 "--emulate": emulate,
+                "--advertise": advertise,
             }
             broker = _broker_config(conf_file, sets, options, no_namesrv=no_namesrv)
             name_server = None
@@ -110,14 +129,33 @@ def serve(
             if print_config:
                 click.echo(listing(broker, name_server), nl=False)
                 return
+            broker.store.watches_disk = not ephemeral
             from pocketmq.broker.process import run
 
+            beside = [loading(loads)] if loads else []
             _log.info("store: %s", broker.store.root.absolute())
             journal_folder = None if journal is None else Path(journal)
-            run(broker, name_server, journal_folder, ports_file, virtual_time=virtual_time)
-    except (StartError, StoreError) as error:
+            run(broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time)
+    except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         sys.exit(USER_ERROR)
+    finally:
+        gc.enable()
+
+
+def loading(files: Sequence[str]) -> "Beside":
+    """Brings the files to the node before it says that it is ready. Raises `LoadError` at once for a bad file."""
+    from pocketmq.testing.state.load import read_load
+    from pocketmq.testing.state.loading import apply_loads
+
+    loads = [read_load(file) for file in files]
+
+    @asynccontextmanager
+    async def load(node: "Node") -> AsyncIterator[Mapping[str, str]]:
+        await apply_loads(node, loads)
+        yield {}
+
+    return load
 
 
 @contextmanager

@@ -54,6 +54,9 @@ class MessageStore:
     itself.
     """
 
+    on_flushed: Callable[[], None] | None = None
+    """Called in the owner's thread under SYNC_FLUSH, after each pass that forced the log or failed to."""
+
     def __init__(
         self,
         config: StoreConfig,
@@ -73,6 +76,7 @@ class MessageStore:
         self._flush_in_background = flush_in_background
         self._on_arrival = on_arrival
         self._on_append: Callable[[], None] | None = None
+        self._waits_for_flush = config.flush_disk_type == "SYNC_FLUSH"
         self.log = CommitLog(config)
         self._queues = QueueTable(config)
         self._topics = self._queues.topics
@@ -200,18 +204,25 @@ class MessageStore:
 
     def _after_log_flush(self) -> None:
         """In the flusher's thread: let the event loop dispatch records that are on disk now, or had no room before."""
-        if not self._appending.dispatches_at_once and self._call_soon is not None:
+        if self._call_soon is not None and (self._waits_for_flush or not self._appending.dispatches_at_once):
             self._call_soon(self.dispatch_flushed)
 
     def _disk_failed(self, error: DiskFailedError) -> None:
         """In the flusher's thread."""
         self.admission.disk_failed(error)
         self._abort.distrust()
+        if self._call_soon is not None and self._waits_for_flush:
+            self._call_soon(self.dispatch_flushed)
 
     def dispatch_flushed(self) -> None:
-        """Make records visible that are on disk; under ASYNC_FLUSH only those that found no room in a queue before."""
-        if self._flusher is not None:
+        """Make records visible that are on disk; under ASYNC_FLUSH only those that found no room in a queue before.
+
+        Then call `on_flushed` under SYNC_FLUSH.
+        """
+        if self._flusher is not None and not self._appending.dispatches_at_once:
             self._appending.catch_up()
+        if self.on_flushed is not None and self._waits_for_flush:
+            self.on_flushed()
 
     def when_flushed(self, position: int, callback: OnFlushed) -> None:
         """Call back once the log is on disk up to `position`: True, or False if the disk refused.

@@ -39,6 +39,7 @@ SMALL_BODY_BYTES: Final = 1024
 PASS_FRAMES: Final = 16
 """Frames handled in one pass, about 0.3 ms of sends. Fewer mean more loop iterations; more mean that the peer waits
 longer for its first replies."""
+END_TRANSACTION: Final = 37
 PASS_BYTES: Final = 256 * 1024
 """Bytes of replies after which a pass ends: small requests may have large replies."""
 AHEAD_BYTES: Final = 256 * 1024
@@ -116,8 +117,8 @@ class Connection(asyncio.Protocol):
             while unhandled and left and self._out_bytes <= PASS_BYTES:
                 left -= 1
                 command = unhandled.popleft()
-                if isinstance(command, tuple):
-                    left -= self._sends_received(command, left)
+                if isinstance(command, tuple) or command.code == END_TRANSACTION:
+                    left -= self._run_received(command, left)
                 elif command.flag & RESPONSE_FLAG:
                     self.calls.reply_received(command)
                 else:
@@ -179,12 +180,40 @@ class Connection(asyncio.Protocol):
 
     # -- answering requests
 
-    def _sends_received(self, first: Recognised, most_others: int) -> int:
-        """Handle a send whose header repeats, and at most so many that follow it; returns how many followed."""
-        unhandled, frames, others = self._unhandled, [first], 0
-        while others < most_others and unhandled and unhandled[0].__class__ is tuple:
-            frames.append(cast(Recognised, unhandled.popleft()))
-            others += 1
+    def _run_received(self, first: Command | Recognised, most_others: int) -> int:
+        """Handle a send whose header repeats or the end of a transaction, and at most so many of both that follow it;
+        returns how many followed. Ends are handled first: then all of these sends are stored together. (The official
+        broker handles the two in different threads.)"""
+        unhandled, count = self._unhandled, 0
+        sends: list[Recognised] = []
+        ends: list[Command] = []
+        frame: Any = first
+        while True:
+            (sends if frame.__class__ is tuple else ends).append(frame)
+            if count == most_others or not unhandled:
+                break
+            frame = unhandled[0]
+            if frame.__class__ is not tuple and frame.code != END_TRANSACTION:
+                break
+            unhandled.popleft()
+            count += 1
+        if ends:
+            self._ends_received(ends)
+        if sends:
+            self._sends_received(sends)
+        return count
+
+    def _ends_received(self, ends: list[Command]) -> None:
+        if self._sends is None or self._guard is not None:
+            for command in ends:
+                self.request_received(command)
+            return
+        watch = self.watch
+        if watch is not None:
+            ends = [command for command in ends if not watch.received(self, command)]
+        self._sends.end(self, ends)
+
+    def _sends_received(self, frames: list[Recognised]) -> None:
         watch = self.watch
         try:
             if self._sends is not None and (watch is None or watch.lets_pass(self, frames)):
@@ -194,8 +223,7 @@ class Connection(asyncio.Protocol):
                     self.request_received(as_command(frame))
         except FrameError as error:  # a value at its place made the header unreadable
             self._cutter.failure = error
-            unhandled.clear()
-        return others
+            self._unhandled.clear()
 
     def refuse(self, command: Command, error: Exception) -> None:
         """Answer a request that raised an error, as for an error in a handler."""
@@ -206,6 +234,9 @@ class Connection(asyncio.Protocol):
         if self.closed:
             return
         self._out += replies
+        if not self._in_pass and not self._flush_scheduled:
+            self._flush_scheduled = True
+            self.loop.call_soon(self._flush)
         if self.watch is not None and self.watch.exchanged is not None:
             self.watch.exchanged(self, frames_bytes(frames), b"".join(replies), len(frames))
 

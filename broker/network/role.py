@@ -54,6 +54,9 @@ class Sends(Protocol):
     def take(self, connection: Any, frames: Sequence[Recognised]) -> None:
         """Handle the frames in their order."""
 
+    def end(self, connection: Any, commands: Sequence[Command]) -> None:
+        """Handle ends of transactions in their order."""
+
 
 class Role(Protocol):
     """One server, as its connections see it."""

@@ -11,6 +11,8 @@ If the send created its topic, or another send did so just before, the topic tab
 a crash the messages of a lost topic could not be found. Mirrors CommitLog.handleDiskFlushAndHA.
 """
 
+from collections.abc import Callable
+
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import AppendResult, PutStatus
@@ -53,37 +55,39 @@ def answer_when_durable(
         _answer_when_saved(sending, call, answer)
         return HELD
     sending.waiting_sends += 1
-    end = result.position + result.size
-    if sending.config.store.flush_disk_type == "SYNC_FLUSH":
-        _when_on_disk(sending, call, answer, end)
-    else:
-        _when_at_slaves(sending, call, answer, end)
+
+    def ended(failure: PutStatus | None) -> None:
+        _answer_when_saved(sending, call, answer if failure is None else with_status(answer, failure))
+
+    when_durable(sending, result.position + result.size, ended)
     return HELD
 
 
-def _when_on_disk(sending: Sending, call: Call, answer: Answer, end: int) -> None:
-    def flushed(is_safe: bool) -> None:
+def when_durable(sending: Sending, end: int, ended: Callable[[PutStatus | None], None]) -> None:
+    """Call back once disk and slaves have the log up to `end`, with None, or with what went wrong."""
+    if sending.config.store.flush_disk_type != "SYNC_FLUSH":
+        _when_at_slaves(sending, end, None, ended)
+        return
+
+    def on_disk(is_safe: bool) -> None:
         # Copying to slaves does not wait for the disk: often they have the message by now.
-        _when_at_slaves(
-            sending, call, answer if is_safe else _with_status(answer, PutStatus.FLUSH_DISK_TIMEOUT), end
-        )
+        _when_at_slaves(sending, end, None if is_safe else PutStatus.FLUSH_DISK_TIMEOUT, ended)
 
-    sending.disk_waits.wait(call.connection.loop, end, flushed)
+    sending.disk_waiters.add(end, on_disk)
 
 
-def _when_at_slaves(sending: Sending, call: Call, answer: Answer, end: int) -> None:
-    def replicated(is_safe: bool) -> None:
-        _answer_when_saved(
-            sending, call, answer if is_safe else _with_status(answer, PutStatus.FLUSH_SLAVE_TIMEOUT)
-        )
-
+def _when_at_slaves(
+    sending: Sending, end: int, failure: PutStatus | None, ended: Callable[[PutStatus | None], None]
+) -> None:
     replication = sending.replication
     if replication.copies <= 1:
-        replicated(True)
+        ended(failure)
     elif (refusal := replication.refusal()) is not None:
-        _answer_when_saved(sending, call, _with_status(answer, refusal))
+        ended(refusal)
     else:
-        replication.when_replicated(end, replicated)
+        replication.when_replicated(
+            end, lambda is_safe: ended(failure if is_safe else PutStatus.FLUSH_SLAVE_TIMEOUT)
+        )
 
 
 def _answer_when_saved(sending: Sending, call: Call, answer: Answer) -> None:
@@ -94,7 +98,7 @@ def _answer_when_saved(sending: Sending, call: Call, answer: Answer) -> None:
     sending.tables.when_saved(sending.topics, saved)
 
 
-def _with_status(answer: Answer, status: PutStatus) -> Answer:
+def with_status(answer: Answer, status: PutStatus) -> Answer:
     """An answer for a message that is in the log, but not on disk or not on enough slaves."""
     answer.code = _CODE_OF_STATUS[status]
     answer.remark = status.name

@@ -10,11 +10,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from pocketmq.protocol.errors import FieldError
+from pocketmq.protocol.message.offset_id import encode_message_id
+from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.repeated_header import UNDECIDED, Recognised, as_command
-from pocketmq.store.put_values import AlikeMessage
+from pocketmq.store import AppendResult, PutStatus
+from pocketmq.store.put_values import AlikeMessage, Stored
 
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
+from ..transactions.planned_ends import PlannedEnds
+from .durable_answers import send_answer, when_durable, with_status
 from .rerouted_plan import ReroutedPlan, make_rerouted_plan
 from .rerouted_sends import store_rerouted
 from .send_plan import QUEUE_IDS, SendPlan, make_plan
@@ -36,6 +41,7 @@ class PlannedSends:
         self._config = state.config
         self._store = state.store
         self._statistics = state.statistics
+        self._ends = PlannedEnds(sending.transactions)
 
     def take(self, connection: Connection, frames: Sequence[Recognised]) -> None:
         """Handle sends of one pass, in their order."""
@@ -53,6 +59,10 @@ class PlannedSends:
                 self._take_ordinarily(connection, frames[done])
                 count = 1
             done += count
+
+    def end(self, connection: Connection, commands: Sequence[Command]) -> None:
+        """Handle ends of transactions of one pass, in their order."""
+        self._ends.take(connection, commands)
 
     def _is_current(self, plan: SendPlan | None) -> bool:
         """Whether a plan was made, topic and settings are still those it was made for, and it may be used now."""
@@ -85,23 +95,58 @@ class PlannedSends:
         messages = messages_of(plan, frames, first)
         if plan.__class__ is ReroutedPlan and messages:
             return store_rerouted(self._sending, connection, plan, frames[first:], messages)
+        if plan.waits:
+            del messages[self._config.send_thread_pool_queue_capacity - self._sending.waiting_sends :]
         stored = self._store.append_alike(plan.template, messages) if messages else None
         if stored is None:
             return 0
         count = len(stored.positions)
         self._statistics.messages_put(plan.topic, count, stored.end - stored.positions[0])
-        if not plan.is_oneway:
-            reply = plan.reply
-            connection.write_replies(
-                frames[first : first + count],
-                [
-                    reply(position, frame[1][1], queue_offset, frame[1][3], frame[1][0])
-                    for frame, position, queue_offset in zip(
-                        frames[first:], stored.positions, stored.queue_offsets, strict=False
-                    )
-                ],
-            )
+        if plan.waits:
+            self._answer_when_durable(connection, plan, frames[first : first + count], stored)
+        elif not plan.is_oneway:
+            frames = frames[first : first + count]
+            connection.write_replies(frames, _replies(plan, frames, stored))
         return count
+
+    def _answer_when_durable(
+        self, connection: Connection, plan: SendPlan, frames: Sequence[Recognised], stored: Stored
+    ) -> None:
+        sending, count = self._sending, len(frames)
+        sending.waiting_sends += count
+
+        def ended(failure: PutStatus | None) -> None:
+            def saved() -> None:
+                sending.waiting_sends -= count
+                if failure is not None:
+                    self._answer_with(failure, connection, frames, stored)
+                elif not plan.is_oneway:
+                    connection.write_replies(frames, _replies(plan, frames, stored))
+
+            sending.tables.when_saved(sending.topics, saved)
+
+        when_durable(sending, stored.end, ended)
+
+    def _answer_with(
+        self, failure: PutStatus, connection: Connection, frames: Sequence[Recognised], stored: Stored
+    ) -> None:
+        """Answer for messages that are in the log, but not on disk or not on enough slaves."""
+        sending = self._sending
+        for number, frame in enumerate(frames):
+            _, queue_text, _, unique_id, *_ = frame[1]
+            position, queue_offset = stored.positions[number], stored.queue_offsets[number]
+            result = AppendResult(PutStatus.PUT_OK, position, 0, queue_offset, 0)
+            message_id = encode_message_id(sending.store_host, position)
+            answer = send_answer(sending, result, message_id, int(queue_text), unique_id.decode())
+            connection.answer(as_command(frame), with_status(answer, failure))
+
+
+def _replies(plan: SendPlan, frames: Sequence[Recognised], stored: Stored) -> list[bytes]:
+    reply = plan.reply
+    return [
+        reply(position, frame[1][1], queue_offset, frame[1][3], frame[1][0])
+        for frame, position, queue_offset in zip(frames, stored.positions, stored.queue_offsets, strict=True)
+    ]
 
 
 def messages_of(plan: SendPlan, frames: Sequence[Recognised], first: int) -> list[AlikeMessage]:

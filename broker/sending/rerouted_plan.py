@@ -101,6 +101,7 @@ def make_rerouted_plan(
         most_body_bytes=sending.config.store.max_message_size,
         is_json=is_json,
         is_oneway=bool(command.flag & ONEWAY_FLAG),
+        waits=False,
         template=template,
         text_with_keys=_id_alone if has_keys else None,
         reply=reply_template(reply, sending.store_host, opaque_is_text=is_json),

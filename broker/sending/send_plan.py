@@ -2,8 +2,8 @@
 
 A plan is made for a header that repeats (`repeated_header.py`), by the steps of the ordinary way, after one send has
 gone that way. It is right for all sends with this header as long as the topic and the settings are the same; whoever
-uses it compares them first. Sends that wait for disk or slaves, or need the topic created have no plan; those that are
-rerouted have one of another kind (`rerouted_plan.py`).
+uses it compares them first. Sends that need the topic created have no plan; those that are rerouted have one of another
+kind (`rerouted_plan.py`).
 """
 
 from collections.abc import Callable
@@ -64,6 +64,8 @@ class SendPlan(msgspec.Struct, gc=False):
     is_json: bool
     """Whether requests have JSON headers: then opaque is text."""
     is_oneway: bool
+    waits: bool
+    """Whether the answers wait for disk or slaves."""
     template: MessageTemplate
     text_with_keys: Callable[[bytes, bytes], bytes] | None
     """(unique id, keys) -> the stored property text, for sends whose keys differ."""
@@ -102,11 +104,7 @@ def make_plan(
     request, topic_config = found
     topic = request.topic
     properties = decode_properties(request.properties or "")
-    if (
-        not _REROUTING.isdisjoint(properties)
-        or request.sys_flag & flags.TRANSACTION_MASK
-        or not answers_at_once(sending, properties)
-    ):
+    if not _REROUTING.isdisjoint(properties) or request.sys_flag & flags.TRANSACTION_MASK:
         return None
     unique_id = complete(sending, properties)
     text = stored_text(sending, properties)
@@ -127,6 +125,7 @@ def make_plan(
         most_body_bytes=config.store.max_message_size,
         is_json=command.header_type == JSON,
         is_oneway=bool(command.flag & ONEWAY_FLAG),
+        waits=not answers_at_once(sending, properties),
         template=template,
         text_with_keys=_text_with_keys(text, unique_id or "", properties[names.KEYS]) if has_keys else None,
         reply=reply_template(reply, sending.store_host, opaque_is_text=command.header_type == JSON),

@@ -4,7 +4,7 @@ from ..cluster.cluster import Cluster
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
-from ..storing.disk_waits import DiskWaits
+from ..storing.disk_waiters import DiskWaiters
 from ..transactions.transactions import Transactions
 from .batch_templates import BatchTemplates
 
@@ -32,12 +32,12 @@ class Sending:
         self.store_host = state.identity.store_host
         self.unique_ids = state.unique_ids
         self.random = state.random
-        self.disk_waits = DiskWaits(state.store)
         self.batch_templates = BatchTemplates(state.store, state.identity.store_host)
         self.delayed = delayed
         self.transactions = transactions
         self.replication = cluster.replication
         self.locks = membership.locks
         self.producers = membership.producers
+        self.disk_waiters = DiskWaiters(state.store, lambda: state.config.store.sync_flush_timeout)
         self.waiting_sends = 0
         """Sends that are stored but not answered yet: they wait for the disk, for slaves, or for the topic table."""

@@ -14,6 +14,7 @@ loop.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from pocketmq.protocol.message import properties as names
@@ -25,6 +26,7 @@ from pocketmq.protocol.message.flags import (
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.store import AppendResult, NewMessage, PutStatus
+from pocketmq.store.lookup.message_template import MessageTemplate
 from pocketmq.store.remembered import Remembered
 from pocketmq.store.tables.metric_table import MetricTable
 
@@ -111,16 +113,24 @@ class HalfMessages(Remembered):
 
     def commit_planned(self, half: PlannedHalf) -> PutStatus:
         """`commit` for a half message with a plan."""
-        state, topic, parts = self._state, half.plan.topic, half.parts
-        template = half.template(state.store)
-        stored = None if template is None else state.store.append_alike(template, (half.alike(),))
+        template = half.template(self._state.store)
+        if template is not None and self.commit_alike(template, (half,)):
+            return PutStatus.PUT_OK
+        return self._commit(half.parts, half.message(), half.plan.topic).status
+
+    def commit_alike(self, template: MessageTemplate, halves: Sequence[PlannedHalf]) -> int:
+        """Commit half messages of one template and topic together; returns how many, the first of them, were stored."""
+        state = self._state
+        stored = state.store.append_alike(template, [half.alike() for half in halves])
         if stored is None:
-            return self._commit(parts, half.message(), topic).status
-        self.ended(parts.queue_id, parts.queue_offset)
+            return 0
+        count, topic = len(stored.positions), template.topic
+        for half in halves[:count]:
+            self.ended(half.parts.queue_id, half.parts.queue_offset)
         if state.config.is_5:
-            state.statistics.message_put(topic, 1, stored.sizes[0])
-            self.count_down(topic)
-        return PutStatus.PUT_OK
+            state.statistics.messages_put(topic, count, stored.end - stored.positions[0])
+            self._open_count.add(topic, -count, changes=count)
+        return count
 
     def _commit(
         self, half: Record | RecordParts, message: NewMessage, real_topic: str | None

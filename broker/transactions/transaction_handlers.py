@@ -25,7 +25,6 @@ from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from ..storing.records import record_named
 from ..storing.stored_properties import stored_properties
-from .end_plans import PlannedHalf
 from .transactions import Transactions
 
 _log = logging.getLogger("pocketmq.transactions")
@@ -41,7 +40,7 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
         return HELD
     if verdict not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
-    half = _planned_half(transactions, request)
+    half = transactions.planned_half(request)
     if half is None:
         return _end_decoded(transactions, request)
     half_messages = transactions.half_messages
@@ -52,21 +51,6 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
     if status is not PutStatus.PUT_OK:
         raise _refusal(transactions, status)
     return Answer()
-
-
-def _planned_half(transactions: Transactions, request: EndTransaction) -> PlannedHalf | None:
-    """The half message of a request, if it has a plan and matches the request: nothing is left to check."""
-    position = request.commit_log_offset
-    record = transactions.store.read_record(position) if position >= 0 else None
-    half = None if record is None else transactions.half_messages.plans.find(record)
-    if (
-        half is None
-        or half.plan.group != request.producer_group
-        or half.parts.queue_offset != request.tran_state_table_offset
-        or half.parts.position != position
-    ):
-        return None
-    return half
 
 
 def _end_decoded(transactions: Transactions, request: EndTransaction) -> Answer:

@@ -1,5 +1,6 @@
 """The part of a broker that holds half messages until their transaction ends."""
 
+from pocketmq.protocol.requests.send import EndTransaction
 from pocketmq.store.tables.json_table import JsonTable
 from pocketmq.store.tables.metric_table import MetricTable
 
@@ -7,6 +8,7 @@ from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
+from .end_plans import PlannedHalf
 from .half_messages import HalfMessages
 from .transaction_check import TransactionCheck
 
@@ -27,6 +29,20 @@ class Transactions:
     @property
     def own_tables(self) -> tuple[JsonTable, ...]:
         return (self.open_count,) if self.config.is_5 else ()
+
+    def planned_half(self, request: EndTransaction) -> PlannedHalf | None:
+        """The half message of a request, if it has a plan and matches the request: nothing is left to check."""
+        position = request.commit_log_offset
+        record = self.store.read_record(position) if position >= 0 else None
+        half = None if record is None else self.half_messages.plans.find(record)
+        if (
+            half is None
+            or half.plan.group != request.producer_group
+            or half.parts.queue_offset != request.tran_state_table_offset
+            or half.parts.position != position
+        ):
+            return None
+        return half
 
     def start(self) -> None:
         self.check.start()

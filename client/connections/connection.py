@@ -123,6 +123,8 @@ class Connection(asyncio.Protocol):
         self._hooks = hooks
         self._header_type = header_type
         self._language = language
+        self.takes_templates = header_type == JSON and not hooks
+        """Whether frames of sends may be made from a `SendTemplate`: the header is JSON, and no hook looks at it."""
         self._transport: asyncio.Transport | None = None
         self._cutter = FrameCutter(takes_header=self._takes_header)
         self._calls: dict[int, _Call | SendCall] = {}
@@ -244,11 +246,6 @@ class Connection(asyncio.Protocol):
         if self._timer is None or due < self._timer_due:
             self._set_timer(due)
         self._write(frame)
-
-    @property
-    def takes_templates(self) -> bool:
-        """Whether frames of sends may be made from a `SendTemplate`: the header is JSON, and no hook looks at it."""
-        return self._header_type == JSON and not self._hooks
 
     def template(self, request: SendMessageV2) -> SendTemplate | None:
         """For `post_send` over any connection with this one's language."""

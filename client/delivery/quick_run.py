@@ -61,10 +61,11 @@ class QuickRun:
         taken = self.taken
         if taken:
             last = taken.pop()
-            if taken:
+            try:
                 self.settle(last.consume_start_ms)
-            self.began_ms = last.consume_start_ms
-            taken.append(last)
+            finally:
+                taken.append(last)
+                self.began_ms = last.consume_start_ms
 
     def settle(self, now_ms: int) -> None:
         """The listener succeeded with all of `taken`: count them, and move the offset beyond them."""
@@ -73,5 +74,7 @@ class QuickRun:
             return
         topic = settlement.queue.topic
         self._parts.statistics.consumed(topic, len(taken), 0, now_ms - self.began_ms, calls=len(taken))
-        settlement.finish(taken)
-        taken.clear()
+        try:
+            settlement.finish(taken)
+        finally:
+            taken.clear()

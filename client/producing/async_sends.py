@@ -36,12 +36,13 @@ class AsyncSends:
         self._quick_sends = 0
         self._all_answered: asyncio.Event | None = None
         self._limits = _BackPressure(sender.settings)
+        self._may_be_quick = not sender.settings.enable_backpressure_for_async_mode and sender.hooks is None
 
     def send(
         self, outgoing: Outgoing, queue: MessageQueue | None, limit_ms: int
     ) -> asyncio.Future[SendResult]:
         """Send to a queue, or round robin; the future gets the result, or `SendFailed`."""
-        if not self.settings.enable_backpressure_for_async_mode and self.sender.hooks is None:
+        if self._may_be_quick:
             route = self.sender.known_route(outgoing.topic)
             quick = None if route is None else self._send_quickly(outgoing, queue, route, limit_ms)
             if quick is not None:

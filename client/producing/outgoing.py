@@ -43,7 +43,7 @@ _SYS_FLAG, _BORN_TIMESTAMP = _WIRE_NAMES["sys_flag"], _WIRE_NAMES["born_timestam
 _PROPERTIES: Final = _WIRE_NAMES["properties"]
 
 
-class Outgoing(msgspec.Struct):
+class Outgoing(msgspec.Struct, gc=False):
     """A message ready to leave: compressed, its properties as text. Made once, sent as often as necessary."""
 
     topic: str

@@ -67,6 +67,7 @@ class Sender:
     ) -> None:
         self._instance = instance
         self.loop = instance.loop
+        self._master, self._live = instance.routes.master, instance.connections.live
         self._group = group
         self.settings = settings
         self.namespace = Namespace(settings.namespace)
@@ -175,9 +176,8 @@ class Sender:
 
     def live_connection(self, queue: MessageQueue) -> Connection | None:
         """The connection to a queue's master, if there is one."""
-        instance = self._instance
-        address = instance.routes.master(queue.broker_name)
-        return None if address is None else instance.connections.live(address)
+        address = self._master(queue.broker_name)
+        return None if address is None else self._live(address)
 
     def attempt_begins(self) -> int:
         """Now, for the fault table; 0 without one."""

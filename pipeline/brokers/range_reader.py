@@ -75,22 +75,9 @@ class RangeReader:
         """
         parts = deque(self._parts())
         pulls: deque[tuple[Range, asyncio.Task[list[_Reply]]]] = deque()
-        bodies: list[Any] = []
-        count = size = 0
         try:
             while parts or pulls:
-                self._client.run(self._fill(parts, pulls))
-                part, task = pulls.popleft()
-                for reply in self._client.run(_wait(task)):
-                    body = self._within(reply, part)
-                    if body is not None:
-                        bodies.append(body)
-                        size += len(body)
-                count += part.size
-                if count >= self._options.decode_rows or size >= BATCH_BYTES:
-                    yield from self._decoded(bodies)
-                    bodies, count, size = [], 0, 0
-            yield from self._decoded(bodies)
+                yield from self._decoded(self._client.run(self._some(parts, pulls)))
         finally:
             for _, task in pulls:
                 task.cancel()
@@ -98,11 +85,25 @@ class RangeReader:
                 self._client.run(_settled([task for _, task in pulls]))
         self._check_count()
 
-    async def _fill(self, parts: Any, pulls: Any) -> None:
-        while parts and len(pulls) < self._options.pulls_in_flight:
-            part = parts.popleft()
-            pulls.append((part, asyncio.get_running_loop().create_task(self._pull_part(part))))
-        await asyncio.sleep(0)
+    async def _some(
+        self, parts: deque[Range], pulls: deque[tuple[Range, "asyncio.Task[list[_Reply]]"]]
+    ) -> list[Any]:
+        """The bodies of the next parts, about `decode_rows` records: the loop is entered once for all of them."""
+        options, create_task = self._options, asyncio.get_running_loop().create_task
+        bodies: list[Any] = []
+        count = size = 0
+        while (parts or pulls) and count < options.decode_rows and size < BATCH_BYTES:
+            while parts and len(pulls) < options.pulls_in_flight:
+                part = parts.popleft()
+                pulls.append((part, create_task(self._pull_part(part))))
+            part, task = pulls.popleft()
+            for reply in await task:
+                body = self._within(reply, part)
+                if body is not None:
+                    bodies.append(body)
+                    size += len(body)
+            count += part.size
+        return bodies
 
     def _parts(self) -> Iterator[Range]:
         options, wanted = self._options, self._range
@@ -207,10 +208,6 @@ class RangeReader:
                 f"{self._range.queue}: {self.rows} messages where offsets [{self._range.lo}, {self._range.hi}) "
                 f"should have {self._range.size}; failOnDataLoss=false accepts that"
             )
-
-
-async def _wait(task: "asyncio.Task[list[_Reply]]") -> list[_Reply]:
-    return await task
 
 
 async def _settled(tasks: list[Any]) -> None:

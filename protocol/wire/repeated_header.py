@@ -86,10 +86,12 @@ def frame_bytes(frame: Recognised) -> memoryview:
 
 
 def frames_bytes(frames: Sequence[Recognised]) -> bytes:
-    """Whole frames that arrived one behind the other, as they arrived."""
+    """Whole frames one behind the other, in the order in which they arrived."""
     (_, _, _, received, start, _), (_, _, body, last_received, _, end) = frames[0], frames[-1]
     if received is last_received:
-        return bytes(received[start - 8 : end + len(body)])
+        size = sum([frame[5] - frame[4] + 8 + len(frame[2]) for frame in frames])
+        if end + len(body) - start + 8 == size:
+            return bytes(received[start - 8 : end + len(body)])
     return b"".join(map(frame_bytes, frames))
 
 

@@ -32,7 +32,6 @@ logger = logging.getLogger(__name__)
 OnFlushed = Callable[[bool], None]
 
 _CHECKPOINT_INTERVAL_MS = 1000
-_ANY_POSITION = 1 << 63
 _LONGEST_SLEEP_SECONDS = 0.5
 _QUEUES_IN_A_TURN = 512
 _TURN_SECONDS = 0.0001
@@ -218,7 +217,6 @@ class Flusher:
             self._flush_log(least_pages)
         finally:
             self._answer(waiters)
-            self._answer(self._take_waiters(self._log.files.flushed))
             self._on_progress()
 
     def _flush_log(self, least_pages: int) -> None:
@@ -227,12 +225,10 @@ class Flusher:
         if flushed and least_pages == 0 and newest_timestamp:
             self._checkpoint.physic_msg_timestamp = newest_timestamp
 
-    def _take_waiters(self, position: int = _ANY_POSITION) -> list[tuple[int, OnFlushed]]:
-        """Those that wait for the log up to this position, or an earlier one."""
+    def _take_waiters(self) -> list[tuple[int, OnFlushed]]:
         with self._condition:
-            taken = [waiter for waiter in self._waiters if waiter[0] <= position]
-            self._waiters = [waiter for waiter in self._waiters if waiter[0] > position]
-        return taken
+            waiters, self._waiters = self._waiters, []
+        return waiters
 
     def _answer(self, waiters: list[tuple[int, OnFlushed]]) -> None:
         flushed = self._log.files.flushed

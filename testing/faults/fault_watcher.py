@@ -6,6 +6,7 @@ calling     the first rule for our own request -> its effect
 """
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Final
 
 from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
@@ -21,6 +22,8 @@ from .sending import Answering, Exchange, ReadyReply
 from .shaping import Shape
 from .standing_rules import StandingRules
 
+QUEUE: Final = 1
+"""The place of the queue id among the values of a header that repeats."""
 HEADERS: Final = 4096
 """Headers of sends that are remembered as spared; then it begins again."""
 
@@ -34,7 +37,6 @@ class FaultWatcher(Watcher, Answering):
         self._rules = rules
         self._log = log
         self._name_server = name_server
-        self.random = rules.random
         self._shaper = Shaper(rules.loop)
         self._hit: dict[int, tuple[Command, Rule, Exchange]] = {}
         """Hit requests whose reply is not ready, by the identity of the frame."""
@@ -85,7 +87,7 @@ class FaultWatcher(Watcher, Answering):
         return any(frame[0] not in spared and not self._is_spared(connection, frame) for frame in frames)
 
     def _is_spared(self, connection: Watched, frame: Recognised) -> bool:
-        """Whether no rule can hit a send with this header."""
+        """Whether no rule can hit this send. Remembers the header if that is so for all queues."""
         header = frame[0]
         request = self._headers.get(header)
         if request is None:
@@ -94,10 +96,12 @@ class FaultWatcher(Watcher, Answering):
             command.body = None  # a view of all that was read with it
             request = self._headers[header] = LoggedRequest(Kept(0, 0, known, command))
         candidates = self._rules.by_code.get(request.code, self._rules.for_any_code)
-        if any(rule.can_match_sends_like(request) for rule in candidates):
-            return False
-        self._spared.add(header)
-        return True
+        near = [rule.match.queue_id for rule in candidates if rule.can_match_sends_like(request)]
+        if not near:
+            self._spared.add(header)
+            return True
+        queue = frame[1][QUEUE]
+        return None not in near and queue.isdigit() and int(queue) not in near
 
     def _apply(self, candidates: tuple[Rule, ...], connection: Watched, command: Command, kept: Kept) -> bool:
         request = LoggedRequest(kept)
@@ -148,6 +152,10 @@ class FaultWatcher(Watcher, Answering):
         return rule.effect.calling(exchange)
 
     # -- what an exchange calls
+
+    @property
+    def random(self) -> Random:
+        return self._rules.random
 
     def pass_on(self, command: Command, send: Callable[[], None]) -> None:
         """Send a reply past the rules; the watchers nearer to the peer see it."""

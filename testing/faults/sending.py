@@ -125,7 +125,9 @@ class Exchange:
 class Answering:
     """What an exchange needs of its watcher (`fault_watcher.py`)."""
 
-    random: Random
+    @property
+    def random(self) -> Random:
+        raise NotImplementedError
 
     def pass_on(self, command: Command, send: Callable[[], None]) -> None: ...
 

@@ -26,11 +26,11 @@ class WatchedNodes:
     `call` calls a function on the loop of the nodes and waits for it; used where the caller is not on it.
     """
 
-    def __init__(self, call: Callable[[Callable[[], None]], None], *, random: Random | None = None) -> None:
+    def __init__(self, call: Callable[[Callable[[], None]], None]) -> None:
         self._call = call
         self.log = RequestLog()
         self.requests = Requests(self.log)
-        self._rules = StandingRules(random or Random())
+        self._rules = StandingRules(Random())
         self._rules.brokers = self._brokers
         self._rules.changed.append(self._rules_changed)
         self.faults = Faults(self._rules, self.log, self._on_loop)
@@ -43,6 +43,7 @@ class WatchedNodes:
         """Watch a node that runs. Call it on the loop."""
         config = node.broker.config
         self._rules.call_later = node.broker.state.timers.call_later
+        self._rules.random = node.broker.state.random
         self._nodes.append(node)
         self.know_broker(
             config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address

@@ -85,20 +85,19 @@ class LoggedRequest:
 
     @property
     def topic(self) -> str | None:
-        return self.fields.get("topic")
+        return self._field("topic")
 
     @property
     def queue_id(self) -> int | None:
         try:
-            return int(self.fields["queueId"])
-        except (KeyError, ValueError):
+            return int(self._field("queueId") or "")
+        except ValueError:
             return None
 
     @property
     def group(self) -> str | None:
         """The consumer group, producer group or group that the request names in its header."""
-        fields = self.fields
-        return fields.get("consumerGroup") or fields.get("producerGroup") or fields.get("group")
+        return self._field("consumerGroup") or self._field("producerGroup") or self._field("group")
 
     @property
     def client_id(self) -> str | None:
@@ -129,6 +128,12 @@ class LoggedRequest:
     def to_client(self) -> bool:
         """True for a request that the broker sent to a client."""
         return self._kept.is_to_client
+
+    def _field(self, name: str) -> str | None:
+        """One header field by its long name; quicker than `fields` for the rules."""
+        command = self._command
+        short_names = SHORT_NAMES.get(command.code)
+        return (command.fields or {}).get(name if short_names is None else short_names.get(name, name))
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -243,3 +248,6 @@ def _long_names_of_sends() -> dict[int, dict[str, str]]:
 
 
 LONG_NAMES: Final = _long_names_of_sends()
+SHORT_NAMES: Final = {
+    code: {long: short for short, long in names.items()} for code, names in LONG_NAMES.items()
+}

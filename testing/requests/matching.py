@@ -55,6 +55,8 @@ class Match(msgspec.Struct, frozen=True):
     oneway: bool | None = None
     where: Where | None = None
     response: int | None = None
+    compared: tuple[tuple[str, Any], ...] = ()
+    """Name and value of the words that are compared and given."""
 
     def holds(self, request: LoggedRequest) -> bool:
         """Whether every word holds. What `where` raises is passed on."""
@@ -66,26 +68,22 @@ class Match(msgspec.Struct, frozen=True):
         """Whether every word but `response` holds."""
         if self.code is not None and request.code != self.code:
             return False
-        for name in _COMPARED:
-            wanted = getattr(self, name)
-            if wanted is not None and getattr(request, name) != wanted:
+        for name, wanted in self.compared:
+            if getattr(request, name) != wanted:
                 return False
         return self.where is None or bool(self.where(request))
 
     def nearness(self, request: LoggedRequest) -> int:
         """How many words hold; the code counts more than any other."""
         points = 0
-        for name in (*_COMPARED, "response"):
-            wanted = getattr(self, name)
-            points += wanted is not None and getattr(request, name) == wanted
+        for name, wanted in self.compared:
+            points += getattr(request, name) == wanted
+        points += self.response is not None and request.response == self.response
         return points + (10 if self.code is not None and request.code == self.code else 0)
 
     def __str__(self) -> str:
         words = [f"code={request_name(self.code)}"] if self.code is not None else []
-        for name in _COMPARED:
-            value = getattr(self, name)
-            if value is not None:
-                words.append(f"{name}={value}")
+        words += [f"{name}={value}" for name, value in self.compared]
         if self.where is not None:
             words.append(f"where={getattr(self.where, '__name__', self.where)}")
         if self.response is not None:
@@ -95,7 +93,7 @@ class Match(msgspec.Struct, frozen=True):
     def as_json(self) -> dict[str, Any]:
         """The words that are given, but for `where`; codes as names."""
         words: dict[str, Any] = {} if self.code is None else {"code": request_name(self.code)}
-        return words | {name: value for name in _COMPARED if (value := getattr(self, name)) is not None}
+        return words | dict(self.compared)
 
 
 _COMPARED: Final = ("topic", "queue_id", "group", "client_id", "broker", "oneway")
@@ -105,7 +103,7 @@ def match_of(function: str, words: dict[str, Any], *, allowed: tuple[str, ...] =
     """The match of keywords. TypeError for an unknown one, `WrongValueError` for a wrong value; None is "not given"."""
     check_words(function, words, allowed)
     given = {name: _checked(name, value) for name, value in words.items() if value is not None}
-    return Match(**given)
+    return Match(**given, compared=tuple((name, given[name]) for name in _COMPARED if name in given))
 
 
 def _checked(name: str, value: object) -> Any:

@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -131,7 +130,7 @@ class EmbeddedServer:
     def watched(self) -> WatchedNodes:
         """The request log and the faults. The server logs its requests from the first use of this on."""
         if self._watched is None:
-            watched = WatchedNodes(self.call, random=Random(self._seed))
+            watched = WatchedNodes(self.call)
             if self._node is not None:
                 self.call(watched.attach, self._node)
             self._watched = watched
@@ -156,9 +155,13 @@ class EmbeddedServer:
             raise StartError("this server is already running")
         if self._virtual_time and self._clock is not None:
             raise StartError("virtual_time makes the server's clock: give either virtual_time or clock")
+        loads = [read_load(source) for source in self._load]
         store = self._store or temporary_folder()
         try:
             self._start_in(store)
+            if loads:
+                self.load(*loads)
+            self.keep_state()
         except BaseException:
             self.stop()
             self._remove(store)
@@ -193,9 +196,6 @@ class EmbeddedServer:
         self._thread.start()
         started.result()
         self._node = node
-        if self._load:
-            self.load(*self._load)
-        self.keep_state()
 
     def stop(self) -> None:
         """Stop as `pocketmq serve` does: unregister, close the connections, save, close the store. Waits for all of it.

@@ -146,6 +146,29 @@ def test_journal_and_ports_file_are_written(temporary: Path, tmp_path: Path) -> 
     assert list((tmp_path / "journal").iterdir())
 
 
+LOOK = """
+import os
+from pocketmq.testing.remote import RemoteRocketMQ
+with RemoteRocketMQ(os.environ["NAMESRV_ADDR"]) as mq:
+    print([one.text for one in mq.messages("orders")], end="")
+"""
+
+
+def test_the_program_finds_the_topics_groups_and_messages_that_were_loaded(
+    temporary: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "state.yml").write_text("topics: {orders: 1}\nmessages: [{topic: orders, body: order 17}]\n")
+    words = ("--load", str(tmp_path / "state.yml"))
+    assert ended(sys.executable, "-c", LOOK, temporary=temporary, words=words) == (0, "['order 17']", "")
+
+
+def test_a_load_that_names_a_topic_twice_is_one_line_and_exit_code_2(temporary: Path, tmp_path: Path) -> None:
+    path = tmp_path / "state.yml"
+    path.write_text("topics:\n  orders: 1\n  orders: 2\n")
+    complaint = f"pocketmq: {path}, line 3: orders is named twice\n"
+    assert ended("true", temporary=temporary, words=("--load", str(path))) == (2, "", complaint)
+
+
 def test_kept_store_is_kept(temporary: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     assert ended("true", temporary=temporary, words=("--store", str(store))) == (0, "", "")

@@ -4,6 +4,7 @@ Real processes on free ports of the loopback interface; tests wait only for a li
 """
 
 import asyncio
+import fnmatch
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from click.testing import CliRunner, Result
 from pocketmq.cli.main import main
 from pocketmq.cli.serve import serve
 from pocketmq.client import ConsumeFromWhere, LitePullConsumer, MessageExt, Producer
+from pocketmq.testing.remote import RemoteRocketMQ
 
 FREE_PORTS = ("--port", "0", "--namesrv-port", "0")
 END_SECONDS = 20
@@ -256,6 +258,39 @@ def test_ports_file_that_cannot_be_written_ends_the_start_with_one_line(tmp_path
     assert (
         errors == f"pocketmq: cannot write --ports-file {tmp_path}/no/ports.json: No such file or directory\n"
     )
+
+
+def test_loaded_messages_are_there_when_the_first_line_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "state.yml").write_text("topics: {orders: 1}\nmessages: [{topic: orders, body: order 17}]\n")
+    with serving(*FREE_PORTS, "--ephemeral", "--load", "state.yml", folder=tmp_path) as process:
+        host, port = first_line(process)
+        with RemoteRocketMQ(f"{host}:{port}") as mq:
+            assert [message.text for message in mq.messages("orders")] == ["order 17"]
+        assert end(process)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("topics:\n  a: 1\n  a: 2\n", "state.yml, line 3: a is named twice"),
+        ("messages: [{topic: a, body: x, queue_id: 9}]", "load: message 1 for a was refused: *"),
+    ],
+)
+def test_bad_load_is_one_line_and_exit_code_2(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "state.yml").write_text(text)
+    words = (*FREE_PORTS, "--ephemeral", "--log-level", "error", "--load", "state.yml")
+    with serving(*words, folder=tmp_path) as process:
+        rest, errors = process.communicate(timeout=END_SECONDS)
+    assert (process.returncode, rest, errors.count("\n")) == (2, "", 1)
+    assert fnmatch.fnmatchcase(errors, f"pocketmq: {complaint}\n")
+
+
+def test_routes_name_the_advertised_address(tmp_path: Path) -> None:
+    with serving(*FREE_PORTS, "--ephemeral", "--advertise", "10.1.2.3:77", folder=tmp_path) as process:
+        host, port = first_line(process)
+        with RemoteRocketMQ(f"{host}:{port}") as mq:
+            info = mq._wire.run(mq._wire.admin.cluster_info())
+        assert (info.broker_addr_table or {})["broker-a"].broker_addrs == {0: "10.1.2.3:77"}
 
 
 def test_a_person_at_a_terminal_reads_three_lines(tmp_path: Path) -> None:

@@ -4,21 +4,16 @@ Compared are the log, the queues, the index, the replies and the statistics.
 """
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.network.connection import Connection
-from pocketmq.broker.network.dispatch import BROKER
-from pocketmq.broker.network.server import Server
 from pocketmq.broker.network.watch import Watcher
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
@@ -28,6 +23,7 @@ from pocketmq.store import VirtualClock
 
 from broker_fakes import ask, close_broker, make_broker
 from stored_files import stored_files
+from wire_without_socket import Wire
 
 IDS = ("7F00000100002A9F00000000000000{:02X}", "0123456789abcdefABCDEF00000000{:02x}")
 LONG_FIELDS = {
@@ -45,57 +41,6 @@ LONG_FIELDS = {
     "m": "batch",
     "n": "bname",
 }
-
-
-class Wire:
-    """A client's end of a connection that has no socket."""
-
-    def __init__(self, broker: Broker, *, plans: bool) -> None:
-        is_5 = broker.config.is_5
-        self.broker = broker
-        self.server = Server("broker", version=V5_5_0 if is_5 else V4_9_7, json_replies=is_5)
-        self.server.handlers = BROKER.of_line(broker.config.emulate).bind(*broker.parts)
-        self.server.sends = broker.planned_sends if plans else None
-        self.connection = Connection(self.server)
-        self.written = bytearray()
-        self.is_closed = False
-        self.connection.connection_made(cast(Any, self))
-
-    def get_extra_info(self, name: str) -> tuple[str, int]:
-        return "127.0.0.1", 50_000
-
-    def set_write_buffer_limits(self, high: int) -> None:
-        pass
-
-    def write(self, data: bytes) -> None:
-        self.written += data
-
-    def writelines(self, parts: Iterable[bytes]) -> None:
-        self.written += b"".join(parts)
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    async def exchange(self, *frames: bytes) -> bytes:
-        """Send frames in one read; returns what is written until all are handled."""
-        self.connection.data_received(b"".join(frames))
-        for _ in range(len(frames) // 16 + 1):
-            await asyncio.sleep(0)
-        written = bytes(self.written)
-        self.written.clear()
-        return written
-
-    def end(self) -> None:
-        self.connection.connection_lost(None)
 
 
 class Decoded(Watcher):

@@ -251,6 +251,7 @@ async def test_an_offset_store_that_fails_does_not_end_a_listener_that_waits(
     await bench.idle()
     assert ended == [0, 1, 2]
     assert "disk full" in caplog.text
+    assert bench.process_queue.count == 0
 
 
 async def test_work_that_is_cancelled_while_it_waits_sees_the_cancellation():

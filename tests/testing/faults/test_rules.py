@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.wire.command import Command
-from pocketmq.testing import DROP, RocketMQ, WrongValueError
+from pocketmq.testing import DROP, EmbeddedServer, RocketMQ, WrongValueError
 from pocketmq.testing.faults.effects import Silence
 from pocketmq.testing.faults.rule import Rule, words_of
 from pocketmq.testing.faults.standing_rules import StandingRules
@@ -105,6 +105,23 @@ def test_probability_is_that_of_the_seed() -> None:
     assert hits(1) == hits(1)
     assert hits(1) != hits(2)
     assert 230 < sum(hits(1)) < 370
+
+
+def test_chance_begins_again_with_the_seed_at_each_reset() -> None:
+    def refused(one: RocketMQ) -> list[int]:
+        one.faults.refuse(code="GET_MAX_OFFSET", response="SYSTEM_BUSY", probability=0.5, times=None)
+        with raw(one.server.broker_addr) as client:
+            found = [client.ask(30, topic="t", queueId=0).code for _ in range(30)]
+        one.faults.clear()
+        one.server.reset()
+        return found
+
+    with EmbeddedServer(emulate="5", seed=7) as server:
+        one = RocketMQ(server)
+        server.reset()
+        first = refused(one)
+        assert refused(one) == first
+        assert 5 < first.count(2) < 25
 
 
 @pytest.mark.parametrize(

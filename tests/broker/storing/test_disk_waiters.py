@@ -1,0 +1,72 @@
+"""Answers that wait for the disk: released together, in order, and not forever."""
+
+import asyncio
+
+import pytest
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.storing.disk_waiters import DiskWaiters
+from pocketmq.store import DiskFailedError, NewMessage
+from pocketmq.store.files.mapped_files import MappedFiles
+
+from broker_fakes import MakeBroker
+
+
+@pytest.fixture
+async def syncing(broker_maker: MakeBroker) -> Broker:
+    return broker_maker(store={"flush_disk_type": "SYNC_FLUSH"})
+
+
+def appended(broker: Broker) -> int:
+    """Append a message; returns the position behind it."""
+    result = broker.store.append(NewMessage("orders", 0, b"x", b"", {}))
+    return result.position + result.size
+
+
+async def test_one_pass_of_the_flusher_releases_all_that_wait(syncing: Broker) -> None:
+    waiters, released = DiskWaiters(syncing.store, lambda: 30_000), []
+    for number in range(3):
+        waiters.add(appended(syncing), lambda is_safe, number=number: released.append((number, is_safe)))
+    assert (len(waiters), released) == (3, [])
+    syncing.store.flush_pass()
+    await asyncio.sleep(0)
+    assert (len(waiters), released) == (0, [(0, True), (1, True), (2, True)])
+
+
+async def test_bytes_that_are_on_disk_wait_for_nothing(syncing: Broker) -> None:
+    waiters, released = DiskWaiters(syncing.store, lambda: 30_000), []
+    end = appended(syncing)
+    syncing.store.flush_pass()
+    waiters.add(end, released.append)
+    assert released == [True]
+
+
+async def test_each_waits_no_longer_than_the_timeout(syncing: Broker) -> None:
+    waiters, released = DiskWaiters(syncing.store, lambda: 20), []
+    waiters.add(appended(syncing), released.append)
+    await asyncio.sleep(0.01)  # syncFlushTimeout is time of the event loop
+    waiters.add(appended(syncing), released.append)
+    await asyncio.sleep(0.013)
+    assert released == [False]
+    await asyncio.sleep(0.02)
+    assert released == [False, False]
+    syncing.store.flush_pass()
+    await asyncio.sleep(0)
+    assert released == [False, False]
+
+
+async def test_a_disk_that_failed_releases_them_with_a_failure(
+    syncing: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiters, released = DiskWaiters(syncing.store, lambda: 30_000), []
+    waiters.add(appended(syncing), released.append)
+
+    def fail(*arguments: object) -> bool:
+        raise DiskFailedError("the disk refused")
+
+    monkeypatch.setattr(MappedFiles, "flush", fail)
+    with pytest.raises(DiskFailedError):
+        syncing.store.flush_pass()
+    await asyncio.sleep(0)
+    assert released == [False]
+    waiters.add(syncing.store.log_end, released.append)
+    assert released == [False, False]
