@@ -17,12 +17,14 @@ from pocketmq.protocol.message.record import store_timestamp_of
 from .config import StoreConfig
 from .discarding import Discarding
 from .errors import StoreError
+from .files.mapped_file import MappedFile
 from .log.commit_log import CommitLog
 from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher
 from .lookup.key_index import IndexMark, KeyIndex
 from .lookup.log_dispatch import LogDispatch
 from .lookup.queue_table import QueueTable
+from .lookup.queue_unit import UNIT
 from .put_values import RefusedError
 
 _DISCARDED: Final = "discarded"
@@ -81,6 +83,28 @@ class Rewinding:
             self._discarding.add(emptied, maps, folder)
         if not any(queue.max_offset for queue in self._queues):
             self._forget_log()
+
+    def records(self) -> list[bytes]:
+        """Copies of the records that the queues have, in the order of the log, each once."""
+        files, found = self._log.files, dict[int, bytes]()
+        file: MappedFile | None = None
+        for queue in self._queues:
+            offset = queue.min_offset
+            while offset < queue.max_offset:
+                units = queue.units_from(offset)
+                if not units:
+                    offset = queue.next_file_offset(offset)
+                    continue
+                for position, size, _ in UNIT.iter_unpack(units[: (queue.max_offset - offset) * UNIT.size]):
+                    if file is None or not file.base <= position < file.base + file.size:
+                        file = files.file_at(position)
+                        if file is None:
+                            continue
+                    at = position - file.base
+                    if at + size <= file.written:
+                        found[position] = bytes(file.view[at : at + size])
+                offset += len(units) // UNIT.size
+        return [found[position] for position in sorted(found)]
 
     def append_records(self, records: Iterable[bytes]) -> None:
         """Store whole records of another store again: each takes the place in its queue that it names.
