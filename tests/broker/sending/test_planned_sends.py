@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.watch import Watcher
 from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
@@ -92,6 +93,18 @@ def a_send(
     return encode_frame(Command(code, opaque, flag, None, values, body, "JAVA", 401, form))
 
 
+def a_batch(*, number: int, bodies: list[bytes], pairs: dict[str, str] | None = None, **fields: Any) -> bytes:
+    """The frame of a batch: message and batch have an id, `pairs` are properties of the batch."""
+    elements = [
+        BatchElement(
+            0, body, encode_properties_text({"UNIQ_KEY": IDS[0].format(position), "WAIT": "true"}).encode()
+        )
+        for position, body in enumerate(bodies, number)
+    ]
+    pairs = {"UNIQ_KEY": IDS[1].format(number), "WAIT": "true", **(pairs or {})}
+    return a_send(**{"code": 320, "m": "true", "body": encode_batch(elements), "pairs": pairs, **fields})
+
+
 def files_of(broker: Broker) -> dict[str, bytes]:
     root = broker.config.store.root
     return {
@@ -152,6 +165,44 @@ async def test_a_repeated_send_is_not_decoded_and_stored_and_answered_the_same(
     assert decoded.replies
     assert b"".join(written[0]).endswith(decoded.replies)
     assert decoded.raw_count == 28
+    same_on_both(*brokers)
+    for broker in brokers:
+        close_broker(broker)
+
+
+@pytest.mark.parametrize("code", [310, 320])
+@pytest.mark.parametrize("form", [JSON, ROCKETMQ])
+@pytest.mark.parametrize("pairs", [{}, {"KEYS": "k{}", "own": "ü%"}])
+async def test_a_repeated_batch_is_not_decoded_and_stored_and_answered_the_same(
+    tmp_path: Path, form: int, code: int, pairs: dict[str, str]
+) -> None:
+    frames = [
+        a_batch(
+            number=number,
+            bodies=[b"x" * (number + 1)] * (number % 5 + 1),
+            code=code,
+            form=form,
+            opaque=100 + number,
+            pairs={name: value.format(number % 10) for name, value in pairs.items()},
+            e=str(number % 2),
+            g=str(1_700_000_000_000 + number),
+        )
+        for number in range(30)
+    ]
+    written, brokers, decoded = [], [], Decoded()
+    for plans in (True, False):
+        broker = make_broker(tmp_path / str(plans), VirtualClock())
+        brokers.append(broker)
+        wire = Wire(broker, plans=plans)
+        if plans:
+            wire.server.add_watcher(decoded)
+        written.append([await wire.exchange(*frames[:3]), await wire.exchange(*frames[3:])])
+        wire.end()
+    assert written[0] == written[1]
+    # The first two teach the header; these are the first of their queues, too.
+    assert decoded.count == 2
+    assert decoded.requests == b"".join(frames[2:])
+    assert b"".join(written[0]).endswith(decoded.replies)
     same_on_both(*brokers)
     for broker in brokers:
         close_broker(broker)
@@ -222,6 +273,26 @@ async def test_answers_wait_for_the_disk_and_not_forever(tmp_path: Path, emulate
         seen.append(late)
         close_broker(broker)
     assert seen[0] == seen[1]
+
+
+async def test_the_answer_to_a_batch_waits_for_the_disk_and_not_forever(tmp_path: Path) -> None:
+    settings = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 30}
+    seen = []
+    for plans in (True, False):
+        broker = make_broker(tmp_path / str(plans), VirtualClock(), store=settings)
+        wire = Wire(broker, plans=plans)
+        for number in range(3):
+            await wire.exchange(a_batch(number=number, bodies=[b"a", b"b"], opaque=number))
+            broker.store.flush_pass()
+            seen.append(await wire.exchange())
+        held = await wire.exchange(a_batch(number=5, bodies=[b"c"] * 3, opaque=7))
+        assert (held, broker.sending.waiting_sends) == (b"", 1)
+        await asyncio.sleep(0.05)  # syncFlushTimeout is time of the event loop
+        seen.append(await wire.exchange())
+        assert [(one.opaque, one.code) for one in FrameCutter().feed(seen[-1])] == [(7, 10)]
+        assert broker.sending.waiting_sends == 0
+        close_broker(broker)
+    assert seen[:4] == seen[4:]
 
 
 async def test_no_more_sends_wait_for_the_disk_than_allowed(broker_maker: MakeBroker) -> None:
@@ -299,6 +370,14 @@ SHAPES: list[dict[str, Any]] = [
     {"pairs": {"TIMER_DELAY_SEC": "259201"}},
     {"pairs": {"TIMER_DELAY_SEC": "5", "TIMER_DEL_UNIQKEY": "orders+" + IDS[0].format(1)}},
     {"f": "8", "pairs": {"TIMER_DELAY_SEC": "5"}},
+    {"code": 320, "m": "true"},
+    {"code": 320, "m": "true", "form": ROCKETMQ, "pairs": {"WAIT": "true", "KEYS": "k1"}, "f": "1"},
+    {"code": 320, "m": "true", "flag": ONEWAY_FLAG},
+    {"code": 320, "pairs": {"WAIT": "false"}, "j": "2"},
+    {"m": "true", "pairs": {"TAGS": "A"}},
+    {"code": 320, "m": "true", "pairs": {"DELAY": "2"}},
+    {"code": 320, "m": "true", "f": "4"},
+    {"code": 320, "m": "true", "f": "8", "b": "other1"},
 ]
 """What does not change from one send of a producer to the next."""
 TEXTS = ["0", "1", "3", "7", "12", "03", "+1", "-1", " 2", "٣", "", "x", "1_0", "99999999999"]
@@ -324,6 +403,10 @@ sends = st.fixed_dictionaries(
         "id": st.one_of(st.integers(0, 255).map(IDS[0].format), st.sampled_from(ID_TEXTS)),
         "keys": st.one_of(st.sampled_from(["k1", "k2"]), st.sampled_from(KEY_TEXTS)),
         "body": st.binary(max_size=40),
+        "batch": st.lists(
+            st.tuples(st.binary(max_size=5) | st.just(b"abc"), st.integers(0, 255)), max_size=5
+        ),
+        "odd": st.sampled_from(["", "", "", "tags", "cut", "id"]),
     }
 )
 changes = st.sampled_from(
@@ -355,10 +438,24 @@ def frame_of(values: dict[str, Any]) -> bytes:
     if "KEYS" in pairs:
         pairs["KEYS"] = values["keys"]
     rest = {name: value for name, value in shape.items() if name != "pairs"}
+    body = batch_body(values) if shape.get("code") == 320 or "m" in shape else values["body"]
     return a_send(
-        **{**rest, "opaque": values["opaque"], "body": values["body"], "e": values["e"], "g": values["g"]},
+        **{**rest, "opaque": values["opaque"], "body": body, "e": values["e"], "g": values["g"]},
         pairs=pairs,
     )
+
+
+def batch_body(values: dict[str, Any]) -> bytes:
+    """A batch of messages that are alike, or one of which is odd, or that is cut off."""
+    elements = []
+    for number, (body, unique_id) in enumerate(values["batch"]):
+        pairs = {"UNIQ_KEY": IDS[0].format(unique_id), "WAIT": "true"}
+        if number == 1 and values["odd"] == "tags":
+            pairs["TAGS"] = "B"
+        elif number == 1 and values["odd"] == "id":
+            pairs["UNIQ_KEY"] = values["id"]
+        elements.append(BatchElement(0, body, encode_properties_text(pairs).encode()))
+    return encode_batch(elements)[: -1 if values["odd"] == "cut" else None]
 
 
 async def played(
