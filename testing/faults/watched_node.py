@@ -62,8 +62,8 @@ class WatchedNodes:
         log = LogWatcher(self.log, broker)
         faults = FaultWatcher(self._rules, log, name_server)
         server.add_watcher(log)
-        server.add_watcher(faults)
         self._watchers.append((server, log, faults))
+        self._rules_changed()
 
     def know_broker(self, name: str, cluster: str, broker_id: int, address: str) -> None:
         """A broker that routes may name, and whose registrations are neither logged nor hit."""
@@ -85,8 +85,15 @@ class WatchedNodes:
             server.remove_watcher(watched[2])
 
     def _rules_changed(self) -> None:
-        for _, _, faults in self._watchers:
+        """The faults watch while there is a rule, or something that a removed rule has begun."""
+        for server, _, faults in self._watchers:
             faults.rules_changed()
+            is_needed = self._rules.has_rules or not faults.is_idle
+            if is_needed and not faults.is_watching:
+                server.add_watcher(faults)
+            elif faults.is_watching and not is_needed:
+                server.remove_watcher(faults)
+            faults.is_watching = is_needed
 
     def _on_loop(self, function: Callable[[], None]) -> None:
         """Rules are changed where they are read; directly, if no server runs."""
