@@ -2,27 +2,14 @@
 
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
-from pocketmq.store.clock import VirtualClock
 from pocketmq.testing import RocketMQ
 
 TOPIC = "orders"
 
 
 def pass_time(mq: RocketMQ, ms: int) -> None:
-    """Let `ms` pass, second by second, and do what is due."""
-    broker = mq.server.broker
-
-    def step(step_ms: int) -> None:
-        clock = broker.clock
-        assert isinstance(clock, VirtualClock)
-        clock.advance(step_ms)
-        broker.delayed.levels.deliver_due(clock.now_ms())
-        broker.delayed.timer._tick()
-        broker.popping.revive.tick()
-
-    for _ in range(-(-ms // 500)):
-        mq.server.call(step, 500)
-        mq.server.call(lambda: None)
+    """Let `ms` pass on a server with virtual time, and all that is due happen."""
+    mq.server.clock.advance(ms / 1000)
 
 
 def texts(mq: RocketMQ, topic: str = TOPIC) -> list[str]:
@@ -30,7 +17,7 @@ def texts(mq: RocketMQ, topic: str = TOPIC) -> list[str]:
 
 
 def send_timed(mq: RocketMQ, text: str, delay_ms: int) -> None:
-    due_ms = mq.server.broker.clock.now_ms() + delay_ms
+    due_ms = mq.server.clock.now_ms() + delay_ms
     mq.send(TOPIC, text, properties={"TIMER_DELIVER_MS": str(due_ms)})
 
 
@@ -43,7 +30,7 @@ def send_half(mq: RocketMQ, text: str) -> SendMessageReply:
         default_topic_queue_nums=4,
         queue_id=0,
         sys_flag=4,
-        born_timestamp=mq.server.broker.clock.now_ms(),
+        born_timestamp=mq.server.clock.now_ms(),
         flag=0,
         properties=encode_properties_text(properties),
         reconsume_times=0,

@@ -84,6 +84,8 @@ class OutgoingMaker:
         self._settings = settings
         self._namespace = namespace
         self._ids = ids
+        self._compress_over = settings.compress_msg_body_over_howmuch
+        self._has_namespace = bool(settings.namespace)
 
     def prepare_message(self, message: Message) -> Outgoing:
         """A user's message, ready to leave. A message without properties of its own has a text that needs no map."""
@@ -93,8 +95,8 @@ class OutgoingMaker:
             or message.delay_level
             or message.delay_ms
             or message.deliver_at_ms
-            or self._settings.namespace
-            or len(message.body) >= self._settings.compress_msg_body_over_howmuch
+            or self._has_namespace
+            or len(message.body) >= self._compress_over
             or is_retry_topic(message.topic)
             or not (keys.__class__ is tags.__class__ is str and keys.isprintable() and tags.isprintable())
         ):

@@ -293,7 +293,7 @@ class Producer(Client):
     @property
     def _ready(self) -> Parts:
         """The parts; `ClientClosed` before the start, after shutdown, or in another loop or thread."""
-        _ = self._usable
+        self._check_running()
         assert self._parts is not None
         return self._parts
 

@@ -43,7 +43,7 @@ DELAY_PROPERTIES: Final = (
 BLANK_PROPERTY: Final = "The name or value of property can not be null or blank string!"
 
 
-class Message(msgspec.Struct):
+class Message(msgspec.Struct, gc=False):
     """A message to send (official Message).
 
     `keys` are looked up by queries, several with blanks between them. `flag` is a number of the user's own. At most

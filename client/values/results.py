@@ -29,7 +29,7 @@ class SendStatus(Enum):
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
 
 
-class SendResult(msgspec.Struct, frozen=True):
+class SendResult(msgspec.Struct, frozen=True, gc=False):
     """Where a message was stored (official SendResult).
 
     `message_id` was made by the client, `offset_message_id` by the broker; for a batch both are lists with commas.

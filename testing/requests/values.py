@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import pocketmq.protocol.requests  # noqa: F401 - fills the table of requests
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import REQUESTS
 
@@ -16,7 +15,10 @@ MAX_CODE: Final = (1 << 31) - 1
 
 
 def request_code(value: object) -> int:
-    """The number of a request: an official name, or the number itself, also one that no request has."""
+    """The number of a request: an official name, or the number itself, also one that no request has.
+
+    The names are those of the requests that are declared by now: the modules of a broker declare all.
+    """
     return _code("code", value, {kind.name: code for code, kind in REQUESTS.items()}, "a request")
 
 

@@ -46,7 +46,7 @@ async def take_snapshot(node: Node) -> Snapshot:
         State(
             emulate=broker.config.emulate,
             tables={name: table.to_json(pretty=True) for name, table in tables_of(broker)},
-            records=_records(broker),
+            records=broker.store.rewinding.records(),
             timer=b"" if mark is None else mark.encode(),
             unwritten_ends={queue: list(ends) for queue, ends in half.remember()["_unwritten"].items()},
             ended_behind=list(check.remember()["_ended_behind"]),
@@ -96,19 +96,3 @@ async def _become(node: Node, state: State) -> None:
             routes[topic].pop(broker.config.broker_name, None)
             if not routes[topic]:
                 del routes[topic]
-
-
-def _records(broker: Broker) -> list[bytes]:
-    """The records of all queues in the order of the log, each once."""
-    store = broker.store
-    found: dict[int, bytes] = {}
-    for topic in store.topics_with_queues():
-        for queue in store.queues_of(topic):
-            for offset in range(queue.min_offset, queue.max_offset):
-                unit = queue.unit(offset)
-                if unit is None or unit[0] in found:
-                    continue
-                record = store.read_record(unit[0], unit[1])
-                if record is not None:
-                    found[unit[0]] = bytes(record)
-    return [found[position] for position in sorted(found)]

@@ -20,7 +20,7 @@ from pocketmq.protocol.requests.pop import PopMessageReply
 
 from client_vectors import feature_vectors
 from client_waits import Seen
-from pop_broker_fake import PopBroker, record
+from pop_broker import PopBroker, record
 from waiting import until
 
 RETRY = "%RETRY%g_T"

@@ -1,7 +1,7 @@
 """Two tests in a row on one server, with the same names: the second works, and sees nothing of the first.
 
 Each act below is one such test: it uses a feature in full, and leaves something behind. They run in all pairs. Time is
-a virtual clock; `pass_time` lets what is due happen.
+virtual: `pass_time` lets what is due happen.
 """
 
 import itertools
@@ -30,7 +30,6 @@ from pocketmq.protocol.requests.pull import PullMessage, QueryMessage, ViewMessa
 from pocketmq.protocol.requests.security import AuthCreateUser, AuthListUser
 from pocketmq.protocol.requests.send import EndTransaction
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import VirtualClock
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from testing_acts import TOPIC, pass_time, send_half, send_timed, texts
@@ -69,7 +68,7 @@ def pop(mq: RocketMQ) -> None:
             queue_id=-1,
             max_msg_nums=8,
             invisible_time=2000,
-            born_time=mq.server.broker.clock.now_ms(),
+            born_time=mq.server.clock.now_ms(),
             exp_type="TAG",
             exp="*",
         )
@@ -204,7 +203,7 @@ def commit(mq: RocketMQ, offset: int) -> None:
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
     provider = "LocalAuthenticationMetadataProvider"
-    with EmbeddedServer(clock=VirtualClock(), authenticationMetadataProvider=provider) as running:
+    with EmbeddedServer(virtual_time=True, authenticationMetadataProvider=provider) as running:
         yield running
 
 

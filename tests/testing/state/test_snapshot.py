@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
-from pocketmq.store.clock import VirtualClock
 from pocketmq.testing import EmbeddedServer, RocketMQ, Snapshot, SnapshotError
 from pocketmq.testing.state.snapshot import snapshot_of
 
@@ -19,7 +18,7 @@ from testing_acts import pass_time, send_half, send_timed
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(clock=VirtualClock()) as running:
+    with EmbeddedServer(virtual_time=True) as running:
         yield running
 
 
@@ -69,7 +68,7 @@ def test_what_was_to_come_still_comes(mq: RocketMQ) -> None:
     send_timed(mq, "timed", 2000)
     send_half(mq, "half")
     snapshot = mq.snapshot()
-    with EmbeddedServer(clock=VirtualClock()) as other:
+    with EmbeddedServer(virtual_time=True) as other:
         there = RocketMQ(other)
         there.restore(snapshot)
         assert texts(there) == []

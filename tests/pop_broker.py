@@ -1,26 +1,30 @@
-"""A name server and 5.x broker on one port, with the requests of a popping consumer: for tests of the client's pop.
+"""A broker whose pops a test scripts: for tests of the client's pop.
 
-It answers as 5.5.0 does; its lists record what tests check. Not a store: each message is delivered once, and again when
-its `change_invisible_time` asks for it.
+Everything but pops, acknowledgements and assignments is the real broker's. Its lists record what tests check. Each
+message is delivered once, and again when its `change_invisible_time` asks for it.
 """
 
 import asyncio
-from collections.abc import Callable
+import tempfile
 from typing import Self
 
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
+from pocketmq.broker.node import Node
+from pocketmq.client import TopicConfig
 from pocketmq.protocol.bodies.client import (
     MessageQueueAssignment,
     QueryAssignmentRequestBody,
     QueryAssignmentResponseBody,
 )
 from pocketmq.protocol.bodies.pop import BatchAckMessageRequestBody
-from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.record import Record, encode_record
-from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.store.config import StoreConfig
+from pocketmq.testing import LoggedRequest, Reply
+from pocketmq.testing.faults.watched_node import WatchedNodes
 
 POP_TIME_MS = 4_000_000_000_000
 """Far ahead: no test is slow enough for its messages to be due elsewhere."""
@@ -45,7 +49,7 @@ def record(
 
 
 class PopBroker:
-    """`async with PopBroker() as broker`: its `address` is name server and broker."""
+    """`async with PopBroker() as broker`: the real name server and broker, whose pops a test scripts."""
 
     def __init__(self) -> None:
         self.mode = "POP"
@@ -60,64 +64,71 @@ class PopBroker:
         self.changes: list[dict[str, str]] = []
         self.assignments_asked: list[QueryAssignmentRequestBody] = []
         self.pop_time_ms = POP_TIME_MS
-        self._held: list[Callable[[], None]] = []
-        self._writers: list[asyncio.StreamWriter] = []
+        self._brought = asyncio.Event()
+        self._folder = tempfile.TemporaryDirectory(prefix="pocketmq-pop-")
+        store = StoreConfig(store_path_root_dir=self._folder.name)
+        self._node = Node(
+            BrokerConfig(broker_name="b", listen_port=0, store=store), NameServerConfig(listen_port=0)
+        )
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        await self._node.start()
+        self.address = self._node.namesrv_address
+        self._node.broker.topics.update(TopicConfig(topic_name="T", read_queue_nums=2, write_queue_nums=2))
+        await self._node.broker.cluster.registration.settled()
+        watched = WatchedNodes(lambda function: function())
+        watched.attach(self._node)
+        scripted = {
+            "QUERY_ASSIGNMENT": self._query_assignment,
+            "POP_MESSAGE": self._pop_message,
+            "ACK_MESSAGE": self._ack,
+            "BATCH_ACK_MESSAGE": self._batch_ack,
+            "CHANGE_MESSAGE_INVISIBLETIME": self._change,
+        }
+        for code, function in scripted.items():
+            watched.faults.control(code, function, times=None)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for writer in self._writers:
-            writer.close()
-        await self._server.wait_closed()
+        await self._node.stop()
+        self._folder.cleanup()
 
     def bring(self, *records: Record) -> None:
         """The next pop returns these."""
         self.ready.append(list(records))
-        held, self._held = self._held, []
-        for again in held:
-            again()
+        self._brought.set()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.append(writer)
-        cutter = FrameCutter()
-        while data := await reader.read(65536):
-            for asked in cutter.feed(data):
-                self._answer(asked, writer)
+    # -- what the broker answers
 
-    def _answer(self, asked: Command, writer: asyncio.StreamWriter) -> None:
-        fields = asked.fields or {}
-        body, code, header = None, 0, None
-        match asked.code:
-            case 105:
-                body = self._route().encode()
-            case 400:
-                self.assignments_asked.append(QueryAssignmentRequestBody.decode(asked.body))
-                body = self._assignment(self.assignments_asked[-1].topic or "").encode()
-            case 200050:
-                if self.pop_code == 0 and not self.ready:
-                    self._held.append(lambda: self._answer(asked, writer))
-                    return
-                self.pops.append(fields)
-                code, header, body = self._pop()
-            case 200051:
-                self.acks.append(fields)
-            case 200151 if self.is_old:
-                code = 3
-            case 200151:
-                self.batch_acks.append(BatchAckMessageRequestBody.decode(asked.body))
-            case 200053:
-                self.changes.append(fields)
-        if not asked.is_oneway and not writer.is_closing():
-            writer.write(encode_frame(Command(code, asked.opaque, RESPONSE_FLAG, None, header, body)))
+    def _query_assignment(self, request: LoggedRequest) -> Reply:
+        self.assignments_asked.append(QueryAssignmentRequestBody.decode(request.body))
+        return Reply(body=self._assignment(self.assignments_asked[-1].topic or "").encode())
 
-    def _pop(self) -> tuple[int, dict[str, str] | None, bytes | None]:
+    async def _pop_message(self, request: LoggedRequest) -> Reply:
+        while not self.pop_code and not self.ready:
+            self._brought.clear()
+            await self._brought.wait()
+        self.pops.append(request.fields)
+        return self._pop()
+
+    def _ack(self, request: LoggedRequest) -> Reply:
+        self.acks.append(request.fields)
+        return Reply()
+
+    def _batch_ack(self, request: LoggedRequest) -> Reply:
+        if self.is_old:
+            return Reply("REQUEST_CODE_NOT_SUPPORTED")
+        self.batch_acks.append(BatchAckMessageRequestBody.decode(request.body))
+        return Reply()
+
+    def _change(self, request: LoggedRequest) -> Reply:
+        self.changes.append(request.fields)
+        return Reply()
+
+    def _pop(self) -> Reply:
         if self.pop_code:
             code, self.pop_code = self.pop_code, 0
-            return code, None, None
+            return Reply(code)
         records = self.ready.pop(0)
         spans: dict[tuple[str, int], list[int]] = {}
         for one in records:
@@ -135,13 +146,7 @@ class PopBroker:
                 f"{retry} {queue} {','.join(map(str, span))}" for (retry, queue), span in spans.items()
             ),
         }
-        return 0, header, b"".join(map(encode_record, records))
-
-    def _route(self) -> TopicRouteData:
-        return TopicRouteData(
-            queue_datas=[QueueData(broker_name="b", read_queue_nums=2, write_queue_nums=2, perm=6)],
-            broker_datas=[BrokerData(cluster="c", broker_name="b", broker_addrs={0: self.address})],
-        )
+        return Reply(fields=header, body=b"".join(map(encode_record, records)))
 
     def _assignment(self, topic: str) -> QueryAssignmentResponseBody:
         pops = self.mode == "POP" and not topic.startswith("%RETRY%")
