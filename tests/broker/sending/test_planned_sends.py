@@ -12,120 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.network.watch import Watcher
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
-from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ, Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ
+from pocketmq.protocol.wire.frame import FrameCutter
 from pocketmq.store import VirtualClock
 
 from broker_fakes import MakeBroker, ask, close_broker, make_broker
+from send_frames import IDS, Decoded, a_send, same_on_both, statistics_of
 from stored_files import stored_files
 from wire_without_socket import Wire
-
-IDS = ("7F00000100002A9F00000000000000{:02X}", "0123456789abcdefABCDEF00000000{:02x}")
-LONG_FIELDS = {
-    "a": "producerGroup",
-    "b": "topic",
-    "c": "defaultTopic",
-    "d": "defaultTopicQueueNums",
-    "e": "queueId",
-    "f": "sysFlag",
-    "g": "bornTimestamp",
-    "h": "flag",
-    "i": "properties",
-    "j": "reconsumeTimes",
-    "k": "unitMode",
-    "m": "batch",
-    "n": "bname",
-}
-
-
-class Decoded(Watcher):
-    """Counts the requests that were decoded."""
-
-    def __init__(self) -> None:
-        self.count = self.raw_count = 0
-        self.requests = self.replies = b""
-        self.sees_raw = True
-
-    def received(self, connection: Any, command: Command) -> bool:
-        self.count += 1
-        return False
-
-    def exchanged(self, connection: Any, requests: bytes, replies: bytes, count: int) -> None:
-        self.requests += requests
-        self.replies += replies
-        self.raw_count += count
-
-
-def a_send(
-    *,
-    code: int = 310,
-    form: int = JSON,
-    opaque: int = 7,
-    flag: int = 0,
-    body: bytes = b"body",
-    pairs: dict[str, str] | None = None,
-    **fields: str,
-) -> bytes:
-    """The frame of a send; `fields` by their single letters."""
-    values = {
-        "a": "group",
-        "b": "orders",
-        "c": "TBW102",
-        "d": "4",
-        "e": "0",
-        "f": "0",
-        "g": "1700000000000",
-        "h": "0",
-        "i": encode_properties_text({"UNIQ_KEY": IDS[0].format(1), "WAIT": "true", **(pairs or {})}),
-        "j": "0",
-        "k": "false",
-        "m": "false",
-        **fields,
-    }
-    if code == 10:
-        values = {LONG_FIELDS[name]: value for name, value in values.items()}
-    return encode_frame(Command(code, opaque, flag, None, values, body, "JAVA", 401, form))
-
-
-def a_batch(*, number: int, bodies: list[bytes], pairs: dict[str, str] | None = None, **fields: Any) -> bytes:
-    """The frame of a batch: message and batch have an id, `pairs` are properties of the batch."""
-    elements = [
-        BatchElement(
-            0, body, encode_properties_text({"UNIQ_KEY": IDS[0].format(position), "WAIT": "true"}).encode()
-        )
-        for position, body in enumerate(bodies, number)
-    ]
-    pairs = {"UNIQ_KEY": IDS[1].format(number), "WAIT": "true", **(pairs or {})}
-    return a_send(**{"code": 320, "m": "true", "body": encode_batch(elements), "pairs": pairs, **fields})
-
-
-def files_of(broker: Broker) -> dict[str, bytes]:
-    root = broker.config.store.root
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for kind in ("commitlog", "consumequeue", "index")
-        for path in sorted((root / kind).rglob("*"))
-        if path.is_file()
-    }
-
-
-def statistics_of(broker: Broker) -> list[object]:
-    stored = broker.store.statistics
-    seen: list[object] = [stored.messages, stored.bytes, stored.failed, broker.statistics.put_total_now]
-    for name, traffic in sorted(broker.statistics._puts.items()):
-        seen.append((name, traffic.calls, traffic.count, traffic.size_bytes))
-    return seen
-
-
-def same_on_both(left: Broker, right: Broker) -> None:
-    assert files_of(left) == files_of(right)
-    assert statistics_of(left) == statistics_of(right)
 
 
 @pytest.mark.parametrize("emulate", [4, 5])
@@ -165,44 +64,6 @@ async def test_a_repeated_send_is_not_decoded_and_stored_and_answered_the_same(
     assert decoded.replies
     assert b"".join(written[0]).endswith(decoded.replies)
     assert decoded.raw_count == 28
-    same_on_both(*brokers)
-    for broker in brokers:
-        close_broker(broker)
-
-
-@pytest.mark.parametrize("code", [310, 320])
-@pytest.mark.parametrize("form", [JSON, ROCKETMQ])
-@pytest.mark.parametrize("pairs", [{}, {"KEYS": "k{}", "own": "ü%"}])
-async def test_a_repeated_batch_is_not_decoded_and_stored_and_answered_the_same(
-    tmp_path: Path, form: int, code: int, pairs: dict[str, str]
-) -> None:
-    frames = [
-        a_batch(
-            number=number,
-            bodies=[b"x" * (number + 1)] * (number % 5 + 1),
-            code=code,
-            form=form,
-            opaque=100 + number,
-            pairs={name: value.format(number % 10) for name, value in pairs.items()},
-            e=str(number % 2),
-            g=str(1_700_000_000_000 + number),
-        )
-        for number in range(30)
-    ]
-    written, brokers, decoded = [], [], Decoded()
-    for plans in (True, False):
-        broker = make_broker(tmp_path / str(plans), VirtualClock())
-        brokers.append(broker)
-        wire = Wire(broker, plans=plans)
-        if plans:
-            wire.server.add_watcher(decoded)
-        written.append([await wire.exchange(*frames[:3]), await wire.exchange(*frames[3:])])
-        wire.end()
-    assert written[0] == written[1]
-    # The first two teach the header; these are the first of their queues, too.
-    assert decoded.count == 2
-    assert decoded.requests == b"".join(frames[2:])
-    assert b"".join(written[0]).endswith(decoded.replies)
     same_on_both(*brokers)
     for broker in brokers:
         close_broker(broker)
@@ -273,26 +134,6 @@ async def test_answers_wait_for_the_disk_and_not_forever(tmp_path: Path, emulate
         seen.append(late)
         close_broker(broker)
     assert seen[0] == seen[1]
-
-
-async def test_the_answer_to_a_batch_waits_for_the_disk_and_not_forever(tmp_path: Path) -> None:
-    settings = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 30}
-    seen = []
-    for plans in (True, False):
-        broker = make_broker(tmp_path / str(plans), VirtualClock(), store=settings)
-        wire = Wire(broker, plans=plans)
-        for number in range(3):
-            await wire.exchange(a_batch(number=number, bodies=[b"a", b"b"], opaque=number))
-            broker.store.flush_pass()
-            seen.append(await wire.exchange())
-        held = await wire.exchange(a_batch(number=5, bodies=[b"c"] * 3, opaque=7))
-        assert (held, broker.sending.waiting_sends) == (b"", 1)
-        await asyncio.sleep(0.05)  # syncFlushTimeout is time of the event loop
-        seen.append(await wire.exchange())
-        assert [(one.opaque, one.code) for one in FrameCutter().feed(seen[-1])] == [(7, 10)]
-        assert broker.sending.waiting_sends == 0
-        close_broker(broker)
-    assert seen[:4] == seen[4:]
 
 
 async def test_no_more_sends_wait_for_the_disk_than_allowed(broker_maker: MakeBroker) -> None:
