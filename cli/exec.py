@@ -70,6 +70,11 @@ _PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"
     help="Write all addresses to FILE, as JSON.",
 )
 @click.option(
+    "--admin-port",
+    type=click.IntRange(0, 65535),
+    help="HTTP port, 0 for a free one; POCKETMQ_ADMIN is its address.  [default: none]",
+)
+@click.option(
     "--namesrv-port",
     type=click.IntRange(0, 65535),
     default=0,
@@ -93,6 +98,7 @@ def exec_command(
     loads: tuple[str, ...],
     virtual_time: bool,
     ports_file: Path | None,
+    admin_port: int | None,
     namesrv_port: int,
     log_level: str,
     command: tuple[str, ...],
@@ -124,12 +130,14 @@ def exec_command(
             namesrv_port=namesrv_port,
             virtual_time=virtual_time,
             journal=journal,
+            admin_port=admin_port,
             load=loads,
         )
         with program.signals(), server:
+            addresses = {} if admin_port is None else {"POCKETMQ_ADMIN": server.admin_url}
             if ports_file is not None:
-                write_ports(ports_file, server.node, {})
-            code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr})
+                write_ports(ports_file, server.node, addresses)
+            code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr, **addresses})
     except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         code = USER_ERROR

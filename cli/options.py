@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import click
-from pocketmq.client import ClientError, NotReachable
+from pocketmq.client import ClientError, NotReachable, UnreadableReply
 from pocketmq.pipeline.jobs.access_options import access_options
 from pocketmq.pipeline.planning.access import Access
 
@@ -71,7 +71,7 @@ def run_command(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # so that the flush at exit cannot fail again
         return
-    if isinstance(first, NotReachable):
+    if isinstance(first, NotReachable) and not isinstance(first, UnreadableReply):
         click.echo(f"pocketmq: {first}; is a server there? `pocketmq serve` starts one", err=True)
         sys.exit(UNREACHABLE)
     click.echo(f"pocketmq: {first}", err=True)

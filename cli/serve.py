@@ -77,6 +77,11 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
     help="Write all addresses to FILE, as JSON.",
 )
 @click.option(
+    "--admin-port",
+    type=_PORT,
+    help="HTTP port: API, metrics and a page; 0 for a free one.  [default: none]",
+)
+@click.option(
     "--print-config", is_flag=True, help="Show every key with value, default and verdict, and exit."
 )
 @click.option(
@@ -100,6 +105,7 @@ def serve(
     loads: tuple[str, ...],
     virtual_time: bool,
     ports_file: Path | None,
+    admin_port: int | None,
     print_config: bool,
     log_level: str,
 ) -> None:
@@ -134,6 +140,10 @@ def serve(
 
             beside = [loading(loads)] if loads else []
             _log.info("store: %s", broker.store.root.absolute())
+            if admin_port is not None:
+                from pocketmq.testing.server.admin_port import admin_port_beside
+
+                beside.append(admin_port_beside(broker.bind_address, admin_port))
             journal_folder = None if journal is None else Path(journal)
             run(broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time)
     except (StartError, StoreError, TestingError) as error:

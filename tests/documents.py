@@ -5,6 +5,7 @@ Every line of a `console` or `sh` block is run in a temporary folder that has a 
     make demo            is `.venv/bin/pocketmq demo`
     pocketmq serve       gets free ports, and runs until the next `serve` or the end of the document
     127.0.0.1:9876       is the name server of that server, in commands and in NAMESRV_ADDR
+    127.0.0.1:8080       is its HTTP port, if it was started with `--admin-port 8080`
 """
 
 import doctest
@@ -19,6 +20,7 @@ from pathlib import Path
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SERVE = re.compile(r"\.venv/bin/pocketmq serve\b(?!.*--print-config)")
 ADDRESS = "127.0.0.1:9876"
+ADMIN = "127.0.0.1:8080"
 FREE_PORTS = "--port 0 --namesrv-port 0"
 ANYTHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 END_SECONDS = 10
@@ -62,6 +64,7 @@ class Terminal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.address = ADDRESS
+        self._admin = ADMIN
         self._server: subprocess.Popen[str] | None = None
         (folder / ".venv").symlink_to(sys.prefix)
         self._environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
@@ -70,7 +73,8 @@ class Terminal:
         """Run it and return what it printed; the exit code must be 0."""
         if SERVE.match(command):
             return self._serve(command.strip())
-        command = command.replace("make demo", ".venv/bin/pocketmq demo").replace(ADDRESS, self.address)
+        command = command.replace("make demo", ".venv/bin/pocketmq demo")
+        command = command.replace(ADDRESS, self.address).replace(ADMIN, self._admin)
         ran = subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
@@ -80,10 +84,12 @@ class Terminal:
             check=False,
         )
         assert ran.returncode == 0, f"$ {command}\n{ran.stdout}{ran.stderr}"
-        return ran.stdout.replace(self.address, ADDRESS)
+        return ran.stdout.replace(self.address, ADDRESS).replace(self._admin, ADMIN)
 
     def _serve(self, command: str) -> str:
         self.end_server()
+        has_admin = " --admin-port 8080" in command
+        command = command.replace(" --admin-port 8080", " --admin-port 0")
         environment = {name: value for name, value in self._environment.items() if name != "NAMESRV_ADDR"}
         with (self.folder / "server.log").open("w") as log:
             self._server = subprocess.Popen(
@@ -98,6 +104,10 @@ class Terminal:
         line = self._server.stdout.readline()
         self.address = line.strip().partition("=")[2]
         assert self.address, (self.folder / "server.log").read_text()
+        if has_admin:
+            second = self._server.stdout.readline()
+            self._admin = second.strip().partition("http://")[2]
+            line += second.replace(self._admin, ADMIN)
         return line.replace(self.address, ADDRESS)
 
     def end_server(self) -> None:

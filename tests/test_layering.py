@@ -18,8 +18,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "broker": {"store", "protocol"},
     "client": {"protocol"},
     "pipeline": {"client", "store", "protocol"},
-    "testing": {"client", "store", "protocol", "broker"},
-    "cli": {"testing", "pipeline", "client", "broker", "store", "protocol"},
+    "console": {"broker", "store", "protocol"},
+    "testing": {"console", "client", "store", "protocol", "broker"},
+    "cli": {"testing", "console", "pipeline", "client", "broker", "store", "protocol"},
 }
 PACKAGES = sorted(folder for folder in MAY_IMPORT if (ROOT / folder).is_dir())
 

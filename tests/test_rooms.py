@@ -96,6 +96,14 @@ ROOMS: dict[str, list[str]] = {
         "fixtures",
         "factories pytest_plugin",
     ],
+    "console": [
+        "answers guard stand",
+        "cluster_views metrics",
+        "message_views stand_in_views",
+        "openapi",
+        "app",
+        "server",
+    ],
     "cli": [
         "options cluster_names",
         "looking messages",

@@ -103,6 +103,14 @@ class Statistics:
             total.count += count
             total.size_bytes += size_bytes
 
+    def puts(self) -> list[tuple[str, Traffic]]:
+        """What was stored in each topic since the start."""
+        return sorted(self._puts.items())
+
+    def gets(self) -> list[tuple[tuple[str, str], Traffic]]:
+        """What each group read of each topic since the start."""
+        return sorted(self._gets.items())
+
     # -- other events
 
     def sent_back(self, group: str, origin_topic: str, size_bytes: int, delay_queue_id: int | None) -> None:

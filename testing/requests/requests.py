@@ -26,6 +26,7 @@ WAIT_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.002
 _NEAREST: Final = 5
 ResultT = TypeVar("ResultT")
+FollowerT = TypeVar("FollowerT", bound=Follower)
 
 
 class Requests:
@@ -95,9 +96,9 @@ class Requests:
             for request, _ in zip(found, range(whole("limit", limit, least=1)), strict=False)
         ]
 
-    def follow(self, **words: Unpack[FindWords]) -> Follower:
+    def follow(self, kind: type[FollowerT] = Follower, /, **words: Unpack[FindWords]) -> FollowerT:  # type: ignore[assignment]
         """A reader of the requests from now on; use it on the server's loop, as a context manager."""
-        return Follower(self._log, match_of("follow", dict(words), allowed=FIND_WORDS))
+        return kind(self._log, match_of("follow", dict(words), allowed=FIND_WORDS))
 
     # -- waiting: generators that yield while there is nothing to say yet
 

@@ -2,6 +2,7 @@
 
 embedded.py          EmbeddedServer: name server and broker in a thread
 clock.py             ServerClock: the server's time, and moving it if it is virtual
+admin_port.py        the HTTP port, and what it shows
 settings.py          keywords to settings, on top of defaults for tests
 temporary_store.py   where the files of a temporary store are kept
 """

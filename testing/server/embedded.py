@@ -16,6 +16,7 @@ import shutil
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -62,6 +63,7 @@ class EmbeddedServer:
     load                YAML files or dicts: topics, groups and messages that it begins with
     advertise           `host:port` that routes name, where it is not the bound one (Docker, NAT)
     journal             a folder in which every request is recorded
+    admin_port          the HTTP port, 0 for a free one; `admin_url` is its address
 
     A stopped server can be started again, on other ports; a kept store is opened again.
     """
@@ -80,6 +82,7 @@ class EmbeddedServer:
         load: Sequence[LoadSource] = (),
         advertise: str = "",
         journal: str | Path | None = None,
+        admin_port: int | None = None,
         **keys: Value,
     ) -> None:
         self._conf = None if conf is None else Path(conf)
@@ -90,6 +93,8 @@ class EmbeddedServer:
         self.clock = ServerClock(self._running, self.run)
         """The server's time; with `virtual_time`, a test moves it."""
         self._journal = None if journal is None else Path(journal)
+        self._admin_port = admin_port
+        self._admin_url = ""
         self._settings = {**(settings or {}), **keys, **({"advertise": advertise} if advertise else {})}
         self._seed = seed
         self._load = tuple(load)
@@ -113,6 +118,14 @@ class EmbeddedServer:
     def broker_addr(self) -> str:
         """`127.0.0.1:port` of the broker, as its routes say."""
         return self._running().broker_address
+
+    @property
+    def admin_url(self) -> str:
+        """`http://127.0.0.1:port` of the HTTP port. `NotRunningError` without one."""
+        self._running()
+        if not self._admin_url:
+            raise NotRunningError("this server has no HTTP port: start it with admin_port=0")
+        return self._admin_url
 
     @property
     def broker(self) -> Broker:
@@ -237,10 +250,34 @@ class EmbeddedServer:
     async def _live(self, node: Node, started: "Future[None]") -> None:
         self._loop = asyncio.get_running_loop()
         await node.start()
+        if self._admin_port is not None and self._watched is None:
+            self._watched = WatchedNodes(self.call)
         if self._watched is not None:
             self._watched.attach(node)
-        started.set_result(None)
-        await asyncio.wrap_future(self._asked_to_stop)
+        try:
+            async with AsyncExitStack() as beside:
+                if self._admin_port is not None:
+                    self._admin_url = await beside.enter_async_context(self._open_admin_port(node))
+                started.set_result(None)
+                await asyncio.wrap_future(self._asked_to_stop)
+        finally:
+            self._admin_url = ""
+            await self._end(node)
+
+    def _open_admin_port(self, node: Node) -> AbstractAsyncContextManager[str]:
+        from .admin_port import admin_port  # loads what a server without the port does not need
+
+        assert self._watched is not None
+        assert self._admin_port is not None
+
+        async def reset() -> None:
+            if self._first_mark is not None:
+                await restore(node, self._first_mark)
+
+        host = node.broker.config.bind_address
+        return admin_port(node, self._watched, host=host, port=self._admin_port, reset=reset)
+
+    async def _end(self, node: Node) -> None:
         if self._watched is not None:
             self._watched.detach(node)
         await node.stop()

@@ -1,0 +1,240 @@
+"""The table of addresses, and what each request passes: the guard, its function, and errors made to JSON."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from . import cluster_views, message_views, stand_in_views
+from .answers import Problem, as_error, as_json, needed, query_of, read_body, read_object
+from .guard import Guard
+from .metrics import metrics_text
+from .openapi import openapi
+from .stand import Stand
+from .stand_in_views import Streams
+
+_log = logging.getLogger("pocketmq.console")
+
+PAGE: Final = Path(__file__).parent / "page"
+_PAGE_FILES: Final = {
+    "index.html": "text/html; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+}
+Answering = Callable[[Request], Awaitable[Response]]
+
+
+class GuardMiddleware:
+    """Refuses requests of foreign pages before anything else looks at them."""
+
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+        self._app = app
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+            refusal = self._guard.refusal(headers.get(b"host"), headers.get(b"origin"))
+            if refusal is not None:
+                await as_error(Problem(403, refusal))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class Api:
+    """One method for each address. Each returns the value to answer, or raises `Problem`."""
+
+    def __init__(self, stand: Stand) -> None:
+        self._stand = stand
+        self._streams = Streams(stand)
+
+    @property
+    def _broker(self) -> Any:
+        return self._stand.broker
+
+    # -- health, metrics, description
+
+    async def health(self, request: Request) -> Response:
+        return as_json({"status": "up"})
+
+    async def metrics(self, request: Request) -> Response:
+        return Response(metrics_text(self._stand.node), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def openapi(self, request: Request) -> Response:
+        return as_json(openapi())
+
+    # -- topics and messages
+
+    async def topics(self, request: Request) -> Response:
+        given = query_of(request, ("all",))
+        return as_json(cluster_views.topics(self._broker, with_system=given.get("all") == "true"))
+
+    async def make_topic(self, request: Request) -> Response:
+        given = await read_object(request, ("name", "queues", "order"))
+        return as_json(await cluster_views.make_topic(self._stand, given), 201)
+
+    async def topic(self, request: Request) -> Response:
+        return as_json(cluster_views.topic(self._broker, request.path_params["topic"]))
+
+    async def messages(self, request: Request) -> Response:
+        given = query_of(request, ("queue", "offset", "limit", "key", "from_ms", "to_ms"))
+        return as_json(message_views.messages(self._broker, request.path_params["topic"], given))
+
+    async def send_message(self, request: Request) -> Response:
+        given = await read_object(request, message_views.SEND_WORDS)
+        return as_json(
+            await message_views.send_message(self._stand, request.path_params["topic"], given), 201
+        )
+
+    # -- groups
+
+    async def groups(self, request: Request) -> Response:
+        query_of(request, ())
+        return as_json(cluster_views.groups(self._broker))
+
+    async def group(self, request: Request) -> Response:
+        return as_json(cluster_views.group(self._broker, request.path_params["group"]))
+
+    async def lag(self, request: Request) -> Response:
+        return as_json(cluster_views.lag(self._broker, request.path_params["group"]))
+
+    async def explain(self, request: Request) -> Response:
+        given = query_of(request, ("group", "topic"))
+        return as_json(cluster_views.explained(self._broker, needed(given, "group"), needed(given, "topic")))
+
+    # -- faults, requests, time, state
+
+    async def faults(self, request: Request) -> Response:
+        return as_json(self._stand.rules.list())
+
+    async def add_fault(self, request: Request) -> Response:
+        return as_json(stand_in_views.add_fault(self._stand, await read_object(request)), 201)
+
+    async def remove_faults(self, request: Request) -> Response:
+        self._stand.rules.clear()
+        return as_json([])
+
+    async def remove_fault(self, request: Request) -> Response:
+        stand_in_views.remove_fault(self._stand, request.path_params["rule"])
+        return as_json(self._stand.rules.list())
+
+    async def requests(self, request: Request) -> Response:
+        given = query_of(request, stand_in_views.REQUEST_WORDS)
+        return as_json(stand_in_views.list_requests(self._stand, given))
+
+    async def request_stream(self, request: Request) -> Response:
+        given = query_of(request, stand_in_views.SEARCH_WORDS)
+        self._streams.check(given)
+        return StreamingResponse(
+            self._streams.events(given), media_type="text/event-stream", headers={"cache-control": "no-cache"}
+        )
+
+    async def clock(self, request: Request) -> Response:
+        return as_json(stand_in_views.clock_value(self._stand))
+
+    async def advance(self, request: Request) -> Response:
+        given = await read_object(request, ("by", "to_next"))
+        return as_json(await stand_in_views.advance(self._stand, given))
+
+    async def ledger(self, request: Request) -> Response:
+        return as_json(stand_in_views.verdict(self._stand, query_of(request, ("topic", "group"))))
+
+    async def reset(self, request: Request) -> Response:
+        await stand_in_views.reset(self._stand)
+        return as_json({})
+
+    async def snapshot(self, request: Request) -> Response:
+        data = await stand_in_views.snapshots_of(self._stand).take()
+        return Response(data, media_type="application/octet-stream")
+
+    async def restore(self, request: Request) -> Response:
+        stand_in_views.snapshots_of(self._stand)
+        data = await read_body(request, stand_in_views.SNAPSHOT_BYTES)
+        await stand_in_views.restore(self._stand, data)
+        return as_json({})
+
+
+async def page(request: Request) -> Response:
+    """The page and its two files."""
+    name = request.path_params.get("file", "index.html")
+    if name not in _PAGE_FILES:
+        raise Problem(404, f"there is no file {name:.60}")
+    return Response(
+        (PAGE / name).read_bytes(),
+        media_type=_PAGE_FILES[name],
+        headers={
+            "content-security-policy": "default-src 'self'; style-src 'self' 'unsafe-inline'",
+            "x-content-type-options": "nosniff",
+        },
+    )
+
+
+def application(stand: Stand, guard: Guard) -> Starlette:
+    """The whole port as an ASGI application."""
+    api = Api(stand)
+    routes = [
+        Route("/", page),
+        Route("/healthz", api.health),
+        Route("/readyz", api.health),
+        Route("/metrics", api.metrics),
+        Route("/openapi.json", api.openapi),
+        *_resource("/api/topics", GET=api.topics, POST=api.make_topic),
+        *_resource("/api/topics/{topic}", GET=api.topic),
+        *_resource("/api/topics/{topic}/messages", GET=api.messages, POST=api.send_message),
+        *_resource("/api/groups", GET=api.groups),
+        *_resource("/api/groups/{group}", GET=api.group),
+        *_resource("/api/groups/{group}/lag", GET=api.lag),
+        *_resource("/api/explain", GET=api.explain),
+        *_resource("/api/faults", GET=api.faults, POST=api.add_fault, DELETE=api.remove_faults),
+        *_resource("/api/faults/{rule}", DELETE=api.remove_fault),
+        *_resource("/api/requests", GET=api.requests),
+        *_resource("/api/requests/stream", GET=api.request_stream),
+        *_resource("/api/clock", GET=api.clock),
+        *_resource("/api/clock/advance", POST=api.advance),
+        *_resource("/api/ledger", GET=api.ledger),
+        *_resource("/api/reset", POST=api.reset),
+        *_resource("/api/snapshot", GET=api.snapshot, PUT=api.restore),
+        Route("/{file}", page),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(GuardMiddleware, guard=guard)],
+        exception_handlers={Problem: _problem, HTTPException: _http_error, Exception: _failure},
+    )
+
+
+def _resource(path: str, **methods: Answering) -> list[Route]:
+    """One route that chooses by method; any other method is answered with 405 and the names of the allowed ones."""
+
+    async def answer(request: Request) -> Response:
+        function = methods.get("GET" if request.method == "HEAD" else request.method)
+        if function is None:
+            raise Problem(405, f"{request.method} is not possible here", sorted(methods))
+        return await function(request)
+
+    every = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+    return [Route(path, answer, methods=every)]
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return as_error(error)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    text = f"there is nothing at {request.url.path:.100}" if error.status_code == 404 else error.detail
+    return as_error(Problem(error.status_code, text))
+
+
+async def _failure(request: Request, error: Exception) -> Response:
+    _log.error("%s %s", request.method, request.url.path, exc_info=error)
+    return as_error(Problem(500, f"{type(error).__name__}: {error}"))

@@ -1,0 +1,221 @@
+"""`/metrics`: the figures of a broker as Prometheus text, with the names and labels of RocketMQ 5.
+
+Counted afresh for each request, so nothing stale stays: a topic or group that is gone has no series. Only figures that
+this broker has are listed. Mirrors `BrokerMetricsManager` and its siblings.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.node import Node
+from pocketmq.protocol.languages import version_name
+from pocketmq.protocol.message.topics import (
+    PREDEFINED_GROUPS,
+    is_dlq_topic,
+    is_retry_topic,
+    is_system_group,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+_BASE = ("cluster", "node_type", "node_id")
+
+
+class BrokerCollector(Collector):
+    """What `generate_latest` asks for the figures."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def collect(self) -> Iterator[Metric]:
+        yield from _of_broker(self._node.broker)
+
+
+def metrics_text(node: Node) -> bytes:
+    """The text of one scrape."""
+    return generate_latest(BrokerCollector(node))
+
+
+class _Family:
+    """One metric; the base labels are added to each value."""
+
+    def __init__(
+        self, broker: Broker, kind: type[Any], name: str, text: str, labels: Iterable[str] = ()
+    ) -> None:
+        config = broker.config
+        self._base = (config.broker_cluster_name, "broker", config.broker_name)
+        self.metric = kind(name, text, labels=(*_BASE, *labels))
+
+    def add(self, value: float, *labels: object) -> None:
+        self.metric.add_metric((*self._base, *(_text(label) for label in labels)), value)
+
+
+def _text(label: object) -> str:
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
+def _of_broker(broker: Broker) -> Iterator[Metric]:
+    for name, text, value in (
+        ("rocketmq_broker_permission", "What may be done: 4 read, 2 write", broker.config.broker_permission),
+        ("rocketmq_topic_number", "Topics in the table", len(broker.topics.topics)),
+        ("rocketmq_consumer_group_number", "Consumer groups in the table", len(broker.groups.groups)),
+    ):
+        gauge = _Family(broker, GaugeMetricFamily, name, text)
+        gauge.add(value)
+        yield gauge.metric
+    yield from _messages(broker)
+    yield from _connections(broker)
+    yield from _lags(broker)
+    yield from _storage(broker)
+
+
+def _messages(broker: Broker) -> Iterator[Metric]:
+    count_in = _Family(
+        broker,
+        CounterMetricFamily,
+        "rocketmq_messages_in",
+        "Messages stored",
+        ("topic", "message_type", "is_system"),
+    )
+    bytes_in = _Family(
+        broker,
+        CounterMetricFamily,
+        "rocketmq_throughput_in",
+        "Bytes stored",
+        ("topic", "message_type", "is_system"),
+    )
+    count_out = _Family(
+        broker,
+        CounterMetricFamily,
+        "rocketmq_messages_out",
+        "Messages read",
+        ("topic", "consumer_group", "is_system"),
+    )
+    bytes_out = _Family(
+        broker,
+        CounterMetricFamily,
+        "rocketmq_throughput_out",
+        "Bytes read",
+        ("topic", "consumer_group", "is_system"),
+    )
+    statistics = broker.statistics
+    for topic, traffic in statistics.puts():
+        if is_retry_topic(topic) or is_dlq_topic(topic):
+            continue
+        labels = (topic, _message_type(broker, topic), broker.topics.is_system_topic(topic))
+        count_in.add(traffic.count, *labels)
+        bytes_in.add(traffic.size_bytes, *labels)
+    for (topic, group), traffic in statistics.gets():
+        labels = (topic, group, broker.topics.is_system_topic(topic) or _is_system(group))
+        count_out.add(traffic.count, *labels)
+        bytes_out.add(traffic.size_bytes, *labels)
+    for family in (count_in, bytes_in, count_out, bytes_out):
+        yield family.metric
+
+
+def _message_type(broker: Broker, topic: str) -> str:
+    config = broker.topics.find(topic)
+    return (config.attributes.get("message.type", "normal") if config is not None else "normal").lower()
+
+
+def _is_system(group: str) -> bool:
+    return is_system_group(group) or group in PREDEFINED_GROUPS
+
+
+def _connections(broker: Broker) -> Iterator[Metric]:
+    producers = _Family(
+        broker,
+        GaugeMetricFamily,
+        "rocketmq_producer_connections",
+        "Connected producers",
+        ("language", "version", "protocol_type"),
+    )
+    groups = broker.membership.producers.all().values()
+    connected = {client.connection: client for clients in groups for client in clients}
+    kinds = Counter((client.language, version_name(client.version)) for client in connected.values())
+    for (language, version), count in sorted(kinds.items()):
+        producers.add(count, language.lower(), version.lower(), "remoting")
+    yield producers.metric
+    consumers = _Family(
+        broker,
+        GaugeMetricFamily,
+        "rocketmq_consumer_connections",
+        "Connected consumers",
+        ("consumer_group", "language", "version", "consume_mode", "protocol_type", "is_system"),
+    )
+    for name in broker.membership.consumers.names():
+        group = broker.membership.consumers.get(name)
+        if group is None:
+            continue
+        mode = "push" if group.consume_type == "CONSUME_PASSIVELY" else "pull"
+        members = Counter((client.language, version_name(client.version)) for client in group.clients())
+        for (language, version), count in sorted(members.items()):
+            consumers.add(count, name, language.lower(), version.lower(), mode, "remoting", _is_system(name))
+    yield consumers.metric
+
+
+def _lags(broker: Broker) -> Iterator[Metric]:
+    labels = ("consumer_group", "topic", "is_retry", "is_system")
+    messages = _Family(
+        broker, GaugeMetricFamily, "rocketmq_consumer_lag_messages", "Messages not consumed yet", labels
+    )
+    latency = _Family(
+        broker,
+        GaugeMetricFamily,
+        "rocketmq_consumer_lag_latency_milliseconds",
+        "Age of the oldest message not consumed yet",
+        labels,
+    )
+    ready = _Family(
+        broker, GaugeMetricFamily, "rocketmq_consumer_ready_messages", "Messages that can be pulled", labels
+    )
+    inflight = _Family(
+        broker, GaugeMetricFamily, "rocketmq_consumer_inflight_messages", "Pulled, not yet consumed", labels
+    )
+    now_ms = broker.clock.now_ms()
+    for group, topics in sorted(broker.offsets.group_topic_map().items()):
+        for topic in sorted(topics):
+            offsets = broker.offsets.offsets(topic, group) or {}
+            lag = unread = 0
+            oldest_ms = now_ms
+            for queue in broker.store.queues_of(topic):
+                begin = max(offsets.get(queue.queue_id, 0), queue.min_offset)
+                pulled = max(broker.offsets.query_pull(topic, group, queue.queue_id), begin)
+                lag += max(queue.max_offset - begin, 0)
+                unread += max(queue.max_offset - pulled, 0)
+                if begin < queue.max_offset:
+                    stored_ms = broker.store.store_time(topic, queue.queue_id, begin)
+                    oldest_ms = min(oldest_ms, stored_ms) if stored_ms > 0 else oldest_ms
+            values = (group, topic, is_retry_topic(topic), _is_system(group))
+            messages.add(lag, *values)
+            latency.add(now_ms - oldest_ms, *values)
+            ready.add(unread, *values)
+            inflight.add(lag - unread, *values)
+    for family in (messages, latency, ready, inflight):
+        yield family.metric
+
+
+def _storage(broker: Broker) -> Iterator[Metric]:
+    log = broker.store.log
+    start, end = max(log.start, 0), log.end
+    now_ms = broker.clock.now_ms()
+    earliest_ms = broker.store.earliest_log_time()
+    for name, text, value in (
+        ("rocketmq_storage_size_bytes", "Bytes of the commit log", end - start),
+        (
+            "rocketmq_storage_flush_behind_bytes",
+            "Bytes not forced to disk yet",
+            max(end - log.files.flushed, 0),
+        ),
+        (
+            "rocketmq_storage_message_reserve_time_milliseconds",
+            "Age of the oldest message",
+            now_ms - earliest_ms if earliest_ms > 0 else 0,
+        ),
+    ):
+        gauge = _Family(broker, GaugeMetricFamily, name, text, ("storage_type", "storage_medium"))
+        gauge.add(value, "local", "disk")
+        yield gauge.metric

@@ -1,0 +1,85 @@
+"""Console: the HTTP port of a running node, on the node's own loop.
+
+    console = Console(stand)
+    url = await console.start("127.0.0.1", 0)
+    ...
+    await console.stop()
+
+uvicorn speaks HTTP; its server program, with its signals and its clock, is not used. Starlette, uvicorn and
+prometheus-client are imported with this file only: a server without the port does not load them.
+"""
+
+import asyncio
+import contextlib
+import functools
+from typing import Final
+
+from pocketmq.broker.errors import StartError
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from .app import application
+from .guard import Guard
+from .stand import Stand
+
+MOST_CONNECTIONS: Final = 512
+"""Requests and connections at once; more are answered with 503."""
+KEEP_ALIVE_SECONDS: Final = 30
+HEADER_BYTES: Final = 64 * 1024
+STOP_SECONDS: Final = 0.5
+"""How long requests that run may take to end when the port closes."""
+
+
+class Console:
+    """`start` and `stop` mirror each other. A stopped console is not started again."""
+
+    def __init__(self, stand: Stand) -> None:
+        self._stand = stand
+        self._state = ServerState()
+        self._server: asyncio.Server | None = None
+        self.url = ""
+        """`http://127.0.0.1:8080`, once it has started."""
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen; returns the address for browsers. `StartError` if the port is taken."""
+        app = application(self._stand, Guard(host))
+        config = Config(
+            app,
+            http=H11Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            h11_max_incomplete_event_size=HEADER_BYTES,
+        )
+        config.load()
+        connect = functools.partial(H11Protocol, config=config, server_state=self._state, app_state={})
+        try:
+            self._server = await asyncio.get_running_loop().create_server(connect, host, port)
+        except OSError as error:
+            raise StartError(f"cannot listen on {host}:{port}, the admin port: {error.strerror}") from error
+        bound = self._server.sockets[0].getsockname()[1]
+        shown = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host
+        self.url = f"http://[{shown}]:{bound}" if ":" in shown else f"http://{shown}:{bound}"
+        return self.url
+
+    async def stop(self) -> None:
+        """Close the port and every connection; requests that run, streams above all, are cancelled."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        tasks = list(self._state.tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+        for connection in list(self._state.connections):
+            with contextlib.suppress(AttributeError):
+                connection.transport.abort()

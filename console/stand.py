@@ -1,0 +1,111 @@
+"""Stand: what the HTTP port shows and changes: one running node, and what its owner can do with it.
+
+The owner (`pocketmq serve`, `EmbeddedServer`) gives it the faults, the request log and the starting state; this package
+knows them by what they can do only. Everything belongs to the node's event loop, where the port runs too. A ValueError
+of these parts becomes an answer 400; its attribute `allowed`, if it has one, says what is allowed.
+"""
+
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.node import Node
+from pocketmq.broker.state.virtual_time import VirtualTime
+from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
+
+SEND_SECONDS = 5.0
+"""How long the broker may take to answer a message that was posted."""
+
+
+class Rules(Protocol):
+    """Faults as JSON values."""
+
+    def list(self) -> list[dict[str, Any]]:
+        """All rules with their hits."""
+
+    def add(self, words: dict[str, Any]) -> dict[str, Any]:
+        """Add a rule; ValueError, and nothing is added."""
+
+    def remove(self, rule_id: int) -> bool:
+        """False if there is no such rule."""
+
+    def clear(self) -> None: ...
+
+
+class Follower(Protocol):
+    """Reads new requests at its own pace; `missed` counts those that it came too late for."""
+
+    missed: int
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def next_json(self) -> list[dict[str, Any]]: ...
+
+
+class RequestLog(Protocol):
+    """Requests with their replies as JSON values. `words` are match words; ValueError for wrong ones."""
+
+    def find(self, words: dict[str, Any], after: int, limit: int) -> list[dict[str, Any]]: ...
+
+    def follow(self, words: dict[str, Any]) -> Follower: ...
+
+
+class Ledger(Protocol):
+    """What became of every message."""
+
+    def verdict(self, topic: str | None, group: str | None) -> Any:
+        """A JSON value; ValueError for a topic or group that the ledger does not know."""
+
+
+class Snapshots(Protocol):
+    """Takes a node's state as bytes, and brings it back."""
+
+    async def take(self) -> bytes: ...
+
+    async def restore(self, data: bytes) -> None:
+        """ValueError for bytes that are no snapshot; nothing is changed then."""
+
+
+class Stand:
+    """A running node as the port sees it. What is None is answered with 409."""
+
+    def __init__(
+        self,
+        node: Node,
+        rules: Rules,
+        requests: RequestLog,
+        *,
+        ledger: Ledger | None = None,
+        reset: Callable[[], Awaitable[None]] | None = None,
+        snapshots: Snapshots | None = None,
+    ) -> None:
+        self.node = node
+        self.rules = rules
+        self.requests = requests
+        self.ledger = ledger
+        self.reset = reset
+        self.snapshots = snapshots
+
+    @property
+    def broker(self) -> Broker:
+        return self.node.broker
+
+    @property
+    def time(self) -> VirtualTime | None:
+        """The virtual time; None if the node follows the wall's."""
+        return self.node.time
+
+    async def send(self, request: SendMessageV2, body: bytes) -> SendMessageReply:
+        """Send the broker a message over TCP, as a client does. `Refusal`, `PeerError`."""
+        node = self.node
+        connection = await node.server.connect(node.bound_address)
+        try:
+            _, reply = await connection.call(request, body, timeout_seconds=SEND_SECONDS)
+        finally:
+            connection.close()
+        return reply

@@ -1,0 +1,166 @@
+"""The stand-in's own abilities over HTTP: faults, request log, virtual time, reset and snapshots.
+
+The words are those of Python: `rocketmq.faults`, `.requests`, `.clock`.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+from pocketmq.broker.state.virtual_time import TimeStuckError
+
+from .answers import Problem, number_of
+from .stand import Snapshots, Stand
+
+SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
+REQUEST_WORDS: Final = (*SEARCH_WORDS, "after", "limit")
+MOST_REQUESTS: Final = 10_000
+"""Requests in one answer."""
+MOST_STREAMS: Final = 64
+"""Streams of requests that may be open at once."""
+SNAPSHOT_BYTES: Final = 256 << 20
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+# -- faults
+
+
+def add_fault(stand: Stand, words: dict[str, Any]) -> dict[str, Any]:
+    with wrong_values():
+        return stand.rules.add(words)
+
+
+def remove_fault(stand: Stand, text: str) -> None:
+    if not (text.isascii() and text.isdecimal() and stand.rules.remove(int(text[:9]))):
+        raise Problem(404, f"there is no rule {text:.60}", [rule["id"] for rule in stand.rules.list()])
+
+
+@contextmanager
+def wrong_values() -> Iterator[None]:
+    """A ValueError or TypeError of what the stand gave us becomes an answer 400."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise Problem(400, str(error), getattr(error, "allowed", ())) from error
+
+
+# -- requests
+
+
+def search_of(given: dict[str, str]) -> dict[str, Any]:
+    """The match words of an address, with the types that they have in Python."""
+    words: dict[str, Any] = {name: value for name, value in given.items() if name in SEARCH_WORDS}
+    for name in ("code", "response"):
+        if name in words and words[name].isdecimal():
+            words[name] = int(words[name])
+    if "queue_id" in words:
+        words["queue_id"] = number_of(given, "queue_id", 0)
+    if "oneway" in words:
+        if words["oneway"] not in ("true", "false"):
+            raise Problem(
+                400, f"oneway must be true or false, got {words['oneway']!r:.60}", ["true", "false"]
+            )
+        words["oneway"] = words["oneway"] == "true"
+    return words
+
+
+def list_requests(stand: Stand, given: dict[str, str]) -> list[dict[str, Any]]:
+    words = search_of(given)
+    after, limit = number_of(given, "after", 0), number_of(given, "limit", 1000, MOST_REQUESTS)
+    if limit == 0:
+        return []
+    with wrong_values():
+        return stand.requests.find(words, after, limit)
+
+
+class Streams:
+    """Server-sent events of requests. Each reader waits at its own pace; what it is too slow for, it misses, and is
+    told how much."""
+
+    def __init__(self, stand: Stand) -> None:
+        self._stand = stand
+        self._open = 0
+
+    def check(self, given: dict[str, str]) -> None:
+        """Raises `Problem` for wrong words, and if too many streams are open."""
+        if self._open >= MOST_STREAMS:
+            raise Problem(409, f"{MOST_STREAMS} streams are open already", [MOST_STREAMS])
+        with wrong_values():
+            self._stand.requests.follow(search_of(given))
+
+    async def events(self, given: dict[str, str]) -> AsyncIterator[bytes]:
+        """`id:` and `data:` for each request that is new or got its reply. Ends when it is closed."""
+        words = search_of(given)
+        self._open += 1
+        try:
+            with self._stand.requests.follow(words) as follower:
+                yield b": the requests of this server, as they arrive\n\n"
+                while True:
+                    batch = await follower.next_json()
+                    events = [b"id: %d\ndata: %s\n\n" % (one["id"], _encode(one)) for one in batch]
+                    if follower.missed:
+                        events.append(b"event: missed\ndata: %d\n\n" % follower.missed)
+                        follower.missed = 0
+                    yield b"".join(events)
+        finally:
+            self._open -= 1
+
+
+# -- time
+
+
+def clock_value(stand: Stand) -> dict[str, Any]:
+    virtual = stand.time is not None
+    return {"virtual": virtual, "now_ms": stand.broker.clock.now_ms()}
+
+
+async def advance(stand: Stand, given: dict[str, Any]) -> dict[str, Any]:
+    """`{"by": "2h"}`: seconds or a text; `{"to_next": true}`: to the next event."""
+    time = stand.time
+    if time is None:
+        raise Problem(409, "the clock is not virtual: start the server with --virtual-time")
+    step, to_next = given.get("by"), given.get("to_next", False)
+    if (step is None) == (to_next is not True):
+        raise Problem(400, 'give {"by": "2h"} or {"to_next": true}', ["by", "to_next"])
+    try:
+        if to_next is True:
+            await time.advance_to_next()
+        else:
+            await time.advance(step)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise Problem(400, str(error), ["seconds", "1d2h30m5s100ms"]) from error
+    except TimeStuckError as error:
+        raise Problem(409, str(error)) from error
+    return clock_value(stand)
+
+
+# -- state
+
+
+async def reset(stand: Stand) -> None:
+    if stand.reset is None:
+        raise Problem(409, "this server keeps its state: reset is for one with a temporary store")
+    await stand.reset()
+
+
+def snapshots_of(stand: Stand) -> Snapshots:
+    if stand.snapshots is None:
+        raise Problem(409, "this server takes no snapshots")
+    return stand.snapshots
+
+
+async def restore(stand: Stand, data: bytes) -> None:
+    with wrong_values():
+        await snapshots_of(stand).restore(data)
+
+
+# -- ledger
+
+
+def verdict(stand: Stand, given: dict[str, str]) -> Any:
+    if stand.ledger is None:
+        raise Problem(409, "this server keeps no ledger")
+    with wrong_values():
+        return stand.ledger.verdict(given.get("topic"), given.get("group"))

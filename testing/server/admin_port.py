@@ -1,0 +1,123 @@
+"""The HTTP port of a server: connects `pocketmq.console` with the request log, the faults and the starting state.
+
+    async with admin_port(node, watched, host="127.0.0.1", port=0) as url: ...
+    run(config, name_server, beside=[admin_port_beside("127.0.0.1", 8080)])         behind `serve --admin-port`
+
+The only file that imports `pocketmq.console`; imported when a port is asked for.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from pocketmq.broker.node import Node
+from pocketmq.console.server import Console
+from pocketmq.console.stand import Ledger, Snapshots, Stand
+
+from ..faults.faults import Faults
+from ..faults.rule_json import add_rule, rule_as_json, rules_as_json
+from ..faults.watched_node import WatchedNodes
+from ..requests.following import Follower
+from ..requests.requests import Requests
+from ..state.mark import take_mark
+from ..state.reset import restore
+
+
+class RulesAsJson:
+    """Faults as the port knows them (`console.stand.Rules`)."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def list(self) -> list[dict[str, Any]]:
+        return rules_as_json(self._faults)
+
+    def add(self, words: dict[str, Any]) -> dict[str, Any]:
+        return rule_as_json(add_rule(self._faults, words))
+
+    def remove(self, rule_id: int) -> bool:
+        for rule in self._faults.rules:
+            if rule.id == rule_id:
+                rule.remove()
+                return True
+        return False
+
+    def clear(self) -> None:
+        self._faults.clear()
+
+
+class FollowerAsJson(Follower):
+    """A reader of new requests that gives JSON values."""
+
+    async def next_json(self) -> list[dict[str, Any]]:
+        return [request.as_json() for request in await self.next()]
+
+
+class RequestsAsJson:
+    """The request log as the port knows it (`console.stand.RequestLog`)."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+
+    def find(self, words: dict[str, Any], after: int, limit: int) -> list[dict[str, Any]]:
+        return self._requests.as_json(after=after, limit=limit, **words)
+
+    def follow(self, words: dict[str, Any]) -> FollowerAsJson:
+        return self._requests.follow(FollowerAsJson, **words)
+
+
+@asynccontextmanager
+async def admin_port(
+    node: Node,
+    watched: WatchedNodes,
+    *,
+    host: str,
+    port: int,
+    ledger: Ledger | None = None,
+    reset: Callable[[], Awaitable[None]] | None = None,
+    snapshots: Snapshots | None = None,
+) -> AsyncIterator[str]:
+    """The port of a running node, 0 for a free one; the URL. `watched` watches the node already.
+
+    A reset over HTTP ends all rules and empties the log, too: between two tests it is all that a program calls.
+    `StartError` if the port is taken.
+    """
+
+    async def reset_all() -> None:
+        watched.faults.clear()
+        assert reset is not None
+        await reset()
+        watched.requests.clear()
+
+    stand = Stand(
+        node,
+        RulesAsJson(watched.faults),
+        RequestsAsJson(watched.requests),
+        ledger=ledger,
+        reset=None if reset is None else reset_all,
+        snapshots=snapshots,
+    )
+    console = Console(stand)
+    try:
+        yield await console.start(host, port)
+    finally:
+        await console.stop()
+
+
+def admin_port_beside(host: str, port: int) -> Callable[[Node], AbstractAsyncContextManager[dict[str, str]]]:
+    """What runs beside a node of `pocketmq serve --admin-port`: its request log, its faults, and the port."""
+
+    @asynccontextmanager
+    async def beside(node: Node) -> AsyncIterator[dict[str, str]]:
+        watched = WatchedNodes(lambda function: function())
+        watched.attach(node)
+        mark = await take_mark(node)
+        try:
+            async with admin_port(
+                node, watched, host=host, port=port, reset=lambda: restore(node, mark)
+            ) as url:
+                yield {"POCKETMQ_ADMIN": url}
+        finally:
+            watched.detach(node)
+
+    return beside

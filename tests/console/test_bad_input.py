@@ -1,0 +1,153 @@
+"""Bad requests: each is one clear error, nothing changes, and the broker serves on."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from pocketmq.console.guard import Guard
+from pocketmq.console.stand_in_views import MOST_STREAMS
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from .conftest import Api
+
+
+@pytest.fixture(autouse=True)
+def serves_on(server: EmbeddedServer) -> Iterator[None]:
+    yield
+    rocketmq = RocketMQ(server)
+    rocketmq.topic("alive", queues=1)
+    assert rocketmq.send("alive", "still").queue_offset >= 0
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("/api/topics", {"name": "a b"}, "illegal characters"),
+        ("/api/topics", {"name": ""}, "blank"),
+        ("/api/topics", {"name": "T", "queues": 0}, "queues must be a whole number from 1 to 1024, got 0"),
+        ("/api/topics", {"name": "T", "queues": True}, "queues must be"),
+        ("/api/topics", {"name": "T", "order": 1}, "order must be true or false"),
+        ("/api/topics", {"name": "TBW102"}, "belongs to the broker"),
+        ("/api/topics", {"name": "T", "colour": "red"}, "'colour' is no name here"),
+        ("/api/topics", {}, "name must be a text"),
+        ("/api/faults", {"effect": "explode"}, "effect must be one of"),
+        ("/api/faults", {"effect": "refuse", "code": "SEND_MESAGE"}, "did you mean"),
+        ("/api/faults", {"effect": "delay", "seconds": -1}, "seconds"),
+        ("/api/faults", {"effect": "delay"}, "delay needs seconds"),
+        ("/api/faults", {"effect": "refuse", "colour": "red"}, "'colour'"),
+        ("/api/faults", {"effect": "alter", "body": "a", "body_base64": "YQ=="}, "not both"),
+        ("/api/faults", {"effect": "refuse", "times": 0}, "times"),
+    ],
+)
+def test_a_wrong_value_is_400_and_changes_nothing(api: Api, path: str, value: Any, words: str) -> None:
+    before = api.get(path)
+    status, problem = api.ask("POST", path, value)
+    assert status == 400
+    assert words in problem["error"]
+    assert api.get(path) == before
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff\xfe", b'"text"', b"[" * 100_000, b"nul"])
+def test_a_body_that_is_no_object_is_400(api: Api, body: bytes) -> None:
+    status, answer, _ = api.raw("POST", "/api/faults", body)
+    assert (status, b"error" in answer) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "queue=x",
+        "limit=-1",
+        "limit=1e3",
+        "offset=99999999999999999999",
+        "colour=red",
+        "queue=٣",
+        "limit=1001",
+    ],
+)
+def test_a_wrong_parameter_is_400(api: Api, server: EmbeddedServer, query: str) -> None:
+    RocketMQ(server).topic("orders")
+    from urllib.parse import quote
+
+    status, problem = api.ask("GET", f"/api/topics/orders/messages?{quote(query, safe='=&')}")
+    assert status == 400
+    assert problem["allowed"]
+
+
+def test_a_body_of_100_mb_is_refused_before_it_is_read(api: Api) -> None:
+    with socket.create_connection(api.host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]
+        head = f"POST /api/faults HTTP/1.1\r\nHost: {api.host}\r\nContent-Length: {100 << 20}\r\n\r\n"
+        connection.sendall(head.encode())
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+
+
+def test_a_body_without_length_is_cut_at_the_limit(api: Api) -> None:
+    part = b"%x\r\n%s\r\n" % (1 << 16, b"x" * (1 << 16))
+    with socket.create_connection(api.host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]
+        head = f"POST /api/faults HTTP/1.1\r\nHost: {api.host}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode())
+        try:
+            for _ in range(200):
+                connection.sendall(part)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:8080"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Host": "10.1.2.3"},
+        {"Origin": "null"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://127.0.0.1:1"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/topics", "/", "/metrics"])
+def test_a_foreign_page_is_refused(api: Api, headers: dict[str, str], path: str) -> None:
+    status, body, _ = api.raw("GET", path, headers=headers)
+    assert status == 403
+    assert body.startswith(b'{"error":')
+
+
+def test_the_own_page_and_programs_are_let_in(api: Api) -> None:
+    port = api.host.rpartition(":")[2]
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
+        assert api.raw("GET", "/api/topics", headers={"Host": host, "Origin": f"http://{host}"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("bound", "host", "allowed"),
+    [
+        ("127.0.0.1", "127.0.0.1:80", True),
+        ("127.0.0.1", "192.168.1.5:80", False),
+        ("0.0.0.0", "192.168.1.5:80", True),
+        ("0.0.0.0", "evil.example", False),
+        ("broker.lan", "broker.lan:8080", True),
+        ("::1", "[::1]:8080", True),
+    ],
+)
+def test_inside_a_network_addresses_are_own_names_are_not(bound: str, host: str, allowed: bool) -> None:
+    assert (Guard(bound).refusal(host, None) is None) is allowed
+
+
+def test_streams_are_counted(api: Api) -> None:
+    with ExitStack() as streams:
+        for _ in range(MOST_STREAMS):
+            connection = streams.enter_context(
+                socket.create_connection(api.host.split(":"), timeout=10)  # type: ignore[arg-type]
+            )
+            connection.sendall(f"GET /api/requests/stream HTTP/1.1\r\nHost: {api.host}\r\n\r\n".encode())
+            assert connection.recv(20).startswith(b"HTTP/1.1 200")
+        status, problem = api.ask("GET", "/api/requests/stream")
+        assert (status, "streams are open" in problem["error"]) == (409, True)
+
+
+def test_a_port_that_is_taken_is_one_clear_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Exception, match="the admin port"):
+        EmbeddedServer(admin_port=taken.getsockname()[1]).start()
