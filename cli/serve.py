@@ -135,7 +135,7 @@ def serve(
             if print_config:
                 click.echo(listing(broker, name_server), nl=False)
                 return
-            broker.store.watches_disk = not ephemeral
+            broker.store.is_temporary = ephemeral
             from pocketmq.broker.process import run
 
             beside = [loading(loads)] if loads else []

@@ -111,9 +111,8 @@ class StoreConfig(msgspec.Struct, kw_only=True):
     """Which official line decides where the two differ in a way a client can see."""
     residency: Literal["distance", "resident", "always-hot"] = "distance"
     """What answers "is this message in memory"; see residency.py."""
-    watches_disk: bool = True
-    """False for a temporary store: a machine's disk that is 90 % full is no reason to refuse the messages of a test.
-    No key sets it."""
+    is_temporary: bool = False
+    """Deleted when it is closed. A disk that is 90 % full is no reason to refuse its messages. No key sets this."""
     memory_size_bytes: int | None = None
     """Total memory to assume; None asks the machine."""
 

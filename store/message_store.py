@@ -142,6 +142,7 @@ class MessageStore:
             raise refused_by_system("make", self.config.root, error) from error
         self._lock.acquire()
         try:
+            self.rewinding.open()
             clean = not self._abort.exists()
             checkpoint = Checkpoint(self.config.root / layout.CHECKPOINT)
             self.log.files.load(may_lack_files=False)

@@ -42,7 +42,7 @@ class Retention:
         self._config = config
         self._store = store
         self._clock = clock
-        self.disk = disk or (SystemDisk() if config.watches_disk else NoDisk())
+        self.disk = disk or (NoDisk() if config.is_temporary else SystemDisk())
         self._manual_rounds = 0
         self._next_key: tuple[int, int, int, str] | None = None
         self._next_ms: int | None = None

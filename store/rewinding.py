@@ -8,17 +8,20 @@ the rest, so their directory is renamed and a thread deletes it (`discarding.py`
 A topic that was deleted and created again since the mark does not get its messages back. Owner: the event-loop thread.
 """
 
+import shutil
 from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 import msgspec
-from pocketmq.protocol.message.record import store_timestamp_of
+from pocketmq.protocol.message.flags import TRANSACTION_ROLLBACK, is_in_queue, with_transaction_type
+from pocketmq.protocol.message.record import SYS_FLAG_AT, store_timestamp_of
 
 from .config import StoreConfig
 from .discarding import Discarding
 from .errors import StoreError
 from .files.mapped_file import MappedFile
 from .log.commit_log import CommitLog
+from .log.record_scan import scan_records
 from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher
 from .lookup.key_index import IndexMark, KeyIndex
@@ -37,6 +40,7 @@ class StoreMark(msgspec.Struct, frozen=True):
     max_offsets: dict[tuple[str, int], int]
     """Of every queue that has ever held a message, by topic and queue id."""
     index: IndexMark
+    log_end: int = 0
 
 
 class Rewinding:
@@ -53,6 +57,7 @@ class Rewinding:
         delete_oldest_log_file: Callable[[], bool],
     ) -> None:
         self._folder = config.root / _DISCARDED
+        self._is_temporary = config.is_temporary
         self._log = log
         self._queues = queues
         self._index = index
@@ -63,7 +68,7 @@ class Rewinding:
 
     def mark(self) -> StoreMark:
         ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in self._queues}
-        return StoreMark(ends, self._index.mark())
+        return StoreMark(ends, self._index.mark(), self._log.end)
 
     def rewind(self, mark: StoreMark, kept_topics: Container[str] = ()) -> None:
         """Forget the messages stored since the mark, but for those of `kept_topics`. Raises StoreError."""
@@ -81,6 +86,8 @@ class Rewinding:
         maps = self._index.go_back(mark.index)
         if maps or folder is not None:
             self._discarding.add(emptied, maps, folder)
+        if not self._is_temporary:
+            self._take_out_of_queues(mark.log_end)
         if not any(queue.max_offset for queue in self._queues):
             self._forget_log()
 
@@ -123,9 +130,32 @@ class Rewinding:
         for queue in self._queues:
             queue.next_offset = queue.max_offset
 
+    def open(self) -> None:
+        """Delete what a process that was killed had set aside."""
+        if self._folder.exists():
+            shutil.rmtree(self._folder, ignore_errors=True)
+
     def close(self) -> None:
         """Wait until the discarded files are deleted."""
         self._discarding.close()
+
+    def _take_out_of_queues(self, position: int) -> None:
+        """Mark the records behind a log position that are in no queue any more as rolled back: a later start would put
+        them into their queues again, as it does after a crash."""
+        while position < self._log.end:
+            file = self._log.files.file_at(position)
+            if file is None:
+                position = max(self._log.start, self._log.next_file_start(position))
+                continue
+            for at, _, queue_id, queue_offset, sys_flag, _, topic, _ in scan_records(
+                file.view, position - file.base, file.written, check_crc=False
+            ):
+                queue = self._queues.get(self._dispatcher.topic_of(topic), queue_id)
+                unit = None if queue is None else queue.unit(queue_offset)
+                if is_in_queue(sys_flag) and (unit is None or unit[0] != file.base + at):
+                    rolled_back = with_transaction_type(sys_flag, TRANSACTION_ROLLBACK)
+                    file.map[at + SYS_FLAG_AT : at + SYS_FLAG_AT + 4] = rolled_back.to_bytes(4, "big")
+            position = file.base + file.size
 
     def _forget_log(self) -> None:
         """No message is left: no message id finds an earlier one, and full files are deleted."""

@@ -59,6 +59,7 @@ ROOMS: dict[str, list[str]] = {
         "handler_modules",
         "node",
         "process",
+        "__main__",
     ],
     "client": [
         "errors clock tasks",

@@ -51,8 +51,9 @@ class Wire:
 
     async def exchange(self, *frames: bytes) -> bytes:
         """Send frames in one read; returns what is written until all are handled."""
-        self.connection.data_received(b"".join(frames))
-        for _ in range(len(frames) // 16 + 1):
+        if frames:
+            self.connection.data_received(b"".join(frames))
+        for _ in range(len(frames) // 16 + 3):
             await asyncio.sleep(0)
         written = bytes(self.written)
         self.written.clear()

@@ -25,6 +25,8 @@ from .rerouted_sends import store_rerouted
 from .send_plan import QUEUE_IDS, SendPlan, make_plan
 from .sending import Sending
 
+MOST_BODY_BYTES: Final = 64 * 1024
+"""Larger bodies go the ordinary way, which does not copy them once more."""
 _ZERO: Final = 0x30
 _PLAIN: Final = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 """Characters of keys that are the same in both forms of a header."""
@@ -49,7 +51,7 @@ class PlannedSends:
         while done < len(frames):
             header = frames[done][0]
             count = 0
-            if self._is_current(header.plan):
+            if self._is_current(header.plan) and self._may_store():
                 try:
                     count = self._store_alike(connection, frames, done)
                 except Exception as error:  # as for a handler: our mistake must not end the connection
@@ -65,12 +67,17 @@ class PlannedSends:
         self._ends.take(connection, commands)
 
     def _is_current(self, plan: SendPlan | None) -> bool:
-        """Whether a plan was made, topic and settings are still those it was made for, and it may be used now."""
+        """Whether a plan was made, and topic and settings are still those it was made for."""
         return (
             (plan.__class__ is SendPlan or plan.__class__ is ReroutedPlan)
             and self._topics.find(plan.topic) is plan.topic_config
             and self._state.settings_version is plan.settings
-            and self._topics not in self._unsaved
+        )
+
+    def _may_store(self) -> bool:
+        """Whether a send could be answered at once or wait: not while a topic is being saved, or too many wait."""
+        return (
+            self._topics not in self._unsaved
             and self._sending.waiting_sends < self._config.send_thread_pool_queue_capacity
         )
 
@@ -166,6 +173,7 @@ def messages_of(plan: SendPlan, frames: Sequence[Recognised], first: int) -> lis
         queue_id = queue_ids.get(queue_text, queues)
         if (
             queue_id >= queues
+            or len(frame[2]) > MOST_BODY_BYTES
             or not unique_id.isalnum()
             or (is_json and not (opaque.isdigit() and (opaque[0] != _ZERO or opaque == b"0")))
         ):

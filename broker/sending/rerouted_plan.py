@@ -98,7 +98,6 @@ def make_rerouted_plan(
         topic_config=topic_config,
         settings=settings,
         queues=max(topic_config.write_queue_nums, topic_config.read_queue_nums),
-        most_body_bytes=sending.config.store.max_message_size,
         is_json=is_json,
         is_oneway=bool(command.flag & ONEWAY_FLAG),
         waits=False,

@@ -60,7 +60,6 @@ class SendPlan(msgspec.Struct, gc=False):
     """The version of the settings that it was made with."""
     queues: int
     """Requests name a queue below this."""
-    most_body_bytes: int
     is_json: bool
     """Whether requests have JSON headers: then opaque is text."""
     is_oneway: bool
@@ -98,7 +97,7 @@ def make_plan(
     sending: Sending, connection: Connection, command: Command, settings: object, *, has_keys: bool
 ) -> SendPlan | None:
     """The plan for sends like this one; None if they must go the ordinary way. With `has_keys` their KEYS differ."""
-    found, config = plannable(sending, command), sending.config
+    found = plannable(sending, command)
     if found is None:
         return None
     request, topic_config = found
@@ -122,7 +121,6 @@ def make_plan(
         topic_config=topic_config,
         settings=settings,
         queues=max(topic_config.write_queue_nums, topic_config.read_queue_nums),
-        most_body_bytes=config.store.max_message_size,
         is_json=command.header_type == JSON,
         is_oneway=bool(command.flag & ONEWAY_FLAG),
         waits=not answers_at_once(sending, properties),

@@ -38,6 +38,8 @@ class FaultWatcher(Watcher, Answering):
         self._log = log
         self._name_server = name_server
         self._shaper = Shaper(rules.loop)
+        self.is_watching = False
+        """Whether the server has it among its watchers."""
         self._hit: dict[int, tuple[Command, Rule, Exchange]] = {}
         """Hit requests whose reply is not ready, by the identity of the frame."""
         self._passing: Command | None = None
@@ -47,6 +49,11 @@ class FaultWatcher(Watcher, Answering):
         self._spared: set[RepeatedHeader] = set()
         """Those that no rule can hit."""
         self._spared_version = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing that a rule has begun is still under way."""
+        return not self._hit and not self._shaper.connections()
 
     # -- what the server calls
 

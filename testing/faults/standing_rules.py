@@ -72,6 +72,10 @@ class StandingRules:
         """In the order they were added."""
         return sorted((*self.rules, *self.network, *self.routes), key=lambda rule: rule.id)
 
+    @property
+    def has_rules(self) -> bool:
+        return bool(self.rules or self.network or self.routes)
+
     def first(self, candidates: tuple[Rule, ...], request: LoggedRequest) -> Rule | None:
         """The first rule that matches and has a use left; it is used."""
         for rule in candidates:

@@ -28,7 +28,7 @@ def _used(rule: Rule) -> str:
 
 
 def _seen(rule: Rule, log: RequestLog) -> str:
-    near = nearest(rule.match, log.entries(), _NEAREST)
+    near = nearest(rule.match, list(log.entries()), _NEAREST)
     if not near:
         return "no request was logged"
     return f"the nearest requests were:\n{lines(near)}"

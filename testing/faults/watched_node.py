@@ -35,7 +35,7 @@ class WatchedNodes:
         self._rules.changed.append(self._rules_changed)
         self.faults = Faults(self._rules, self.log, self._on_loop)
         self._watchers: list[tuple[Server, LogWatcher, FaultWatcher]] = []
-        self._nodes: list[Node] = []
+        self._nodes: dict[Node, tuple[Server, ...]] = {}
         self._known: dict[str, BrokerData] = {}
         """Every broker that was attached, by name, with the addresses of its members."""
 
@@ -44,7 +44,7 @@ class WatchedNodes:
         config = node.broker.config
         self._rules.call_later = node.broker.state.timers.call_later
         self._rules.random = node.broker.state.random
-        self._nodes.append(node)
+        self._nodes[node] = node.servers
         self.know_broker(
             config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address
         )
@@ -62,8 +62,8 @@ class WatchedNodes:
         log = LogWatcher(self.log, broker)
         faults = FaultWatcher(self._rules, log, name_server)
         server.add_watcher(log)
-        server.add_watcher(faults)
         self._watchers.append((server, log, faults))
+        self._rules_changed()
 
     def know_broker(self, name: str, cluster: str, broker_id: int, address: str) -> None:
         """A broker that routes may name, and whose registrations are neither logged nor hit."""
@@ -73,24 +73,40 @@ class WatchedNodes:
         self._known[name] = msgspec.structs.replace(known, broker_addrs=addresses)
 
     def detach(self, node: Node) -> None:
-        """Forget a node that is about to stop. Call it on the loop."""
-        self._nodes = [one for one in self._nodes if one is not node]
-        gone = node.servers
-        self._watchers = [watched for watched in self._watchers if watched[0] not in gone]
+        """Forget a node that stops or has stopped. Call it on the loop."""
+        for server in self._nodes.pop(node, ()):
+            self.unwatch(server)
+
+    def unwatch(self, server: Server) -> None:
+        """Forget a server. Call it on the loop."""
+        for watched in [one for one in self._watchers if one[0] is server]:
+            self._watchers.remove(watched)
+            server.remove_watcher(watched[1])
+            server.remove_watcher(watched[2])
 
     def _rules_changed(self) -> None:
-        for _, _, faults in self._watchers:
+        """The faults watch while there is a rule, or something that a removed rule has begun."""
+        for server, _, faults in self._watchers:
             faults.rules_changed()
+            is_needed = self._rules.has_rules or not faults.is_idle
+            if is_needed and not faults.is_watching:
+                server.add_watcher(faults)
+            elif faults.is_watching and not is_needed:
+                server.remove_watcher(faults)
+            faults.is_watching = is_needed
 
     def _on_loop(self, function: Callable[[], None]) -> None:
-        try:
-            is_there = asyncio.get_running_loop() is self._rules.loop
-        except (RuntimeError, AttributeError):  # no loop runs here, or no node was attached
-            is_there = False
-        if is_there:
+        """Rules are changed where they are read; directly, if no server runs."""
+        if not self._watchers or self._is_on_loop():
             function()
         else:
             self._call(function)
+
+    def _is_on_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._rules.loop
+        except RuntimeError:  # no loop runs in this thread
+            return False
 
     def _brokers(self) -> dict[str, BrokerData]:
         """Those that were attached, and those that registered from outside."""

@@ -6,7 +6,7 @@ that of its frames, or an estimate. `list(deque)` and `append` do not disturb ea
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import time_ns
 from typing import Final, cast
 
@@ -55,13 +55,13 @@ class RequestLog:
         """Called on the loop, at most every `TELL_SECONDS`, after entries were added or got their replies."""
         self._will_tell = False
 
-    def entries(self) -> list[LoggedRequest]:
-        """All entries, oldest first."""
-        return self.after(0)
+    def entries(self) -> Iterator[LoggedRequest]:
+        """All entries that are there now, oldest first; each is decoded when the iteration comes to it."""
+        return self._singly(list(self._kept), 0)
 
     def after(self, last_id: int) -> list[LoggedRequest]:
         """Entries with an id above this one, oldest first."""
-        return self._singly(self._kept_after(last_id), last_id)
+        return list(self._singly(self._kept_after(last_id), last_id))
 
     def _kept_after(self, last_id: int) -> list[Kept]:
         """From the newest one back: most readers want what is new since they looked last."""
@@ -77,16 +77,14 @@ class RequestLog:
         return found
 
     def last(self, count: int) -> list[LoggedRequest]:
-        return self._singly(list(self._kept)[-count:], 0)[-count:] if count else []
+        return list(self._singly(list(self._kept)[-count:], 0))[-count:] if count else []
 
-    def _singly(self, found: list[Kept], last_id: int) -> list[LoggedRequest]:
+    def _singly(self, found: list[Kept], last_id: int) -> Iterator[LoggedRequest]:
         left, next_id = max(self._left_id, last_id), self.next_id
-        return [
-            LoggedRequest(single)
-            for kept in found
-            for single in kept.singly(max(0, left + 1 - kept.id))
-            if single.id < next_id
-        ]
+        for kept in found:
+            for single in kept.singly(max(0, left + 1 - kept.id)):
+                if single.id < next_id:
+                    yield LoggedRequest(single)
 
     def __len__(self) -> int:
         return self._count

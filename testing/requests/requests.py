@@ -78,7 +78,7 @@ class Requests:
         return last_requests(self._log, count)
 
     def __iter__(self) -> Iterator[LoggedRequest]:
-        return iter(self._log.entries())
+        return self._log.entries()
 
     def __len__(self) -> int:
         return len(self._log)
@@ -108,34 +108,37 @@ class Requests:
         wanted = whole("count", count, least=1)
         deadline = time.monotonic() + number("timeout_seconds", timeout_seconds)
         match = match_of("wait_for", words, allowed=(*FIND_WORDS, "count", "timeout_seconds"))
-        candidates: list[LoggedRequest] = []
-        seen = 0
-        while True:
-            new = self._log.after(seen)
-            if new:
-                seen = new[-1].id
-                candidates += [request for request in new if match.holds_before_reply(request)]
-            found = [request for request in candidates if match.response is None or match.holds(request)]
-            if len(found) >= wanted:
-                return found
+        found = self._found_so_far(match)
+        while len(matching := next(found)) < wanted:
             if time.monotonic() >= deadline:
-                raise AssertionError(self._missing(match, wanted, len(found), timeout_seconds))
+                raise AssertionError(self._missing(match, wanted, len(matching), timeout_seconds))
             yield
+        return matching
 
     def _watching(self, during_seconds: float, words: dict[str, Any]) -> Generator[None, None, None]:
         deadline = time.monotonic() + number("during_seconds", during_seconds)
         match = match_of("none", words, allowed=(*FIND_WORDS, "during_seconds"))
-        while True:
-            found = [request for request in self._log.entries() if match.holds(request)]
-            if found:
-                raise AssertionError(f"{len(found)} requests match {match}:\n{lines(found[:_NEAREST])}")
+        found = self._found_so_far(match)
+        while not (matching := next(found)):
             if time.monotonic() >= deadline:
                 return
             yield
+        raise AssertionError(f"{len(matching)} requests match {match}:\n{lines(matching[:_NEAREST])}")
+
+    def _found_so_far(self, match: Match) -> Iterator[list[LoggedRequest]]:
+        """All that match by now, again and again; a request is decoded once."""
+        candidates: list[LoggedRequest] = []
+        seen = 0
+        while True:
+            for request in self._log.after(seen):
+                seen = request.id
+                if match.holds_before_reply(request):
+                    candidates.append(request)
+            yield [request for request in candidates if match.response is None or match.holds(request)]
 
     def _missing(self, match: Match, wanted: int, found: int, timeout_seconds: float) -> str:
         text = f"{found} of {wanted} requests with {match} arrived within {timeout_seconds:g} s"
-        entries = self._log.entries()
+        entries = list(self._log.entries())
         near = nearest(match, entries, _NEAREST)
         dropped = f"; {self.dropped} left the log, which was full" if self.dropped else ""
         if not near:

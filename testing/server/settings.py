@@ -54,7 +54,7 @@ def broker_config(
         Setting("storePathRootDir", str(store), _ORIGIN),
     ]
     config = load_broker(None, (), given)
-    config.store.watches_disk = not is_temporary
+    config.store.is_temporary = is_temporary
     return config
 
 

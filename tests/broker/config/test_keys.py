@@ -64,7 +64,7 @@ def test_other_defaults_are_the_official_ones(program: config_keys.Program, kind
 
 
 def test_every_setting_is_in_the_list() -> None:
-    kept_aside = {"store", "others", "conf_file", "version", "watches_disk"}
+    kept_aside = {"store", "others", "conf_file", "version", "is_temporary"}
     for program, kinds in (("broker", (BrokerConfig, StoreConfig)), ("namesrv", (NameServerConfig,))):
         known = {
             config_keys.snake_case(name) for name in config_keys.keys(cast(config_keys.Program, program))

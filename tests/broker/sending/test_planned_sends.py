@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store import VirtualClock
 
-from broker_fakes import ask, close_broker, make_broker
+from broker_fakes import MakeBroker, ask, close_broker, make_broker
 from stored_files import stored_files
 from wire_without_socket import Wire
 
@@ -202,6 +202,42 @@ async def test_a_repeated_half_message_or_timed_message_is_not_decoded(
     assert files[0] == files[1]
 
 
+@pytest.mark.parametrize("emulate", [4, 5])
+async def test_answers_wait_for_the_disk_and_not_forever(tmp_path: Path, emulate: int) -> None:
+    settings = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 30}
+    seen = []
+    for plans in (True, False):
+        broker = make_broker(tmp_path / str(plans), VirtualClock(), emulate=emulate, store=settings)
+        wire = Wire(broker, plans=plans)
+        for number in range(3):
+            await wire.exchange(a_send(opaque=number))
+            broker.store.flush_pass()
+            assert await wire.exchange() != b""
+        held = await wire.exchange(a_send(opaque=7), a_send(opaque=8))
+        assert (held, broker.sending.waiting_sends) == (b"", 2)
+        await asyncio.sleep(0.05)  # syncFlushTimeout is time of the event loop
+        late = await wire.exchange()
+        assert [(one.opaque, one.code) for one in FrameCutter().feed(late)] == [(7, 10), (8, 10)]
+        assert broker.sending.waiting_sends == 0
+        seen.append(late)
+        close_broker(broker)
+    assert seen[0] == seen[1]
+
+
+async def test_no_more_sends_wait_for_the_disk_than_allowed(broker_maker: MakeBroker) -> None:
+    broker = broker_maker(store={"flush_disk_type": "SYNC_FLUSH"}, send_thread_pool_queue_capacity=3)
+    wire = Wire(broker, plans=True)
+    for number in range(3):
+        await wire.exchange(a_send(opaque=number))
+        broker.store.flush_pass()
+        await wire.exchange()
+    refused = FrameCutter().feed(await wire.exchange(*[a_send(opaque=number) for number in range(5)]))
+    assert [(one.opaque, one.code) for one in refused] == [(3, 2), (4, 2)]
+    broker.store.flush_pass()
+    stored = FrameCutter().feed(await wire.exchange())
+    assert [(one.opaque, one.code) for one in stored] == [(0, 0), (1, 0), (2, 0)]
+
+
 async def test_a_refused_send_between_others_is_answered_with_its_reason(broker: Broker) -> None:
     wire = Wire(broker, plans=True)
     queues = ["0", "x", "0", "9", "0", "0"]
@@ -326,10 +362,10 @@ def frame_of(values: dict[str, Any]) -> bytes:
 
 
 async def played(
-    folder: str, actions: list[Any], *, emulate: int, plans: bool
+    folder: str, actions: list[Any], *, emulate: int, flush: str, plans: bool
 ) -> tuple[list[bytes], dict[str, dict[int, bytes]], list[object], bool]:
     clock = VirtualClock()
-    broker = make_broker(Path(folder), clock, emulate=emulate)
+    broker = make_broker(Path(folder), clock, emulate=emulate, store={"flush_disk_type": flush})
     broker.sending.unique_ids = UniqueIdMaker(b"\x7f\0\0\1", 1, 1, clock.now_ms)
     broker.delayed.timer.start()
     wire, written = Wire(broker, plans=plans), []
@@ -339,6 +375,9 @@ async def played(
             await changed(broker, clock, action)
         else:
             written.append(await wire.exchange(*map(frame_of, action)))
+            if flush == "SYNC_FLUSH":
+                broker.store.flush_pass()
+                written.append(await wire.exchange())
     wire.end()
     statistics = statistics_of(broker)
     close_broker(broker)
@@ -347,16 +386,19 @@ async def played(
 
 games = st.tuples(
     st.sampled_from([4, 5]),
+    st.sampled_from(["ASYNC_FLUSH", "SYNC_FLUSH"]),
     st.lists(sends, min_size=1, max_size=3),
     st.lists(st.one_of(st.lists(sends, min_size=1, max_size=20), changes), max_size=4),
 )
 
 
-def plays_the_same(emulate: int, first: list[dict[str, Any]], actions: list[Any]) -> None:
+def plays_the_same(emulate: int, flush: str, first: list[dict[str, Any]], actions: list[Any]) -> None:
     taught = [{**values, "e": "0", "g": "1700000000000", "opaque": 5} for values in first for _ in range(3)]
     with TemporaryDirectory() as folder:
         left, right = (
-            asyncio.run(played(f"{folder}/{plans}", [taught, *actions], emulate=emulate, plans=plans))
+            asyncio.run(
+                played(f"{folder}/{plans}", [taught, *actions], emulate=emulate, flush=flush, plans=plans)
+            )
             for plans in (True, False)
         )
     assert left == right
@@ -364,7 +406,9 @@ def plays_the_same(emulate: int, first: list[dict[str, Any]], actions: list[Any]
 
 @settings(max_examples=6, deadline=None)
 @given(games)
-def test_nothing_tells_planned_sends_from_others(game: tuple[int, list[dict[str, Any]], list[Any]]) -> None:
+def test_nothing_tells_planned_sends_from_others(
+    game: tuple[int, str, list[dict[str, Any]], list[Any]],
+) -> None:
     plays_the_same(*game)
 
 
@@ -373,6 +417,6 @@ def test_nothing_tells_planned_sends_from_others(game: tuple[int, list[dict[str,
 @settings(max_examples=200, deadline=None)
 @given(games)
 def test_nothing_tells_planned_sends_from_others_in_many_games(
-    game: tuple[int, list[dict[str, Any]], list[Any]],
+    game: tuple[int, str, list[dict[str, Any]], list[Any]],
 ) -> None:
     plays_the_same(*game)

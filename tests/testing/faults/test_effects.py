@@ -304,9 +304,9 @@ def test_a_server_without_an_answer_is_a_peer_error(one: RocketMQ) -> None:
 def test_faults_and_log_outlive_a_restart() -> None:
     server = EmbeddedServer(emulate="5")
     one = RocketMQ(server)
+    one.faults.refuse(code=SEND, times=2)
     with server:
         orders = one.topic("orders")
-        one.faults.refuse(code=SEND, times=2)
         with pytest.raises(Refusal):
             one.send(orders, "x")
     with server:
@@ -314,3 +314,6 @@ def test_faults_and_log_outlive_a_restart() -> None:
         with pytest.raises(Refusal):
             one.send(orders, "x")
         assert one.requests.count(code=SEND) == 2
+    one.faults.check()
+    one.faults.clear()
+    assert one.faults.rules == []

@@ -1,12 +1,16 @@
 """Slow, sliced and lost bytes: at the server's own sockets and at the proxy."""
 
 import asyncio
+import socket
+import ssl
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client import Producer
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.shaping import Line, Shape
 from pocketmq.testing.faults.tcp_proxy import TcpProxy
@@ -45,6 +49,33 @@ def test_bandwidth_is_bytes_a_second(one: RocketMQ) -> None:
         begun = time.monotonic()
         client.ask(30, topic=topic, queueId=0)
         assert time.monotonic() - begun < 0.1
+
+
+def test_the_brokers_own_registration_is_not_slowed(one: RocketMQ) -> None:
+    one.faults.network(latency=0.5)
+    begun = time.monotonic()
+    one.topic("orders")  # returns once the name server has it
+    assert time.monotonic() - begun < 0.45
+
+
+def test_connections_inside_tls_are_cut_and_slowed_too() -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with EmbeddedServer(emulate="5") as server:
+        one = RocketMQ(server)
+        host, _, port = server.broker_addr.partition(":")
+        plain = socket.create_connection((host, int(port)), timeout=2)
+        with context.wrap_socket(plain) as inside:
+            one.faults.network(slice_bytes=5)
+            one.faults.refuse(code=30, response="SYSTEM_BUSY")
+            one.faults.disconnect(code=30, within_body=True)
+            inside.sendall(encode_frame(Command(30, 1, fields={"topic": "t", "queueId": "0"})) * 2)
+            received = b""
+            while data := inside.recv(65536):
+                received += data
+        length = int.from_bytes(received[:4], "big") + 4
+        assert FrameCutter().feed(received[:length])[0].code == 2
+        assert 0 < len(received) - length < length
 
 
 def test_an_answer_in_slices_arrives_whole(one: RocketMQ) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pocketmq.broker.errors import Refusal
@@ -290,3 +291,27 @@ def test_ordered_topics_of_the_name_server_are_restored(server: EmbeddedServer) 
     server.call(kv.put, ORDER_TOPIC_CONFIG, "came", "broker-a:8")
     server.reset(mark)
     assert server.call(kv.list, ORDER_TOPIC_CONFIG) == {"kept": "broker-a:4"}
+
+
+@pytest.mark.parametrize("disk", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_what_was_undone_in_a_kept_store_does_not_come_back_with_its_next_start(
+    tmp_path: Path, disk: str
+) -> None:
+    """A start puts records that the log has and no queue knows into their queues, as after a crash."""
+    server = EmbeddedServer(store=tmp_path, flushDiskType=disk)
+    with server:
+        mq = RocketMQ(server)
+        mq.topic("kept", queues=1)
+        mq.send("kept", "before")
+        mark = server.mark()
+        for _ in range(2):
+            mq.send("kept", "undone", keys="k")
+            mq.send("other", "undone")
+            mq.send("kept", "undone", delay_level=3)
+            server.reset(mark)
+        mq.send("kept", "after")
+    with server:
+        mq = RocketMQ(server)
+        assert [message.text for message in mq.messages("kept")] == ["before", "after"]
+        assert (mq.messages("other"), list(mq.delayed)) == ([], [])
+        assert not (tmp_path / "discarded").exists()

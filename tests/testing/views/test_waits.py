@@ -166,3 +166,19 @@ def test_wait_from_a_thread_ends_when_the_messages_have_arrived(mq: RocketMQ) ->
     sending.start()
     assert {message.text for message in mq.wait_messages("orders", 3)} == {"0", "1", "2"}
     sending.join()
+
+
+async def test_a_consumer_that_runs_for_many_tests_goes_on_after_each_reset(mq: RocketMQ) -> None:
+    """Its topic and group were made before the tests, so it keeps its offsets, and reads what each test sends."""
+    topic, group, seen = mq.topic("orders", queues=2), mq.group("billing"), list[str]()
+    async with consumer(mq, topic, group, seen):
+        await mq.aio.wait_members(group)
+        mark = await asyncio.to_thread(mq.server.mark)
+        for turn in range(3):
+            await asyncio.to_thread(mq.send, topic, str(turn))
+            await asyncio.to_thread(mq.send, "of-this-test", str(turn))
+            await mq.aio.wait_consumed(topic, group)
+            assert seen == [str(number) for number in range(turn + 1)]
+            await asyncio.to_thread(mq.server.reset, mark)
+            assert mq.messages("of-this-test") == []
+            assert len(mq.members(group)) == 1
