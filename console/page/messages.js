@@ -47,7 +47,7 @@ export function asMilliseconds(text) {
 
 function properties(message) {
   const rows = Object.entries(message.properties).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
-  return el("details", {}, el("summary", {}, plural(rows.length, "property").replace("propertys", "properties")), el("dl", {}, rows.flat()));
+  return el("details", {}, el("summary", {}, String(rows.length)), el("dl", {}, rows.flat()));
 }
 
 export function messages() {

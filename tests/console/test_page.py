@@ -209,12 +209,12 @@ def test_virtual_time_is_moved(window: Browser) -> None:
         window.open("about:blank")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_nothing_is_wider_than_a_phone(page: Browser, rocketmq: RocketMQ, dark: bool) -> None:
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (820, False)])
+def test_nothing_is_wider_than_the_window(page: Browser, rocketmq: RocketMQ, width: int, dark: bool) -> None:
     long_name = "a-topic-with-a-name-that-is-rather-long-as-names-of-companies-are"
     rocketmq.topic(long_name, queues=8)
     rocketmq.send(long_name, "x" * 500)
-    page.look(360, dark=dark)
+    page.look(width, dark=dark)
     page.sees("1 topic")
     page.press("Look")
     page.sees("1 message")
