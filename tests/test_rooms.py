@@ -100,7 +100,7 @@ ROOMS: dict[str, list[str]] = {
     "console": [
         "answers guard stand",
         "cluster_views metrics",
-        "message_views stand_in_views",
+        "assignment message_views stand_in_views",
         "openapi",
         "app",
         "server",
