@@ -25,7 +25,7 @@ AGAIN := $(if $(POCKETMQ_NIGHTLY),,--reruns 1 -r aR)
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts unit slow \
-	spark spark-all interop interop-all bench torture soak soak-tests pictures pins golden clean
+	spark spark-all browser interop interop-all bench torture soak soak-tests pictures pins golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -113,6 +113,11 @@ endif
 
 interop-all: export POCKETMQ_INTEROP_ALL := 1
 interop-all: interop ## the same and what takes longest, on the official servers too: about an hour
+
+browser: export DEBIAN_FRONTEND := noninteractive
+browser: ## Chromium and its driver, for the tests of the HTTP port's page: Debian or Ubuntu, as root
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { apt-get update --quiet=2 && \
+		apt-get install --quiet=2 --yes --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; }
 
 bench: $(SPARK) ## the numbers of bench/RESULTS.md
 	$(BIN)/python -m bench.start

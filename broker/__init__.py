@@ -24,4 +24,5 @@ Bottom up. The handlers of requests are in files named `..._handlers`:
     handler_modules.py  every module of handlers
     node.py             builds, starts and stops name server and broker
     process.py          event loop and signals
+    __main__.py         `python -m pocketmq.broker`, which is `pocketmq serve`
 """

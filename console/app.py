@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import cluster_views, message_views, stand_in_views
+from . import assignment, cluster_views, message_views, stand_in_views
 from .answers import Problem, as_error, as_json, needed, query_of, read_body, read_object
 from .guard import Guard
 from .metrics import metrics_text
@@ -27,7 +27,17 @@ PAGE: Final = Path(__file__).parent / "page"
 _PAGE_FILES: Final = {
     "index.html": "text/html; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
+    **dict.fromkeys(
+        ("page.js", "elements.js", "cluster.js", "messages.js", "stand_in.js"),
+        "text/javascript; charset=utf-8",
+    ),
+}
+_PAGE_HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
 }
 Answering = Callable[[Request], Awaitable[Response]]
 
@@ -103,6 +113,9 @@ class Api:
     async def group(self, request: Request) -> Response:
         return as_json(cluster_views.group(self._broker, request.path_params["group"]))
 
+    async def group_queues(self, request: Request) -> Response:
+        return as_json(await assignment.queues(self._broker, request.path_params["group"]))
+
     async def lag(self, request: Request) -> Response:
         return as_json(cluster_views.lag(self._broker, request.path_params["group"]))
 
@@ -163,17 +176,14 @@ class Api:
 
 
 async def page(request: Request) -> Response:
-    """The page and its two files."""
+    """The page, its style and its script."""
     name = request.path_params.get("file", "index.html")
     if name not in _PAGE_FILES:
         raise Problem(404, f"there is no file {name:.60}")
     return Response(
         (PAGE / name).read_bytes(),
         media_type=_PAGE_FILES[name],
-        headers={
-            "content-security-policy": "default-src 'self'; style-src 'self' 'unsafe-inline'",
-            "x-content-type-options": "nosniff",
-        },
+        headers=_PAGE_HEADERS,
     )
 
 
@@ -192,6 +202,7 @@ def application(stand: Stand, guard: Guard) -> Starlette:
         *_resource("/api/groups", GET=api.groups),
         *_resource("/api/groups/{group}", GET=api.group),
         *_resource("/api/groups/{group}/lag", GET=api.lag),
+        *_resource("/api/groups/{group}/queues", GET=api.group_queues),
         *_resource("/api/explain", GET=api.explain),
         *_resource("/api/faults", GET=api.faults, POST=api.add_fault, DELETE=api.remove_faults),
         *_resource("/api/faults/{rule}", DELETE=api.remove_fault),

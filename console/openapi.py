@@ -68,6 +68,13 @@ def _cluster_paths() -> dict[str, Any]:
         "/api/groups/{group}/lag": {
             "get": _action("Messages still to read", path=("group",), answer=_ref("Lag"))
         },
+        "/api/groups/{group}/queues": {
+            "get": _action(
+                "Queues with offset, lag and the members that hold them",
+                path=("group",),
+                answer=_list("GroupQueue"),
+            )
+        },
         "/api/explain": {
             "get": _action(
                 "Where a group starts each queue of a topic, and why",
@@ -190,6 +197,15 @@ def _schemas() -> dict[str, Any]:
             lag=_NUMBER,
         ),
         "Lag": _properties(total=_NUMBER, topics=numbers_by_topic),
+        "GroupQueue": _properties(
+            topic=_TEXT,
+            queue_id=_NUMBER,
+            held_by={"type": "array", "items": _TEXT},
+            offset=optional_number,
+            min_offset=_NUMBER,
+            max_offset=_NUMBER,
+            lag=_NUMBER,
+        ),
         "FirstPosition": _properties(
             queue_id=_NUMBER, offset=optional_number, rule=_TEXT, because=_TEXT, answer=optional_number
         ),

@@ -59,6 +59,7 @@ ROOMS: dict[str, list[str]] = {
         "handler_modules",
         "node",
         "process",
+        "__main__",
     ],
     "client": [
         "errors clock tasks",
@@ -100,7 +101,7 @@ ROOMS: dict[str, list[str]] = {
     "console": [
         "answers guard stand",
         "cluster_views metrics",
-        "message_views stand_in_views",
+        "assignment message_views stand_in_views",
         "openapi",
         "app",
         "server",

@@ -56,6 +56,7 @@ class Statistics:
         self._user_puts, self._system_puts = Traffic(), Traffic()
         self._user_gets, self._system_gets = Traffic(), Traffic()
         self._last_window_ms = {window: now_ms for window, _ in WINDOWS}
+        self._sampled_ms = now_ms
         self.put_times = PutTimes(now_ms)
         self.throughput = Throughput()
         self.day_totals = DayTotals(now_ms)
@@ -176,6 +177,7 @@ class Statistics:
         totals = (stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages)
         if self._clock.is_apart:
             self._fill_gap(now_ms, totals)
+            self._sampled_ms = now_ms
         self.throughput.snapshot(now_ms, *totals)
         self.put_times.roll(now_ms, [count for _, count in stored.distribution()])
         self.day_totals.roll(now_ms, self.put_total_now, self.got_total_now)
@@ -188,12 +190,14 @@ class Statistics:
 
     def _fill_gap(self, now_ms: int, totals: Totals) -> None:
         """Take the snapshots of the seconds that virtual time has skipped: what was counted was counted before them."""
-        self.throughput.fill_gap(now_ms, totals)
+        self.throughput.fill_gap(self._sampled_ms, now_ms, totals)
         for window, step_ms in WINDOWS:
-            steps = min((now_ms - self._last_window_ms[window]) // step_ms, MOST_SNAPSHOTS)
-            for ago in range(steps - 1, 0, -1):
+            since_ms = self._last_window_ms[window]
+            steps = max((now_ms - since_ms) // step_ms, 0)
+            for step in range(max(steps - MOST_SNAPSHOTS, 0) + 1, steps + 1):
                 for traffic in self._all():
-                    traffic.snapshot(window, step_ms, now_ms - ago * step_ms)
+                    traffic.snapshot(window, step_ms, since_ms + step * step_ms)
+            self._last_window_ms[window] = since_ms + steps * step_ms
 
     # -- answers
 

@@ -58,12 +58,11 @@ class Throughput:
     def snapshot(self, now_ms: int, stored: int, found: int, missed: int, transferred: int) -> None:
         self._sums.append((now_ms, stored, found, missed, transferred))
 
-    def fill_gap(self, now_ms: int, totals: Totals) -> None:
-        """Take a snapshot of the present totals for each second since the last one, except the current second."""
-        if self._sums:
-            seconds = min((now_ms - self._sums[-1][0]) // 1000, TPS_SPANS_SECONDS[-1] + 1)
-            for ago in range(seconds - 1, 0, -1):
-                self.snapshot(now_ms - ago * 1000, *totals)
+    def fill_gap(self, since_ms: int, now_ms: int, totals: Totals) -> None:
+        """Take a snapshot of the present totals for each second between two times."""
+        seconds = (now_ms - since_ms) // 1000
+        for second in range(max(seconds - TPS_SPANS_SECONDS[-1], 1), seconds):
+            self.snapshot(since_ms + second * 1000, *totals)
 
     def stored(self, seconds: int) -> float | None:
         """Messages a second over the last `seconds`; `None` until that many snapshots exist."""

@@ -49,7 +49,7 @@ async def verdicts_of(admin: AdminClient, group: str, topic: str) -> list[Verdic
     queues_at = {data.broker_name: data.read_queue_nums for data in route.queue_datas}
     verdicts: list[Verdict] = []
     for broker in sorted(route.broker_datas, key=lambda data: data.broker_name or ""):
-        name, address = broker.broker_name or "", broker.broker_addrs.get(MASTER_ID)
+        name, address = broker.broker_name or "", (broker.broker_addrs or {}).get(MASTER_ID)
         if address is None:
             continue
         try:

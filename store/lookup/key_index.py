@@ -147,6 +147,8 @@ class KeyIndex:
         previous = self.files[-1] if self.files else None
         moment_ms = self._clock.now_ms()
         # Names must differ and rise: two files within one millisecond, or a clock set back, would break that.
+        if previous is not None:
+            moment_ms = max(moment_ms, _moment_ms(previous.file.path.name) + 1)
         while (path := self._directory / _file_name(moment_ms)).exists() or (
             previous is not None and path.name <= previous.file.path.name
         ):
@@ -230,3 +232,12 @@ class KeyIndex:
 def _file_name(moment_ms: int) -> str:
     moment = datetime.fromtimestamp(moment_ms // 1000)
     return f"{moment:%Y%m%d%H%M%S}{moment_ms % 1000:03d}"
+
+
+def _moment_ms(file_name: str) -> int:
+    """The moment in a file's name, 0 if it is none."""
+    try:
+        moment = datetime.strptime(file_name[:14], "%Y%m%d%H%M%S")
+        return round(moment.timestamp()) * 1000 + int(file_name[14:17] or 0)
+    except ValueError:
+        return 0

@@ -14,6 +14,7 @@ from ..put_values import AlikeMessage
 from .key_hash import UniqueIdHash
 
 _SEPARATOR = b"\x02"
+_ENDS = (_SEPARATOR, b"")
 _KEYS = _SEPARATOR + KEYS.encode() + b"\x01"
 
 
@@ -58,6 +59,9 @@ class MessageTemplate:
         if self._id_part is not None:
             text = unique_id
             unique_id = text[self._id_part]
+            # An id of another length in a text that is otherwise alike ends elsewhere.
+            if _SEPARATOR in unique_id or text[self._id_part.stop :][:1] not in _ENDS:
+                raise ValueError(f"the unique id is not 32 characters long: {text[self._id_part.start :]!r}")
             if self._hashes_of_keys is not None:
                 _, _, behind = (_SEPARATOR + text[TEXT_LENGTH_BYTES:]).partition(_KEYS)
                 keys = behind.partition(_SEPARATOR)[0].decode("utf-8", "replace")

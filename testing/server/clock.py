@@ -10,11 +10,11 @@ Every method may be called from any thread except the server's own. `aio` has th
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from pocketmq.broker.node import Node
-from pocketmq.broker.state.virtual_time import VirtualTime
+from pocketmq.broker.state.virtual_time import TimeStuckError, VirtualTime
 
 from ..errors import TestingError
 
@@ -43,8 +43,9 @@ class ServerClock:
         """Let a step of time pass; returns the new time (ms) once everything that became due is done and sent.
 
         ValueError if the step is negative or unreadable, `TestingError` if the clock is real; then nothing changes.
+        `TestingError` too if timers set ever new ones for a minute of wall time; then the clock has moved a part.
         """
-        moved: int = self._run(self._time().advance(step))
+        moved: int = self._moved(self._time().advance(step))
         return moved
 
     def advance_to_next(self) -> int | None:
@@ -53,7 +54,7 @@ class ServerClock:
         `None`, and time stands still, if nothing waits. The limits of held requests and the upkeep of the server do
         not count. `TestingError` if the clock is real.
         """
-        moved: int | None = self._run(self._time().advance_to_next())
+        moved: int | None = self._moved(self._time().advance_to_next())
         return moved
 
     def run(self, speed: float = 1.0) -> None:
@@ -72,6 +73,12 @@ class ServerClock:
     def aio(self) -> "AsyncClock":
         """The same methods as coroutines: the caller's event loop keeps running."""
         return AsyncClock(self)
+
+    def _moved(self, move: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            return self._run(move)
+        except TimeStuckError as error:
+            raise TestingError(str(error)) from error
 
     def _time(self) -> VirtualTime:
         time = self._node().time

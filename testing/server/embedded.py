@@ -350,7 +350,13 @@ class EmbeddedServer:
         mark = mark or self._first_mark
         if mark is None:
             raise NotRunningError("the server is not running")
-        self.run(restore(self._running(), mark))
+        self.run(self._reset(mark))
+
+    async def _reset(self, mark: Mark) -> None:
+        node = self._running()
+        if node.time is not None:
+            await node.time.stop()
+        await restore(node, mark)
 
     def snapshot(self, path: str | Path | None = None) -> Snapshot:
         """The present state: topics, groups, offsets, messages and timers; also as a .pocketmq file if `path` is given.

@@ -67,6 +67,15 @@ def invoke(*words: str) -> Result:
 # -- start and stop
 
 
+def test_the_broker_as_a_module_is_the_same_program(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "pocketmq.broker"]
+    ran = subprocess.run(
+        [*argv, "--bogus"], cwd=tmp_path, capture_output=True, text=True, timeout=END_SECONDS, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("pocketmq serve: No such option '--bogus'")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_address_is_the_first_line_and_a_signal_ends_cleanly(tmp_path: Path, number: int) -> None:
     with serving(*FREE_PORTS, folder=tmp_path) as process:

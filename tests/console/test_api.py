@@ -1,5 +1,6 @@
 """The API: what each address shows and does, and that looking moves no offset."""
 
+import asyncio
 import json
 import re
 import socket
@@ -56,6 +57,40 @@ async def test_a_group_has_members_subscriptions_offsets_and_lag(server: Embedde
         assert group["offsets"]["orders"]["0"] == 3
         assert api.get("/api/groups/billing/lag")["topics"]["orders"] == 2
         assert [one["name"] for one in api.get("/api/groups")] == ["billing"]
+
+
+async def test_queues_of_a_group_have_their_offset_and_the_member_that_holds_them(
+    server: EmbeddedServer, api: Api, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=2)
+    rocketmq.send("orders", "one", queue_id=0)
+    assert api.ask("GET", "/api/groups/billing/queues") == (404, {"error": "there is no group billing"})
+    async with LitePullConsumer("billing", namesrv_addr=server.namesrv_addr, auto_commit=False) as consumer:
+        await consumer.subscribe("orders")
+        while not await consumer.poll(1000):
+            pass
+        await consumer.commit({MessageQueue("orders", "broker-a", 0): 1})
+        (member,) = rocketmq.members("billing")
+        queues = await asyncio.to_thread(api.get, "/api/groups/billing/queues")
+    by_id = {queue["queue_id"]: queue for queue in queues if queue["topic"] == "orders"}
+    assert {queue_id: queue["held_by"] for queue_id, queue in by_id.items()} == {
+        0: [member.client_id],
+        1: [member.client_id],
+    }
+    assert (by_id[0]["offset"], by_id[0]["max_offset"], by_id[0]["lag"]) == (1, 1, 0)
+    assert (by_id[1]["max_offset"], by_id[1]["lag"]) == (0, 0)
+
+
+async def test_a_member_that_does_not_answer_holds_nothing_that_is_known(
+    server: EmbeddedServer, api: Api, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=1)
+    async with LitePullConsumer("billing", namesrv_addr=server.namesrv_addr, auto_commit=False) as consumer:
+        await consumer.subscribe("orders")
+        await rocketmq.aio.wait_members("billing", 1)
+        # Asked from the consumer's own loop, which stands still meanwhile.
+        queues = api.get("/api/groups/billing/queues")
+    assert [queue["held_by"] for queue in queues if queue["topic"] == "orders"] == [[]]
 
 
 def rocketmq_send(server: EmbeddedServer, topic: str, count: int) -> None:

@@ -1,15 +1,16 @@
 """The figures of a broker: windows of 315, rates and totals of 28. Expectations follow the official StatsItem."""
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.state.put_times import PutTimes
 from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
-from pocketmq.store import VirtualClock
+from pocketmq.store import VirtualClock, WallClock
 
-from broker_fakes import store_message
+from broker_fakes import close_broker, make_broker, store_message
 
 _ZEROS = dict.fromkeys(("stats_minute", "stats_hour", "stats_day"), BrokerStatsItem())
 
@@ -210,3 +211,27 @@ class TestPutTimes:
         times.roll(60_000, [900, 100, *[0] * 11])
         assert times.percentile_ms(0.5) == pytest.approx(500 / 900)
         assert times.percentile_ms(0.99) == pytest.approx(1 + 9 * 0.9)
+
+
+class TestVirtualTime:
+    @pytest.mark.parametrize("seconds", [1, 9, 10, 65, 130, 700, 4000, 40_000])
+    async def test_a_jump_leaves_the_figures_of_its_seconds_one_by_one(
+        self, tmp_path: Path, seconds: int
+    ) -> None:
+        figures = []
+        for step in (1, seconds):
+            clock = VirtualClock(wall=WallClock())
+            broker = make_broker(tmp_path / str(step), clock)
+            for _ in range(2):
+                broker.statistics.message_put("T", 6, 600)
+                store_message(broker, "T")
+                for _ in range(seconds // step):
+                    clock.advance(step * 1000)
+                    broker.statistics.sample(clock.now_ms())
+            throughput = broker.statistics.throughput
+            figures.append(
+                (found(broker, "TOPIC_PUT_NUMS", "T"), *(throughput.stored(span) for span in (10, 60, 600)))
+            )
+            close_broker(broker)
+        one_by_one, at_once = figures
+        assert at_once == one_by_one

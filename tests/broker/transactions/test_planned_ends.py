@@ -27,6 +27,7 @@ MORE: list[dict[str, str]] = [
     {"order": "{}"},
     {"DELAY": "1"},
     {"CHECK_IMMUNITY_TIME_IN_SECONDS": "9"},
+    {"UNIQ_KEY": "short-{}"},
 ]
 
 

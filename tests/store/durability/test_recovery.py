@@ -370,3 +370,25 @@ def test_full_index_files_of_a_killed_process_are_flushed(open_store, put, crash
     clock.advance(61_000)
     store.flush_pass()
     assert first in forced
+
+
+def test_a_clock_set_back_confuses_no_recovery(open_store, put, bodies, crash, clock):
+    """A store written three days ahead, by virtual time, is opened by the wall's: its marks are of the future."""
+    start_ms = clock.now_ms()
+    store = open_store()
+    clock.advance(3 * 86_400_000)
+    fill(store, put, 60)
+    store.flush_pass()
+    crash(store)
+    clock.set_now_ms(start_ms)
+    store = open_store()
+    assert_whole(store, bodies, 60)
+    fill(store, put, 60, start=60)
+    crash(store)
+    store = open_store()
+    assert_whole(store, bodies, 120)
+    fill(store, put, 30, start=120)
+    store.close()
+    store = open_store()
+    assert store.recovery_report.clean
+    assert_whole(store, bodies, 150)

@@ -1,0 +1,240 @@
+// What only a stand-in can do: the live request log, faults, virtual time, verdicts.
+
+import { ApiError, address, ask, el, errorPlace, every, field, form, moment, plural, statusLine, table } from "./elements.js";
+
+const LOOK_MS = 1000;
+const MOST_SHOWN = 200;
+const LOG_PAGE = 1000;
+const CODES = ["SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE", "PULL_MESSAGE", "POP_MESSAGE", "ACK_MESSAGE", "HEART_BEAT",
+  "GET_ROUTEINFO_BY_TOPIC", "QUERY_CONSUMER_OFFSET", "UPDATE_CONSUMER_OFFSET", "CONSUMER_SEND_MSG_BACK",
+  "GET_CONSUMER_LIST_BY_GROUP", "LOCK_BATCH_MQ", "END_TRANSACTION", "CHECK_TRANSACTION_STATE"];
+const RESPONSES = ["SUCCESS", "SYSTEM_ERROR", "SYSTEM_BUSY", "TOPIC_NOT_EXIST", "NO_PERMISSION", "SERVICE_NOT_AVAILABLE",
+  "FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "PULL_NOT_FOUND", "PULL_OFFSET_MOVED", "QUERY_NOT_FOUND"];
+
+export function requests() {
+  const status = statusLine(), error = errorPlace();
+  const entries = new Map();
+  let stream = null, words = {}, missed = 0, drawn = false;
+  const list = table("Requests, newest first", [
+    ["id", (request) => String(request.id), "short"],
+    ["code", (request) => request.code, "short"],
+    ["topic", (request) => request.topic ?? ""],
+    ["queue_id", (request) => String(request.queue_id ?? ""), "number"],
+    ["group", (request) => request.group ?? ""],
+    ["client_id", (request) => request.client_id ?? ""],
+    ["response", (request) => request.response ?? (request.oneway ? "one-way" : "waits"), "short"],
+    ["remark", (request) => request.remark ?? ""],
+  ], (request) => String(request.id));
+  const draw = () => {
+    drawn = false;
+    for (const id of [...entries.keys()].slice(0, Math.max(0, entries.size - MOST_SHOWN))) entries.delete(id);
+    list.update([...entries.values()].reverse());
+    const lost = missed ? `; ${missed} came too fast to be shown` : "";
+    status.say(entries.size ? `the newest ${plural(entries.size, "request")}, as they arrive${lost}` : "No request yet; those that match appear here.");
+  };
+  const soon = () => {
+    if (!drawn) setTimeout(draw, 200);
+    drawn = true;
+  };
+  const take = (request) => { entries.set(request.id, request); soon(); };
+  const close = () => { stream?.close(); stream = null; };
+
+  /** Follows the log from now on, then adds what it holds already, so that nothing falls between. */
+  const follow = async () => {
+    close();
+    entries.clear();
+    await ask("GET", address("/api/requests", { ...words, limit: 1 }));
+    stream = new EventSource(address("/api/requests/stream", words));
+    stream.addEventListener("message", (event) => { error.clear(); take(JSON.parse(event.data)); });
+    stream.addEventListener("missed", (event) => { missed += Number(event.data); soon(); });
+    stream.addEventListener("error", () => error.show(new ApiError("the stream of requests is broken; it is tried again")));
+    stream.addEventListener("open", () => error.clear());
+    const older = new Map();
+    for (let after = 0, page; page === undefined || page.length === LOG_PAGE;) {
+      page = await ask("GET", address("/api/requests", { ...words, after, limit: LOG_PAGE }));
+      for (const request of page) older.set(request.id, request);
+      for (const id of [...older.keys()].slice(0, Math.max(0, older.size - MOST_SHOWN))) older.delete(id);
+      after = page.at(-1)?.id;
+    }
+    const newer = [...entries.values()];
+    entries.clear();
+    for (const request of [...older.values(), ...newer]) entries.set(request.id, request);
+    draw();
+  };
+  const whole = form([
+    field("code", { suggestions: CODES }), field("topic"), field("group"), field("client_id"),
+    field("response", { suggestions: RESPONSES }),
+  ], "Search", async (given) => { words = given; await follow(); });
+  return {
+    nodes: [whole, status, error, list],
+    start: () => { whole.attempt(follow); return close; },
+  };
+}
+
+// Which fields each effect has; anything else goes into `words`.
+const MATCH = ["code", "topic", "queue_id", "group", "client_id"];
+const USES = ["times", "after", "probability"];
+const EFFECTS = {
+  refuse: ["response", "remark", ...MATCH, ...USES],
+  silence: ["execute", ...MATCH, ...USES],
+  disconnect: ["execute", "reset", "within_body", ...MATCH, ...USES],
+  delay: ["seconds", "jitter", ...MATCH, ...USES],
+  alter: ["fields", "body", ...MATCH, ...USES],
+  duplicate: [...MATCH, ...USES],
+  network: ["client", "latency", "bandwidth", "slice_bytes", "half_open"],
+  hide_broker: ["name"],
+  route: ["topic", "brokers", "queues"],
+  name_servers_disagree: ["topic", "brokers"],
+};
+const CHECKED = new Set(["execute", "reset", "within_body", "half_open"]);
+const HINTS = {
+  code: "SEND_MESSAGE_V2", response: "SYSTEM_BUSY", times: "1; null: always", after: "0", probability: "1", seconds: "0.5",
+  brokers: '["broker-a"]', fields: '{"name": "value"}', words: '{"name": value}, for anything else',
+};
+// Texts even if they look like JSON.
+const TEXTS = new Set(["topic", "group", "client_id", "client", "name", "remark", "body"]);
+
+/** The rule of the fields that are filled: numbers, null and lists as JSON, everything else as text. */
+export function ruleOf({ effect, words, ...given }) {
+  const rule = { effect };
+  for (const [name, value] of Object.entries(given)) {
+    if (value === "" || value === false) continue;
+    rule[name] = TEXTS.has(name) || value === true ? value : jsonOr(value);
+  }
+  if (!words) return rule;
+  const more = jsonOr(words);
+  if (more === null || typeof more !== "object" || Array.isArray(more)) throw new ApiError("words must be a JSON object", ['{"name": value}']);
+  return { ...rule, ...more };
+}
+
+function jsonOr(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function ruleWords(rule) {
+  const { id, effect, hits, hit_count, may_stay_unused, ...words } = rule;
+  return Object.entries(words).filter(([name, value]) => name === "times" || (value !== null && value !== false && !(name === "after" && value === 0)))
+    .map(([name, value]) => `${name}=${name === "times" && value === null ? "always" : typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
+}
+
+function ruleHits(rule) {
+  const hits = rule.hits ?? [];
+  if (!hits.length) return String(rule.hit_count ?? 0);
+  const lines = hits.slice(-20).map((hit) => el("li", {}, [hit.code, hit.topic, hit.group, hit.client_id, hit.response].filter(Boolean).join(" ")));
+  return el("details", {}, el("summary", {}, String(rule.hit_count)), el("ul", {}, lines));
+}
+
+export function faults() {
+  const status = statusLine(), error = errorPlace();
+  const boxes = [field("effect", { kind: Object.keys(EFFECTS) })];
+  for (const name of [...new Set(Object.values(EFFECTS).flat())]) {
+    const suggestions = { code: CODES, response: RESPONSES }[name];
+    boxes.push(field(name, { kind: CHECKED.has(name) ? "check" : "text", hint: HINTS[name], suggestions }));
+  }
+  boxes.push(field("words", { kind: "area", hint: HINTS.words }));
+  const effect = boxes[0].control;
+  const choose = () => boxes.slice(1, -1).forEach((box) => { box.hidden = !EFFECTS[effect.value].includes(box.control.name); });
+  effect.addEventListener("change", choose);
+  choose();
+
+  const remove = async (rule) => {
+    try {
+      await ask("DELETE", `/api/faults/${rule.id}`);
+    } catch (failure) {
+      error.show(failure);
+      return;
+    }
+    await look();
+    effect.focus();
+  };
+  const list = table("Rules, in the order they are tried", [
+    ["id", (rule) => String(rule.id), "short"],
+    ["effect", (rule) => rule.effect, "short"],
+    ["words", ruleWords],
+    ["hits", ruleHits, undefined, (rule) => String(rule.hit_count)],
+    ["", (rule) => el("button", { type: "button", class: "small", "aria-description": `rule ${rule.id}`, onclick: () => remove(rule) }, "Remove"), undefined, () => "remove"],
+  ], (rule) => String(rule.id));
+  const look = async () => {
+    try {
+      const found = await ask("GET", "/api/faults");
+      list.update(found);
+      const hits = found.reduce((sum, rule) => sum + (rule.hit_count ?? 0), 0);
+      status.say(found.length ? `${plural(found.length, "rule")}, ${plural(hits, "hit")}` : "No rule: the broker behaves.");
+      error.clear();
+    } catch (failure) {
+      error.show(failure);
+    }
+  };
+  const add = form(boxes, "Add", async (given) => {
+    await ask("POST", "/api/faults", ruleOf(given));
+    await look();
+  });
+  return { nodes: [add, status, error, list], start: () => every(LOOK_MS, look) };
+}
+
+export function clock() {
+  const error = errorPlace(), told = statusLine();
+  const now = el("p", { class: "clock" }), kind = el("p");
+  const draw = (value) => {
+    now.textContent = moment(value.now_ms);
+    kind.textContent = value.virtual
+      ? "virtual: it stands still until somebody lets it pass"
+      : "not virtual: it is the time of the machine; start the server with --virtual-time to move it";
+  };
+  const look = async () => {
+    try {
+      draw(await ask("GET", "/api/clock"));
+      error.clear();
+    } catch (failure) {
+      error.show(failure);
+    }
+  };
+  const pass = async (words) => {
+    told.say("");
+    const before = await ask("GET", "/api/clock");
+    const after = await ask("POST", "/api/clock/advance", words);
+    draw(after);
+    told.say(`moved by ${(after.now_ms - before.now_ms) / 1000} s, to ${moment(after.now_ms)}`);
+  };
+  const next = el("button", { type: "button", class: "second", onclick: () => whole.attempt(() => pass({ to_next: true })) }, "To the next event");
+  const whole = form([field("by", { hint: "2h30m, or seconds" })], "Advance", ({ by }) => {
+    const seconds = Number(by);
+    return pass({ by: by !== "" && !Number.isNaN(seconds) ? seconds : by });
+  });
+  whole.querySelector(".fields").append(next);
+  return { nodes: [now, kind, error, whole, told], start: () => every(LOOK_MS, look) };
+}
+
+const FINDINGS = ["lost", "unread", "duplicated", "out_of_order", "offset_moved_back"];
+
+export function ledger() {
+  const told = statusLine();
+  const place = el("div");
+  const whole = form([field("topic"), field("group")], "Search", async (given) => {
+    place.replaceChildren();
+    told.say("");
+    const answer = await ask("GET", address("/api/ledger", given));
+    const verdicts = Array.isArray(answer) ? answer : [{ ...given, ...answer }];
+    const bad = verdicts.filter((one) => FINDINGS.some((name) => one[name]?.length)).length;
+    told.say(verdicts.length === 0 ? "Nothing has been read yet." : bad ? `${plural(bad, "verdict")} with findings` : "clean");
+    place.append(...verdicts.map(verdictOf));
+  });
+  return { nodes: [whole, told, place] };
+}
+
+function verdictOf(verdict) {
+  const rows = FINDINGS.filter((name) => Array.isArray(verdict[name])).map((name) => ({ name, findings: verdict[name] }));
+  const list = table("Findings", [
+    ["finding", (row) => row.name],
+    ["count", (row) => String(row.findings.length), "number"],
+    ["messages", (row) => row.findings.length === 0 ? "" : el("details", {}, el("summary", {}, "show"),
+      el("ul", {}, row.findings.slice(0, 100).map((one) => el("li", {}, el("code", {}, one.message_id ?? ""),
+        ` ${Object.entries(one).filter(([name]) => name !== "message_id").map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ")}`))))],
+  ], (row) => row.name);
+  list.update(rows);
+  return el("section", {}, el("h3", {}, [verdict.topic, verdict.group].filter(Boolean).join(" · ") || "everything"), list);
+}

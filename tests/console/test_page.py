@@ -1,0 +1,260 @@
+"""The page, by what a user does in a browser: tabs, fields and buttons by their names, and what the page shows then."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from pocketmq.client import LitePullConsumer, PushConsumer
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from .browser import MISSING, Browser, browser, wait_until
+from .conftest import Api
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(MISSING), reason=f"the page needs a browser, not on PATH: {', '.join(MISSING)}"),
+    pytest.mark.xdist_group("browser"),
+]
+
+TABS = ["Topics", "Groups", "Messages", "Requests", "Faults", "Clock", "Ledger"]
+RIGHT, END = "\ue014", "\ue010"
+HELD_BY = "return [...document.querySelectorAll('[data-head=held_by]')].map((one) => one.textContent)"
+RATES = "return [...document.querySelectorAll('td[data-head=\"per second\"]')].map((one) => Number(one.textContent))"
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    with browser() as one:
+        yield one
+
+
+@pytest.fixture
+def page(window: Browser, api: Api) -> Iterator[Browser]:
+    window.look(1000)
+    window.open("about:blank")
+    window.open(f"http://{api.host}/")
+    yield window
+    window.open("about:blank")
+    assert window.complaints() == []
+
+
+def test_seven_sections_are_opened_by_pointer_and_by_keyboard(page: Browser) -> None:
+    assert (
+        page.run("return [...document.querySelectorAll('[role=tab]')].map((one) => one.textContent)") == TABS
+    )
+    for name in TABS:
+        page.tab(name)
+        assert page.run("return document.querySelector('[aria-selected=true]').textContent") == name
+    page.keys(RIGHT)
+    assert page.run("return document.activeElement.textContent") == "Topics"
+    page.keys(END)
+    assert page.run("return document.activeElement.textContent") == "Ledger"
+    page.run("location.hash = 'clock'")
+    page.sees("The time of the server")
+
+
+def test_a_topic_is_made_and_its_rate_is_seen(page: Browser, rocketmq: RocketMQ) -> None:
+    page.sees("There is no topic yet")
+    page.fill(name="orders", queues="many")
+    page.press("Add")
+    page.sees("queues must be a whole number from 1 to 1024, got 'many'", "allowed: 1 1024")
+    page.fill(queues="2")
+    page.press("Add")
+    page.sees("1 topic", "0: 0–0, 1: 0–0")
+    for number in range(30):
+        rocketmq.send("orders", str(number))
+    wait_until(lambda: (page.run(RATES)[0] or 0) > 0, "messages per second", page.text)
+    text = page.sees("30", "0: 0–15, 1: 0–15")
+    assert "must be" not in text
+
+
+def test_a_fault_is_added_hit_and_removed(page: Browser, api: Api) -> None:
+    api.post("/api/topics", {"name": "orders", "queues": 1})
+    page.tab("Faults")
+    page.sees("No rule")
+    page.choose("effect", "refuse")
+    page.fill(code="SEND", topic="orders", response="SYSTEM_BUSY", remark="try later", times="null")
+    page.press("Add")
+    page.sees("code must be the official name or the number of a request, got 'SEND'", "allowed values")
+    page.fill(code="SEND_MESSAGE_V2")
+    page.press("Add")
+    page.sees("1 rule, 0 hits", "response=SYSTEM_BUSY", "times=always")
+    page.tab("Topics")
+    page.fill(topic="orders", text="hello")
+    page.press("Send")
+    page.sees("the broker refuses: SYSTEM_BUSY, try later")
+    page.tab("Faults")
+    page.sees("1 rule, 1 hit")
+    page.press("Remove")
+    page.sees("No rule")
+    page.tab("Topics")
+    page.press("Send")
+    text = page.sees("stored in queue 0 at 0")
+    assert "refuses" not in text
+
+
+def test_odd_words_of_a_rule_are_given_as_json(page: Browser, api: Api) -> None:
+    page.tab("Faults")
+    page.choose("effect", "delay")
+    page.fill(seconds="0.5", words="[1]")
+    page.press("Add")
+    page.sees("words must be a JSON object")
+    page.fill(words='{"oneway": false, "may_stay_unused": true}')
+    page.press("Add")
+    page.sees("1 rule, 0 hits", "seconds=0.5")
+    (rule,) = api.get("/api/faults")
+    assert (rule["effect"], rule["seconds"], rule["oneway"], rule["may_stay_unused"]) == (
+        ("delay", 0.5, False, True)
+    )
+
+
+def test_requests_appear_as_they_arrive(page: Browser, rocketmq: RocketMQ) -> None:
+    rocketmq.topic("orders", queues=1)
+    rocketmq.send("orders", "before")
+    page.tab("Requests")
+    page.fill(code="SEND_MESSAGE_V2")
+    page.press("Search")
+    page.sees("the newest 1 request", "SUCCESS")
+    rocketmq.send("orders", "after")
+    text = page.sees("the newest 2 requests")
+    assert "GET_ROUTEINFO_BY_TOPIC" not in text
+    page.fill(response="NICE")
+    page.press("Search")
+    page.sees("response must be the official name or the number of a reply, got 'NICE'")
+
+
+async def test_lag_falls_and_members_and_queues_are_seen(
+    page: Browser, server: EmbeddedServer, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=1)
+    for number in range(5):
+        rocketmq.send("orders", str(number))
+    async with LitePullConsumer("billing", namesrv_addr=server.namesrv_addr, auto_commit=False) as consumer:
+        await consumer.subscribe("orders")
+        read: list[object] = []
+        while len(read) < 5:
+            read += await consumer.poll(1000)
+        queue = MessageQueue("orders", "broker-a", 0)
+        await consumer.commit({queue: 1})
+        page.tab("Groups")
+        page.sees("billing: 1 member, lag 4")
+        await consumer.commit({queue: 5})
+        page.sees("billing: 1 member, lag 0")
+
+
+def test_the_page_says_where_a_new_group_starts_and_why(page: Browser, rocketmq: RocketMQ) -> None:
+    rocketmq.topic("orders", queues=2)
+    page.tab("Groups")
+    page.fill(group="newcomer", topic="order")
+    page.press("Search")
+    page.sees("there is no topic order")
+    page.fill(topic="orders")
+    page.press("Search")
+    text = page.sees("newcomer starts orders in 2 queues")
+    assert "in memory" in text or "B6" in text
+
+
+def test_messages_are_searched_and_shown_as_text_json_and_hex(page: Browser, rocketmq: RocketMQ) -> None:
+    rocketmq.topic("orders", queues=1)
+    rocketmq.send("orders", '{"id":17}', keys="k17")
+    rocketmq.send("orders", b"\xff\x00hi")
+    page.tab("Messages")
+    page.fill(topic="orders")
+    page.press("Search")
+    page.sees("2 messages", '{"id":17}', "no text in UTF-8", "ff 00 68 69")
+    page.fill(key="k17")
+    page.press("Search")
+    text = page.sees("1 message", '{"id":17}')
+    assert "ff 00 68 69" not in text
+    page.run("document.getElementById('kind-JSON').click()")
+    page.sees('{\n  "id": 17\n}')
+    page.run("document.getElementById('kind-hex').click()")
+    page.sees('7b 22 69 64 22 3a 31 37  {"id":17')
+    page.fill(key="", to_ms="2001-01-01 12:00")
+    page.press("Search")
+    page.sees("No message is found")
+    page.fill(to_ms="yesterday")
+    page.press("Search")
+    page.sees("to_ms must be a whole number", "'yesterday'")
+
+
+def test_a_real_clock_and_a_missing_ledger_say_so(page: Browser, api: Api) -> None:
+    page.tab("Clock")
+    page.sees("not virtual")
+    page.fill(by="2h")
+    page.press("Advance")
+    page.sees("the clock is not virtual: start the server with --virtual-time")
+    page.tab("Ledger")
+    page.press("Search")
+    status, answer = api.ask("GET", "/api/ledger")
+    page.sees(answer["error"] if status == 409 else "Nothing")
+
+
+def test_virtual_time_is_moved(window: Browser) -> None:
+    with EmbeddedServer(admin_port=0, virtual_time=True) as server:
+        rocketmq = RocketMQ(server)
+        rocketmq.topic("later", queues=1)
+        rocketmq.send("later", "in two hours", delay_level=18)
+        window.look(1000)
+        window.open(f"{server.admin_url}/#clock")
+        window.sees("virtual: it stands still")
+        window.fill(by="soon")
+        window.press("Advance")
+        window.sees("'soon'", "1d2h30m5s100ms")
+        window.fill(by="2h")
+        window.press("Advance")
+        window.sees("moved by 7200 s")
+        assert [message.text for message in rocketmq.messages("later")] == ["in two hours"]
+        window.open("about:blank")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (820, False)])
+def test_nothing_is_wider_than_the_window(page: Browser, rocketmq: RocketMQ, width: int, dark: bool) -> None:
+    long_name = "a-topic-with-a-name-that-is-rather-long-as-names-of-companies-are"
+    rocketmq.topic(long_name, queues=8)
+    rocketmq.send(long_name, "x" * 500)
+    page.look(width, dark=dark)
+    page.sees("1 topic")
+    page.press("Look")
+    page.sees("1 message")
+    for name in TABS:
+        page.tab(name)
+        whole, seen = page.run(
+            "const {scrollWidth: w, clientWidth: s} = document.documentElement; return [w, s]"
+        )
+        assert (name, whole) == (name, seen)
+    ground = page.run("return getComputedStyle(document.body).backgroundColor")
+    assert (int(ground[4:].split(",")[0]) < 128) is dark
+
+
+def test_every_control_and_table_has_a_name(page: Browser, rocketmq: RocketMQ) -> None:
+    rocketmq.topic("orders", queues=1)
+    for name in TABS:
+        page.tab(name)
+        nameless = page.run("""
+            const named = (one) => one.labels?.length || one.textContent.trim() || one.caption;
+            return [...document.querySelectorAll('input, select, textarea, button, table')]
+                .filter((one) => !named(one)).map((one) => one.outerHTML)""")
+        assert nameless == []
+        heads = page.run("return [...document.querySelectorAll('th')].filter((one) => !one.scope).length")
+        assert heads == 0
+        assert page.run("return document.querySelectorAll('[role=status], [role=alert]').length") > 0
+
+
+async def test_a_push_consumer_says_which_queues_it_holds(
+    page: Browser, server: EmbeddedServer, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=2)
+    async with PushConsumer("billing", namesrv_addr=server.namesrv_addr) as consumer:
+        consumer.subscribe("orders")
+        await rocketmq.aio.wait_members("billing", 1)
+        (member,) = rocketmq.members("billing")
+        page.tab("Groups")
+        await asyncio.to_thread(page.sees, "billing: 1 member, lag 0", "held_by")
+        await asyncio.to_thread(
+            wait_until,
+            lambda: page.run(HELD_BY)[-2:] == [member.client_id] * 2,
+            "both queues of the member",
+            page.text,
+        )
