@@ -158,7 +158,7 @@ class Server:
         self._is_closed = True
         for listener in self._listeners:
             listener.close()
-        for connection in list(self.connections):
+        for connection in self._peers():
             connection.transport_wrapped(_not_lingering)
             connection.abort()
 

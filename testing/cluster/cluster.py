@@ -110,8 +110,14 @@ class RocketMQCluster:
         members = self._new_brokers(f"b{number_of_it}")
 
         async def start() -> None:
-            for member in members:
-                await member.start_here()
+            try:
+                for member in members:
+                    await member.start_here()
+            except BaseException:
+                for member in members:
+                    await member.stop_here()
+                    member.end()
+                raise
             self._brokers.update({member.name: member for member in members})
             await self._settle()
 

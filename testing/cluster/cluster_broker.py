@@ -35,6 +35,9 @@ class ClusterBroker:
         self._slow: list[SlowAnswers] = []
         self._slow_seconds = 0.0
         self._followed: Node | None = None
+        """The master's node that it copies."""
+        self._is_fresh = False
+        """Whether it was started and `follow` has not decided yet what it copies."""
 
     @property
     def addr(self) -> str:
@@ -74,8 +77,9 @@ class ClusterBroker:
         """Routes do not name it any more; connections stay. The same as `faults.hide_broker`."""
         if self.broker_id:
             raise TestingError(f"{self.name} has its routes together with {self.broker_name}: hide that one")
-        if self._hidden is None:
-            self._hidden = self._life.faults().hide_broker(self.broker_name)
+        faults = self._life.faults()
+        if self._hidden is None or self._hidden not in faults.rules:  # `faults.clear` shows it too
+            self._hidden = faults.hide_broker(self.broker_name)
 
     def show(self) -> None:
         """Routes name it again."""
@@ -118,6 +122,7 @@ class ClusterBroker:
         if self._held is not None:
             self._held.release()
         self._held = HeldPort(*host_and_port(self._addr))
+        self._is_fresh = True
         self._life.attach(node)
         self._slow_down(node)
 
@@ -177,6 +182,12 @@ class ClusterBroker:
         wanted = None if is_cut else master._node
         cluster = self.broker.cluster
         if wanted is not None and wanted is self._followed:
+            return
+        began_by_itself = self._is_fresh and cluster.metadata_sync.master_address == master.addr
+        self._is_fresh = False
+        if wanted is not None and began_by_itself:
+            self._followed = wanted
+            await cluster.metadata_sync.sync()
             return
         await cluster.replication_slave.stop()
         await cluster.metadata_sync.stop()
