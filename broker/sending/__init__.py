@@ -9,7 +9,7 @@ rerouted_plan.py    the same for half messages and messages with a time
 rerouted_sends.py   those sends, stored by their plan
 reply_template.py   the answer to a send as bytes with a few values put in
 batches.py          the messages of one batch
-batch_templates.py  what the messages of alike batches share
+planned_batches.py  batches whose headers repeat, stored by a plan
 send_checks.py      refuses a send, with the remarks of the official broker
 durable_answers.py  the answer, once disk, slaves and topic table are written
 retry_handlers.py   36: messages a consumer sends back; dead letters

@@ -33,7 +33,7 @@ def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {topic}")
     queue_id = queue_of(request, topic_config, sending.random)
     shared = decode_properties(request.properties or "")
-    if len(call.body) > sending.config.store.max_message_size or _cannot_be_batched(request, shared):
+    if len(call.body) > sending.config.store.max_message_size or cannot_be_batched(request, shared):
         raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
     added = _added(sending, shared)
     stored = _store_alike(sending, request, call, queue_id, added)
@@ -129,5 +129,6 @@ def _elements(
     return messages
 
 
-def _cannot_be_batched(request: AnySend, shared: dict[str, str]) -> bool:
+def cannot_be_batched(request: AnySend, shared: dict[str, str]) -> bool:
+    """Whether a batch with these properties asks for more than to be stored."""
     return flags.transaction_type(request.sys_flag) != flags.TRANSACTION_NONE or asks_for_delay(shared)

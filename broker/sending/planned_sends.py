@@ -20,6 +20,7 @@ from ..network.connection import Connection
 from ..state.broker_state import BrokerState
 from ..transactions.planned_ends import PlannedEnds
 from .durable_answers import send_answer, when_durable, with_status
+from .planned_batches import BatchPlan, make_batch_plan, store_planned_batch
 from .rerouted_plan import ReroutedPlan, make_rerouted_plan
 from .rerouted_sends import store_rerouted
 from .send_plan import QUEUE_IDS, SendPlan, make_plan
@@ -27,6 +28,7 @@ from .sending import Sending
 
 MOST_BODY_BYTES: Final = 64 * 1024
 """Larger bodies go the ordinary way, which does not copy them once more."""
+_PLANS: Final = frozenset((SendPlan, ReroutedPlan, BatchPlan))
 _ZERO: Final = 0x30
 _PLAIN: Final = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 """Characters of keys that are the same in both forms of a header."""
@@ -66,10 +68,10 @@ class PlannedSends:
         """Handle ends of transactions of one pass, in their order."""
         self._ends.take(connection, commands)
 
-    def _is_current(self, plan: SendPlan | None) -> bool:
+    def _is_current(self, plan: SendPlan | BatchPlan | None) -> bool:
         """Whether a plan was made, and topic and settings are still those it was made for."""
         return (
-            (plan.__class__ is SendPlan or plan.__class__ is ReroutedPlan)
+            plan.__class__ in _PLANS
             and self._topics.find(plan.topic) is plan.topic_config
             and self._state.settings_version is plan.settings
         )
@@ -88,17 +90,22 @@ class PlannedSends:
         header.is_used = True
         if header.plan is not None and not self._is_current(header.plan):
             try:
-                header.plan = make_plan(
-                    self._sending, connection, command, settings, has_keys=header.has_keys
-                ) or make_rerouted_plan(
-                    self._sending, connection, command, settings, has_keys=header.has_keys
+                header.plan = (
+                    make_plan(self._sending, connection, command, settings, has_keys=header.has_keys)
+                    or make_rerouted_plan(
+                        self._sending, connection, command, settings, has_keys=header.has_keys
+                    )
+                    or make_batch_plan(self._sending, connection, command, settings)
                 )
             except FieldError:  # refused; the next one may have better values
                 header.plan = UNDECIDED
 
     def _store_alike(self, connection: Connection, frames: Sequence[Recognised], first: int) -> int:
         """Store and answer sends with the header of the first as long as nothing is unusual; returns how many."""
-        plan: SendPlan = frames[first][0].plan
+        header_plan: SendPlan | BatchPlan = frames[first][0].plan
+        if isinstance(header_plan, BatchPlan):
+            return store_planned_batch(self._sending, connection, header_plan, frames[first])
+        plan = header_plan
         messages = messages_of(plan, frames, first)
         if plan.__class__ is ReroutedPlan and messages:
             return store_rerouted(self._sending, connection, plan, frames[first:], messages)

@@ -4,7 +4,7 @@ A template is made once for all sends of one header, from the answer to one of t
 form is that of the answer: JSON for 5.x and for JSON requests, else binary, where lengths stand before the values.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,10 @@ ReplyTemplate = Callable[[int, bytes, int, bytes, int | bytes], bytes]
 """(log position, queue id as text, queue offset, unique id, opaque as the request has it: number or
 text) -> the whole frame"""
 
+BatchReplyTemplate = Callable[[Sequence[int], bytes, int, bytes, int | bytes], bytes]
+"""As `ReplyTemplate`, with the log positions of all messages of a batch."""
+
+_MOST_FORMS: Final = 256
 _BINARY_WORD: Final = ROCKETMQ << 24
 
 
@@ -54,6 +58,34 @@ def _json_template(reply: Command, host: str, opaque_form: bytes) -> ReplyTempla
         return prefix(size + 4, size) + header
 
     return with_unique_id if has_unique_id else without_unique_id
+
+
+def batch_reply_template(reply: Command, store_host: bytes, *, opaque_is_text: bool) -> BatchReplyTemplate:
+    """The answers like `reply` to batches of any length. They are in JSON, and have a transactionId."""
+    fields = {name: value.replace("%", "%%") for name, value in (reply.fields or {}).items()}
+    fields |= {"msgId": "\x00", "queueId": "%b", "queueOffset": "%d", "transactionId": "%b"}
+    text = encode_json_header(msgspec.structs.replace(reply, fields=fields, opaque=0))
+    before, _, after = text.rpartition(b'"opaque":0')
+    whole = before + b'"opaque":' + (b"%b" if opaque_is_text else b"%d") + after
+    before_ids, _, behind_ids = whole.partition(b"\\u0000")
+    message_id = store_host.hex().upper().encode() + b"%016X"
+    forms: dict[int, bytes] = {}  # by the number of messages
+    prefix = PREFIX.pack
+
+    def frame(
+        positions: Sequence[int], queue_id: bytes, queue_offset: int, unique_id: bytes, opaque: int | bytes
+    ) -> bytes:
+        count = len(positions)
+        form = forms.get(count)
+        if form is None:
+            if len(forms) >= _MOST_FORMS:
+                forms.clear()
+            form = forms[count] = before_ids + b",".join([message_id] * count) + behind_ids
+        header = form % (*positions, queue_id, queue_offset, unique_id, opaque)
+        size = len(header)
+        return prefix(size + 4, size) + header
+
+    return frame
 
 
 def _binary_template(reply: Command, host: str) -> ReplyTemplate:

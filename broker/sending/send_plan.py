@@ -15,7 +15,7 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, is_retry_topic, is_unsendable_topic
-from pocketmq.protocol.requests.send import AnySend, SendMessage, SendMessageV2
+from pocketmq.protocol.requests.send import AnySend, SendBatchMessage, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.schema import from_fields
 from pocketmq.store import AppendResult, PutStatus
@@ -31,6 +31,7 @@ from .sending import Sending
 _REQUESTS: Final[dict[int, type[SendMessage | SendMessageV2]]] = {
     SendMessage.code: SendMessage,
     SendMessageV2.code: SendMessageV2,
+    SendBatchMessage.code: SendBatchMessage,
 }
 _REROUTING: Final = frozenset(
     (
@@ -71,8 +72,11 @@ class SendPlan(msgspec.Struct, gc=False):
     reply: ReplyTemplate
 
 
-def plannable(sending: Sending, command: Command) -> tuple[AnySend, TopicConfig] | None:
-    """The request and its topic, if sends like this one may have a plan; None if they must go the ordinary way."""
+def plannable(
+    sending: Sending, command: Command, *, batches: bool = False
+) -> tuple[AnySend, TopicConfig] | None:
+    """The request and its topic, if sends (or batches) like this one may have a plan; None if they must go the
+    ordinary way."""
     kind, config = _REQUESTS.get(command.code), sending.config
     if kind is None or sending.is_slave or config.start_accept_send_request_time_stamp > 0:
         return None
@@ -85,7 +89,7 @@ def plannable(sending: Sending, command: Command) -> tuple[AnySend, TopicConfig]
         or is_unsendable_topic(topic)
         or is_retry_topic(topic)
         or topic == SCHEDULE_TOPIC
-        or request.batch
+        or (request.batch or command.code == SendBatchMessage.code) is not batches
         or request.sys_flag & flags.INNER_BATCH
         or not 0 <= request.queue_id < _MOST_QUEUES
     ):

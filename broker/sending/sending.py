@@ -4,9 +4,9 @@ from ..cluster.cluster import Cluster
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
+from ..storing.batch_templates import BatchTemplates
 from ..storing.disk_waiters import DiskWaiters
 from ..transactions.transactions import Transactions
-from .batch_templates import BatchTemplates
 
 
 class Sending:

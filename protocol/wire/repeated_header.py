@@ -34,8 +34,8 @@ UNIQUE_ID_CHARACTERS: Final = 32
 _MOST_DIGITS: Final = 18
 _MOST_DIGITS_OF_INT: Final = 9
 
-_FIELDS: Final = {10: ("queueId", "bornTimestamp", "properties"), 310: ("e", "g", "i")}
-"""The changing fields of the two sends of one message."""
+_FIELDS: Final = {10: ("queueId", "bornTimestamp", "properties"), 310: ("e", "g", "i"), 320: ("e", "g", "i")}
+"""The changing fields of the two sends of one message, and of the batch."""
 SENDS: Final = frozenset(_FIELDS)
 
 _BINARY_OPAQUE: Final = (5, 9)

@@ -12,107 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.network.watch import Watcher
 from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
-from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ, Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ
+from pocketmq.protocol.wire.frame import FrameCutter
 from pocketmq.store import VirtualClock
 
 from broker_fakes import MakeBroker, ask, close_broker, make_broker
+from send_frames import IDS, Decoded, a_send, same_on_both, statistics_of
 from stored_files import stored_files
 from wire_without_socket import Wire
-
-IDS = ("7F00000100002A9F00000000000000{:02X}", "0123456789abcdefABCDEF00000000{:02x}")
-LONG_FIELDS = {
-    "a": "producerGroup",
-    "b": "topic",
-    "c": "defaultTopic",
-    "d": "defaultTopicQueueNums",
-    "e": "queueId",
-    "f": "sysFlag",
-    "g": "bornTimestamp",
-    "h": "flag",
-    "i": "properties",
-    "j": "reconsumeTimes",
-    "k": "unitMode",
-    "m": "batch",
-    "n": "bname",
-}
-
-
-class Decoded(Watcher):
-    """Counts the requests that were decoded."""
-
-    def __init__(self) -> None:
-        self.count = self.raw_count = 0
-        self.requests = self.replies = b""
-        self.sees_raw = True
-
-    def received(self, connection: Any, command: Command) -> bool:
-        self.count += 1
-        return False
-
-    def exchanged(self, connection: Any, requests: bytes, replies: bytes, count: int) -> None:
-        self.requests += requests
-        self.replies += replies
-        self.raw_count += count
-
-
-def a_send(
-    *,
-    code: int = 310,
-    form: int = JSON,
-    opaque: int = 7,
-    flag: int = 0,
-    body: bytes = b"body",
-    pairs: dict[str, str] | None = None,
-    **fields: str,
-) -> bytes:
-    """The frame of a send; `fields` by their single letters."""
-    values = {
-        "a": "group",
-        "b": "orders",
-        "c": "TBW102",
-        "d": "4",
-        "e": "0",
-        "f": "0",
-        "g": "1700000000000",
-        "h": "0",
-        "i": encode_properties_text({"UNIQ_KEY": IDS[0].format(1), "WAIT": "true", **(pairs or {})}),
-        "j": "0",
-        "k": "false",
-        "m": "false",
-        **fields,
-    }
-    if code == 10:
-        values = {LONG_FIELDS[name]: value for name, value in values.items()}
-    return encode_frame(Command(code, opaque, flag, None, values, body, "JAVA", 401, form))
-
-
-def files_of(broker: Broker) -> dict[str, bytes]:
-    root = broker.config.store.root
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for kind in ("commitlog", "consumequeue", "index")
-        for path in sorted((root / kind).rglob("*"))
-        if path.is_file()
-    }
-
-
-def statistics_of(broker: Broker) -> list[object]:
-    stored = broker.store.statistics
-    seen: list[object] = [stored.messages, stored.bytes, stored.failed, broker.statistics.put_total_now]
-    for name, traffic in sorted(broker.statistics._puts.items()):
-        seen.append((name, traffic.calls, traffic.count, traffic.size_bytes))
-    return seen
-
-
-def same_on_both(left: Broker, right: Broker) -> None:
-    assert files_of(left) == files_of(right)
-    assert statistics_of(left) == statistics_of(right)
 
 
 @pytest.mark.parametrize("emulate", [4, 5])
@@ -299,6 +211,14 @@ SHAPES: list[dict[str, Any]] = [
     {"pairs": {"TIMER_DELAY_SEC": "259201"}},
     {"pairs": {"TIMER_DELAY_SEC": "5", "TIMER_DEL_UNIQKEY": "orders+" + IDS[0].format(1)}},
     {"f": "8", "pairs": {"TIMER_DELAY_SEC": "5"}},
+    {"code": 320, "m": "true"},
+    {"code": 320, "m": "true", "form": ROCKETMQ, "pairs": {"WAIT": "true", "KEYS": "k1"}, "f": "1"},
+    {"code": 320, "m": "true", "flag": ONEWAY_FLAG},
+    {"code": 320, "pairs": {"WAIT": "false"}, "j": "2"},
+    {"m": "true", "pairs": {"TAGS": "A"}},
+    {"code": 320, "m": "true", "pairs": {"DELAY": "2"}},
+    {"code": 320, "m": "true", "f": "4"},
+    {"code": 320, "m": "true", "f": "8", "b": "other1"},
 ]
 """What does not change from one send of a producer to the next."""
 TEXTS = ["0", "1", "3", "7", "12", "03", "+1", "-1", " 2", "٣", "", "x", "1_0", "99999999999"]
@@ -324,6 +244,10 @@ sends = st.fixed_dictionaries(
         "id": st.one_of(st.integers(0, 255).map(IDS[0].format), st.sampled_from(ID_TEXTS)),
         "keys": st.one_of(st.sampled_from(["k1", "k2"]), st.sampled_from(KEY_TEXTS)),
         "body": st.binary(max_size=40),
+        "batch": st.lists(
+            st.tuples(st.binary(max_size=5) | st.just(b"abc"), st.integers(0, 255)), max_size=5
+        ),
+        "odd": st.sampled_from(["", "", "", "tags", "cut", "id"]),
     }
 )
 changes = st.sampled_from(
@@ -355,10 +279,24 @@ def frame_of(values: dict[str, Any]) -> bytes:
     if "KEYS" in pairs:
         pairs["KEYS"] = values["keys"]
     rest = {name: value for name, value in shape.items() if name != "pairs"}
+    body = batch_body(values) if shape.get("code") == 320 or "m" in shape else values["body"]
     return a_send(
-        **{**rest, "opaque": values["opaque"], "body": values["body"], "e": values["e"], "g": values["g"]},
+        **{**rest, "opaque": values["opaque"], "body": body, "e": values["e"], "g": values["g"]},
         pairs=pairs,
     )
+
+
+def batch_body(values: dict[str, Any]) -> bytes:
+    """A batch of messages that are alike, or one of which is odd, or that is cut off."""
+    elements = []
+    for number, (body, unique_id) in enumerate(values["batch"]):
+        pairs = {"UNIQ_KEY": IDS[0].format(unique_id), "WAIT": "true"}
+        if number == 1 and values["odd"] == "tags":
+            pairs["TAGS"] = "B"
+        elif number == 1 and values["odd"] == "id":
+            pairs["UNIQ_KEY"] = values["id"]
+        elements.append(BatchElement(0, body, encode_properties_text(pairs).encode()))
+    return encode_batch(elements)[: -1 if values["odd"] == "cut" else None]
 
 
 async def played(
