@@ -134,6 +134,19 @@ class Broker:
         for _ in range(self.pulling.waiters.wake_all() + self.popping.stop()):
             await asyncio.sleep(0)
 
+    async def abandon(self) -> None:
+        """End as a killed process does: nobody is told and nothing is saved. The connections are closed already."""
+        self._periodic_actions.stop()
+        self.tables.stop()
+        self.delayed.abandon()
+        self.transactions.half_messages.abandon()
+        await self.transactions.stop()
+        await self.cluster.registration.abandon()
+        await self.cluster.stop()
+        for _ in range(self.pulling.waiters.wake_all() + self.popping.stop()):
+            await asyncio.sleep(0)
+        self.state.abandon()
+
     def _periodic(self) -> Iterator[Periodic]:
         yield from self.state.periodic()
         yield from self.access.periodic()

@@ -4,6 +4,7 @@
 broker in its route table; `stop` mirrors it. `broker.py` builds the broker, `process.py` handles signals.
 """
 
+import asyncio
 import logging
 from pathlib import Path
 from socket import socket
@@ -122,6 +123,16 @@ class Node:
             if self._journal is not None:
                 self._journal.stop()
                 self._journal = None
+
+    async def kill(self) -> None:
+        """End as a killed process does, for tests: reset the connections, tell nobody, save nothing. What was
+        acknowledged is in the files, and the next start on them recovers."""
+        for server in self._servers:
+            server.reset()
+        await asyncio.sleep(0)  # the connections hear of their end
+        if self._broker is not None:
+            await self._broker.abandon()
+        await self.stop()
 
     def _start_journal(self) -> None:
         if self._journal_folder is None:

@@ -203,6 +203,21 @@ class MessageStore:
             self._decide_after_append()
             self._lock.release()
 
+    def abandon(self) -> None:
+        """End as a killed process does: the files stay as they are, and the next `open` recovers. For tests."""
+        if self._flusher is None:
+            return
+        self.admission.close()
+        self.rewinding.close()
+        try:
+            self._flusher.stop()
+        except (OSError, StoreError):
+            logger.exception("store %s: the flusher did not stop", self.config.root)
+        finally:
+            self._flusher = None
+            self._decide_after_append()
+            self._lock.release()
+
     def _after_log_flush(self) -> None:
         """In the flusher's thread: let the event loop dispatch records that are on disk now, or had no room before."""
         if self._call_soon is not None and (self._waits_for_flush or not self._appending.dispatches_at_once):

@@ -11,6 +11,7 @@ With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rock
     state/              the state that `reset` returns to
     requests/           the log of requests and replies
     faults/             what a test makes the server do wrong
+    cluster/            several name servers and brokers in one thread
     views/              looking without changing, and waiting
     fixtures/           what the plug-in does once a test needs a server
     view_of_server.py   topics, groups, messages, views and waits on any server
@@ -27,6 +28,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from .cluster.cluster import RocketMQCluster
+    from .cluster.cluster_broker import ClusterBroker
+    from .cluster.cluster_name_server import ClusterNameServer
     from .errors import (
         LoadError,
         MessagesMissingError,
@@ -49,6 +53,8 @@ if TYPE_CHECKING:
 __all__ = (
     "DROP",
     "PASS",
+    "ClusterBroker",
+    "ClusterNameServer",
     "EmbeddedServer",
     "LoadError",
     "LoggedRequest",
@@ -58,6 +64,7 @@ __all__ = (
     "Refused",
     "Reply",
     "RocketMQ",
+    "RocketMQCluster",
     "ServerClock",
     "Snapshot",
     "SnapshotError",
@@ -71,6 +78,9 @@ __all__ = (
 _PLACES: Final = {
     "DROP": "faults.outcomes",
     "PASS": "faults.outcomes",
+    "ClusterBroker": "cluster.cluster_broker",
+    "ClusterNameServer": "cluster.cluster_name_server",
+    "RocketMQCluster": "cluster.cluster",
     "Refused": "faults.outcomes",
     "Reply": "faults.outcomes",
     "LoggedRequest": "requests.logged_request",

@@ -92,6 +92,7 @@ ROOMS: dict[str, list[str]] = {
         "state",
         "server",
         "views",
+        "cluster",
         "view_of_server",
         "remote rocketmq",
         "fixtures",

@@ -89,6 +89,13 @@ class Registration:
             link.close()
         self._links.clear()
 
+    async def abandon(self) -> None:
+        """Stop without a word to the name servers, as a killed process does."""
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+        await self.stop()
+
     # -- all topics
 
     async def register_all(self, *, force: bool = True) -> None:

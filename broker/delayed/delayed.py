@@ -44,6 +44,11 @@ class Delayed:
         """Finish the current slot and save the timer."""
         self.timer.stop()
 
+    def abandon(self) -> None:
+        """Stop at once, and save nothing."""
+        self.levels.stop()
+        self.timer.stop(saves=False)
+
     def periodic(self) -> tuple[Periodic, ...]:
         timer = self.timer
         return (

@@ -115,17 +115,20 @@ class MessageTimer:
         path = checkpoint_path(config.store)
         self._state.tables.write("the timer's checkpoint", lambda: write_timer_checkpoint(path, checkpoint))
 
-    def stop(self) -> None:
-        """Finish the current slot, then stop delivering and save; the remaining messages keep waiting."""
+    def stop(self, *, saves: bool = True) -> None:
+        """Finish the current slot, then stop delivering and save; the remaining messages keep waiting.
+
+        Without `saves`, stop as a killed process does."""
         self._is_running = False
         self._cancel_timers()
         timers, self._timers = self._timers, None
         try:
-            if timers is not None:
+            if timers is not None and saves:
                 self._finish_slot(timers)
                 timers.write_slots()
                 timers.flush(timers.checkpoint(self._state.clock.now_ms()))
-            self.metrics.persist()  # also on a slave
+            if saves:
+                self.metrics.persist()  # also on a slave
         except (OSError, StoreError) as error:
             _log.error("cannot save the timer: %s", error)
         if timers is not None:

@@ -73,6 +73,10 @@ class FirstByte(asyncio.Protocol):
     def close(self) -> None:
         self.abort()
 
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        if self._transport is not None:
+            self._transport = wrap(self._transport)
+
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()

@@ -47,6 +47,8 @@ class Member(Peer, Protocol):
 
     def abort(self) -> None: ...
 
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None: ...
+
 
 class Sends(Protocol):
     """What handles sends that a connection recognised without decoding them."""

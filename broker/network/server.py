@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import logging
 import socket
+import struct
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -28,6 +29,8 @@ IDLE_SCAN_SECONDS: Final = 10.0
 """At most; with a short idle limit the scan runs more often."""
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 CLOSE_TIMEOUT_SECONDS: Final = 2.0
+_LINGER: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER of no seconds: closing the socket resets the connection."""
 
 
 class Server:
@@ -150,6 +153,15 @@ class Server:
         self._listeners.clear()
         self._sockets.clear()
 
+    def reset(self) -> None:
+        """Stop listening and reset every connection, as the system does for a killed process; then call `close`."""
+        self._is_closed = True
+        for listener in self._listeners:
+            listener.close()
+        for connection in self._peers():
+            connection.transport_wrapped(_not_lingering)
+            connection.abort()
+
     # -- watchers
 
     def add_watcher(self, watcher: Watcher) -> None:
@@ -205,3 +217,10 @@ class Server:
                 _log.info("closing %s: idle for %d s", connection.peer, self.limits.idle_seconds)
                 connection.abort()  # not `close`: a peer that does not read would keep it open
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
+
+
+def _not_lingering(transport: asyncio.Transport) -> asyncio.Transport:
+    below = transport.get_extra_info("socket")
+    if below is not None:
+        below.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+    return transport

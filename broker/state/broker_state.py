@@ -135,6 +135,12 @@ class BrokerState:
             persist(self.own_tables)
             self.store.close()
 
+    def abandon(self) -> None:
+        """Close the store as a killed process does: nothing is written."""
+        if self.is_open:
+            self.is_open = False
+            self.store.abandon()
+
     def periodic(self) -> tuple[Periodic, ...]:
         """The actions of this object that the broker repeats."""
         config, tables = self.config, self.tables

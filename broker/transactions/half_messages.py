@@ -98,6 +98,10 @@ class HalfMessages(Remembered):
     def stop(self) -> None:
         """Write the collected offsets."""
         self._write_ops()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Stop, and write nothing."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

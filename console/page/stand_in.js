@@ -11,6 +11,18 @@ const CODES = ["SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE", "PULL_MESSAGE", "POP_MES
 const RESPONSES = ["SUCCESS", "SYSTEM_ERROR", "SYSTEM_BUSY", "TOPIC_NOT_EXIST", "NO_PERMISSION", "SERVICE_NOT_AVAILABLE",
   "FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "PULL_NOT_FOUND", "PULL_OFFSET_MOVED", "QUERY_NOT_FOUND"];
 
+/** The text with a mark for each control character: they part the properties of a message. */
+const visible = (text) => String(text).replace(/[\u0000-\u001f]/g, "\u00b7");
+
+function requestFields(request) {
+  const rows = [["fields", request.fields], ["reply_fields", request.reply_fields]].flatMap(([name, given]) => [
+    el("dt", {}, name),
+    el("dd", {}, Object.entries(given ?? {}).map(([key, value]) => `${key}=${visible(value)}`).join(", ") || "none"),
+  ]);
+  if (request.text) rows.push(el("dt", {}, "text"), el("dd", {}, request.text.slice(0, 1000)));
+  return el("details", {}, el("summary", {}, "show"), el("dl", {}, rows));
+}
+
 export function requests() {
   const status = statusLine(), error = errorPlace();
   const entries = new Map();
@@ -24,6 +36,7 @@ export function requests() {
     ["client_id", (request) => request.client_id ?? ""],
     ["response", (request) => request.response ?? (request.oneway ? "one-way" : "waits"), "short"],
     ["remark", (request) => request.remark ?? ""],
+    ["fields", requestFields, undefined, (request) => `${request.response}`],
   ], (request) => String(request.id));
   const draw = () => {
     drawn = false;
@@ -47,7 +60,9 @@ export function requests() {
     stream = new EventSource(address("/api/requests/stream", words));
     stream.addEventListener("message", (event) => { error.clear(); take(JSON.parse(event.data)); });
     stream.addEventListener("missed", (event) => { missed += Number(event.data); soon(); });
-    stream.addEventListener("error", () => error.show(new ApiError("the stream of requests is broken; it is tried again")));
+    stream.addEventListener("error", ({ target }) => error.show(new ApiError(target.readyState === EventSource.CLOSED
+      ? "the server refuses a stream of requests, perhaps because too many are open: press Search to try again"
+      : "the stream of requests is broken; it is tried again")));
     stream.addEventListener("open", () => error.clear());
     const older = new Map();
     for (let after = 0, page; page === undefined || page.length === LOG_PAGE;) {
@@ -232,9 +247,16 @@ function verdictOf(verdict) {
     ["finding", (row) => row.name],
     ["count", (row) => String(row.findings.length), "number"],
     ["messages", (row) => row.findings.length === 0 ? "" : el("details", {}, el("summary", {}, "show"),
-      el("ul", {}, row.findings.slice(0, 100).map((one) => el("li", {}, el("code", {}, one.message_id ?? ""),
-        ` ${Object.entries(one).filter(([name]) => name !== "message_id").map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ")}`))))],
+      el("ul", {}, row.findings.slice(0, 100).map(findingOf)))],
   ], (row) => row.name);
   list.update(rows);
-  return el("section", {}, el("h3", {}, [verdict.topic, verdict.group].filter(Boolean).join(" · ") || "everything"), list);
+  const forgotten = verdict.forgotten ? [el("p", { class: "note" }, `${verdict.forgotten} facts were too old to be kept: their messages are not judged`)] : [];
+  return el("section", {}, el("h3", {}, [verdict.topic, verdict.group].filter(Boolean).join(" · ") || "everything"), list, forgotten);
+}
+
+/** A message, and the requests that prove what became of it. */
+function findingOf({ message_id, requests: proof = [], ...words }) {
+  const known = Object.entries(words).filter(([, value]) => value !== null).map(([name, value]) => ` ${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const lines = proof.map((one) => el("li", {}, ["request", one.id, one.code, one.client_id, one.response].filter(Boolean).join(" ")));
+  return el("li", {}, el("code", {}, message_id ?? "no message"), known.join(","), lines.length ? el("ul", {}, lines) : []);
 }

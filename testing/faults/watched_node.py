@@ -57,13 +57,18 @@ class WatchedNodes:
     def watch(self, server: Server, *, broker: str | None = None, name_server: str | None = None) -> None:
         """Watch one server: a port of the broker of that name, or a name server. Call it on the loop."""
         self._rules.loop = asyncio.get_running_loop()
-        if name_server is not None and name_server not in self._rules.name_servers:
-            self._rules.name_servers.append(name_server)
+        if name_server is not None:
+            self.know_name_server(name_server)
         log = LogWatcher(self.log, broker)
         faults = FaultWatcher(self._rules, log, name_server)
         server.add_watcher(log)
         self._watchers.append((server, log, faults))
         self._rules_changed()
+
+    def know_name_server(self, name: str) -> None:
+        """A name server that rules may name, also while it is stopped."""
+        if name not in self._rules.name_servers:
+            self._rules.name_servers.append(name)
 
     def know_broker(self, name: str, cluster: str, broker_id: int, address: str) -> None:
         """A broker that routes may name, and whose registrations are neither logged nor hit."""

@@ -61,3 +61,32 @@ async def test_a_failure_while_leaving_still_closes_sockets_and_store(
     host, _, port = node.broker_address.rpartition(":")
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(host, int(port))
+
+
+async def test_a_killed_node_tells_nobody_saves_nothing_and_its_next_start_recovers(tmp_path: Path) -> None:
+    node = make_node(tmp_path)
+    await node.start()
+    node.broker.topics.update(TopicConfig(topic_name="orders"))
+    await node.broker.tables.saved(node.broker.topics)
+    node.broker.offsets.commit("orders", "g", 0, 5)
+    host, _, port = node.broker_address.rpartition(":")
+    silent, silent_writer = await asyncio.open_connection(host, int(port))
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"\0")
+    peer = "{}:{}".format(*writer.get_extra_info("sockname"))
+    await until(lambda: any(connection.peer == peer for connection in node.server.connections))
+    await node.kill()
+    for one in (silent, reader):
+        with pytest.raises(ConnectionResetError):
+            await one.read(1)
+    silent_writer.close()
+    writer.close()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(host, int(port))
+    assert (tmp_path / "abort").exists()
+    assert not (tmp_path / "config" / "consumerOffset.json").exists()
+    again = make_node(tmp_path)
+    await again.start()
+    assert "orders" in again.broker.topics
+    assert again.broker.offsets.query("orders", "g", 0) == -1
+    await again.stop()

@@ -22,6 +22,21 @@ def test_topics_are_made_and_looked_at(api: Api) -> None:
     assert api.get("/api/topics/orders") == made
 
 
+def test_the_page_is_whole_and_needs_nothing_from_outside(api: Api) -> None:
+    seen, waiting = set(), {"/"}
+    while waiting:
+        path = waiting.pop()
+        seen.add(path)
+        status, body, headers = api.raw("GET", path)
+        assert (path, status) == (path, 200)
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
+        text = body.decode()
+        assert re.findall(r"https?://(?!127)", text) == []
+        used = re.findall(r'(?:src|href)="([\w.]+)"|from "\./([\w.]+)"', text)
+        waiting |= {f"/{one or other}" for one, other in used} - seen
+    assert {"/page.css", "/page.js", "/stand_in.js"} <= seen
+
+
 def test_messages_are_sent_and_found(api: Api, rocketmq: RocketMQ) -> None:
     api.post("/api/topics", {"name": "orders", "queues": 1})
     sent = api.post(

@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pocketmq.client import LitePullConsumer, PushConsumer
+from pocketmq.console.server import Console
+from pocketmq.console.stand import Stand
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -116,6 +119,8 @@ def test_requests_appear_as_they_arrive(page: Browser, rocketmq: RocketMQ) -> No
     page.fill(code="SEND_MESSAGE_V2")
     page.press("Search")
     page.sees("the newest 1 request", "SUCCESS")
+    page.run("document.querySelector('td details').open = true")
+    page.sees("producerGroup=test", "before")
     rocketmq.send("orders", "after")
     text = page.sees("the newest 2 requests")
     assert "GET_ROUTEINFO_BY_TOPIC" not in text
@@ -189,6 +194,36 @@ def test_a_real_clock_and_a_missing_ledger_say_so(page: Browser, api: Api) -> No
     page.press("Search")
     status, answer = api.ask("GET", "/api/ledger")
     page.sees(answer["error"] if status == 409 else "Nothing")
+
+
+class PlantedLedger:
+    """Knows one verdict, with one finding."""
+
+    def verdict(self, topic: str | None, group: str | None) -> Any:
+        proof = [{"id": 41, "code": "PULL_MESSAGE", "client_id": "c1", "response": "SUCCESS"}]
+        finding = {"message_id": "7F00AA", "queue_id": 3, "requests": proof}
+        clean: dict[str, list[object]] = {
+            "lost": [],
+            "unread": [],
+            "out_of_order": [],
+            "offset_moved_back": [],
+        }
+        return {"topic": topic, "group": group, **clean, "duplicated": [finding], "forgotten": 2}
+
+
+def test_a_verdict_shows_its_findings_and_their_proof(window: Browser) -> None:
+    with EmbeddedServer() as server:
+        stand = Stand(server.node, None, None, ledger=PlantedLedger())  # type: ignore[arg-type]
+        console = Console(stand)
+        url = server.run(console.start("127.0.0.1", 0))
+        window.open(f"{url}/#ledger")
+        window.fill(topic="orders", group="billing")
+        window.press("Search")
+        window.sees("1 verdict with findings", "orders · billing", "2 facts were too old")
+        window.run("document.querySelector('details').open = true")
+        window.sees("7F00AA", "queue_id: 3", "request 41 PULL_MESSAGE c1 SUCCESS")
+        window.open("about:blank")
+        server.run(console.stop())
 
 
 def test_virtual_time_is_moved(window: Browser) -> None:

@@ -1,0 +1,11 @@
+"""Several name servers and brokers in one thread: `RocketMQCluster`.
+
+cluster.py             the cluster: its members, its topics, its partitions
+cluster_broker.py      one broker: stop, kill, start, hide, slow
+cluster_name_server.py one name server: stop, start
+partition.py           which members cannot reach one another
+member_settings.py     the settings of each broker
+slow_answers.py        holds back what a slow broker answers
+held_port.py           keeps the port of a member that is stopped
+loop_thread.py         the thread and its loop
+"""

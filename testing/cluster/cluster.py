@@ -1,0 +1,397 @@
+"""RocketMQCluster: name servers and brokers in one thread of this process, for as long as a `with` lasts.
+
+    with RocketMQCluster(brokers=2, slaves=1, emulate="5") as cluster:      or      async with ...
+        cluster.grow("orders", queues=4)
+        run_code_under_test(cluster.namesrv_addr)
+        cluster.broker("b0").kill()
+
+Masters are called b0, b1 ..., their slaves b0-1, b0-2 ..., name servers n0, n1 ... Ports are free ones of 127.0.0.1 and
+stay the same when a member is stopped and started; stores are temporary and removed at the end. Methods may be called
+from any thread except the cluster's own.
+"""
+
+import asyncio
+import atexit
+import shutil
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import msgspec
+from pocketmq.broker.errors import StartError
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.topics import topic_refusal
+
+from ..errors import MessagesMissingError, NotRunningError, WrongValueError
+from ..faults.faults import Faults
+from ..faults.watched_node import WatchedNodes
+from ..requests.requests import Requests
+from ..requests.values import number, one_of, text, whole
+from ..server.settings import Value
+from ..server.temporary_store import temporary_folder
+from ..state.load import MOST_QUEUES
+from .cluster_broker import ClusterBroker
+from .cluster_life import ClusterLife
+from .cluster_name_server import ClusterNameServer
+from .loop_thread import LoopThread
+from .member_settings import check_settings, member_config
+
+MOST_MEMBERS: Final = 32
+WAIT_SECONDS: Final = 0.005
+FORGET_SECONDS: Final = 2.0
+"""At most, until a name server has noticed that a connection was cut."""
+ResultT = TypeVar("ResultT")
+
+
+class RocketMQCluster:
+    """`start` and `stop` mirror each other; both context managers call them.
+
+    name_servers  how many name servers; every broker registers at all of them
+    brokers       how many masters
+    slaves        how many slaves each master has
+    emulate       the official line, "4.9" or "5"
+    settings      keywords with the names of broker.conf's keys, for all brokers
+
+    A wrong number raises `WrongValueError`, a wrong setting `StartError` when the cluster starts.
+    """
+
+    def __init__(
+        self,
+        name_servers: int = 1,
+        brokers: int = 3,
+        slaves: int = 0,
+        *,
+        emulate: str | None = None,
+        **settings: Value,
+    ) -> None:
+        self._name_server_count = whole("name_servers", name_servers, least=1, most=MOST_MEMBERS)
+        self._broker_count = whole("brokers", brokers, least=1, most=MOST_MEMBERS)
+        self._slave_count = whole("slaves", slaves, least=0, most=MOST_MEMBERS)
+        check_settings(settings)
+        self._settings = {**settings, **({"emulate": emulate} if emulate is not None else {})}
+        self._thread = LoopThread("pocketmq-cluster")
+        self._life = self._new_life()
+        self._name_servers: dict[str, ClusterNameServer] = {}
+        self._brokers: dict[str, ClusterBroker] = {}
+        self._folder: Path | None = None
+
+    # -- members
+
+    @property
+    def namesrv_addr(self) -> str:
+        """The addresses of all name servers, joined by `;`, also of those that are stopped."""
+        self._running()
+        return ";".join(server.addr for server in self._name_servers.values())
+
+    @property
+    def brokers(self) -> list[ClusterBroker]:
+        """Masters and slaves."""
+        return list(self._brokers.values())
+
+    @property
+    def name_servers(self) -> list[ClusterNameServer]:
+        return list(self._name_servers.values())
+
+    def broker(self, name: str) -> ClusterBroker:
+        """A broker by its name: "b0" is a master, "b0-1" its first slave. `WrongValueError` names those that exist."""
+        self._running()
+        return self._brokers[one_of("a broker", name, list(self._brokers))]
+
+    def name_server(self, name: str) -> ClusterNameServer:
+        """A name server by its name, "n0". `WrongValueError` names those that exist."""
+        self._running()
+        return self._name_servers[one_of("a name server", name, list(self._name_servers))]
+
+    def add_broker(self) -> ClusterBroker:
+        """Start one more master, with its slaves; returns it once the name servers have it. It has no topics yet."""
+        self._running()
+        number_of_it = sum(not broker.broker_id for broker in self._brokers.values())
+        members = self._new_brokers(f"b{number_of_it}")
+
+        async def start() -> None:
+            try:
+                for member in members:
+                    await member.start_here()
+            except BaseException:
+                for member in members:
+                    await member.stop_here()
+                    member.end()
+                raise
+            self._brokers.update({member.name: member for member in members})
+            await self._settle()
+
+        self.run(start())
+        return members[0]
+
+    # -- watching
+
+    @property
+    def requests(self) -> Requests:
+        """Every request and reply of all members; begins with the first use of `requests` or `faults`."""
+        return self._watched().requests
+
+    @property
+    def faults(self) -> Faults:
+        """What the members do wrong; `broker="b0"` limits a rule to one broker."""
+        return self._watched().faults
+
+    def _watched(self) -> WatchedNodes:
+        self._running()
+        if self._life.watched is None:
+            watched = WatchedNodes(self.call)
+
+            def attach() -> None:
+                for name_server in self._name_servers.values():
+                    watched.know_name_server(name_server.name)
+                    if name_server.server is not None:
+                        watched.watch(name_server.server, name_server=name_server.name)
+                for broker in self._brokers.values():
+                    if broker.is_running:
+                        watched.attach(broker.node)
+                    else:
+                        watched.know_broker(
+                            broker.broker_name, broker.cluster_name, broker.broker_id, broker.addr
+                        )
+                self._life.watched = watched
+
+            self.call(attach)
+        assert self._life.watched is not None
+        return self._life.watched
+
+    # -- the network between the members
+
+    def partition(self, one_side: Sequence[str], other_side: Sequence[str]) -> None:
+        """Cut the connections between two sides, as in `partition(["b0"], ["b1", "n0"])`, and refuse new ones. Clients
+        are on no side and reach everybody. A name server forgets the brokers it is cut off from at once, a slave stops
+        copying its master. Several partitions add up.
+
+        `WrongValueError` for a name that no member has, or one on both sides.
+        """
+        self._running()
+        self._life.partition.cut(one_side, other_side, [*self._brokers, *self._name_servers])
+        self.run(self._settle())
+
+    def heal(self) -> None:
+        """End all partitions; every broker is in every route again when it returns."""
+        self._running()
+        self._life.partition.heal()
+        self.run(self._settle())
+
+    # -- topics
+
+    def grow(self, topic: str, queues: int = 6) -> None:
+        """Give a topic so many queues on every master that runs; it is made where it does not exist. Returns once name
+        servers and slaves know it.
+
+        `WrongValueError` for a name that is not allowed, or fewer queues than it has.
+        """
+        text("topic", topic)
+        whole("queues", queues, least=1, most=MOST_QUEUES)
+        refusal = topic_refusal(topic, emulate=5)
+        if refusal is not None:
+            raise WrongValueError(refusal, ["the name of a topic"])
+        self.run(self._grow(topic, queues))
+
+    async def _grow(self, topic: str, queues: int) -> None:
+        masters = [one for one in self._brokers.values() if one.is_running and not one.broker_id]
+        for master in masters:
+            config = master.broker.topics.topics.get(topic)
+            if config is not None and max(config.read_queue_nums, config.write_queue_nums) > queues:
+                most = max(config.read_queue_nums, config.write_queue_nums)
+                raise WrongValueError(
+                    f"queues must be at least {most}, which topic {topic} has on {master.name}, got {queues}",
+                    [f"a whole number of at least {most}"],
+                )
+        for master in masters:
+            topics = master.broker.topics
+            known = topics.topics.get(topic) or TopicConfig(topic_name=topic)
+            topics.update(msgspec.structs.replace(known, read_queue_nums=queues, write_queue_nums=queues))
+            await master.broker.cluster.registration.settled()
+            await master.broker.tables.saved(topics)
+        for slave, master in self._pairs():
+            if slave.is_running and master.is_running:
+                await slave.has_all_of(master)
+
+    def wait_replicated(self, timeout_seconds: float = 5.0) -> None:
+        """Return once every slave that runs has what its master has now: messages, topics, groups and offsets.
+
+        `MessagesMissingError` names a slave that has not after the time.
+        """
+        self.run(self._wait_replicated(number("timeout_seconds", timeout_seconds)))
+
+    async def _wait_replicated(self, timeout_seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_seconds
+        for slave, master in self._pairs():
+            while slave.is_running and master.is_running and not await slave.has_all_of(master):
+                if loop.time() > deadline:
+                    raise MessagesMissingError(
+                        f"slave {slave.name} has {slave.broker.store.log_end} bytes of the log of {master.name}, "
+                        f"which has {master.broker.store.log_end}, after {timeout_seconds:g} s"
+                    )
+                await asyncio.sleep(WAIT_SECONDS)
+
+    def _pairs(self) -> list[tuple[ClusterBroker, ClusterBroker]]:
+        """Each slave with its master."""
+        brokers = self._brokers
+        return [(one, brokers[one.broker_name]) for one in brokers.values() if one.broker_id]
+
+    # -- start and stop
+
+    def start(self) -> Self:
+        """Return once clients can connect. `StartError` or `StoreError`, with one clear line, if a member cannot start;
+        nothing is left behind."""
+        if self._thread.is_running:
+            raise StartError("this cluster is already running")
+        self._folder = temporary_folder()
+        atexit.register(self.stop)
+        try:
+            self._thread.start()
+            self.run(self._start_all())
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    async def _start_all(self) -> None:
+        assert self._folder is not None
+        config = member_config(
+            self._settings, name="b0", broker_id=0, store=self._folder, port=0, name_servers=""
+        )
+        for index in range(self._name_server_count):
+            name = f"n{index}"
+            name_server = ClusterNameServer(self._life, name, config, self._folder / name)
+            self._name_servers[name] = name_server
+            await name_server.start_here()
+        for index in range(self._broker_count):
+            for member in self._new_brokers(f"b{index}"):
+                self._brokers[member.name] = member
+                await member.start_here()
+        await self._follow_masters()
+
+    def _new_brokers(self, name: str) -> list[ClusterBroker]:
+        """A master and its slaves."""
+        assert self._folder is not None
+        return [
+            ClusterBroker(self._life, name, broker_id, self._folder / f"{name}-{broker_id}")
+            for broker_id in range(self._slave_count + 1)
+        ]
+
+    def stop(self) -> None:
+        """Stop all members and remove their files. Does nothing if the cluster is not running."""
+        try:
+            if self._thread.is_running:
+                self.run(self._stop_all())
+        finally:
+            self._thread.stop()
+            for broker in self._brokers.values():
+                broker.end()
+            for name_server in self._name_servers.values():
+                name_server.end()
+            folder, self._folder = self._folder, None
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            self._forget_all()
+            atexit.unregister(self.stop)
+
+    async def _stop_all(self) -> None:
+        """Slaves and masters together, then the name servers, at which they unregister."""
+        for members in (self._brokers, self._name_servers):
+            results = await asyncio.gather(
+                *(member.stop_here() for member in members.values()), return_exceptions=True
+            )
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise result
+
+    def _forget_all(self) -> None:
+        """A later start begins anew."""
+        self._brokers.clear()
+        self._name_servers.clear()
+        self._life = self._new_life()
+
+    def _new_life(self) -> ClusterLife:
+        life = ClusterLife(self._thread, self._settings)
+        life.settle, life.forgotten = self._settle, self._forgotten
+        life.faults = lambda: self.faults
+        return life
+
+    # -- on the loop
+
+    async def _settle(self) -> None:
+        """Every broker is registered exactly where it reaches a name server, and slaves copy masters they reach.
+
+        Masters first: from their registrations slaves learn their addresses.
+        """
+        for is_slave in (False, True):
+            members = [one for one in self._brokers.values() if bool(one.broker_id) is is_slave]
+            await asyncio.gather(*(member.register() for member in members))
+        for member in self._brokers.values():
+            await self._forgotten(member.broker_name, member.broker_id)
+        await self._follow_masters()
+
+    async def _follow_masters(self) -> None:
+        for slave, master in self._pairs():
+            await slave.follow(master)
+
+    async def _forgotten(self, broker_name: str, broker_id: int) -> None:
+        """Wait until no name server has a broker that is stopped, or that it cannot reach."""
+        member = next(
+            one
+            for one in self._brokers.values()
+            if (one.broker_name, one.broker_id) == (broker_name, broker_id)
+        )
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + FORGET_SECONDS
+        for name_server in self._name_servers.values():
+            is_cut = self._life.partition.separates(member.name, name_server.name)
+            if member.is_running and not is_cut:
+                continue
+            while name_server.knows(broker_name, broker_id):
+                if loop.time() > deadline:
+                    break
+                await asyncio.sleep(0.001)
+
+    def _running(self) -> None:
+        if not self._thread.is_running:
+            raise NotRunningError("the cluster is not running")
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Run a coroutine in the cluster's thread and wait for its result."""
+        return self._thread.run(work)
+
+    def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
+        """Call a function in the cluster's thread, where the parts of its members may be read and changed."""
+        return self._thread.call(function, *arguments)
+
+    # -- with, async with
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        """The caller's loop keeps running. If the start is cancelled, the cluster is stopped again."""
+        starting = asyncio.create_task(asyncio.to_thread(self.start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait((starting,))
+            await asyncio.to_thread(self.stop)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stopping = asyncio.create_task(asyncio.to_thread(self.stop))
+        try:
+            await asyncio.shield(stopping)
+        except asyncio.CancelledError:
+            await asyncio.wait((stopping,))
+            raise

@@ -1,0 +1,209 @@
+"""One broker of a cluster: `cluster.broker("b0")`, and the slaves `cluster.broker("b0-1")`."""
+
+from pathlib import Path
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.config.addresses import host_and_port
+from pocketmq.broker.errors import StartError
+from pocketmq.broker.node import Node
+
+from ..errors import TestingError
+from ..faults.routes import RouteRule
+from ..requests.values import number
+from .cluster_life import ClusterLife
+from .held_port import HeldPort
+from .member_settings import member_config
+from .slow_answers import SlowAnswers
+
+
+class ClusterBroker:
+    """Its methods return when the thing is done, from any thread but the cluster's own; the port stays the same."""
+
+    def __init__(self, life: ClusterLife, broker_name: str, broker_id: int, store: Path) -> None:
+        self.broker_name = broker_name
+        """As routes name it: a master and its slaves share it."""
+        self.broker_id = broker_id
+        """0: a master."""
+        self.name = f"{broker_name}-{broker_id}" if broker_id else broker_name
+        self.cluster_name = ""
+        self._life = life
+        self._store = store
+        self._node: Node | None = None
+        self._held: HeldPort | None = None
+        self._addr = ""
+        self._hidden: RouteRule | None = None
+        self._slow: list[SlowAnswers] = []
+        self._slow_seconds = 0.0
+        self._followed: Node | None = None
+        """The master's node that it copies."""
+        self._is_fresh = False
+        """Whether it was started and `follow` has not decided yet what it copies."""
+
+    @property
+    def addr(self) -> str:
+        """`127.0.0.1:port`, also while it is stopped."""
+        return self._addr
+
+    @property
+    def is_running(self) -> bool:
+        return self._node is not None
+
+    @property
+    def node(self) -> Node:
+        """Its parts, for use inside `cluster.call` and `cluster.run`. `TestingError` while it is stopped."""
+        if self._node is None:
+            raise TestingError(f"broker {self.name} is not running")
+        return self._node
+
+    # -- what a test does with it
+
+    def stop(self) -> None:
+        """Stop cleanly: unregister, answer held requests, close the connections, save. Nothing if it is stopped."""
+        self._life.run(self.stop_here())
+
+    def kill(self) -> None:
+        """End as after kill -9: connections are reset, nobody is told, nothing is saved. What was acknowledged is
+        kept: the next start recovers it. Does nothing if it is stopped."""
+        self._life.run(self._kill_here())
+
+    def start(self) -> None:
+        """Start again on the same port and files; returns once every name server that it reaches has its routes.
+
+        `StartError` if it runs already, or if it cannot start.
+        """
+        self._life.run(self._start_and_settle())
+
+    def hide(self) -> None:
+        """Routes do not name it any more; connections stay. The same as `faults.hide_broker`."""
+        if self.broker_id:
+            raise TestingError(f"{self.name} has its routes together with {self.broker_name}: hide that one")
+        faults = self._life.faults()
+        if self._hidden is None or self._hidden not in faults.rules:  # `faults.clear` shows it too
+            self._hidden = faults.hide_broker(self.broker_name)
+
+    def show(self) -> None:
+        """Routes name it again."""
+        hidden, self._hidden = self._hidden, None
+        if hidden is not None:
+            hidden.remove()
+
+    def slow(self, seconds: float) -> None:
+        """Every answer leaves so many seconds later, also after a restart; 0 ends it."""
+        checked = number("seconds", seconds)
+
+        async def change() -> None:
+            self._slow_seconds = checked
+            if self._node is not None:
+                self._slow_down(self._node)
+
+        self._life.run(change())
+
+    # -- on the cluster's loop
+
+    @property
+    def broker(self) -> Broker:
+        return self.node.broker
+
+    async def start_here(self) -> None:
+        if self._node is not None:
+            raise StartError(f"broker {self.name} is already running")
+        port = host_and_port(self._addr)[1] if self._addr else 0
+        config = member_config(
+            self._life.settings,
+            name=self.broker_name,
+            broker_id=self.broker_id,
+            store=self._store,
+            port=port,
+            name_servers=self._life.name_servers_of(self.name),
+        )
+        node = Node(config, None, host=config.bind_address)
+        await node.start()
+        self._node, self._addr, self.cluster_name = node, node.bound_address, config.broker_cluster_name
+        if self._held is not None:
+            self._held.release()
+        self._held = HeldPort(*host_and_port(self._addr))
+        self._is_fresh = True
+        self._life.attach(node)
+        self._slow_down(node)
+
+    async def _start_and_settle(self) -> None:
+        await self.start_here()
+        await self._life.settle()
+
+    async def stop_here(self) -> None:
+        node = self._taken()
+        if node is not None:
+            await node.stop()
+            self._hold()
+
+    async def _kill_here(self) -> None:
+        node = self._taken()
+        if node is not None:
+            await node.kill()
+            self._hold()
+            await self._life.forgotten(self.broker_name, self.broker_id)
+
+    def _taken(self) -> Node | None:
+        """The running node, which is no longer ours."""
+        node, self._node, self._followed = self._node, None, None
+        if node is not None:
+            self._life.detach(node)
+        return node
+
+    def _hold(self) -> None:
+        assert self._held is not None
+        self._held.hold()
+
+    def end(self) -> None:
+        """The cluster has ended: give the port back."""
+        if self._held is not None:
+            self._held.release()
+            self._held = None
+
+    def _slow_down(self, node: Node) -> None:
+        for server in node.servers:
+            for watcher in self._slow:
+                server.remove_watcher(watcher)
+        self._slow = [SlowAnswers(self._slow_seconds) for _ in node.servers if self._slow_seconds]
+        for server, watcher in zip(node.servers, self._slow, strict=False):
+            server.add_watcher(watcher)
+
+    async def register(self) -> None:
+        """Register at the name servers that it reaches, and drop the connections to the others."""
+        if self._node is not None:
+            self.broker.config.namesrv_addr = self._life.name_servers_of(self.name)
+            await self.broker.cluster.registration.register_all(force=True)
+
+    async def follow(self, master: "ClusterBroker") -> None:
+        """On a slave: copy the log and the tables of that master if it can be reached, and else nothing."""
+        if self._node is None:
+            return
+        is_cut = self._life.partition.separates(self.name, master.name)
+        wanted = None if is_cut else master._node
+        cluster = self.broker.cluster
+        if wanted is not None and wanted is self._followed:
+            return
+        began_by_itself = self._is_fresh and cluster.metadata_sync.master_address == master.addr
+        self._is_fresh = False
+        if wanted is not None and began_by_itself:
+            self._followed = wanted
+            await cluster.metadata_sync.sync()
+            return
+        await cluster.replication_slave.stop()
+        await cluster.metadata_sync.stop()
+        self._followed = wanted
+        if wanted is not None:
+            cluster.replication_slave.start()
+            cluster.metadata_sync.start()
+            await cluster.metadata_sync.sync()
+
+    async def has_all_of(self, master: "ClusterBroker") -> bool:
+        """Copy the tables of the master; whether the log is copied too, as far as it was now. False beyond a cut."""
+        if self._followed is not master._node:
+            return False
+        end = master.broker.store.log_end
+        await self.broker.cluster.metadata_sync.sync()
+        store = self.broker.store
+        while store.dispatch_copied():
+            pass
+        return store.log_end >= end

@@ -1,0 +1,106 @@
+"""One name server of a cluster: `cluster.name_server("n0")`."""
+
+from pathlib import Path
+
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.errors import StartError
+from pocketmq.broker.name_server.name_server import NameServer
+from pocketmq.broker.network.dispatch import NAME_SERVER
+from pocketmq.broker.network.role import Limits
+from pocketmq.broker.network.server import Server
+from pocketmq.protocol.languages import V4_9_7, V5_5_0
+from pocketmq.store import WallClock
+
+from ..server.settings import name_server_config
+from .cluster_life import ClusterLife
+from .held_port import HeldPort
+
+
+class ClusterNameServer:
+    """Stopped and started by a test; the port stays the same. `config` says the host and the official line."""
+
+    def __init__(self, life: ClusterLife, name: str, config: BrokerConfig, store: Path) -> None:
+        self.name = name
+        self._life = life
+        self._config = config
+        self._store = store
+        self._port = 0
+        self._held: HeldPort | None = None
+        self._server: Server | None = None
+        self._name_server: NameServer | None = None
+
+    @property
+    def addr(self) -> str:
+        """`127.0.0.1:port`, also while it is stopped."""
+        return f"{self._config.bind_address}:{self._port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._server is not None
+
+    def stop(self) -> None:
+        """Close its connections and forget every broker. Does nothing if it is stopped."""
+        self._life.run(self.stop_here())
+
+    def start(self) -> None:
+        """Start it on its port; returns once the brokers that reach it are in its routes."""
+        self._life.run(self._start_and_register())
+
+    async def _start_and_register(self) -> None:
+        await self.start_here()
+        await self._life.settle()
+
+    # -- on the cluster's loop
+
+    async def start_here(self) -> None:
+        if self._server is not None:
+            raise StartError(f"name server {self.name} is already running")
+        is_5 = self._config.is_5
+        settings = name_server_config({}, conf=None, store=self._store, is_temporary=True, port=self._port)
+        name_server = NameServer(settings, WallClock(), is_5=is_5)
+        server = Server(
+            NAME_SERVER.name, version=V5_5_0 if is_5 else V4_9_7, json_replies=is_5, limits=Limits()
+        )
+        try:
+            self._port = await server.bind(self._config.bind_address, self._port)
+            handlers = NAME_SERVER.of_line(self._config.emulate).bind(name_server)
+            await server.serve(handlers, on_close=name_server.connection_closed)
+            name_server.start(server)
+        except BaseException:
+            await server.close()
+            raise
+        self._server, self._name_server = server, name_server
+        if self._held is not None:
+            self._held.release()
+        self._held = HeldPort(self._config.bind_address, self._port)
+        self._life.name_servers[self.name] = self.addr
+        self._life.watch(server, self.name)
+
+    async def stop_here(self) -> None:
+        server, self._server = self._server, None
+        if server is None:
+            return
+        self._life.unwatch(server)
+        await server.close()
+        assert self._name_server is not None
+        assert self._held is not None
+        self._name_server.stop()
+        self._name_server = None
+        self._held.hold()
+
+    def end(self) -> None:
+        """The cluster has ended: give the port back."""
+        if self._held is not None:
+            self._held.release()
+            self._held = None
+
+    @property
+    def server(self) -> Server | None:
+        return self._server
+
+    def knows(self, broker_name: str, broker_id: int) -> bool:
+        """Whether its routes have that broker."""
+        if self._name_server is None:
+            return False
+        data = self._name_server.routes.brokers.get(broker_name)
+        return data is not None and broker_id in (data.broker_addrs or {})

@@ -1,0 +1,71 @@
+"""A thread with an event loop, in which all members of a cluster run."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from pocketmq.broker.process import loop_factory
+
+from ..errors import NotRunningError
+
+ResultT = TypeVar("ResultT")
+
+
+class LoopThread:
+    """`start` and `stop` mirror each other; uvloop if it is installed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._asked_to_stop: Future[None] = Future()
+
+    @property
+    def is_running(self) -> bool:
+        return self._loop is not None
+
+    def start(self) -> None:
+        """Return once the loop runs."""
+        started: Future[asyncio.AbstractEventLoop] = Future()
+        self._asked_to_stop = Future()
+        self._thread = threading.Thread(
+            target=self._serve, args=(started, self._asked_to_stop), name=self._name, daemon=True
+        )
+        self._thread.start()
+        self._loop = started.result()
+
+    def stop(self) -> None:
+        """Cancel what still runs in it, and wait for its end. Does nothing if it does not run."""
+        thread, self._thread, self._loop = self._thread, None, None
+        if thread is not None:
+            self._asked_to_stop.set_result(None)
+            thread.join()
+
+    def _serve(self, started: "Future[asyncio.AbstractEventLoop]", asked_to_stop: "Future[None]") -> None:
+        async def live() -> None:
+            started.set_result(asyncio.get_running_loop())
+            await asyncio.wrap_future(asked_to_stop)
+
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(live())
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Run a coroutine in the thread and wait for its result. `NotRunningError` if the thread does not run, or from
+        the thread itself, which cannot wait for itself."""
+        loop = self._loop
+        if loop is None or threading.current_thread() is self._thread:
+            work.close()
+            if loop is None:
+                raise NotRunningError("the cluster is not running")
+            raise NotRunningError("the cluster's own thread cannot wait for itself")
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
+        """Call a function in the thread and wait for its result; errors as of `run`."""
+
+        async def called() -> ResultT:
+            return function(*arguments)
+
+        return self.run(called())
