@@ -186,6 +186,29 @@ async def test_two_clusters_at_once_and_nothing_left_of_either(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_clusters_own_thread_cannot_wait_for_itself() -> None:
+    with RocketMQCluster(brokers=1) as cluster:
+        for method in (cluster.stop, cluster.broker("b0").kill):
+            with pytest.raises(NotRunningError, match="own thread"):
+                cluster.call(method)
+        assert cluster.broker("b0").is_running
+
+
+def test_a_failure_of_one_member_ends_the_others_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail() -> None:
+        raise RuntimeError("no end")
+
+    cluster = RocketMQCluster(brokers=2).start()
+    other, name_server = cluster.broker("b1"), cluster.name_server("n0")
+    monkeypatch.setattr(cluster.broker("b0").node.broker.cluster.metadata_sync, "stop", fail)
+    with pytest.raises(RuntimeError, match="no end"):
+        cluster.stop()
+    assert not other.is_running
+    assert not name_server.is_running
+    with pytest.raises(NotRunningError):
+        cluster.namesrv_addr  # noqa: B018
+
+
 def test_a_stopped_cluster_can_be_started_again() -> None:
     cluster = RocketMQCluster(brokers=1)
     for _ in range(2):
