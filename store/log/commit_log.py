@@ -110,7 +110,7 @@ class CommitLog:
         """Append a batch of messages of one template back to back; returns the size of each record. None, and nothing
         was written, if `append` must judge it: a body is too large, or the records need more room than is reserved.
         """
-        file, lengths = self.file, [len(body) for body in batch.bodies]
+        file, lengths = self.file, list(map(len, batch.bodies))
         total = sum(lengths) + len(lengths) * template.record_bytes
         if file is None or file.written + total + _FILLER_BYTES > file.reserved:
             return None

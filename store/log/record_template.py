@@ -25,6 +25,10 @@ _INT = struct.Struct(">i")
 _PACK_INT = _INT.pack_into
 _HEAD = ">i4sii4sqq4sq8sq12sqi"
 _HEAD_BYTES = struct.calcsize(_HEAD)
+_MIDDLE = struct.Struct(">4sq8sq12sqi")
+_BATCH_HEAD = f">8si8sqq{_MIDDLE.size}s"
+assert struct.calcsize(_BATCH_HEAD) == _HEAD_BYTES
+_NO_LENGTH = bytes(4)
 assert HEADS[0].size == _HEAD_BYTES
 _FILLER_BYTES = FILLER.size
 _MAX_SHAPES = 2048
@@ -145,36 +149,28 @@ class RecordTemplate:
 
         The first length is written last: where the process dies half-way, the log ends before the batch.
         """
-        memory, base, first_at = file.memory, file.base, file.written
-        magic, flag, sys_flag, born_host = self._magic, self._flag, self._sys_flag, self._born_host
-        host_and_retries, up_to_id, behind_id = self._host_and_retries, self._up_to_id, self._behind_id
-        queue_id, born_timestamp = batch.queue_id, batch.born_timestamp
-        get_shape, shape_key = self._shapes.get, self._shape_key + (self._id_bytes << 32)
-        at, size = first_at, 0
+        memory, first_at = file.memory, file.written
+        magic, up_to_id, behind_id = self._magic, self._up_to_id, self._behind_id
+        at, position, size, body_bytes = first_at, file.base + first_at, 0, -1
         sizes: list[int] = []
+        queue_and_flag = head = middle = b""
         try:
+            queue_and_flag = _INT.pack(batch.queue_id) + self._flag
             for body, unique_id in zip(batch.bodies, batch.unique_ids, strict=True):
-                body_bytes = len(body)
-                pack_record, size = get_shape(shape_key + body_bytes) or self._shape(
-                    body_bytes, self._id_bytes
-                )
+                if len(body) != body_bytes:
+                    body_bytes = len(body)
+                    pack_record, size = self._batch_shape(body_bytes)
+                    head = _INT.pack(size) + magic
+                    middle = self._middle(batch.born_timestamp, store_timestamp, body_bytes)
                 pack_record(
                     memory,
                     at,
-                    size if sizes else 0,
-                    magic,
+                    head if sizes else _NO_LENGTH + magic,
                     crc32(body) & 0x7FFFFFFF,
-                    queue_id,
-                    flag,
+                    queue_and_flag,
                     queue_offset,
-                    base + at,
-                    sys_flag,
-                    born_timestamp,
-                    born_host,
-                    store_timestamp,
-                    host_and_retries,
-                    0,
-                    body_bytes,
+                    position,
+                    middle,
                     body,
                     up_to_id,
                     unique_id,
@@ -182,6 +178,7 @@ class RecordTemplate:
                 )
                 sizes.append(size)
                 at += size
+                position += size
                 queue_offset += 1
         except struct.error:
             memory[first_at : at + size] = bytes(at + size - first_at)
@@ -190,13 +187,35 @@ class RecordTemplate:
         file.written = at
         return sizes
 
+    def _middle(self, born_timestamp: int, store_timestamp: int, body_bytes: int) -> bytes:
+        """The bytes of a record between its position and its body. Raises struct.error."""
+        return _MIDDLE.pack(
+            self._sys_flag,
+            born_timestamp,
+            self._born_host,
+            store_timestamp,
+            self._host_and_retries,
+            0,
+            body_bytes,
+        )
+
+    def _batch_shape(self, body_bytes: int) -> Shape:
+        """The shape of a record of a batch: what records of one length share is packed as whole pieces."""
+        key = ~(self._shape_key + (self._id_bytes << 32) + body_bytes)
+        return self._shapes.get(key) or self._new_shape(_BATCH_HEAD, key, body_bytes, self._id_bytes)
+
     def _shape(self, body_bytes: int, text_bytes: int) -> Shape:
+        return self._new_shape(
+            _HEAD, self._shape_key + (text_bytes << 32) + body_bytes, body_bytes, text_bytes
+        )
+
+    def _new_shape(self, head: str, key: int, body_bytes: int, text_bytes: int) -> Shape:
         shapes = self._shapes
         if len(shapes) >= _MAX_SHAPES:
             shapes.clear()
         lengths = (body_bytes, len(self._up_to_id), text_bytes, len(self._behind_id))
-        record = struct.Struct(_HEAD + "".join([f"{length}s" for length in lengths]))
-        shape = shapes[self._shape_key + (text_bytes << 32) + body_bytes] = record.pack_into, record.size
+        record = struct.Struct(head + "".join([f"{length}s" for length in lengths]))
+        shape = shapes[key] = record.pack_into, record.size
         return shape
 
 

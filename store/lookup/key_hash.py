@@ -158,12 +158,16 @@ class UniqueIdHash:
         try:
             # The ids of a batch are made one after the other.
             start = heads[head]
-            values = [(start + pairs[i[30:]]) & 0xFFFFFFFF for i in ids if i.startswith(head)]
+            values = [
+                value
+                if (value := (start + pairs[unique_id[30:]]) & 0xFFFFFFFF) < 0x80000000
+                else (0x1_0000_0000 - value) & 0x7FFFFFFF
+                for unique_id in ids
+                if unique_id.startswith(head)
+            ]
         except KeyError:
             return [self.of(unique_id) for unique_id in ids]
-        if len(values) != len(ids):
-            return [self.of(unique_id) for unique_id in ids]
-        return [v if v < 0x80000000 else (0x1_0000_0000 - v) & 0x7FFFFFFF for v in values]
+        return values if len(values) == len(ids) else [self.of(unique_id) for unique_id in ids]
 
     def _learn(self, unique_id: bytes) -> int:
         if len(unique_id) != _UNIQUE_KEY_CHARACTERS or not unique_id.isascii():
