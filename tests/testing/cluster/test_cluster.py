@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -39,6 +40,19 @@ def test_a_broker_that_ends_leaves_the_routes_and_comes_back_on_its_port(way: st
             socket.create_connection(("127.0.0.1", int(before.rpartition(":")[2])), timeout=1)
         broker.start()
         assert brokers_of(cluster, "orders")["b0"] == {"0": before}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux listens on a port that is bound already")
+def test_nobody_else_gets_the_port_of_a_stopped_member() -> None:
+    with RocketMQCluster(brokers=1) as cluster:
+        members = cluster.broker("b0"), cluster.name_server("n0")
+        for member in members:
+            member.stop()
+        for member in members:
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", int(member.addr.rpartition(":")[2])))
+        for member in reversed(members):
+            member.start()
 
 
 def test_a_killed_broker_resets_its_connections_and_its_next_start_recovers() -> None:
