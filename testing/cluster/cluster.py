@@ -106,8 +106,8 @@ class RocketMQCluster:
     def add_broker(self) -> ClusterBroker:
         """Start one more master, with its slaves; returns it once the name servers have it. It has no topics yet."""
         self._running()
-        number_of_it = sum(not broker.broker_id for broker in self._brokers.values())
-        members = self._new_brokers(f"b{number_of_it}")
+        index = sum(not broker.broker_id for broker in self._brokers.values())
+        members = self._new_brokers(f"b{index}")
 
         async def start() -> None:
             try:
@@ -279,7 +279,9 @@ class RocketMQCluster:
         ]
 
     def stop(self) -> None:
-        """Stop all members and remove their files. Does nothing if the cluster is not running."""
+        """Stop all members and remove their files. Does nothing if the cluster is not running. Raises what went wrong,
+        after everything else has ended."""
+        self._thread.refuse_own_thread()
         try:
             if self._thread.is_running:
                 self.run(self._stop_all())
@@ -297,13 +299,14 @@ class RocketMQCluster:
 
     async def _stop_all(self) -> None:
         """Slaves and masters together, then the name servers, at which they unregister."""
+        results: list[BaseException | None] = []
         for members in (self._brokers, self._name_servers):
-            results = await asyncio.gather(
+            results += await asyncio.gather(
                 *(member.stop_here() for member in members.values()), return_exceptions=True
             )
-            for result in results:
-                if isinstance(result, BaseException):
-                    raise result
+        for result in results:
+            if result is not None:
+                raise result
 
     def _forget_all(self) -> None:
         """A later start begins anew."""

@@ -1,10 +1,12 @@
 """The port of a member that is stopped: bound without listening, so that connecting is refused.
 
 A port that nobody holds could become the local end of any other connection, even of a client that tries to connect to
-it, which would then be connected with itself.
+it, which would then be connected with itself. Linux lets a server listen on a port that is only bound; other systems
+do not, and there the port is not held.
 """
 
 import socket
+import sys
 
 
 class HeldPort:
@@ -16,7 +18,7 @@ class HeldPort:
 
     def hold(self) -> None:
         """Keep others from it. Without effect if somebody was faster; then the next start says so."""
-        if self._socket is not None:
+        if self._socket is not None or sys.platform != "linux":
             return
         family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
         held = socket.socket(family, socket.SOCK_STREAM)

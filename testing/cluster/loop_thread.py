@@ -55,12 +55,19 @@ class LoopThread:
         """Run a coroutine in the thread and wait for its result. `NotRunningError` if the thread does not run, or from
         the thread itself, which cannot wait for itself."""
         loop = self._loop
-        if loop is None or threading.current_thread() is self._thread:
-            work.close()
+        try:
             if loop is None:
                 raise NotRunningError("the cluster is not running")
-            raise NotRunningError("the cluster's own thread cannot wait for itself")
+            self.refuse_own_thread()
+        except NotRunningError:
+            work.close()
+            raise
         return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    def refuse_own_thread(self) -> None:
+        """Raises `NotRunningError` in the thread itself, which cannot wait for itself."""
+        if threading.current_thread() is self._thread:
+            raise NotRunningError("the cluster's own thread cannot wait for itself")
 
     def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
         """Call a function in the thread and wait for its result; errors as of `run`."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -39,6 +40,19 @@ def test_a_broker_that_ends_leaves_the_routes_and_comes_back_on_its_port(way: st
             socket.create_connection(("127.0.0.1", int(before.rpartition(":")[2])), timeout=1)
         broker.start()
         assert brokers_of(cluster, "orders")["b0"] == {"0": before}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux listens on a port that is bound already")
+def test_nobody_else_gets_the_port_of_a_stopped_member() -> None:
+    with RocketMQCluster(brokers=1) as cluster:
+        members = cluster.broker("b0"), cluster.name_server("n0")
+        for member in members:
+            member.stop()
+        for member in members:
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", int(member.addr.rpartition(":")[2])))
+        for member in reversed(members):
+            member.start()
 
 
 def test_a_killed_broker_resets_its_connections_and_its_next_start_recovers() -> None:
@@ -184,6 +198,29 @@ async def test_two_clusters_at_once_and_nothing_left_of_either(
     assert [name for name in names if name.startswith("pocketmq")] == []
     assert threading.active_count() <= threads + 8  # those of the loop that calls
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_clusters_own_thread_cannot_wait_for_itself() -> None:
+    with RocketMQCluster(brokers=1) as cluster:
+        for method in (cluster.stop, cluster.broker("b0").kill):
+            with pytest.raises(NotRunningError, match="own thread"):
+                cluster.call(method)
+        assert cluster.broker("b0").is_running
+
+
+def test_a_failure_of_one_member_ends_the_others_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail() -> None:
+        raise RuntimeError("no end")
+
+    cluster = RocketMQCluster(brokers=2).start()
+    other, name_server = cluster.broker("b1"), cluster.name_server("n0")
+    monkeypatch.setattr(cluster.broker("b0").node.broker.cluster.metadata_sync, "stop", fail)
+    with pytest.raises(RuntimeError, match="no end"):
+        cluster.stop()
+    assert not other.is_running
+    assert not name_server.is_running
+    with pytest.raises(NotRunningError):
+        cluster.namesrv_addr  # noqa: B018
 
 
 def test_a_stopped_cluster_can_be_started_again() -> None:
