@@ -1,10 +1,10 @@
 """The one thread of the store: forces files to disk, then calls the callbacks that wait for it.
 
-It forces the log every 500 ms when 4 pages wait (all of it every 10 s), the queues every second when 2 pages wait (all
-of them, and the index, every minute), the checkpoint every second; under SYNC_FLUSH the log at once, one pass for all
-waiting callbacks. Nothing is written here but the checkpoint: the event-loop thread writes through the maps, this
-thread calls fdatasync, which releases the interpreter lock while it waits for the disk. The next log file is made here
-too, when the last is half full. Callbacks run in this thread.
+It forces the log every 500 ms when 4 pages wait (all of it every 10 s), the queues every second when 2 pages wait (64
+of them; a second later the next ones; all of them, and the index, every minute), the checkpoint every second; under
+SYNC_FLUSH the log at once, one pass for all waiting callbacks. Nothing is written here but the checkpoint: the
+event-loop thread writes through the maps, this thread calls fdatasync, which releases the interpreter lock while it
+waits for the disk. The next log file is made here too, when the last is half full. Callbacks run in this thread.
 
 A failed fsync is never repeated: the system has marked the pages as clean, so a second call would succeed and the data
 be lost. Waiting callbacks get False, and the store accepts no more messages (`on_disk_failure`).
@@ -33,6 +33,10 @@ OnFlushed = Callable[[bool], None]
 
 _CHECKPOINT_INTERVAL_MS = 1000
 _LONGEST_SLEEP_SECONDS = 0.5
+_QUEUES_FORCED_IN_A_PASS = 64
+"""A topic of 1024 queues that gets 200,000 messages a second would have 500 queues forced each second, a tenth of a
+core. The checkpoint does not rely on what is forced between two thorough passes: it spreads the work of the disk, and
+fewer forces of more pages do so, too."""
 _QUEUES_IN_A_TURN = 512
 _TURN_SECONDS = 0.0001
 """A thread that waits for the interpreter lock gets it only after 5 ms, and walking the queues of 10,000 topics takes
@@ -65,6 +69,8 @@ class Flusher:
         self._on_disk_failure = on_disk_failure
         self.disk_failure: DiskFailedError | None = None
         """Set once the disk has refused to force something: after that nothing is forced and no mark moves."""
+        self._queues_passed = 0
+        """Queues at which the last pass had looked when it had forced as many as it may."""
         self._sync = config.flush_disk_type == "SYNC_FLUSH"
         self._condition = threading.Condition()
         self._wanted = False
@@ -247,8 +253,14 @@ class Flusher:
         )
         if everything:
             self._flush_log_and_answer(least_pages=0)
+        least_pages = 0 if everything else self._config.flush_consume_queue_least_pages
+        passed, self._queues_passed = 0 if everything else self._queues_passed, 0
+        forced = 0
         for number, queue in enumerate(self._queues.walk(), 1):
-            queue.files.flush(0 if everything else self._config.flush_consume_queue_least_pages)
+            forced += number > passed and queue.files.flush(least_pages)
+            if forced >= _QUEUES_FORCED_IN_A_PASS and not everything:
+                self._queues_passed = number
+                return
             if not number % _QUEUES_IN_A_TURN:
                 time.sleep(_TURN_SECONDS)
             if self._waiters:

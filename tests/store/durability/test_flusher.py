@@ -360,3 +360,29 @@ def test_flushing_many_queues_does_not_block_the_loop(open_store, put, clock, di
     clock.advance(1000)
     store.flush_pass()
     assert turns == [flusher._TURN_SECONDS] * 3
+
+
+def test_a_pass_forces_a_limited_number_of_queues_and_the_next_goes_on_behind_them(
+    open_store, put, clock, disk, monkeypatch
+):
+    monkeypatch.setattr(flusher, "_QUEUES_FORCED_IN_A_PASS", 2)
+    store = open_store(**BIG, flush_consume_queue_least_pages=0)
+    for number in range(5):
+        put(store, f"t{number}")
+    forced: list[list[str]] = []
+    for _ in range(4):
+        clock.advance(1000)
+        store.flush_pass()
+        queues = list(store._queues)
+        forced.append([queue.topic for queue in queues if queue.files.flushed == queue.files.end])
+    assert forced == [["t0", "t1"], ["t0", "t1", "t2", "t3"], *[["t0", "t1", "t2", "t3", "t4"]] * 2]
+
+
+def test_a_thorough_pass_forces_all_queues(open_store, put, clock, disk, monkeypatch):
+    monkeypatch.setattr(flusher, "_QUEUES_FORCED_IN_A_PASS", 2)
+    store = open_store(**BIG)
+    for number in range(5):
+        put(store, f"t{number}")
+    clock.advance(60_000)
+    store.flush_pass()
+    assert all(queue.files.flushed == queue.files.end for queue in store._queues)
