@@ -236,6 +236,17 @@ def test_a_failure_of_one_member_ends_the_others_too(monkeypatch: pytest.MonkeyP
         cluster.namesrv_addr  # noqa: B018
 
 
+async def test_of_two_threads_that_start_a_broker_one_is_told_that_it_runs() -> None:
+    async with RocketMQCluster(brokers=1) as cluster:
+        broker = cluster.broker("b0")
+        await asyncio.to_thread(broker.stop)
+        ends = await asyncio.gather(
+            *(asyncio.to_thread(broker.start) for _ in range(3)), return_exceptions=True
+        )
+        assert sorted(str(end) for end in ends) == ["None", *["broker b0 is already running"] * 2]
+        assert broker.is_running
+
+
 def test_a_stopped_cluster_can_be_started_again() -> None:
     cluster = RocketMQCluster(brokers=1)
     for _ in range(2):
