@@ -179,7 +179,7 @@ class Node:
         port = await server.bind(self._host, config.listen_port)
         handlers = NAME_SERVER.of_line(self._config.emulate).bind(self.name_server)
         await server.serve(handlers, on_close=self.name_server.connection_closed)
-        self.namesrv_address = socket_address(_reachable(self._host), port)
+        self.namesrv_address = socket_address(reachable(self._host), port)
         self.name_server.start(server)
 
     # -- the broker
@@ -198,7 +198,7 @@ class Node:
         port = await server.bind(self._host, config.listen_port)
         fast = await self._bind_fast_port(port - 2)
         self._ha_sockets = await bind_ha_port(config, self._host, port)
-        self.bound_address = socket_address(_reachable(self._host), port)
+        self.bound_address = socket_address(reachable(self._host), port)
         host, advertised_port = (
             host_and_port(config.advertise) if config.advertise else (config.broker_ip1, port)
         )
@@ -267,6 +267,6 @@ def _ip_of(host: str, config: BrokerConfig) -> str:
         return config.broker_ip1
 
 
-def _reachable(host: str) -> str:
+def reachable(host: str) -> str:
     """The address by which a client on this machine reaches a server bound to `host`."""
     return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

@@ -1,5 +1,6 @@
 """One broker of a cluster: `cluster.broker("b0")`, and the slaves `cluster.broker("b0-1")`."""
 
+import asyncio
 from pathlib import Path
 
 from pocketmq.broker.broker import Broker
@@ -34,6 +35,8 @@ class ClusterBroker:
         self._hidden: RouteRule | None = None
         self._slow: list[SlowAnswers] = []
         self._slow_seconds = 0.0
+        self._changing = asyncio.Lock()
+        """Held while it starts or ends: two threads of a test may ask at once."""
         self._followed: Node | None = None
         """The master's node that it copies."""
         self._is_fresh = False
@@ -105,6 +108,10 @@ class ClusterBroker:
         return self.node.broker
 
     async def start_here(self) -> None:
+        async with self._changing:
+            await self._start()
+
+    async def _start(self) -> None:
         if self._node is not None:
             raise StartError(f"broker {self.name} is already running")
         port = host_and_port(self._addr)[1] if self._addr else 0
@@ -131,16 +138,19 @@ class ClusterBroker:
         await self._life.settle()
 
     async def stop_here(self) -> None:
-        node = self._taken()
-        if node is not None:
-            await node.stop()
-            self._hold()
+        async with self._changing:
+            node = self._taken()
+            if node is not None:
+                await node.stop()
+                self._hold()
 
     async def _kill_here(self) -> None:
-        node = self._taken()
+        async with self._changing:
+            node = self._taken()
+            if node is not None:
+                await node.kill()
+                self._hold()
         if node is not None:
-            await node.kill()
-            self._hold()
             await self._life.forgotten(self.broker_name, self.broker_id)
 
     def _taken(self) -> Node | None:

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+from pocketmq.broker.config.addresses import socket_address
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.role import Limits
 from pocketmq.broker.network.server import Server
+from pocketmq.broker.node import reachable
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.store import WallClock
 
@@ -32,7 +34,7 @@ class ClusterNameServer:
     @property
     def addr(self) -> str:
         """`127.0.0.1:port`, also while it is stopped."""
-        return f"{self._config.bind_address}:{self._port}"
+        return socket_address(reachable(self._config.bind_address), self._port)
 
     @property
     def is_running(self) -> bool:

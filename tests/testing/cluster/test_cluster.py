@@ -139,6 +139,19 @@ def test_hidden_brokers_and_name_servers_that_disagree() -> None:
         assert cluster.requests.count(code="GET_ROUTEINFO_BY_TOPIC") == 5
 
 
+def test_routes_may_name_another_address_than_the_bound_one() -> None:
+    with RocketMQCluster(brokers=1, slaves=1, bindAddress="0.0.0.0", brokerIP1="127.0.0.2") as cluster:
+        cluster.grow("orders")
+        cluster.wait_replicated()
+        broker = cluster.broker("b0")
+        port = broker.addr.rpartition(":")[2]
+        assert (broker.addr, cluster.namesrv_addr.rpartition(":")[0]) == (f"127.0.0.1:{port}", "127.0.0.1")
+        assert brokers_of(cluster, "orders")["b0"]["0"] == f"127.0.0.2:{port}"
+        broker.kill()
+        broker.start()
+        assert brokers_of(cluster, "orders")["b0"]["0"] == f"127.0.0.2:{port}"
+
+
 def test_wrong_names_and_numbers_say_what_is_allowed() -> None:
     with pytest.raises(ValueError, match="brokers must be a whole number from 1 to 32, got 0"):
         RocketMQCluster(brokers=0)
@@ -221,6 +234,17 @@ def test_a_failure_of_one_member_ends_the_others_too(monkeypatch: pytest.MonkeyP
     assert not name_server.is_running
     with pytest.raises(NotRunningError):
         cluster.namesrv_addr  # noqa: B018
+
+
+async def test_of_two_threads_that_start_a_broker_one_is_told_that_it_runs() -> None:
+    async with RocketMQCluster(brokers=1) as cluster:
+        broker = cluster.broker("b0")
+        await asyncio.to_thread(broker.stop)
+        ends = await asyncio.gather(
+            *(asyncio.to_thread(broker.start) for _ in range(3)), return_exceptions=True
+        )
+        assert sorted(str(end) for end in ends) == ["None", *["broker b0 is already running"] * 2]
+        assert broker.is_running
 
 
 def test_a_stopped_cluster_can_be_started_again() -> None:
