@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pocketmq.client import PushConsumer
+from pocketmq.client import ConsumeFromWhere, PushConsumer
 from pocketmq.testing import RocketMQCluster
 
 from conformance.official.jars import prepare_home
@@ -42,7 +42,7 @@ async def test_what_a_java_producer_was_acknowledged_outlives_a_kill(
             lambda message: seen.add(message.message_id),
             namesrv_addr=cluster.namesrv_addr,
             subscription={TOPIC: "*"},
-            consume_from_where="CONSUME_FROM_FIRST_OFFSET",
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         ):
             wanted = {message_id for message_id, _ in acknowledged}
             await until(lambda: seen >= wanted, what="every acknowledged message is there")

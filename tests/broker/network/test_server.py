@@ -10,7 +10,7 @@ from pocketmq.broker.errors import PeerError
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import Answer, Handlers
 from pocketmq.broker.network.server import Server
-from pocketmq.broker.node import _reachable
+from pocketmq.broker.node import reachable
 from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.wire.command import ROCKETMQ, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
@@ -39,7 +39,7 @@ async def test_every_address_of_a_host_gets_the_same_free_port() -> None:
     ],
 )
 def test_addresses_are_written_as_in_official_servers(host: str, address: str) -> None:
-    assert socket_address(_reachable(host), 9876) == address
+    assert socket_address(reachable(host), 9876) == address
 
 
 async def test_connection_accepted_from_the_backlog_of_a_closed_server_is_dropped() -> None:
