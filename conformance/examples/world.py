@@ -14,6 +14,7 @@ from conformance.examples.printed import Received, Sent, received, sent
 from conformance.examples.stage import Act, Stage
 from conformance.examples.stored import Stored, stored
 from conformance.servers import remoting
+from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
 
 PULL_MESSAGE = 11
@@ -75,7 +76,13 @@ class World:
         ] = {}  # offsets committed for the orderly consumer before it started
 
     def open(self) -> None:
-        """Send, then start the consumers; into an empty broker."""
+        """Send, then start the consumers; into an empty broker.
+
+        The topic exists beforehand: a producer that creates it gets another route when its next look at the name server
+        comes, and begins its turns through the queues anew, so that one may get a message more than the others.
+        """
+        with RawClient(self.server) as raw:
+            raw.update_topic("TopicTest", len(QUEUES))
         for name in (
             "quickstart.Producer",
             "simple.Producer",
