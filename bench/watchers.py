@@ -45,11 +45,17 @@ def log_and_near_rule(server: EmbeddedServer) -> None:
     server.faults.refuse(code="SEND_MESSAGE_V2", topic=TOPIC, queue_id=7, response="SYSTEM_BUSY")
 
 
+def log_ledger_and_rule(server: EmbeddedServer) -> None:
+    server.call(server.watched.keep_ledger)
+    log_and_rule(server)
+
+
 SIDES: Final[dict[str, Callable[[EmbeddedServer], None]]] = {
     "no watcher": no_watcher,
     "journal": no_watcher,
     "request log": log,
     "request log, unused rule for another topic": log_and_rule,
+    "request log, ledger, unused rule for another topic": log_ledger_and_rule,
     "request log, unused rule for another queue of the topic": log_and_near_rule,
 }
 

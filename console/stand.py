@@ -59,7 +59,8 @@ class Ledger(Protocol):
     """What became of every message."""
 
     def verdict(self, topic: str | None, group: str | None) -> Any:
-        """A JSON value; ValueError for a topic or group that the ledger does not know."""
+        """A JSON value; a list of all that match if topic or group is missing. ValueError for an
+        unknown one."""
 
 
 class Snapshots(Protocol):

@@ -10,6 +10,7 @@ With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rock
     server/             the server, its thread and its settings
     state/              the state that `reset` returns to
     requests/           the log of requests and replies
+    ledger/             what became of every message
     faults/             what a test makes the server do wrong
     cluster/            several name servers and brokers in one thread
     views/              looking without changing, and waiting

@@ -53,8 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "rocketmq(topics=, groups=, load=, settings=, emulate=, virtual_time=, seed=): what the RocketMQ server of the "
-        "test has and does; the last four give it a server of its own",
+        "rocketmq(topics=, groups=, load=, ledger=, strict=, settings=, emulate=, virtual_time=, seed=): what the "
+        "RocketMQ server of the test has and does; the last four give it a server of its own",
     )
 
 
@@ -107,11 +107,13 @@ def _rocketmq_of(item: pytest.Item) -> "RocketMQ | None":
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """A test fails if it leaves rules unused."""
+    """A test fails if it leaves rules unused; a strict one also if a group has no clean verdict."""
     result = yield
     rocketmq = _rocketmq_of(item)
     if rocketmq is not None:
         rocketmq.faults.check()
+        if rocketmq.is_strict:
+            rocketmq.ledger.assert_all_clean()
     return result
 
 

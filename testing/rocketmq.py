@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from .ledger.ledger import Ledger
 from .server.clock import ServerClock
 from .server.embedded import EmbeddedServer
 from .state.load import Load, LoadSource, read_load
@@ -37,6 +38,8 @@ class RocketMQ(ServerView):
         self.server = server
         self.is_of_fixture = False
         """True for the object of a test's fixture: its unused rules fail the test."""
+        self.is_strict = False
+        """True if every group must have a clean verdict at the end of the test."""
         self.requests: Final = server.requests
         """Every request and reply: `find`, `count`, `wait_for`, `none`."""
         self.faults: Final = server.faults
@@ -51,6 +54,11 @@ class RocketMQ(ServerView):
     def clock(self) -> ServerClock:
         """The server's time; a server with `virtual_time` moves it only when the test does."""
         return self.server.clock
+
+    @property
+    def ledger(self) -> Ledger:
+        """What became of every message, and verdicts on groups. Needs `ledger=True`, in the marker or of the server."""
+        return self.server.ledger
 
     # -- views of what only the server itself knows. Called with fields, each is filtered: `locks(group="billing")`
 

@@ -88,6 +88,7 @@ ROOMS: dict[str, list[str]] = {
     "testing": [
         "errors",
         "requests",
+        "ledger",
         "faults",
         "state",
         "server",

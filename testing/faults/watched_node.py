@@ -10,9 +10,11 @@ from random import Random
 import msgspec
 from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.server import Server
+from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.node import Node
 from pocketmq.protocol.bodies.routes import BrokerData
 
+from ..ledger.ledger import Ledger
 from ..requests.request_log import LogWatcher, RequestLog
 from ..requests.requests import Requests
 from .fault_watcher import FaultWatcher
@@ -34,7 +36,11 @@ class WatchedNodes:
         self._rules.brokers = self._brokers
         self._rules.changed.append(self._rules_changed)
         self.faults = Faults(self._rules, self.log, self._on_loop)
+        self.ledger: Ledger | None = None
+        """What became of every message; `keep_ledger` begins it."""
         self._watchers: list[tuple[Server, LogWatcher, FaultWatcher]] = []
+        self._accountants: dict[Server, tuple[Watcher, Watcher]] = {}
+        """The ledger's two watchers of each server."""
         self._nodes: dict[Node, tuple[Server, ...]] = {}
         self._known: dict[str, BrokerData] = {}
         """Every broker that was attached, by name, with the addresses of its members."""
@@ -45,6 +51,8 @@ class WatchedNodes:
         self._rules.call_later = node.broker.state.timers.call_later
         self._rules.random = node.broker.state.random
         self._nodes[node] = node.servers
+        if self.ledger is not None:
+            self.ledger.attach(node)
         self.know_broker(
             config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address
         )
@@ -63,7 +71,39 @@ class WatchedNodes:
         faults = FaultWatcher(self._rules, log, name_server)
         server.add_watcher(log)
         self._watchers.append((server, log, faults))
+        if self.ledger is not None and broker is not None:
+            self._accountants[server] = self.ledger.watchers(log)
+            self._place(server, faults)
         self._rules_changed()
+
+    def keep_ledger(self) -> Ledger:
+        """Begin the ledger, if it has not begun. Call it on the loop."""
+        if self.ledger is None:
+            self.ledger = Ledger(self.log, self._on_loop)
+            for node in self._nodes:
+                self.ledger.attach(node)
+            for server, log, faults in self._watchers:
+                if server.handlers.name != NAME_SERVER.name:
+                    self._accountants[server] = self.ledger.watchers(log)
+                    self._place(server, faults)
+        return self.ledger
+
+    def end_ledger(self) -> None:
+        """Forget the ledger. Call it on the loop."""
+        self.ledger = None
+        for server, watchers in self._accountants.items():
+            for one in watchers:
+                server.remove_watcher(one)
+        self._accountants.clear()
+
+    def _place(self, server: Server, faults: FaultWatcher) -> None:
+        """Behind the log: the ledger's first watcher, the faults if they watch, the ledger's second one."""
+        arrivals, executions = self._accountants[server]
+        wanted = (arrivals, faults, executions) if faults.is_watching else (arrivals, executions)
+        for one in (arrivals, faults, executions):
+            server.remove_watcher(one)
+        for one in wanted:
+            server.add_watcher(one)
 
     def know_name_server(self, name: str) -> None:
         """A name server that rules may name, also while it is stopped."""
@@ -81,6 +121,8 @@ class WatchedNodes:
         """Forget a node that stops or has stopped. Call it on the loop."""
         for server in self._nodes.pop(node, ()):
             self.unwatch(server)
+        if self.ledger is not None:
+            self.ledger.detach(node)
 
     def unwatch(self, server: Server) -> None:
         """Forget a server. Call it on the loop."""
@@ -88,6 +130,8 @@ class WatchedNodes:
             self._watchers.remove(watched)
             server.remove_watcher(watched[1])
             server.remove_watcher(watched[2])
+            for one in self._accountants.pop(server, ()):
+                server.remove_watcher(one)
 
     def _rules_changed(self) -> None:
         """The faults watch while there is a rule, or something that a removed rule has begun."""
@@ -98,7 +142,10 @@ class WatchedNodes:
                 server.add_watcher(faults)
             elif faults.is_watching and not is_needed:
                 server.remove_watcher(faults)
+            has_changed = faults.is_watching != is_needed
             faults.is_watching = is_needed
+            if has_changed and server in self._accountants:
+                self._place(server, faults)
 
     def _on_loop(self, function: Callable[[], None]) -> None:
         """Rules are changed where they are read; directly, if no server runs."""

@@ -12,11 +12,12 @@ from typing import Any
 
 from pocketmq.broker.node import Node
 from pocketmq.console.server import Console
-from pocketmq.console.stand import Ledger, Snapshots, Stand
+from pocketmq.console.stand import Snapshots, Stand
 
 from ..faults.faults import Faults
 from ..faults.rule_json import add_rule, rule_as_json, rules_as_json
 from ..faults.watched_node import WatchedNodes
+from ..ledger.ledger import Ledger
 from ..requests.following import Follower
 from ..requests.requests import Requests
 from ..state.mark import take_mark
@@ -66,6 +67,24 @@ class RequestsAsJson:
         return self._requests.follow(FollowerAsJson, **words)
 
 
+class LedgerAsJson:
+    """The ledger as the port knows it (`console.stand.Ledger`)."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def verdict(self, topic: str | None, group: str | None) -> Any:
+        """One verdict; without a topic or a group, all that remain, in a list."""
+        if topic and group:
+            return self._ledger.verdict(topic, group).as_json()
+        found = self._ledger.verdicts()
+        return [
+            one.as_json()
+            for one in found
+            if topic in (None, "", one.topic) and group in (None, "", one.group)
+        ]
+
+
 @asynccontextmanager
 async def admin_port(
     node: Node,
@@ -73,7 +92,6 @@ async def admin_port(
     *,
     host: str,
     port: int,
-    ledger: Ledger | None = None,
     reset: Callable[[], Awaitable[None]] | None = None,
     snapshots: Snapshots | None = None,
 ) -> AsyncIterator[str]:
@@ -88,12 +106,14 @@ async def admin_port(
         assert reset is not None
         await reset()
         watched.requests.clear()
+        ledger.clear()
 
+    ledger = watched.keep_ledger()
     stand = Stand(
         node,
         RulesAsJson(watched.faults),
         RequestsAsJson(watched.requests),
-        ledger=ledger,
+        ledger=LedgerAsJson(ledger),
         reset=None if reset is None else reset_all,
         snapshots=snapshots,
     )

@@ -33,6 +33,7 @@ from pocketmq.store.clock import Clock
 from ..errors import NotRunningError
 from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
+from ..ledger.ledger import Ledger
 from ..requests.requests import Requests
 from ..state.load import LoadSource, read_load
 from ..state.loading import apply_loads
@@ -63,6 +64,7 @@ class EmbeddedServer:
     load                YAML files or dicts: topics, groups and messages that it begins with
     advertise           `host:port` that routes name, where it is not the bound one (Docker, NAT)
     journal             a folder in which every request is recorded
+    ledger              what becomes of every message is noted, for verdicts; also with an HTTP port
     admin_port          the HTTP port, 0 for a free one; `admin_url` is its address
 
     A stopped server can be started again, on other ports; a kept store is opened again.
@@ -83,6 +85,7 @@ class EmbeddedServer:
         advertise: str = "",
         journal: str | Path | None = None,
         admin_port: int | None = None,
+        ledger: bool = False,
         **keys: Value,
     ) -> None:
         self._conf = None if conf is None else Path(conf)
@@ -95,6 +98,7 @@ class EmbeddedServer:
         self._journal = None if journal is None else Path(journal)
         self._admin_port = admin_port
         self._admin_url = ""
+        self._keeps_ledger = ledger or admin_port is not None
         self._settings = {**(settings or {}), **keys, **({"advertise": advertise} if advertise else {})}
         self._seed = seed
         self._load = tuple(load)
@@ -158,6 +162,14 @@ class EmbeddedServer:
     def faults(self) -> Faults:
         """What the server does wrong."""
         return self.watched.faults
+
+    @property
+    def ledger(self) -> Ledger:
+        """What became of every message. `NotRunningError` without `ledger=True`."""
+        ledger = self.watched.ledger
+        if ledger is None:
+            raise NotRunningError("this server keeps no ledger: start it, or mark the test, with ledger=True")
+        return ledger
 
     # -- start and stop
 
@@ -250,10 +262,12 @@ class EmbeddedServer:
     async def _live(self, node: Node, started: "Future[None]") -> None:
         self._loop = asyncio.get_running_loop()
         await node.start()
-        if self._admin_port is not None and self._watched is None:
+        if self._keeps_ledger and self._watched is None:
             self._watched = WatchedNodes(self.call)
         if self._watched is not None:
             self._watched.attach(node)
+            if self._keeps_ledger:
+                self._watched.keep_ledger()
         try:
             async with AsyncExitStack() as beside:
                 if self._admin_port is not None:

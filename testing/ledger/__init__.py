@@ -1,0 +1,11 @@
+"""The ledger: what became of every message, and a verdict on each consumer group.
+
+facts.py     what a watcher saw: a delivery, an offset, an ack, a message sent back
+reading.py   facts from a request and the answer to it
+watchers.py  two watchers of a broker's port: what the peer got, and what the broker did
+book.py      all facts, in order, with their bound
+stored.py    the messages that the brokers hold
+judging.py   a verdict from the facts and the stored messages
+verdict.py   a verdict, its findings, and the history of one message
+ledger.py    `rocketmq.ledger`
+"""

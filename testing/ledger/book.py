@@ -1,0 +1,144 @@
+"""The book: all facts of a test, in order.
+
+Watchers add requests and answers as they pass; they are read when somebody looks, or once `UNREAD_BYTES` wait. At most
+`FACTS` facts are kept. Then the oldest leave: `forgotten` counts them by topic and group, and the queue is judged from
+the offset behind them on (`judged_from`). Belongs to the server's loop.
+"""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Final, cast
+
+from pocketmq.protocol.bodies.client import TAG, HeartbeatData, MessageModel
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.wire.command import Command
+
+from ..requests.logged_request import Kept
+from .facts import Committed, Delivery, Fact, Pulled, Queue, SentBack
+from .reading import POPS, PULLS, deliveries, done
+
+FACTS: Final = 100_000
+UNREAD_BYTES: Final = 4 * 1024 * 1024
+UNREAD: Final = 4096
+"""Requests and answers that wait to be read."""
+PAIRS: Final = 10_000
+"""Pairs of a topic and a group that are remembered."""
+_OWN_SUBSCRIPTION: Final = 4
+"""The bit of a pull's sysFlag that says it has a subscription of its own."""
+
+Subscription = tuple[str, str]
+"""Type and expression."""
+
+
+class Book:
+    """Everything that the watchers of one or more servers saw."""
+
+    def __init__(self, most: int = FACTS) -> None:
+        self._most = most
+        self._unread: list[tuple[Kept, bytes | None, Mapping[str, str] | None]] = []
+        self._unread_bytes = 0
+        self.facts: deque[Fact] = deque()
+        self.subscriptions: dict[tuple[str, str], set[Subscription]] = {}
+        """What each topic and group wants, from heartbeats, pulls and pops; empty: all."""
+        self.broadcasting: set[str] = set()
+        self.forgotten: Counter[tuple[str, str]] = Counter()
+        self.judged_from: dict[tuple[str, Queue], int] = {}
+        """By group and queue; also where the group stood when the ledger began."""
+        self._began: set[tuple[str, Queue]] = set()
+        self._offsets: dict[tuple[str, Queue], int] = {}
+        self._sent_back: deque[int] = deque(maxlen=1000)
+        """Ids of requests that were read: an answer that a fault holds back passes twice."""
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._unread_bytes = 0
+        for kept in (self._unread, self.facts, self.subscriptions, self.broadcasting, self.forgotten):
+            kept.clear()
+        for known in (self.judged_from, self._began, self._offsets, self._sent_back):
+            known.clear()
+
+    def add(
+        self, kept: Kept, body: bytes | None = None, reply_fields: Mapping[str, str] | None = None
+    ) -> None:
+        """A request that the broker handles; with a body, the answer that its peer got."""
+        self._unread.append((kept, body, reply_fields))
+        if body is not None:
+            self._unread_bytes += len(body)
+        if self._unread_bytes > UNREAD_BYTES or len(self._unread) > UNREAD:
+            self.read()
+
+    def read(self) -> None:
+        """Make facts of what was added."""
+        unread, self._unread, self._unread_bytes = self._unread, [], 0
+        for kept, body, reply_fields in unread:
+            if body is not None:
+                found = deliveries(kept, body, reply_fields or {})
+            else:
+                self._read_subscriptions(kept)
+                found = done(kept)
+            for fact in found:
+                self._keep(fact)
+
+    def _keep(self, fact: Fact) -> None:
+        if isinstance(fact, Committed):
+            key = fact.group, fact.queue
+            if self._offsets.get(key) == fact.offset:
+                return
+            self._offsets[key] = fact.offset
+        elif isinstance(fact, Pulled):
+            if (fact.group, fact.queue) in self._began:
+                return
+            self._began.add((fact.group, fact.queue))
+        elif isinstance(fact, SentBack):
+            if fact.request.id in self._sent_back:
+                return
+            self._sent_back.append(fact.request.id)
+        self.facts.append(fact)
+        self._know(fact.queue.topic, fact.group)
+        if len(self.facts) > self._most:
+            self._forget(self.facts.popleft())
+
+    def _forget(self, fact: Fact) -> None:
+        self.forgotten[fact.queue.topic, fact.group] += 1
+        if isinstance(fact, Delivery):
+            key = fact.group, fact.queue
+            self.judged_from[key] = max(self.judged_from.get(key, 0), fact.offset + 1)
+
+    def _know(self, topic: str, group: str) -> set[Subscription] | None:
+        known = self.subscriptions.get((topic, group))
+        if known is None and topic and group and len(self.subscriptions) < PAIRS:
+            known = self.subscriptions[topic, group] = set()
+        return known
+
+    def _read_subscriptions(self, kept: Kept) -> None:
+        command = cast(Command, kept.request)
+        if command.code == HeartBeat.code:
+            self._read_heartbeat(command)
+            return
+        fields = command.fields or {}
+        expression = None
+        if command.code in PULLS and fields.get("sysFlag", "").isdigit():
+            if int(fields["sysFlag"]) & _OWN_SUBSCRIPTION:
+                expression = fields.get("expressionType") or TAG, fields.get("subscription", "")
+        elif command.code in POPS and fields.get("exp"):
+            expression = fields.get("expType") or TAG, fields["exp"]
+        elif command.code not in POPS:
+            return
+        known = self._know(fields.get("topic", ""), fields.get("consumerGroup", ""))
+        if known is not None and expression is not None and len(known) < PAIRS:
+            known.add(expression)
+
+    def _read_heartbeat(self, command: Command) -> None:
+        try:
+            heartbeat = HeartbeatData.decode(bytes(command.body or b""))
+        except ProtocolError:  # the broker refused it
+            return
+        for consumer in heartbeat.consumer_data_set:
+            group = consumer.group_name or ""
+            if consumer.message_model == MessageModel.BROADCASTING and len(self.broadcasting) < PAIRS:
+                self.broadcasting.add(group)
+            for data in consumer.subscription_data_set:
+                known = self._know(data.topic or "", group)
+                if known is not None and len(known) < PAIRS:
+                    known.add((data.expression_type or TAG, data.sub_string or ""))

@@ -1,0 +1,84 @@
+"""Facts: what a watcher saw, one value each. A fact keeps the log's entry of its request, which proves it."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from ..requests.logged_request import Kept
+
+
+class Queue(NamedTuple):
+    """One queue of one broker."""
+
+    broker: str
+    topic: str
+    queue_id: int
+
+
+class Place(NamedTuple):
+    """Where a record lies: no two records of one broker have the same position in its log."""
+
+    broker: str
+    position: int
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """A message in the answer to a pull or a pop that its peer got. Times are in ms by the broker's clock."""
+
+    group: str
+    queue: Queue
+    offset: int
+    place: Place
+    message_id: str
+    sharding_key: str | None
+    store_timestamp: int
+    is_retry: bool
+    request: Kept
+    popped_ms: int | None = None
+    visible_again_ms: int | None = None
+    """When a pop hands the message out once more; None for a pull."""
+
+    @property
+    def client_id(self) -> str | None:
+        return self.request.connection.client_id
+
+
+class Pulled(msgspec.Struct, frozen=True):
+    """The first pull of a queue by a group: where the group began to read."""
+
+    group: str
+    queue: Queue
+    offset: int
+    request: Kept
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """A group's offset of a queue changed: the next message to consume."""
+
+    group: str
+    queue: Queue
+    offset: int
+    request: Kept
+
+
+class Acked(msgspec.Struct, frozen=True):
+    """A popped message was acknowledged; with `is_returned`, its invisible time was changed instead."""
+
+    group: str
+    queue: Queue
+    offset: int
+    request: Kept
+    is_returned: bool = False
+
+
+class SentBack(msgspec.Struct, frozen=True):
+    """A consumer sent a message back. `queue` has the topic only."""
+
+    group: str
+    queue: Queue
+    place: Place
+    delay_level: int
+    request: Kept
+
+
+Fact = Delivery | Pulled | Committed | Acked | SentBack

@@ -1,0 +1,80 @@
+"""The messages that the brokers hold, as the ledger compares them with what was delivered."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.filters.sql_filter import ExpressionRefused, compile_expression
+from pocketmq.broker.filters.tag_filter import expression_match
+from pocketmq.protocol.bodies.client import TAG
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.store.lookup.consume_queue import ConsumeQueue
+
+from .book import Subscription
+from .facts import Place, Queue
+from .reading import message_id_of
+
+Wanted = Callable[[int, memoryview], bool]
+"""Whether a group wants a message: its tags code, its record."""
+
+
+class Stored(NamedTuple):
+    """One message of a queue."""
+
+    queue: Queue
+    offset: int
+    place: Place
+    record: memoryview
+
+    @property
+    def message_id(self) -> str:
+        record = decode_record(self.record)
+        return message_id_of(record, decode_properties(record.properties))
+
+
+def queues(brokers: Iterable[Broker], topic: str) -> Iterator[tuple[Broker, Queue, ConsumeQueue]]:
+    for broker in brokers:
+        for queue in broker.store.queues_of(topic):
+            yield broker, Queue(broker.config.broker_name, topic, queue.queue_id), queue
+
+
+def message_at(broker: Broker, name: Queue, queue: ConsumeQueue, offset: int) -> tuple[int, Stored] | None:
+    """Tags code and message; None where the store has none."""
+    unit = queue.unit(offset) if queue.min_offset <= offset < queue.max_offset else None
+    record = None if unit is None else broker.store.read_record(unit[0], unit[1])
+    if unit is None or record is None:
+        return None
+    return unit[2], Stored(name, offset, Place(name.broker, unit[0]), record)
+
+
+def records(brokers: Iterable[Broker]) -> Iterator[tuple[Queue, Place, Record, dict[str, str]]]:
+    """Every message of every queue."""
+    for broker in brokers:
+        for topic in broker.store.topics_with_queues():
+            for _, name, queue in queues((broker,), topic):
+                for offset in range(queue.min_offset, queue.max_offset):
+                    found = message_at(broker, name, queue, offset)
+                    if found is not None:
+                        record = decode_record(found[1].record)
+                        yield name, found[1].place, record, decode_properties(record.properties)
+
+
+def wanted(topic: str, subscriptions: Iterable[Subscription], *, is_5: bool) -> Wanted:
+    """Whether one of these subscriptions matches; without any, all messages are wanted."""
+    tests = [_test(topic, kind, expression, is_5=is_5) for kind, expression in subscriptions]
+    if not tests:
+        return lambda tags_code, record: True
+    return lambda tags_code, record: any(test(tags_code, record) for test in tests)
+
+
+def _test(topic: str, kind: str, expression: str, *, is_5: bool) -> Wanted:
+    try:
+        if kind == TAG:
+            match = expression_match(topic, expression or "*")
+            return lambda tags_code, record: match is None or match(tags_code)
+        sql = compile_expression(expression, kind, is_5=is_5)
+    except (ProtocolError, ExpressionRefused):  # the broker filters nothing then
+        return lambda tags_code, record: True
+    return lambda tags_code, record: sql.matches_record(record)

@@ -1,0 +1,83 @@
+"""Two watchers of one server, with the faults between them:
+
+    peer  |  log  |  Arrivals  |  faults  |  Executions  |  handlers
+
+`Arrivals` sees the answers that really leave: one that a fault swallowed is no delivery. `Executions` sees what reached
+the broker: a commit that a fault refused is none. Both let sends pass undecoded; stored messages are read in the store.
+"""
+
+from typing import Final
+
+from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeMessageInvisibleTime
+from pocketmq.protocol.requests.send import ConsumerSendMsgBack
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
+
+from ..requests.logged_request import Kept
+from ..requests.request_log import LogWatcher
+from .book import Book
+from .reading import POPS, PULLS
+
+_READS: Final = PULLS | POPS
+_AT_ONCE: Final = _READS | {HeartBeat.code}
+"""What counts when it arrives: the answer to a read may be held for a long time."""
+_WHEN_DONE: Final = frozenset(
+    kind.code
+    for kind in (
+        UpdateConsumerOffset,
+        AckMessage,
+        BatchAckMessage,
+        ChangeMessageInvisibleTime,
+        ConsumerSendMsgBack,
+    )
+)
+
+
+class Arrivals(Watcher):
+    """Nearer to the peer than the faults: notes the answers to pulls and pops."""
+
+    sees_raw = True
+
+    def __init__(self, book: Book, log: LogWatcher) -> None:
+        self._book = book
+        self._log = log
+        self._answered: tuple[Command, Kept] | None = None
+        """The newest answer: a fault may send it twice."""
+
+    def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        if command.code in _READS and reply.code == 0 and body is not None:
+            kept = self._log.entry_of(command)
+            if kept is None and self._answered is not None and self._answered[0] is command:
+                kept = self._answered[1]
+            if kept is not None:
+                self._answered = command, kept
+                whole = bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
+                self._book.add(kept, whole, reply.fields)
+        return False
+
+
+class Executions(Watcher):
+    """Behind the faults: notes what the broker is asked to read, and what it has done."""
+
+    sees_raw = True
+
+    def __init__(self, book: Book, log: LogWatcher) -> None:
+        self._book = book
+        self._log = log
+
+    def received(self, connection: Watched, command: Command) -> bool:
+        code = command.code
+        if code in _AT_ONCE or (code in _WHEN_DONE and command.flag & ONEWAY_FLAG):
+            kept = self._log.entry_of(command)
+            if kept is not None:
+                self._book.add(kept)
+        return False
+
+    def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        if command.code in _WHEN_DONE and reply.code == 0:
+            kept = self._log.entry_of(command)
+            if kept is not None:
+                self._book.add(kept)
+        return False

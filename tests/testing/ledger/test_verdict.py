@@ -1,0 +1,189 @@
+"""Planted faults of each kind are found, exactly those, with the requests that prove them."""
+
+import pytest
+from pocketmq.protocol.requests.pop import PopMessage
+from pocketmq.testing import RocketMQ
+from pocketmq.testing.ledger.verdict import KINDS, Verdict
+
+from frames_client import Raw, raw
+
+PULL, COMMIT, SEND_BACK, MAX_OFFSET = 11, 15, 36, 30
+
+
+def pull(client: Raw, topic: str, offset: int, *, most: int = 32, tags: str = "*", **more: object) -> int:
+    """The code of the answer. Commits nothing, does not wait."""
+    words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": most, "sysFlag": 4, "commitOffset": 0}
+    words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": tags, "queueOffset": offset}
+    return client.ask(PULL, topic=topic, **(words | more)).code
+
+
+def commit(client: Raw, topic: str, offset: int) -> None:
+    assert client.ask(COMMIT, consumerGroup="g", topic=topic, queueId=0, commitOffset=offset).code == 0
+
+
+def sent(one: RocketMQ, topic: str, count: int, *, tags: str = "") -> None:
+    for number in range(count):
+        one.send(topic, str(number), queue_id=0, tags=tags or None)
+
+
+def found(verdict: Verdict) -> dict[str, list[int]]:
+    """The offsets of the findings of each kind that has any."""
+    kinds = {kind: [finding.queue_offset for finding in getattr(verdict, kind)] for kind in KINDS}
+    return {kind: offsets for kind, offsets in kinds.items() if offsets}
+
+
+@pytest.fixture
+def topic(one: RocketMQ) -> str:
+    return one.topic("orders", queues=1)
+
+
+def test_a_group_that_read_and_committed_everything_is_clean(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 3)
+    with raw(one.server.broker_addr) as client:
+        pull(client, topic, 0)
+        commit(client, topic, 3)
+    assert found(one.ledger.verdict(topic, "g")) == {}
+    one.ledger.assert_clean(topic, "g")
+
+
+def test_a_commit_beyond_undelivered_messages_loses_them(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 4)
+    with raw(one.server.broker_addr) as client:
+        pull(client, topic, 0, most=1)
+        commit(client, topic, 3)
+    verdict = one.ledger.verdict(topic, "g")
+    assert found(verdict) == {"lost": [1, 2], "unread": [3]}
+    stored = one.messages(topic)
+    assert [finding.message_id for finding in verdict.lost] == [one.message_id for one in stored[1:3]]
+    assert [request.code for request in verdict.lost[0].requests] == [310, COMMIT]
+
+
+def test_a_pull_commits_too(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 2)
+    with raw(one.server.broker_addr) as client:
+        pull(client, topic, 0, most=1)
+        pull(client, topic, 2, sysFlag=5, commitOffset=2)
+    assert found(one.ledger.verdict(topic, "g")) == {"lost": [1]}
+
+
+def test_a_message_pulled_again_is_a_duplicate(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 3)
+    with raw(one.server.broker_addr) as client:
+        pull(client, topic, 0)
+        pull(client, topic, 1, most=1)
+        commit(client, topic, 3)
+    verdict = one.ledger.verdict(topic, "g")
+    assert found(verdict) == {"duplicated": [1]}
+    assert [request.fields["queueOffset"] for request in verdict.duplicated[0].requests] == ["0", "1"]
+    one.ledger.assert_clean(topic, "g", allow=("duplicated",))
+    with pytest.raises(AssertionError, match=r"(?s)duplicated: 1.*PULL_MESSAGE"):
+        one.ledger.assert_clean(topic, "g")
+    assert verdict.by_queue().keys() == {(one.server.broker.config.broker_name, 0)}
+
+
+def test_a_client_that_reads_backwards_is_out_of_order(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 3)
+    with raw(one.server.broker_addr) as client:
+        for offset in (0, 2, 1):
+            pull(client, topic, offset, most=1)
+        commit(client, topic, 3)
+    assert found(one.ledger.verdict(topic, "g")) == {"out_of_order": [1]}
+
+
+def test_a_sharding_key_keeps_its_order_over_queues(one: RocketMQ) -> None:
+    topic = one.topic("keyed", queues=2)
+    for queue_id in (0, 1):
+        one.send(topic, "x", queue_id=queue_id, properties={"__SHARDINGKEY": "k"})
+    with raw(one.server.broker_addr) as client:
+        for queue_id in (1, 0):
+            pull(client, topic, 0, queueId=queue_id)
+    [late] = one.ledger.verdict(topic, "g").out_of_order
+    assert (late.queue_id, late.sharding_key) == (0, "k")
+
+
+def test_an_offset_that_moves_back_is_found_with_both_commits(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 3)
+    with raw(one.server.broker_addr) as client:
+        pull(client, topic, 0)
+        commit(client, topic, 3)
+        commit(client, topic, 1)
+    verdict = one.ledger.verdict(topic, "g")
+    assert found(verdict) == {"offset_moved_back": [1]}
+    commits = verdict.offset_moved_back[0].requests
+    assert [request.fields["commitOffset"] for request in commits] == ["3", "1"]
+
+
+def test_what_was_sent_before_a_new_group_began_is_unread(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 1)
+    with raw(one.server.broker_addr) as client:
+        begin = int((client.ask(MAX_OFFSET, topic=topic, queueId=0).fields or {})["offset"])
+        pull(client, topic, begin)
+        sent(one, topic, 1)
+        pull(client, topic, begin)
+        commit(client, topic, begin + 1)
+    assert found(one.ledger.verdict(topic, "g")) == {"unread": [0]}
+
+
+def test_messages_that_the_filter_leaves_out_are_not_lost(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 1, tags="a")
+    sent(one, topic, 1, tags="b")
+    with raw(one.server.broker_addr) as client:
+        pull(client, topic, 0, tags="a")
+        commit(client, topic, 2)
+    assert found(one.ledger.verdict(topic, "g")) == {}
+
+
+def test_an_answer_that_a_fault_swallowed_is_no_delivery(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 1)
+    one.faults.silence(code="PULL_MESSAGE", execute=True)
+    with raw(one.server.broker_addr) as client:
+        words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": 1, "sysFlag": 4, "commitOffset": 0}
+        words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*", "queueOffset": 0}
+        client.send(PULL, topic=topic, **words)
+        one.requests.wait_for(code="PULL_MESSAGE")
+        commit(client, topic, 1)
+    assert found(one.ledger.verdict(topic, "g")) == {"lost": [0]}
+
+
+def test_a_commit_that_a_fault_refused_is_none(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 1)
+    one.faults.refuse(code="UPDATE_CONSUMER_OFFSET", response="SYSTEM_ERROR")
+    with raw(one.server.broker_addr) as client:
+        pull(client, topic, 1)
+        assert client.ask(COMMIT, consumerGroup="g", topic=topic, queueId=0, commitOffset=1).code == 1
+    assert found(one.ledger.verdict(topic, "g")) == {"unread": [0]}
+
+
+def test_a_message_that_was_sent_back_is_no_duplicate_when_it_is_retried(one: RocketMQ, topic: str) -> None:
+    one.group("g")
+    sent(one, topic, 1)
+    [stored] = one.messages(topic)
+    with raw(one.server.broker_addr) as client:
+        pull(client, topic, 0)
+        back = {"offset": stored.position, "group": "g", "delayLevel": -1, "originTopic": topic}
+        assert client.ask(SEND_BACK, **back, maxReconsumeTimes=16).code == 0
+        commit(client, topic, 1)
+    assert found(one.ledger.verdict(topic, "g")) == {}
+    history = one.ledger.message(stored.message_id or "")
+    assert (history.topic, history.deliveries, history.sent_back) == (topic, [("g", None)], 1)
+    assert (history.acknowledged, history.dead_lettered) == (True, "sent back with delay level -1")
+
+
+def test_unknown_names_are_one_clear_error(one: RocketMQ, topic: str) -> None:
+    with pytest.raises(ValueError, match="topic ordres does not exist"):
+        one.ledger.verdict("ordres", "g")
+    with pytest.raises(ValueError, match=f"group g never read topic {topic}"):
+        one.ledger.verdict(topic, "g")
+    with pytest.raises(ValueError, match="no message has the id 17"):
+        one.ledger.message("17")
+    with pytest.raises(ValueError, match="allow must name lost, duplicated"):
+        one.ledger.assert_clean(topic, "g", allow=("doubled",))
+
+
+def test_a_pop_before_its_time_is_over_is_no_duplicate(one: RocketMQ, topic: str) -> None:
+    sent(one, topic, 1)
+    request = PopMessage(
+        consumer_group="g", topic=topic, queue_id=-1, max_msg_nums=1, invisible_time=60_000, init_mode=0
+    )
+    one.server.exchange(request)
+    assert found(one.ledger.verdict(topic, "g")) == {}
