@@ -28,6 +28,7 @@ from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
 from client_waits import Seen, make_node, send
+from ports import fixed_port
 from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
@@ -54,7 +55,7 @@ class Asked(RPCHook):
 
 
 async def test_the_vip_channel_is_for_what_the_official_client_sends_there(tmp_path: Path) -> None:
-    node = make_node(tmp_path / "store")
+    node = make_node(tmp_path / "store", port=fixed_port())  # the fast port, two below, is free as well
     await node.start()
     asked, seen = Asked(), Seen()
     options: dict[str, Any] = {
