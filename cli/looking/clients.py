@@ -10,9 +10,9 @@ from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import PREDEFINED_GROUPS
 
 from ..cluster_names import group_names, masters
-from ..options import client_options, run_command
+from ..options import client_options
 from .asking import each
-from .output import json_option, show, table, watch_option
+from .output import json_option, run_view, table, watch_option
 
 
 class ClientRow(msgspec.Struct, frozen=True):
@@ -32,12 +32,7 @@ class ClientRow(msgspec.Struct, frozen=True):
 @client_options
 def clients(*, as_json: bool, watch_seconds: float | None, client: dict[str, Any]) -> None:
     """List the clients that are connected, with group, address and version."""
-
-    async def look() -> None:
-        async with AdminClient(**client) as admin:
-            await show(lambda: client_rows(admin), _text, as_json=as_json, watch_seconds=watch_seconds)
-
-    run_command(look())
+    run_view(client, client_rows, _text, as_json=as_json, watch_seconds=watch_seconds)
 
 
 async def client_rows(admin: AdminClient) -> list[ClientRow]:

@@ -8,9 +8,9 @@ import msgspec
 from pocketmq.client import AdminClient, ClientError, NotOnline, RouteNotFound
 
 from ..cluster_names import group_names
-from ..options import client_options, run_command
+from ..options import client_options
 from .asking import each
-from .output import json_option, show, table, watch_option
+from .output import json_option, run_view, table, watch_option
 
 
 class GroupRow(msgspec.Struct, frozen=True):
@@ -31,17 +31,13 @@ class GroupRow(msgspec.Struct, frozen=True):
 @client_options
 def groups(*, with_system: bool, as_json: bool, watch_seconds: float | None, client: dict[str, Any]) -> None:
     """List the consumer groups with members, topics and lag."""
-
-    async def look() -> None:
-        async with AdminClient(**client) as admin:
-            await show(
-                lambda: group_rows(admin, with_system=with_system),
-                _text,
-                as_json=as_json,
-                watch_seconds=watch_seconds,
-            )
-
-    run_command(look())
+    run_view(
+        client,
+        lambda admin: group_rows(admin, with_system=with_system),
+        _text,
+        as_json=as_json,
+        watch_seconds=watch_seconds,
+    )
 
 
 async def group_rows(admin: AdminClient, *, with_system: bool = False) -> list[GroupRow]:

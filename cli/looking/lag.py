@@ -9,9 +9,9 @@ from pocketmq.client import AdminClient, ClientError
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..cluster_names import complete_groups, complete_topics, group_names, masters
-from ..options import client_options, run_command
+from ..options import client_options
 from .asking import each
-from .output import json_option, show, table, watch_option
+from .output import json_option, run_view, table, watch_option
 
 
 class LagRow(msgspec.Struct, frozen=True):
@@ -48,17 +48,13 @@ def lag(
     client: dict[str, Any],
 ) -> None:
     """Say how many messages a group has still to consume, queue by queue."""
-
-    async def look() -> None:
-        async with AdminClient(**client) as admin:
-            await show(
-                lambda: lag_rows(admin, group, topic),
-                _text,
-                as_json=as_json,
-                watch_seconds=watch_seconds,
-            )
-
-    run_command(look())
+    run_view(
+        client,
+        lambda admin: lag_rows(admin, group, topic),
+        _text,
+        as_json=as_json,
+        watch_seconds=watch_seconds,
+    )
 
 
 async def lag_rows(admin: AdminClient, group: str | None, topic: str | None) -> list[LagRow]:

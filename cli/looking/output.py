@@ -11,6 +11,9 @@ from typing import Any, Final, TypeVar
 
 import click
 import msgspec
+from pocketmq.client import AdminClient
+
+from ..options import run_command
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -60,6 +63,23 @@ def _line(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool])
         for cell, width, right in zip(cells, widths, to_right, strict=True)
     )
     return "  ".join(padded).rstrip()
+
+
+def run_view(
+    client: dict[str, Any],
+    look: Callable[[AdminClient], Awaitable[Sequence[RowT]]],
+    text: Callable[[Sequence[RowT]], str],
+    *,
+    as_json: bool,
+    watch_seconds: float | None,
+) -> None:
+    """Run a command that shows what `look` sees, as an administrator whose keywords are `client`."""
+
+    async def run() -> None:
+        async with AdminClient(**client) as admin:
+            await show(lambda: look(admin), text, as_json=as_json, watch_seconds=watch_seconds)
+
+    run_command(run())
 
 
 async def show(

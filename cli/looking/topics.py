@@ -10,9 +10,9 @@ from pocketmq.client import AdminClient, ClientError
 from pocketmq.protocol.message.topics import is_system_topic
 
 from ..cluster_names import masters
-from ..options import client_options, run_command
+from ..options import client_options
 from .asking import each
-from .output import json_option, show, table, watch_option
+from .output import json_option, run_view, table, watch_option
 
 
 class TopicRow(msgspec.Struct, frozen=True):
@@ -32,17 +32,13 @@ class TopicRow(msgspec.Struct, frozen=True):
 @client_options
 def topics(*, with_system: bool, as_json: bool, watch_seconds: float | None, client: dict[str, Any]) -> None:
     """List the topics with their queues and messages."""
-
-    async def look() -> None:
-        async with AdminClient(**client) as admin:
-            await show(
-                lambda: topic_rows(admin, with_system=with_system),
-                _text,
-                as_json=as_json,
-                watch_seconds=watch_seconds,
-            )
-
-    run_command(look())
+    run_view(
+        client,
+        lambda admin: topic_rows(admin, with_system=with_system),
+        _text,
+        as_json=as_json,
+        watch_seconds=watch_seconds,
+    )
 
 
 async def topic_rows(admin: AdminClient, *, with_system: bool = False) -> list[TopicRow]:
