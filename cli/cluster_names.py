@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 import click
-from pocketmq.protocol.message.topics import PREDEFINED_GROUPS, is_system_group, is_system_topic
+from pocketmq.protocol.message.topics import is_internal_group, is_system_topic
 
 if TYPE_CHECKING:
     from pocketmq.client import AdminClient
@@ -33,9 +33,7 @@ async def group_names(admin: "AdminClient", *, with_system: bool = False) -> lis
     names: set[str] = set()
     for address in await masters(admin):
         names.update(await admin.group_configs(address))
-    return sorted(
-        name for name in names if with_system or not (is_system_group(name) or name in PREDEFINED_GROUPS)
-    )
+    return sorted(name for name in names if with_system or not is_internal_group(name))
 
 
 def complete_topics(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

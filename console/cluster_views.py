@@ -7,7 +7,7 @@ from pocketmq.broker.first_position.rules import FROM_FIRST, FROM_TIMESTAMP
 from pocketmq.broker.first_position.verdict import explain
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import version_name
-from pocketmq.protocol.message.topics import PREDEFINED_GROUPS, is_system_group, topic_refusal
+from pocketmq.protocol.message.topics import is_internal_group, topic_refusal
 
 from .answers import Problem
 from .stand import Stand
@@ -81,7 +81,7 @@ def group_names(broker: Broker) -> list[str]:
     """Groups of the table, groups with members and groups with offsets, less those of the broker and of tools."""
     known = {*broker.groups.groups, *broker.membership.consumers.names()}
     known |= set(broker.offsets.group_topic_map())
-    return sorted(name for name in known if not (is_system_group(name) or name in PREDEFINED_GROUPS))
+    return sorted(name for name in known if not is_internal_group(name))
 
 
 def groups(broker: Broker) -> list[dict[str, Any]]:

@@ -12,10 +12,9 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import (
-    PREDEFINED_GROUPS,
     is_dlq_topic,
+    is_internal_group,
     is_retry_topic,
-    is_system_group,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
@@ -109,7 +108,7 @@ def _messages(broker: Broker) -> Iterator[Metric]:
         count_in.add(traffic.count, *labels)
         bytes_in.add(traffic.size_bytes, *labels)
     for (topic, group), traffic in statistics.gets():
-        labels = (topic, group, broker.topics.is_system_topic(topic) or _is_system(group))
+        labels = (topic, group, broker.topics.is_system_topic(topic) or is_internal_group(group))
         count_out.add(traffic.count, *labels)
         bytes_out.add(traffic.size_bytes, *labels)
     for family in (count_in, bytes_in, count_out, bytes_out):
@@ -119,10 +118,6 @@ def _messages(broker: Broker) -> Iterator[Metric]:
 def _message_type(broker: Broker, topic: str) -> str:
     config = broker.topics.find(topic)
     return (config.attributes.get("message.type", "normal") if config is not None else "normal").lower()
-
-
-def _is_system(group: str) -> bool:
-    return is_system_group(group) or group in PREDEFINED_GROUPS
 
 
 def _connections(broker: Broker) -> Iterator[Metric]:
@@ -153,7 +148,9 @@ def _connections(broker: Broker) -> Iterator[Metric]:
         mode = "push" if group.consume_type == "CONSUME_PASSIVELY" else "pull"
         members = Counter((client.language, version_name(client.version)) for client in group.clients())
         for (language, version), count in sorted(members.items()):
-            consumers.add(count, name, language.lower(), version.lower(), mode, "remoting", _is_system(name))
+            consumers.add(
+                count, name, language.lower(), version.lower(), mode, "remoting", is_internal_group(name)
+            )
     yield consumers.metric
 
 
@@ -189,7 +186,7 @@ def _lags(broker: Broker) -> Iterator[Metric]:
                 if begin < queue.max_offset:
                     stored_ms = broker.store.store_time(topic, queue.queue_id, begin)
                     oldest_ms = min(oldest_ms, stored_ms) if stored_ms > 0 else oldest_ms
-            values = (group, topic, is_retry_topic(topic), _is_system(group))
+            values = (group, topic, is_retry_topic(topic), is_internal_group(group))
             messages.add(lag, *values)
             latency.add(now_ms - oldest_ms, *values)
             ready.add(unread, *values)

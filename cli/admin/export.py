@@ -13,10 +13,9 @@ from pocketmq.client.clock import wall_ms
 from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.protocol.bodies.topic_config import TopicConfigSerializeWrapper
 from pocketmq.protocol.message.topics import (
-    PREDEFINED_GROUPS,
     is_dlq_topic,
+    is_internal_group,
     is_retry_topic,
-    is_system_group,
     is_system_topic,
 )
 from pocketmq.protocol.text import fastjson
@@ -113,7 +112,7 @@ async def _user_groups(admin: AdminClient, address: str) -> dict[str, Subscripti
     return {
         name: config
         for name, config in (await admin.group_configs(address)).items()
-        if not is_system_group(name) and name not in PREDEFINED_GROUPS
+        if not is_internal_group(name)
     }
 
 

@@ -123,6 +123,11 @@ def is_system_group(group: str) -> bool:
     return group.startswith(SYSTEM_GROUP_PREFIX)
 
 
+def is_internal_group(group: str) -> bool:
+    """A group of a tool or of the broker itself: no user made it."""
+    return is_system_group(group) or group in PREDEFINED_GROUPS
+
+
 def group_of_retry_topic(topic: str) -> str:
     """`%RETRY%g` and `%DLQ%g` to `g`; any other name unchanged."""
     return topic.removeprefix(RETRY_PREFIX) if is_retry_topic(topic) else topic.removeprefix(DLQ_PREFIX)

@@ -16,10 +16,9 @@ from pocketmq.broker.node import Node
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id
 from pocketmq.protocol.message.topics import (
-    PREDEFINED_GROUPS,
     is_dlq_topic,
+    is_internal_group,
     is_retry_topic,
-    is_system_group,
     is_system_topic,
 )
 
@@ -143,10 +142,7 @@ class Ledger:
         return sorted(
             (topic, group)
             for topic, group in self._book.subscriptions
-            if topic in topics
-            and not is_system_topic(topic)
-            and not is_system_group(group)
-            and group not in PREDEFINED_GROUPS
+            if topic in topics and not is_system_topic(topic) and not is_internal_group(group)
         )
 
     def _history(self, message_id: str) -> MessageHistory:
