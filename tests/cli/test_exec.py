@@ -195,7 +195,9 @@ def test_the_program_finds_the_topics_that_were_named(temporary: Path) -> None:
 def test_a_wrong_topic_is_one_line_and_exit_code_2(
     temporary: Path, words: tuple[str, ...], complaint: str
 ) -> None:
-    assert ended("true", temporary=temporary, words=words) == (2, "", f"pocketmq{complaint}\n")
+    code, out, errors = ended("true", temporary=temporary, words=words)
+    assert (code, out, errors.count("\n")) == (2, "", 1)
+    assert errors.endswith(f"{complaint}\n")
 
 
 def test_kept_store_is_kept(temporary: Path, tmp_path: Path) -> None:
