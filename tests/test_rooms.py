@@ -107,6 +107,11 @@ ROOMS: dict[str, list[str]] = {
         "app",
         "server",
     ],
+    "grpc_endpoint": [
+        "endpoint_settings wire",
+        "messages",
+        "calls",
+    ],
     "cli": [
         "options cluster_names",
         "looking messages",
