@@ -107,6 +107,14 @@ ROOMS: dict[str, list[str]] = {
         "app",
         "server",
     ],
+    "grpc_endpoint": [
+        "endpoint_settings wire",
+        "messages",
+        "calls",
+        "forms",
+        "clients",
+        "producing",
+    ],
     "cli": [
         "options cluster_names",
         "looking messages",
