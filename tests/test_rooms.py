@@ -111,6 +111,9 @@ ROOMS: dict[str, list[str]] = {
         "endpoint_settings wire",
         "messages",
         "calls",
+        "forms",
+        "clients",
+        "producing",
     ],
     "cli": [
         "options cluster_names",
