@@ -114,6 +114,7 @@ ROOMS: dict[str, list[str]] = {
         "forms",
         "clients",
         "producing",
+        "consuming",
     ],
     "cli": [
         "options cluster_names",
