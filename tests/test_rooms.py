@@ -117,7 +117,7 @@ ROOMS: dict[str, list[str]] = {
         "consuming",
     ],
     "cli": [
-        "options cluster_names",
+        "options cluster_names server_options",
         "looking messages",
         "admin bench completion demo exec pipeline_demo pipeline_prepare proxy serve store_command",
         "pipeline",
