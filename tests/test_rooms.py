@@ -116,6 +116,7 @@ ROOMS: dict[str, list[str]] = {
         "forms",
         "clients",
         "producing",
+        "consuming",
     ],
     "cli": [
         "options cluster_names server_options",
