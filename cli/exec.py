@@ -75,6 +75,11 @@ _PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"
     help="HTTP port, 0 for a free one; POCKETMQ_ADMIN is its address.  [default: none]",
 )
 @click.option(
+    "--grpc-port",
+    type=click.IntRange(0, 65535),
+    help="Port for gRPC clients, 0 for a free one; ROCKETMQ_GRPC_ENDPOINT is its address.  [default: none]",
+)
+@click.option(
     "--namesrv-port",
     type=click.IntRange(0, 65535),
     default=0,
@@ -99,6 +104,7 @@ def exec_command(
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    grpc_port: int | None,
     namesrv_port: int,
     log_level: str,
     command: tuple[str, ...],
@@ -131,13 +137,17 @@ def exec_command(
             virtual_time=virtual_time,
             journal=journal,
             admin_port=admin_port,
+            grpc_port=grpc_port,
             load=loads,
         )
         with program.signals(), server:
             addresses = {} if admin_port is None else {"POCKETMQ_ADMIN": server.admin_url}
+            endpoint = {"GRPC_ENDPOINT": server.grpc_endpoint} if server.has_grpc_port else {}
             if ports_file is not None:
-                write_ports(ports_file, server.node, addresses)
-            code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr, **addresses})
+                write_ports(ports_file, server.node, addresses | endpoint)
+            for_program = {f"ROCKETMQ_{name}": address for name, address in endpoint.items()}
+            environment = {"NAMESRV_ADDR": server.namesrv_addr, **addresses, **for_program}
+            code = program.run({**os.environ, **environment})
     except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         code = USER_ERROR

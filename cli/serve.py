@@ -38,6 +38,7 @@ _KEYS: Final = {
     "--namesrv": "namesrvAddr",
     "--emulate": "emulate",
     "--advertise": "advertise",
+    "--grpc-port": "grpcServerPort",
 }
 _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 
@@ -82,6 +83,9 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
     help="HTTP port: API, metrics and a page; 0 for a free one.  [default: none]",
 )
 @click.option(
+    "--grpc-port", type=_PORT, help="Port for gRPC clients (RocketMQ 5), 0 for a free one.  [default: none]"
+)
+@click.option(
     "--print-config", is_flag=True, help="Show every key with value, default and verdict, and exit."
 )
 @click.option(
@@ -106,6 +110,7 @@ def serve(
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    grpc_port: int | None,
     print_config: bool,
     log_level: str,
 ) -> None:
@@ -127,6 +132,7 @@ def serve(
                 "--namesrv": namesrv,
                 "--emulate": emulate,
                 "--advertise": advertise,
+                "--grpc-port": grpc_port,
             }
             broker = _broker_config(conf_file, sets, options, no_namesrv=no_namesrv)
             name_server = None
@@ -144,6 +150,10 @@ def serve(
                 from pocketmq.testing.server.admin_port import admin_port_beside
 
                 beside.append(admin_port_beside(broker.bind_address, admin_port))
+            if broker.endpoint.grpc_server_port is not None:
+                from pocketmq.grpc_endpoint.endpoint import endpoint_beside
+
+                beside.append(endpoint_beside)
             journal_folder = None if journal is None else Path(journal)
             run(broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time)
     except (StartError, StoreError, TestingError) as error:

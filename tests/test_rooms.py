@@ -109,8 +109,10 @@ ROOMS: dict[str, list[str]] = {
     ],
     "grpc_endpoint": [
         "endpoint_settings wire",
-        "messages",
+        "messages http2",
         "calls",
+        "handler_modules",
+        "endpoint",
     ],
     "cli": [
         "options cluster_names",

@@ -103,12 +103,13 @@ def _value_writer(field: Field, *, skips_zero: bool) -> _Write:
         out += varint(len(data))
         out += data
 
-    return {
+    writers: dict[Kind, _Write] = {
         Kind.STRING: write_text,
         Kind.BYTES: write_bytes,
         Kind.FLOAT: write_float,
         Kind.MESSAGE: write_message,
-    }.get(field.kind, write_integer)
+    }
+    return writers.get(field.kind, write_integer)
 
 
 def _packed_writer(field: Field) -> _Write:
