@@ -111,7 +111,8 @@ def _stand_in_paths() -> dict[str, Any]:
         },
         "/api/ledger": {
             "get": _action(
-                "What became of the messages: lost, duplicated, out of order", query=("topic", "group")
+                "What became of the messages: lost, duplicated, out of order; or of one message",
+                query=("topic", "group", "message"),
             )
         },
         "/api/reset": {"post": _action("Forget everything since the start")},

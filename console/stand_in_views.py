@@ -160,7 +160,12 @@ async def restore(stand: Stand, data: bytes) -> None:
 
 
 def verdict(stand: Stand, given: dict[str, str]) -> Any:
-    if stand.ledger is None:
+    ledger = stand.ledger
+    if ledger is None:
         raise Problem(409, "this server keeps no ledger")
-    with wrong_values():
-        return stand.ledger.verdict(given.get("topic"), given.get("group"))
+    try:
+        if "message" in given:
+            return ledger.message(given["message"])
+        return ledger.verdict(given.get("topic"), given.get("group"))
+    except ValueError as error:  # a topic, a group or a message that does not exist
+        raise Problem(404, str(error), getattr(error, "allowed", ())) from error

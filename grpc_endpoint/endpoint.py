@@ -17,14 +17,16 @@ from pocketmq.broker.node import Node, reachable
 
 from .calls.registry import HANDLERS
 from .calls.serving import Calls
+from .clients.clients import Clients
 from .endpoint_settings import EndpointSettings, settings_of
 from .handler_modules import HANDLER_MODULES
 from .http2.certificates import Certificates, GrpcTls
 from .http2.connection import Limits
 from .http2.port import Http2Port
-from .messages.service import SERVICE
+from .producing.producing import Producing
+from .producing.routes import Routes
 
-assert HANDLER_MODULES is not None, "importing the modules fills the table of handlers"
+assert HANDLER_MODULES, "importing the modules fills the table of handlers"
 
 MOST_CALLS: Final = 10_000
 """Calls of one connection at once, also where grpcMaxConcurrentCallsPerConnection allows more."""
@@ -45,7 +47,11 @@ class Endpoint:
         """`host:port` at which a client on this machine reaches it."""
         self._tls = GrpcTls(_certificates(broker))
         self._tls.check()
-        self.calls = Calls(HANDLERS.bind(), frozenset((SERVICE,)), broker.state.timers)
+        self.clients = Clients(broker, settings)
+        self.routes = Routes(broker, settings, node.name_server)
+        self.producing = Producing(broker, self.clients, self.routes)
+        handlers = HANDLERS.bind(self.clients, self.producing)
+        self.calls = Calls(handlers, broker.state.timers)
         limits = Limits(
             message_bytes=settings.max_inbound_message_size,
             calls=min(settings.max_concurrent_calls_per_connection, MOST_CALLS),
@@ -62,13 +68,17 @@ class Endpoint:
         except BaseException:
             await self.port.stop()
             raise
+        self.routes.port = port
         self.address = socket_address(reachable(host), port)
+        self.clients.start()
         await self.port.serve()
 
     async def stop(self) -> None:
         """End the open calls, close the connections."""
         self.port.go_away()
         await self.port.stop()
+        self.routes.stop()
+        self.clients.stop()
 
 
 def _certificates(broker: Broker) -> Certificates:

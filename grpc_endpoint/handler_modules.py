@@ -1,6 +1,16 @@
 """Every module of handlers. Importing such a module registers its handlers (`calls/registry.py`)."""
 
-from types import ModuleType
 from typing import Final
 
-HANDLER_MODULES: Final[tuple[ModuleType, ...]] = ()
+from .clients import liveness_handlers, telemetry
+from .producing import recall_handlers, route_handlers, send_handlers, transaction_handlers
+
+HANDLER_MODULES: Final = (
+    telemetry,
+    liveness_handlers,
+    route_handlers,
+    send_handlers,
+    transaction_handlers,
+    recall_handlers,
+)
+"""Of clients in general, of producers."""

@@ -14,7 +14,7 @@ from pocketmq.broker.state.timers import Timer, Timers
 from ..http2.headers import RequestHead
 from ..http2.service import ReplyStream
 from ..messages.codes import Code
-from ..messages.service import Kind, Rpc
+from ..messages.service import MESSAGING, Kind, Rpc
 from ..wire.declare import Message
 from ..wire.decoding import decode
 from ..wire.encoding import encode
@@ -26,28 +26,27 @@ from .rpc_call import HELD, Receiver, RpcCall
 _log = logging.getLogger("pocketmq.grpc")
 
 
+_DECLARED: Final = frozenset(rpc.path for rpc in MESSAGING)
+"""Rpcs of the service, with a handler or without. The texts are those of grpc-java."""
+
+
 class Calls:
     """The handlers of the port, by path."""
 
-    def __init__(self, handlers: Mapping[str, Handler], services: frozenset[str], timers: Timers) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], timers: Timers) -> None:
         self.handlers: Final = dict(handlers)
-        self._services = services
         self.timers: Final = timers
         self.loop = asyncio.get_running_loop()
 
     def opened(self, stream: ReplyStream, head: RequestHead) -> "OpenCall | None":
         handler = self.handlers.get(head.path)
         if handler is None:
-            stream.finish(GrpcStatus.UNIMPLEMENTED, self._unknown(head.path))
+            method = head.path[1:]
+            is_declared = head.path in _DECLARED
+            text = f"Method {method} is unimplemented" if is_declared else f"Method not found: {method}"
+            stream.finish(GrpcStatus.UNIMPLEMENTED, text)
             return None
         return OpenCall(self, handler, stream, head)
-
-    def _unknown(self, path: str) -> str:
-        """As grpc-java says it: for a service that it has, and for one that it has not."""
-        service = path[1:].rpartition("/")[0]
-        if service in self._services:
-            return f"Method {path[1:]} is unimplemented"
-        return f"Method not found: {path[1:]}"
 
 
 class OpenCall:

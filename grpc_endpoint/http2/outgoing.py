@@ -1,13 +1,10 @@
 """What a connection sends: frames of one pass in one write, and replies that wait for the client's windows."""
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sized
+from typing import Final, Protocol
 
 from .frames import FIRST_WINDOW, MAX_FRAME
-
-if TYPE_CHECKING:
-    from .server_stream import ServerStream
 
 JOIN_BYTES: Final = 65_536
 """Up to this size the frames of a pass are joined; larger ones are handed over piece by piece."""
@@ -15,10 +12,27 @@ TURN_BYTES: Final = 1_048_576
 """Of queued replies written at once. More follow when the socket has taken these."""
 
 
-class Outgoing:
-    """Owned by its connection. `streams` are its open streams, by id."""
+class Sender(Protocol):
+    """A stream, as it sends its replies."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, streams: "dict[int, ServerStream]") -> None:
+    id: int
+    is_closed: bool
+    queued_bytes: int
+
+    def send_queued(self) -> bool:
+        """Send one frame of what waits, if the windows allow it. Returns whether it sent something."""
+
+
+class OpenStreams(Sized, Protocol):
+    """The open streams of a connection, by id."""
+
+    def pop(self, stream_id: int, default: None, /) -> object: ...
+
+
+class Outgoing:
+    """Owned by its connection. `streams` are its open streams."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, streams: OpenStreams) -> None:
         self._loop = loop
         self._streams = streams
         self.transport: asyncio.Transport | None = None
@@ -39,7 +53,7 @@ class Outgoing:
         self._pieces: list[bytes | memoryview] = []
         self._size = 0
         self._is_scheduled = False
-        self._waiting: dict[ServerStream, None] = {}
+        self._waiting: dict[Sender, None] = {}
 
     def write(self, piece: bytes | memoryview) -> None:
         """Queue bytes: they leave at the end of this pass, or in the next loop iteration."""
@@ -69,7 +83,7 @@ class Outgoing:
 
     # -- replies that wait
 
-    def queued(self, stream: "ServerStream", size: int) -> None:
+    def queued(self, stream: Sender, size: int) -> None:
         """A reply of this stream waits now, or more of it."""
         if not self.queued_bytes:
             self.progress_at = self._loop.time()
@@ -77,7 +91,7 @@ class Outgoing:
         self._waiting[stream] = None
         self.send_queued()
 
-    def unqueued(self, stream: "ServerStream", size: int) -> None:
+    def unqueued(self, stream: Sender, size: int) -> None:
         """So many bytes of it do not wait any more."""
         self.queued_bytes -= size
         self.progress_at = self._loop.time()
@@ -102,7 +116,7 @@ class Outgoing:
         if waiting and left <= 0:
             self._loop.call_soon(self.send_queued)
 
-    def ended(self, stream: "ServerStream") -> None:
+    def ended(self, stream: Sender) -> None:
         """The stream is over in both directions."""
         self._streams.pop(stream.id, None)
         self._waiting.pop(stream, None)

@@ -1,15 +1,13 @@
 """One call on its connection: DATA in, replies and trailers out, both under the windows of flow control."""
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, head, rst_stream, window_update
 from .headers import headers_frame, trailers_frame
 from .messages import PREFIX, MessageCutter, MessageRefused
+from .outgoing import Outgoing
 from .service import Exchange
-
-if TYPE_CHECKING:
-    from .outgoing import Outgoing
 
 OUR_WINDOW: Final = 1_048_576
 """How much a client may send on one stream before it hears of us: the official server's value."""
@@ -39,7 +37,7 @@ class ServerStream:
         "window",
     )
 
-    def __init__(self, out: "Outgoing", stream_id: int, window: int, peer: str, packed_host: bytes) -> None:
+    def __init__(self, out: Outgoing, stream_id: int, window: int, peer: str, packed_host: bytes) -> None:
         self._out = out
         self.id = stream_id
         self.window = window

@@ -96,7 +96,9 @@ class EmbeddedServer:
         self._namesrv_port = namesrv_port
         self._clock = clock
         self._virtual_time = virtual_time
-        self.clock = ServerClock(self._running, self.run)
+        self.clock = ServerClock(
+            lambda: self._running().time, lambda: self._running().broker.clock.now_ms(), self.run
+        )
         """The server's time; with `virtual_time`, a test moves it."""
         self._journal = None if journal is None else Path(journal)
         self._admin_port = admin_port
@@ -287,6 +289,8 @@ class EmbeddedServer:
             self._watched.attach(node)
             if self._keeps_ledger:
                 self._watched.keep_ledger()
+            if self._store is None:
+                self._forget_facts()
         try:
             async with self._ports:
                 if node.broker.config.endpoint.grpc_server_port is not None:
@@ -384,6 +388,7 @@ class EmbeddedServer:
         if node.time is not None:
             await node.time.stop()
         await restore(node, mark)
+        self._forget_facts()
 
     def snapshot(self, path: str | Path | None = None) -> Snapshot:
         """The present state: topics, groups, offsets, messages and timers; also as a .pocketmq file if `path` is given.
@@ -402,7 +407,15 @@ class EmbeddedServer:
         """
         if not isinstance(snapshot, Snapshot):
             snapshot = read_snapshot(snapshot)
-        self.run(restore_snapshot(self._running(), snapshot))
+        self.run(self._restore(snapshot))
+
+    async def _restore(self, snapshot: Snapshot) -> None:
+        await restore_snapshot(self._running(), snapshot)
+        self._forget_facts()
+
+    def _forget_facts(self) -> None:
+        if self._watched is not None:
+            self._watched.forget_facts()
 
     def load(self, *sources: LoadSource) -> None:
         """Make the topics, groups and messages of files (YAML) or dicts. Raises `LoadError`: one line."""
