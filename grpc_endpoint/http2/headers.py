@@ -141,7 +141,10 @@ _OK_HEADERS: Final = b"\x88" + _literal(b"content-type", CONTENT_TYPE.encode())
 def message_text(text: str) -> bytes:
     """`grpc-message`: UTF-8, percent-encoded where it is not printable ASCII."""
     cut = text.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore")
-    return quote(cut, safe=" !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~").encode()
+    text = quote(cut, safe=" !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~")
+    kept = text.strip(" ")  # no value of a header may begin or end with a blank
+    before = len(text) - len(text.lstrip(" "))
+    return ("%20" * before + kept + "%20" * (len(text) - len(kept) - before if kept else 0)).encode()
 
 
 def headers_frame(stream_id: int) -> bytes:
