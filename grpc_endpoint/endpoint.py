@@ -18,6 +18,7 @@ from pocketmq.broker.node import Node, reachable
 from .calls.registry import HANDLERS
 from .calls.serving import Calls
 from .clients.clients import Clients
+from .consuming.consuming import Consuming
 from .endpoint_settings import EndpointSettings, settings_of
 from .handler_modules import HANDLER_MODULES
 from .http2.certificates import Certificates, GrpcTls
@@ -50,7 +51,8 @@ class Endpoint:
         self.clients = Clients(broker, settings)
         self.routes = Routes(broker, settings, node.name_server)
         self.producing = Producing(broker, self.clients, self.routes)
-        handlers = HANDLERS.bind(self.clients, self.producing)
+        self.consuming = Consuming(broker, self.clients, self.routes)
+        handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
         self.calls = Calls(handlers, broker.state.timers)
         limits = Limits(
             message_bytes=settings.max_inbound_message_size,
@@ -71,6 +73,7 @@ class Endpoint:
         self.routes.port = port
         self.address = socket_address(reachable(host), port)
         self.clients.start()
+        self.consuming.start()
         await self.port.serve()
 
     async def stop(self) -> None:
@@ -78,6 +81,7 @@ class Endpoint:
         self.port.go_away()
         await self.port.stop()
         self.routes.stop()
+        self.consuming.stop()
         self.clients.stop()
 
 

@@ -114,11 +114,12 @@ ROOMS: dict[str, list[str]] = {
         "forms",
         "clients",
         "producing",
+        "consuming",
         "handler_modules",
         "endpoint",
     ],
     "cli": [
-        "options cluster_names",
+        "options cluster_names server_options",
         "looking messages",
         "admin bench completion demo exec pipeline_demo pipeline_prepare proxy serve store_command",
         "pipeline",

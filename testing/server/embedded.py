@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from pocketmq.broker.broker import Broker
@@ -41,6 +40,7 @@ from ..state.reset import restore
 from ..state.restoring import restore_snapshot, take_snapshot
 from ..state.snapshot import Snapshot, read_snapshot
 from .clock import ServerClock
+from .lifetime import Lifetime
 from .ports import Ports
 from .settings import Value, broker_config, name_server_config
 from .temporary_store import temporary_folder
@@ -51,7 +51,7 @@ ResultT = TypeVar("ResultT")
 ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
-class EmbeddedServer:
+class EmbeddedServer(Lifetime):
     """A name server and a broker. `start` and `stop` mirror each other; both context managers call them.
 
     settings, keywords  keys of broker.conf: `EmbeddedServer({"brokerName": "b"}, defaultTopicQueueNums=4)`
@@ -430,34 +430,3 @@ class EmbeddedServer:
     def _refuse_own_thread(self) -> None:
         if threading.current_thread() is self._thread:
             raise NotRunningError("the server's own thread cannot wait for itself")
-
-    # -- with, async with
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        """The caller's loop keeps running. If the start is cancelled, the server is stopped again."""
-        starting = asyncio.create_task(asyncio.to_thread(self.start))
-        try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await asyncio.wait((starting,))
-            await asyncio.to_thread(self.stop)
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        stopping = asyncio.create_task(asyncio.to_thread(self.stop))
-        try:
-            await asyncio.shield(stopping)
-        except asyncio.CancelledError:
-            await asyncio.wait((stopping,))
-            raise
