@@ -78,6 +78,8 @@ ROOMS: dict[str, list[str]] = {
         "errors",
         "planning records",
         "brokers files",
+        "tables",
+        "sql",
         "sink",
         "sources",
         "session",
@@ -121,8 +123,7 @@ ROOMS: dict[str, list[str]] = {
     "cli": [
         "options cluster_names server_options",
         "looking messages",
-        "admin bench completion demo exec pipeline_demo pipeline_prepare proxy serve store_command",
-        "pipeline",
+        "admin bench completion demo exec pipeline proxy serve store_command",
         "main",
         "__main__",
     ],
