@@ -2,6 +2,7 @@
 
     frames.py         frames as bytes: their head, their kinds, and those that we write
     headers.py        the headers of a request, checked; the few header blocks of replies
+    header_blocks.py  HEADERS and CONTINUATION frames become lists of headers
     messages.py       messages inside a call: length prefix, gzip, limits
     floods.py         how often a client may do what costs us and not it
     server_stream.py  one call: its messages in, its replies and trailers out

@@ -12,13 +12,13 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
 
-import hpack
 import msgspec
 from pocketmq.protocol.message.offset_id import pack_host
 
 from . import frames
 from .floods import CONTROL_FRAMES, RESETS, FloodGate
 from .frames import FIRST_WINDOW, HEAD, HEAD_BYTES, STREAM_MASK, ConnectionFault, ErrorCode
+from .header_blocks import HEADER_LIST_BYTES, Block, HeaderBlocks
 from .headers import HeadersRefused, MalformedHeaders, read_head, refusal_frame
 from .messages import RESOURCE_EXHAUSTED, MessageCutter
 from .outgoing import Outgoing
@@ -34,11 +34,6 @@ AHEAD_BYTES: Final = 1_048_576
 """Read from a client while earlier frames wait to be handled; beyond that we stop reading."""
 WRITE_BYTES: Final = 1_048_576
 """Handed to the socket and not taken; beyond that we neither read nor write."""
-HEADER_LIST_BYTES: Final = 8_192
-"""As the official server: names, values and 32 bytes each."""
-HEADER_BLOCK_BYTES: Final = 2 * HEADER_LIST_BYTES
-BLOCK_FRAMES: Final = 16
-"""Frames of one header block: HEADERS and its CONTINUATIONs."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +76,7 @@ class Http2Connection(asyncio.Protocol):
         self.last_activity = 0.0
         self.closed = False
         self._transport: asyncio.Transport | None = None
-        self._decoder = hpack.Decoder()
-        self._decoder.max_header_list_size = HEADER_LIST_BYTES
+        self._blocks = HeaderBlocks()
         self._buffer = b""
         self._at = 0
         """Up to here the buffer is handled."""
@@ -96,8 +90,6 @@ class Http2Connection(asyncio.Protocol):
         self._stream_window = FIRST_WINDOW
         self._left = FIRST_WINDOW
         self._credit = 0
-        self._block: tuple[int, int, list[bytes]] | None = None
-        """Stream, flags and parts of a header block that is not complete."""
         self._pass_requests = 0
         self._has_complained = False
         self._resets = FloodGate("cancelled calls", RESETS)
@@ -231,7 +223,8 @@ class Http2Connection(asyncio.Protocol):
     # -- frames
 
     def _frame_received(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
-        if self._block is not None and (kind != frames.CONTINUATION or stream_id != self._block[0]):
+        block_id = self._blocks.stream_id
+        if block_id and (kind != frames.CONTINUATION or stream_id != block_id):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block was interrupted")
         if kind == frames.DATA:
             self._data_received(flags, stream_id, payload)
@@ -270,48 +263,28 @@ class Http2Connection(asyncio.Protocol):
             stream.refuse_message(RESOURCE_EXHAUSTED, "too many unfinished requests on this connection")
 
     def _headers_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        payload = frames.unpadded(flags, payload, "HEADERS")
-        if flags & frames.WITH_PRIORITY:
-            if len(payload) < 5:
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "HEADERS too short for its priority")
-            payload = payload[5:]
-        if flags & frames.END_HEADERS:
-            self._block_received(stream_id, flags, payload)
-        else:
-            self._block = stream_id, flags, [payload]
+        block = self._blocks.begun(flags, stream_id, payload)
+        if block is not None:
+            self._block_received(block)
 
     def _continuation_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if self._block is None:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "CONTINUATION without HEADERS")
-        _, first_flags, parts = self._block
-        parts.append(payload)
-        if len(parts) > BLOCK_FRAMES or sum(map(len, parts)) > HEADER_BLOCK_BYTES:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a header block is too long")
-        if flags & frames.END_HEADERS:
-            self._block = None
-            self._block_received(stream_id, first_flags, b"".join(parts))
+        block = self._blocks.continued(flags, payload)
+        if block is not None:
+            self._block_received(block)
 
-    def _block_received(self, stream_id: int, flags: int, block: bytes) -> None:
-        try:
-            fields: list[Any] = list(self._decoder.decode(block, raw=True))
-        except hpack.OversizedHeaderListError:
-            reason = f"a header list of more than {HEADER_LIST_BYTES} bytes"
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, reason) from None
-        except (hpack.HPACKError, IndexError, UnicodeError, ValueError) as error:
-            reason = f"a header block cannot be decoded: {error}"
-            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, reason) from None
-        is_end = bool(flags & frames.END_STREAM)
+    def _block_received(self, block: Block) -> None:
+        stream_id = block.stream_id
         stream = self.streams.get(stream_id)
         if stream is not None:
-            self._trailers_received(stream, is_end=is_end)
-        elif stream_id <= self._last_stream_id or not stream_id & 1:
-            if not stream_id & 1:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} is not a client's")
+            self._trailers_received(stream, is_end=block.is_end)
+        elif not stream_id & 1:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} is not a client's")
+        elif stream_id <= self._last_stream_id:
             self._controls.passed(self.last_activity)
             self.out.write(frames.rst_stream(stream_id, ErrorCode.STREAM_CLOSED))
         else:
             self._last_stream_id = stream_id
-            self._open(stream_id, fields, is_end=is_end)
+            self._open(stream_id, block.fields, is_end=block.is_end)
 
     def _trailers_received(self, stream: ServerStream, *, is_end: bool) -> None:
         if stream.is_half_closed or not is_end:
