@@ -1,4 +1,4 @@
-"""Access keys and TLS on a job's command line, the same as for `pocketmq admin`.
+"""Access keys, TLS and broker addresses on a job's command line, the same as for `pocketmq admin`.
 
 Without `--access-key` the keys are read from mqadmin's file `$ROCKETMQ_HOME/conf/tools.yml`, if it exists.
 """
@@ -17,6 +17,7 @@ from pocketmq.client.hooks.acl import keys_from_yaml
 from ..errors import OptionError
 from ..planning.access import (
     ACCESS_KEY,
+    ADDRESS_MAP,
     CERTIFICATE,
     KEY,
     PASSWORD,
@@ -46,6 +47,12 @@ _OPTIONS: Final = (
     ("--tls-cert", "certificate", "FILE", "With --tls: the client certificate."),
     ("--tls-key", "key", "FILE", "With --tls: the key of the client certificate."),
     ("--tls-key-password", "password", "TEXT", "What that key is locked with."),
+    (
+        "--broker-address-map",
+        "address_map",
+        "A=B[;A=B]",
+        "Reach the broker whose route says A at B, each host:port.",
+    ),
 )
 
 
@@ -74,6 +81,7 @@ def with_keys_of_file(access: Access, environ: Mapping[str, str]) -> Access:
         raise OptionError("--access-key, --secret-key: set both or none")
     if not access.uses_tls and (access.trusted or access.certificate or access.key):
         raise OptionError("--tls is required with --tls-trust, --tls-cert and --tls-key")
+    access.addresses()
     try:
         access.tls()
     except OptionError as error:
@@ -100,5 +108,6 @@ def source_options(access: Access) -> dict[str, str]:
         CERTIFICATE: access.certificate,
         KEY: access.key,
         PASSWORD: access.password,
+        ADDRESS_MAP: access.address_map,
     }
     return {name: value for name, value in values.items() if value is not None}

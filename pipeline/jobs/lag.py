@@ -93,7 +93,7 @@ def lags_of_broker(spark: "SparkSession", source: MessageInput, groups: str | No
         for group in _names(groups):
             for queue, offset in broker.committed(group, bounds, RETRY_TIMEOUT_MS).items():
                 if offset is not None:
-                    low, high = bounds[queue]
+                    low, high = bounds[queue].low, bounds[queue].high
                     stored_ms = _store_time_ms(broker, Range(queue, max(offset, low), high), source)
                     rows.append((group, topic, queue.queue_id, offset, high, stored_ms))
     lags = spark.createDataFrame(rows, f"{_OFFSETS}, storedMs bigint")

@@ -60,6 +60,8 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_trigger_delay_ms: int = 15 * 60 * 1000
     group: str = DEFAULT_GROUP
     commits_offsets: bool = False
+    shares_group: bool = False
+    """Commits although the group has live members."""
     expression: str = "*"
     filter_type: str = "TAG"
     decompresses: bool = True
@@ -109,6 +111,7 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         raise OptionError(
             f"option minOffsetsPerTrigger must be at most maxOffsetsPerTrigger, which is {most}, got {least}"
         )
+    commits = values.choice("commitOffsets", "true" if group else "false", ("true", "false", "force"))
     filter_type = values.choice("filterType", "TAG", ("TAG", "SQL92"))
     strategy = values.choice("startingOffsetsByTimestampStrategy", "error", ("error", "latest"))
     return SourceOptions(
@@ -127,7 +130,8 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         max_bytes_per_trigger=values.optional_integer("maxBytesPerTrigger"),
         max_trigger_delay_ms=values.duration_ms("maxTriggerDelay", 15 * 60 * 1000),
         group=group or prefix,
-        commits_offsets=values.flag("commitOffsets", bool(group)),
+        commits_offsets=commits != "false",
+        shares_group=commits == "force",
         expression=_expression(values, filter_type),
         filter_type=filter_type,
         decompresses=values.flag("decompress", True),
