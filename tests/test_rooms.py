@@ -107,8 +107,16 @@ ROOMS: dict[str, list[str]] = {
         "app",
         "server",
     ],
+    "grpc_endpoint": [
+        "endpoint_settings wire",
+        "messages",
+        "calls",
+        "forms",
+        "clients",
+        "producing",
+    ],
     "cli": [
-        "options cluster_names",
+        "options cluster_names server_options",
         "looking messages",
         "admin bench completion demo exec pipeline_demo pipeline_prepare proxy serve store_command",
         "pipeline",
