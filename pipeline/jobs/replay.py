@@ -16,7 +16,6 @@ import msgspec
 from ..errors import OptionError
 from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
-from ..records.columns import MESSAGE_COLUMNS, ddl
 from ..report.report import Report, Section
 from .access_options import access_options, source_options
 from .run import exit_on_user_error, output_options, run_job, spark_error_line
@@ -80,11 +79,10 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
         source = (
             spark.readStream.format("rocketmq")
             .options(**options, maxOffsetsPerTrigger=str(BATCH_MESSAGES))
-            .schema(ddl(MESSAGE_COLUMNS))
             .load()
         )
     else:
-        source = spark.read.format("rocketmq").options(**options).schema(ddl(MESSAGE_COLUMNS)).load()
+        source = spark.read.format("rocketmq").options(**options).load()
     rows = source if replay.where is None else _filtered(source, replay.where)
     if replay.ending_ms is not None and is_stream:
         rows = rows.where(F.col("storeTimestamp") < F.timestamp_millis(F.lit(replay.ending_ms)))
