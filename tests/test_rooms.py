@@ -116,7 +116,7 @@ ROOMS: dict[str, list[str]] = {
         "producing",
     ],
     "cli": [
-        "options cluster_names",
+        "options cluster_names server_options",
         "looking messages",
         "admin bench completion demo exec pipeline_demo pipeline_prepare proxy serve store_command",
         "pipeline",

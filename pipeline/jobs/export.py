@@ -20,7 +20,7 @@ def build(spark: "SparkSession", source: MessageInput, folder: str) -> Report:
     """Write the files, and report the rows of each topic and day."""
     from pyspark.sql import functions as F
 
-    rows = messages(spark, source).withColumn("date", F.to_date("storeTimestamp"))
+    rows = messages(spark, source, columns="all").withColumn("date", F.to_date("storeTimestamp"))
     rows.write.mode("overwrite").partitionBy("date", "topic").parquet(folder)
     # With a schema, because Spark cannot infer one from an empty folder, and would read a topic named 7 as a number.
     written = spark.read.schema(rows.schema).parquet(folder)

@@ -76,7 +76,7 @@ def split_input_options(options: dict[str, Any]) -> tuple[MessageInput, dict[str
 def messages(
     spark: "SparkSession", source: MessageInput, schema: str | None = None, **options: str
 ) -> "DataFrame":
-    """The messages of an input, with the columns in `schema` (default: all)."""
+    """The messages of an input, with the columns in `schema`, or those that the option `columns` chooses."""
     source.check()
     if source.store is not None:
         reader = spark.read.format("rocketmq-store").option("path", source.store)

@@ -58,6 +58,7 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
     from pyspark.sql import functions as F
 
     options = {"nameServer": replay.namesrv_addr, "subscribe": replay.topics, "startingOffsets": "earliest"}
+    options["columns"] = "all"  # `--where` may name any of them
     options |= source_options(replay.access)
     if replay.starting_ms is not None:
         options |= {

@@ -70,7 +70,6 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     retry_timeout_ms: int = 60_000
     plan_timeout_ms: int = 60_000
     pushes_down: bool = False
-    has_properties: bool = True
     access: Access = NO_ACCESS_KEYS
 
     @property
@@ -87,7 +86,7 @@ _NAMES: Final = (
     *("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger"),
     *("groupId", "groupIdPrefix", "commitOffsets", "subExpression", "filterType", "decompress"),
     *("pullBatchSize", "pullInFlight", "pullTimeoutMs", "decodeRows", "retryTimeoutMs", "pushdown"),
-    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "includeProperties", *ACCESS_NAMES),
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "includeProperties", "columns", *ACCESS_NAMES),
 )
 
 
@@ -109,6 +108,9 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         raise OptionError(
             f"option minOffsetsPerTrigger must be at most maxOffsetsPerTrigger, which is {most}, got {least}"
         )
+    values.optional_flag(
+        "includeProperties"
+    )  # the schema is read from it and `columns` by `sources/output_schema.py`
     filter_type = values.choice("filterType", "TAG", ("TAG", "SQL92"))
     strategy = values.choice("startingOffsetsByTimestampStrategy", "error", ("error", "latest"))
     return SourceOptions(
@@ -138,7 +140,6 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         retry_timeout_ms=retry_timeout_ms,
         plan_timeout_ms=_plan_timeout_ms(values, retry_timeout_ms),
         pushes_down=values.flag("pushdown", False),
-        has_properties=values.flag("includeProperties", True),
         access=read_access(values),
     )
 

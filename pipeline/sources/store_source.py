@@ -48,7 +48,7 @@ from ..records.columns import (
     ddl,
 )
 from ..records.slices import repeated
-from .output_schema import OutputSchema
+from .output_schema import OutputSchema, default_columns
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -58,6 +58,8 @@ TABLES: Final = {
     CONSUME_QUEUE: CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSETS: CONSUMER_OFFSET_COLUMNS,
 }
+DAMAGE_COLUMNS: Final = ("physicalOffset", "file", "status")
+"""The columns that tell damage: part of the lean columns with `onCorrupt=report`."""
 MISSING: Final = "missing"
 """The status of a hole between two files of the log."""
 UNIT_ROWS: Final = 4_000_000
@@ -65,6 +67,7 @@ UNIT_ROWS: Final = 4_000_000
 _NAMES: Final = (
     *("path", "commitLogPath", "table", "topics", "splitBytes", "driver", "onCorrupt"),
     *("verifyCrc", "decompress", "decodeRows", "brokerName", "minPartitions"),
+    *("columns", "includeProperties"),
 )
 
 
@@ -113,7 +116,12 @@ class StoreSource(DataSource):
         return "rocketmq-store"
 
     def schema(self) -> str:
-        return ddl(TABLES[read_store_options(plain_options(self.options)).table])
+        texts = plain_options(self.options)
+        options = read_store_options(texts)
+        if options.table != MESSAGES:
+            return ddl(TABLES[options.table])
+        always = DAMAGE_COLUMNS if options.scan.on_corrupt == REPORT else ()
+        return ddl(default_columns(texts, STORE_COLUMNS, always))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return StoreReader(read_store_options(plain_options(self.options)), schema)

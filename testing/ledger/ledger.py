@@ -46,6 +46,8 @@ class Ledger:
         self._call = call
         self._book: Final = Book()
         self._nodes: list[Node] = []
+        self._noted: set[str] = set()
+        """Names of brokers that were attached: one that starts again was watched before."""
 
     # -- looking
 
@@ -79,7 +81,8 @@ class Ledger:
     def attach(self, node: Node) -> None:
         """A node whose servers are watched. Call it on the loop."""
         self._nodes.append(node)
-        self._note_offsets(node.broker)
+        if node.broker.config.broker_name not in self._noted:
+            self._note_offsets(node.broker)
 
     def detach(self, node: Node) -> None:
         self._nodes = [one for one in self._nodes if one is not node]
@@ -93,12 +96,14 @@ class Ledger:
 
         def forget() -> None:
             self._book.clear()
+            self._noted.clear()
             for node in self._nodes:
                 self._note_offsets(node.broker)
 
         self._on_loop(forget)
 
     def _note_offsets(self, broker: Broker) -> None:
+        self._noted.add(broker.config.broker_name)
         for topic in broker.topics.topics:
             for group in broker.offsets.groups_of(topic):
                 for queue_id, offset in (broker.offsets.offsets(topic, group) or {}).items():

@@ -18,7 +18,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from pocketmq.broker.broker import Broker
@@ -42,6 +41,7 @@ from ..state.reset import restore
 from ..state.restoring import restore_snapshot, take_snapshot
 from ..state.snapshot import Snapshot, read_snapshot
 from .clock import ServerClock
+from .lifetime import Lifetime
 from .settings import Value, broker_config, name_server_config
 from .temporary_store import temporary_folder
 
@@ -51,7 +51,7 @@ ResultT = TypeVar("ResultT")
 ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
-class EmbeddedServer:
+class EmbeddedServer(Lifetime):
     """A name server and a broker. `start` and `stop` mirror each other; both context managers call them.
 
     settings, keywords  keys of broker.conf: `EmbeddedServer({"brokerName": "b"}, defaultTopicQueueNums=4)`
@@ -93,7 +93,9 @@ class EmbeddedServer:
         self._namesrv_port = namesrv_port
         self._clock = clock
         self._virtual_time = virtual_time
-        self.clock = ServerClock(self._running, self.run)
+        self.clock = ServerClock(
+            lambda: self._running().time, lambda: self._running().broker.clock.now_ms(), self.run
+        )
         """The server's time; with `virtual_time`, a test moves it."""
         self._journal = None if journal is None else Path(journal)
         self._admin_port = admin_port
@@ -268,6 +270,8 @@ class EmbeddedServer:
             self._watched.attach(node)
             if self._keeps_ledger:
                 self._watched.keep_ledger()
+            if self._store is None:
+                self._forget_facts()
         try:
             async with AsyncExitStack() as beside:
                 if self._admin_port is not None:
@@ -371,6 +375,7 @@ class EmbeddedServer:
         if node.time is not None:
             await node.time.stop()
         await restore(node, mark)
+        self._forget_facts()
 
     def snapshot(self, path: str | Path | None = None) -> Snapshot:
         """The present state: topics, groups, offsets, messages and timers; also as a .pocketmq file if `path` is given.
@@ -389,7 +394,15 @@ class EmbeddedServer:
         """
         if not isinstance(snapshot, Snapshot):
             snapshot = read_snapshot(snapshot)
-        self.run(restore_snapshot(self._running(), snapshot))
+        self.run(self._restore(snapshot))
+
+    async def _restore(self, snapshot: Snapshot) -> None:
+        await restore_snapshot(self._running(), snapshot)
+        self._forget_facts()
+
+    def _forget_facts(self) -> None:
+        if self._watched is not None:
+            self._watched.forget_facts()
 
     def load(self, *sources: LoadSource) -> None:
         """Make the topics, groups and messages of files (YAML) or dicts. Raises `LoadError`: one line."""
@@ -404,34 +417,3 @@ class EmbeddedServer:
     def _refuse_own_thread(self) -> None:
         if threading.current_thread() is self._thread:
             raise NotRunningError("the server's own thread cannot wait for itself")
-
-    # -- with, async with
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        """The caller's loop keeps running. If the start is cancelled, the server is stopped again."""
-        starting = asyncio.create_task(asyncio.to_thread(self.start))
-        try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await asyncio.wait((starting,))
-            await asyncio.to_thread(self.stop)
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        stopping = asyncio.create_task(asyncio.to_thread(self.stop))
-        try:
-            await asyncio.shield(stopping)
-        except asyncio.CancelledError:
-            await asyncio.wait((stopping,))
-            raise
