@@ -59,7 +59,16 @@ class LocalProxy(OfficialServer):
         }
         (conf / "rmq-proxy.json").write_text(json.dumps(proxy))
         places = (f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}")
-        words = ("-pm", "local", "-n", NAMESRV_ADDR, "-pc", f"{conf}/rmq-proxy.json", "-bc", f"{conf}/broker.conf")
+        words = (
+            "-pm",
+            "local",
+            "-n",
+            NAMESRV_ADDR,
+            "-pc",
+            f"{conf}/rmq-proxy.json",
+            "-bc",
+            f"{conf}/broker.conf",
+        )
         classpath = f"{settings_jar('5.5')}:{library('proxy')}"
         main = "org.apache.rocketmq.proxy.ProxyStartup"
         argv = ["java", *OPENS, *places, *PROXY_HEAP, *DISK_RATIOS, "-cp", classpath, main, *words]
