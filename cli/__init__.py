@@ -13,7 +13,7 @@ messages/           send and tail
 admin/              mqadmin's commands
 bench/              load, and how fast it was answered
 store_command.py    store check, store show
-pipeline.py         Spark jobs; pipeline_demo.py, pipeline_prepare.py
+pipeline/           jobs over topics, stores and journals
 completion.py       TAB in a shell
 __main__.py         `python -m pocketmq.cli`
 """

@@ -6,6 +6,7 @@
     forms/       messages and names, between the service's form and the store's
     clients/     the clients: who they are, what they may do, what they announced
     producing/   routes, sends, transactions, recalls
+    consuming/   receive, acknowledge, renew, dead letters, pull, offsets
 
 The handlers stand in front of the same parts of the broker as the remoting handlers do: the topics, groups, messages
 and locks are the same. Mirrors the official proxy (`rocketmq-proxy`) in its LOCAL mode.

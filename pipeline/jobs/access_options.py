@@ -15,17 +15,7 @@ from pocketmq.client.errors import ClientError
 from pocketmq.client.hooks.acl import keys_from_yaml
 
 from ..errors import OptionError
-from ..planning.access import (
-    ACCESS_KEY,
-    CERTIFICATE,
-    KEY,
-    PASSWORD,
-    SECRET_KEY,
-    SECURITY_TOKEN,
-    TLS,
-    TRUST,
-    Access,
-)
+from ..planning.access import Access
 from .run import exit_on_user_error
 
 _OPTIONS: Final = (
@@ -87,18 +77,3 @@ def with_keys_of_file(access: Access, environ: Mapping[str, str]) -> Access:
     except ClientError as error:
         raise OptionError(str(error)) from error
     return msgspec.structs.replace(access, access_key=access_key, secret_key=secret_key, security_token=token)
-
-
-def source_options(access: Access) -> dict[str, str]:
-    """The options of source and sink for this access."""
-    values = {
-        ACCESS_KEY: access.access_key,
-        SECRET_KEY: access.secret_key,
-        SECURITY_TOKEN: access.security_token,
-        TLS: "true" if access.uses_tls else None,
-        TRUST: access.trusted,
-        CERTIFICATE: access.certificate,
-        KEY: access.key,
-        PASSWORD: access.password,
-    }
-    return {name: value for name, value in values.items() if value is not None}

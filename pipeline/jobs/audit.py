@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..report.report import Report, Section, counted
-from .inputs import check_store
+from ..sql.message_input import check_store
 from .run import output_options, run_job
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import click
 import msgspec
 
 from ..errors import OptionError
-from ..planning.access import NO_ACCESS_KEYS, Access
+from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
-from .access_options import access_options, source_options
+from .access_options import access_options
 from .run import output_options, run_job, spark_error_line
 
 if TYPE_CHECKING:

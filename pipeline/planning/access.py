@@ -95,3 +95,18 @@ def read_access(values: OptionValues) -> Access:
     if not access.uses_tls and (access.trusted or access.certificate or access.key):
         raise OptionError(f"option {TLS} must be true if an option rocketmq.tls.client.* is set")
     return access
+
+
+def source_options(access: Access) -> dict[str, str]:
+    """The options of source and sink for this access."""
+    values = {
+        ACCESS_KEY: access.access_key,
+        SECRET_KEY: access.secret_key,
+        SECURITY_TOKEN: access.security_token,
+        TLS: "true" if access.uses_tls else None,
+        TRUST: access.trusted,
+        CERTIFICATE: access.certificate,
+        KEY: access.key,
+        PASSWORD: access.password,
+    }
+    return {name: value for name, value in values.items() if value is not None}

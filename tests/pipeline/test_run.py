@@ -17,11 +17,11 @@ from click.testing import CliRunner, Result
 
 pytest.importorskip("pyspark")
 
-from pocketmq.cli.pipeline import JOBS, pipeline
+from pocketmq.cli.pipeline.command import JOBS, pipeline
 from pocketmq.pipeline.errors import NoJavaError, OptionError
 from pocketmq.pipeline.jobs import run as job_run
-from pocketmq.pipeline.jobs.access_options import source_options, with_keys_of_file
-from pocketmq.pipeline.planning.access import Access
+from pocketmq.pipeline.jobs.access_options import with_keys_of_file
+from pocketmq.pipeline.planning.access import Access, source_options
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.report.report import Report
 from pocketmq.pipeline.session import session
@@ -86,7 +86,7 @@ def run(*words: str) -> Result:
         ("duplicates --store {0} -n 127.0.0.1:1", "one of --store DIR and --namesrv ADDR is required"),
         ("duplicates -n 127.0.0.1:1", "--topics is required with --namesrv"),
         ("latency -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
-        ("lag -n 127.0.0.1:1 --topics T", "--groups is required with --namesrv"),
+        ("lag -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
         ("lag -n 127.0.0.1:1 --topics T --access-key a", "--access-key, --secret-key: set both or none"),
         ("lag -n 127.0.0.1:1 --topics T --tls-trust f", "--tls is required with --tls-trust"),
         ("lag -n 127.0.0.1:1 --topics T --tls --tls-trust {0}/no", "--tls-trust, --tls-cert, --tls-key:"),
