@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from grpc_client import GrpcClient
 
 from conformance.grpc.side import SIDES, make_side, prepare
 from conformance.servers.server import Server
+from grpc_client import GrpcClient
 
 GRPC_PORT = 8081
 

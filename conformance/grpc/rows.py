@@ -226,12 +226,6 @@ SENDS: list[Row] = [
         "key cannot be the char sequence of whitespace",
     ),
     (
-        "empty key",
-        send(message(keys=["k", ""])),
-        Code.ILLEGAL_MESSAGE_KEY,
-        "key cannot be the char sequence of whitespace",
-    ),
-    (
         "control character in a key",
         send(message(keys=["\nk"])),
         Code.ILLEGAL_MESSAGE_KEY,
@@ -333,8 +327,8 @@ CLIENTS: list[Row] = [
     ),
 ]
 
-_ACK = {"topic": topic("NormalT"), "group": group("g")}
-RECEIPTS: list[Row] = [
+_ACK: dict[str, Any] = {"topic": topic("NormalT"), "group": group("g")}
+RECEIPTS: list[Row] = [  # of a registered consumer of the group g
     ("no ack", AckMessageRequest(**_ACK), Code.INTERNAL_SERVER_ERROR, None),
     (
         "ack that cannot be read",
@@ -424,6 +418,6 @@ ROWS: list[Row] = [
     *SENDS,
     *TYPES,
     *CLIENTS,
-    *RECEIPTS,
     *TRANSACTIONS,
 ]
+"""Of a client that is not registered."""

@@ -5,20 +5,33 @@ import time
 from typing import Any
 
 import pytest
-from grpc_client import GrpcClient
 from pocketmq.grpc_endpoint.messages import Code, QueryRouteRequest, Resource
 
-from conformance.grpc.rows import ROWS
+from conformance.grpc.announcing import announced, consumer
+from conformance.grpc.rows import RECEIPTS, ROWS
 from conformance.grpc.side import TOPICS
+from grpc_client import GrpcClient
+
+
+async def check(client: GrpcClient, request: Any, code: Code, text: str | None) -> None:
+    status = (await client.ask(request, client_id="rows@1@0@a", seconds=20)).status
+    got = status.code, status.message
+    assert got == (code, status.message if text is None else text)
 
 
 @pytest.mark.parametrize(
     ("request_", "code", "text"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
 )
 async def test_row(client: GrpcClient, request_: Any, code: Code, text: str | None) -> None:
-    status = (await client.ask(request_, client_id="rows@1@0@a", seconds=20)).status
-    got = status.code, status.message
-    assert got == (code, status.message if text is None else text)
+    await check(client, request_, code, text)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "text"), [row[1:] for row in RECEIPTS], ids=[row[0] for row in RECEIPTS]
+)
+async def test_row_of_a_consumer(client: GrpcClient, request_: Any, code: Code, text: str | None) -> None:
+    async with announced(client, consumer("g", "NormalT"), "rows@1@0@a"):
+        await check(client, request_, code, text)
 
 
 QUEUES = {

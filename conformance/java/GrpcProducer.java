@@ -38,8 +38,12 @@ public class GrpcProducer {
         for (int i = 3; i < args.length; i++) {
             try {
                 step(args[i]);
-            } catch (ClientException error) {
-                System.out.println(args[i] + " refused " + error.getClass().getSimpleName() + " " + code(error));
+            } catch (ClientException | IllegalStateException error) {
+                Throwable reason = error;
+                while (!(reason instanceof ClientException) && reason.getCause() != null) {
+                    reason = reason.getCause();
+                }
+                System.out.println(args[i] + " refused " + reason.getClass().getSimpleName() + " " + code(reason));
             }
         }
         System.exit(0);
@@ -172,7 +176,7 @@ public class GrpcProducer {
         return StandardCharsets.UTF_8.decode(message.getBody()).toString();
     }
 
-    private static String code(ClientException error) {
+    private static String code(Throwable error) {
         String text = String.valueOf(error.getMessage());
         int at = text.indexOf("response-code=");
         return at < 0 ? text : text.substring(at + 14, at + 19);
