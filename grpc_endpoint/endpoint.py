@@ -22,8 +22,8 @@ from .consuming.consuming import Consuming
 from .endpoint_settings import EndpointSettings, settings_of
 from .handler_modules import HANDLER_MODULES
 from .http2.certificates import Certificates, GrpcTls
-from .http2.connection import Limits
 from .http2.port import Http2Port
+from .http2.role import Limits
 from .producing.producing import Producing
 from .producing.routes import Routes
 

@@ -7,6 +7,7 @@
     floods.py         how often a client may do what costs us and not it
     server_stream.py  one call: its messages in, its replies and trailers out
     outgoing.py       what a connection sends: one write a pass, replies that wait for windows
+    role.py           what a connection sees of its port, and its limits
     connection.py     one connection: frames to streams, flow control, limits, the end
     port.py           listening sockets, TLS or plain by the first byte, the clean stop
     certificates.py   TLS of the port

@@ -1,19 +1,15 @@
 """One connection of a client: frames in, streams, settings and windows, the end. The protocol class that asyncio calls.
 
 One pass handles at most `PASS_REQUESTS` requests of what was read and answers them with one write; the rest waits for
-the next loop iteration, so that other connections get their share. Limits (`Limits`): calls at once, bytes of requests
-that are not complete, the header list, replies that the client does not read. A client that breaks a rule of HTTP/2, or
-floods, gets GOAWAY with the reason, and one line is logged.
+the next loop iteration, so that other connections get their share. Limits (`role.Limits`): calls at once, bytes of
+requests that are not complete, the header list, replies that the client does not read. A client that breaks a rule of
+HTTP/2, or floods, gets GOAWAY with the reason, and one line is logged.
 """
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable
-from typing import Any, Final, Protocol, cast
-
-import msgspec
-from pocketmq.protocol.message.offset_id import pack_host
+from typing import Final, cast
 
 from . import frames
 from .floods import CONTROL_FRAMES, RESETS, FloodGate
@@ -22,8 +18,8 @@ from .header_blocks import HEADER_LIST_BYTES, Block, HeaderBlocks
 from .headers import HeadersRefused, MalformedHeaders, read_head, refusal_frame
 from .messages import RESOURCE_EXHAUSTED, MessageCutter
 from .outgoing import Outgoing
+from .role import Role, keep_alive, packed
 from .server_stream import OUR_WINDOW, ServerStream
-from .service import Service
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -34,33 +30,6 @@ AHEAD_BYTES: Final = 1_048_576
 """Read from a client while earlier frames wait to be handled; beyond that we stop reading."""
 WRITE_BYTES: Final = 1_048_576
 """Handed to the socket and not taken; beyond that we neither read nor write."""
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Of each connection."""
-
-    message_bytes: int = 136_314_880
-    """The longest message of a client."""
-    calls: int = 10_000
-    """Calls at once; a client keeps back more than that."""
-    idle_seconds: float = 120.0
-    """A connection without a call is closed after this time."""
-    shutdown_seconds: float = 2.0
-    """How long open calls may take when the port stops."""
-    unread_bytes: int = 67_108_864
-    """Replies that wait for a client's window; new calls are refused beyond that."""
-
-
-class Role(Protocol):
-    """The port, as its connections see it."""
-
-    loop: asyncio.AbstractEventLoop
-    service: Service
-    limits: Limits
-
-    def connected(self, connection: "Http2Connection") -> None: ...
-
-    def disconnected(self, connection: "Http2Connection") -> None: ...
 
 
 class Http2Connection(asyncio.Protocol):
@@ -102,9 +71,9 @@ class Http2Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BYTES)
         host = transport.get_extra_info("peername") or ("", 0)
         self.peer = f"{host[0]}:{host[1]}"
-        self.packed_host = _packed(host[0], host[1])
+        self.packed_host = packed(host[0], host[1])
         self.last_activity = self.loop.time()
-        _keep_alive(transport.get_extra_info("socket"))
+        keep_alive(transport.get_extra_info("socket"))
         self._role.connected(self)
 
     def data_received(self, data: bytes) -> None:
@@ -449,19 +418,3 @@ _CONTROL: Final[dict[int, Callable[[Http2Connection, int, int, bytes], None]]] =
     frames.GOAWAY: Http2Connection._goaway_received,
     frames.PUSH_PROMISE: Http2Connection._push_received,
 }
-
-
-def _packed(address: str, port: int) -> bytes:
-    """The peer's address in the form of a record; an IPv4 address mapped into IPv6 becomes IPv4."""
-    try:
-        return pack_host(address.partition("%")[0].removeprefix("::ffff:"), port)
-    except ValueError:  # a socket without an IP address
-        return pack_host("127.0.0.1", 0)
-
-
-def _keep_alive(below: Any) -> None:
-    """Clients that vanish with an open call are noticed by the system."""
-    if below is not None and below.family in (socket.AF_INET, socket.AF_INET6):
-        below.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if hasattr(socket, "TCP_KEEPIDLE"):
-            below.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)

@@ -9,7 +9,8 @@ from typing import Final
 from pocketmq.broker.network.first_byte import FirstByte, TlsPolicy
 from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, port_of
 
-from .connection import Http2Connection, Limits
+from .connection import Http2Connection
+from .role import Limits, Member
 from .service import Service
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -29,7 +30,7 @@ class Http2Port:
         self.limits = limits
         self._tls = tls
         """`None` if this port does not speak TLS."""
-        self.connections: set[Http2Connection] = set()
+        self.connections: set[Member] = set()
         self._waiting: set[FirstByte] = set()
         """Connections before their first byte."""
         self._sockets: list[socket.socket] = []
@@ -97,12 +98,12 @@ class Http2Port:
 
     # -- called by the connections
 
-    def connected(self, connection: Http2Connection) -> None:
+    def connected(self, connection: Member) -> None:
         self.connections.add(connection)
         if self._is_stopped:  # accepted from the backlog after the listener was closed
             connection.abort()
 
-    def disconnected(self, connection: Http2Connection) -> None:
+    def disconnected(self, connection: Member) -> None:
         self.connections.discard(connection)
         if self._last_closed is not None and not self.connections:
             self._last_closed.set()
