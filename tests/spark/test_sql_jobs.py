@@ -9,8 +9,9 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
+import msgspec
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.jobs import duplicates, find, stats
+from pocketmq.pipeline.jobs import compare, duplicates, find, latest, stats
 from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.pipeline.sql.spark_engine import SparkEngine
@@ -44,6 +45,10 @@ JOBS: dict[str, Callable[[Any, MessageInput], Any]] = {
     ),
     "find a text with a backslash": lambda engine, source: find.build(
         engine, source, find.Wanted(text="\\n'")
+    ),
+    "latest": lambda engine, source: latest.build(engine, source, by="properties['TAGS']", deleted_by="A"),
+    "compare": lambda engine, source: compare.build(
+        engine, source, msgspec.structs.replace(source, topics="Orders"), has_queues=True, has_minutes=True
     ),
     "duplicates": lambda engine, source: duplicates.build(engine, source, by="msgId"),
 }
