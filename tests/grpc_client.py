@@ -9,6 +9,7 @@ async for message in call: ...
 
 import asyncio
 import contextlib
+import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Mapping
@@ -138,11 +139,18 @@ class GrpcClient:
     @classmethod
     @contextlib.asynccontextmanager
     async def connected(
-        cls, address: "str | int", *, tls: ssl.SSLContext | None = None, window: int = 65_535
+        cls,
+        address: "str | int | socket.socket",
+        *,
+        tls: ssl.SSLContext | None = None,
+        window: int = 65_535,
     ) -> AsyncIterator["GrpcClient"]:
-        """`address` is a port of this machine or `host:port`."""
-        host, port = ("127.0.0.1", address) if isinstance(address, int) else address.rsplit(":", 1)
-        reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
+        """`address` is a port of this machine, `host:port`, or a connected socket."""
+        if isinstance(address, socket.socket):
+            reader, writer = await asyncio.open_connection(sock=address, ssl=tls)
+        else:
+            host, port = ("127.0.0.1", address) if isinstance(address, int) else address.rsplit(":", 1)
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
         client = cls(reader, writer, window)
         client.h2.initiate_connection()
         client.flush()
