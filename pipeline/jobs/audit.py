@@ -18,7 +18,7 @@ import click
 from ..files.queue_check import DELETED_TOPIC, QUEUE_STATUSES
 from ..files.runs import OK
 from ..report.report import Report, Section, counted
-from .inputs import check_store
+from ..sql.message_input import check_store
 from .run import output_options, run_job
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..report.report import Report, Section
-from .inputs import MessageInput, input_options, messages, split_input_options
+from ..sql.message_input import MessageInput
+from .inputs import input_options, messages, split_input_options
 from .run import check_replaceable, output_options, run_job
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def main(*, folder: str, **values: Any) -> None:
     source, options = split_input_options(values)
 
     def check() -> None:
-        source.check()
+        source.check_topics()
         check_replaceable("--to", folder)
 
     run_job("export", lambda spark: build(spark, source, folder), check=check, **options)

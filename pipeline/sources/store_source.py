@@ -16,7 +16,6 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -43,6 +42,7 @@ from ..files.scan import (
     scan_queue,
 )
 from ..planning.option_values import OptionValues, canonical_options, plain_options
+from ..planning.parallelism import default_parallelism
 from ..records.columns import (
     CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSET_COLUMNS,
@@ -164,8 +164,6 @@ class StoreReader(DataSourceReader):
     def __init__(self, options: StoreOptions, schema: StructType) -> None:
         self._options = options
         self._output = OutputSchema(schema, TABLES[options.table])
-        context = SparkContext._active_spark_context
-        self._cores = context.defaultParallelism if context is not None else 1
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
@@ -187,7 +185,7 @@ class StoreReader(DataSourceReader):
             queues = queue_splits(queues_root, options.scan.topics)
             return [*holes, *(SplitPartition(split, files) for split in queues)]
         queues = queue_splits(queues_root, frozenset(), UNIT_ROWS)
-        least = options.min_partitions or self._cores
+        least = options.min_partitions or default_parallelism()
         splits: list[LogSplit | QueueSplit] = []
         splits += log_splits(files, options.split_bytes, least, known_log_end(queues))
         if options.checks_queues:
