@@ -17,8 +17,9 @@ from ..records.records import Records
 from ..records.slices import repeated
 from .log_files import LogSplit
 from .queue_check import RecordCheck
+from .run_statuses import OK
 from .runs import RunTable, in_queues, merge_ordered, ordered_by_queue, runs_of
-from .scan import BAD_CRC, OK, ScannedRecords, ScanOptions, scan_log
+from .scan import BAD_CRC, ScannedRecords, ScanOptions, scan_log
 
 GROUPS: Final = ("topic", "queueId", "tags", "minute")
 MOST_GROUPS: Final = 1 << 16

@@ -28,14 +28,9 @@ from ..records.slices import Ints
 from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units
 from .log_files import LogFile, log_files
 from .mapped_file import FILE_NAME, map_file
+from .run_statuses import DELETED_TOPIC, NO_RECORD, NO_UNIT, OTHER_RECORD, OTHER_SIZE
 from .runs import RUN, Runs, RunTable
 
-NO_UNIT: Final = "no unit in its consume queue"
-NO_RECORD: Final = "unit without a record"
-OTHER_RECORD: Final = "unit of another queue or offset"
-OTHER_SIZE: Final = "unit with another size"
-DELETED_TOPIC: Final = "deleted topic"
-QUEUE_STATUSES: Final = (NO_UNIT, NO_RECORD, OTHER_RECORD, OTHER_SIZE)
 UNIT_ROWS: Final = 1 << 16
 _NEVER: Final = 1 << 62
 _Units = npt.NDArray[Any]

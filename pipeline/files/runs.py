@@ -22,8 +22,8 @@ from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
 from ..records.columns import RUN_COLUMNS, TIMESTAMP
 from ..records.records import Flags, Records
 from ..records.slices import Ints
+from .run_statuses import OK
 
-OK: Final = "ok"
 MOST_RUNS: Final = 1 << 16
 RUN: Final = np.dtype(
     [

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..files.queue_check import DELETED_TOPIC, QUEUE_STATUSES
-from ..files.runs import OK
+from ..files.run_statuses import DELETED_TOPIC, OK, QUEUE_STATUSES
 from ..report.report import Report, Section, counted
 from ..sql.message_input import check_store
 from .run import output_options, run_job

@@ -31,9 +31,9 @@ from ..files.consume_queues import (
 )
 from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
 from ..files.queue_check import check_units
+from ..files.run_statuses import OK
 from ..files.scan import (
     FAIL,
-    OK,
     REPORT,
     SKIP,
     ScannedRecords,

@@ -13,13 +13,13 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.files.aggregates import scan_runs
 from pocketmq.pipeline.files.consume_queues import known_log_end, queue_splits
-from pocketmq.pipeline.files.queue_check import (
+from pocketmq.pipeline.files.queue_check import check_units
+from pocketmq.pipeline.files.run_statuses import (
     DELETED_TOPIC,
     NO_RECORD,
     NO_UNIT,
     OTHER_RECORD,
     OTHER_SIZE,
-    check_units,
 )
 from pocketmq.pipeline.files.scan import ScanOptions
 
