@@ -11,7 +11,7 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 
 import msgspec
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.jobs import compare, duplicates, find, latest, stats
+from pocketmq.pipeline.jobs import audit, compare, duplicates, find, latest, stats
 from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.pipeline.sql.spark_engine import SparkEngine
@@ -50,13 +50,14 @@ JOBS: dict[str, Callable[[Any, MessageInput], Any]] = {
     "compare": lambda engine, source: compare.build(
         engine, source, msgspec.structs.replace(source, topics="Orders"), has_queues=True, has_minutes=True
     ),
+    "audit": lambda engine, source: audit.build(engine, source.store or ""),
     "duplicates": lambda engine, source: duplicates.build(engine, source, by="msgId"),
 }
 
 
 @pytest.mark.parametrize("job", JOBS)
 def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path, job: str) -> None:
-    write = write_planted_store if job == "duplicates" else write_store
+    write = write_planted_store if job in ("audit", "duplicates") else write_store
     store = str(write(tmp_path / "store"))
     source = MessageInput(store=store)
     if job == "stats":
