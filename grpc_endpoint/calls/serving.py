@@ -108,6 +108,9 @@ class OpenCall:
         self._call.cancel()
         self._close_receiver()
 
+    def undelivered(self) -> None:
+        self._call.undelivered()
+
     def server_stops(self) -> None:
         """Streams end now; a unary call has its answer soon."""
         if self._handler.rpc.kind is Kind.BIDI:

@@ -22,6 +22,7 @@ class ServerStream:
         "_credit",
         "_cutter",
         "_ending",
+        "_finished",
         "_has_sent_headers",
         "_left",
         "_out",
@@ -56,6 +57,8 @@ class ServerStream:
         self._credit = 0
         self._queue: deque[bytes | memoryview] = deque()
         self._ending: tuple[int, str] | None = None
+        self._finished: Exchange | None = None
+        """The exchange of a call that has finished, while replies wait for a window."""
         self._has_sent_headers = False
 
     # -- from the client
@@ -120,6 +123,9 @@ class ServerStream:
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.cancelled()
+        finished, self._finished = self._finished, None
+        if finished is not None:
+            finished.undelivered()
 
     def _keeps(self, unfinished_bytes: int) -> None:
         self._out.unfinished_bytes += unfinished_bytes - self.unfinished_bytes
@@ -163,10 +169,12 @@ class ServerStream:
     def finish(self, status: int, text: str) -> None:
         if self.is_closed or self._ending is not None:
             return
-        self.exchange = None
+        exchange, self.exchange = self.exchange, None
         self._ending = status, text
         if not self._queue:
             self._end()
+        else:
+            self._finished = exchange
 
     def send_queued(self) -> bool:
         """Send one frame of what waits, if the windows allow it. Returns whether it sent something."""
@@ -200,6 +208,7 @@ class ServerStream:
     def _end(self) -> None:
         assert self._ending is not None
         status, text = self._ending
+        self._finished = None
         self.is_closed = True
         self._keeps(0)
         self._out.write(trailers_frame(self.id, status, text, is_only=not self._has_sent_headers))

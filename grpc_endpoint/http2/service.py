@@ -22,7 +22,7 @@ class ReplyStream(Protocol):
 
 
 class Exchange(Protocol):
-    """One call, as its stream sees it. After `finish` or `cancelled` nothing is called any more."""
+    """One call, as its stream sees it. After `finish` only `undelivered` is called, after `cancelled` nothing."""
 
     def message_received(self, data: bytes) -> None:
         """A whole message arrived."""
@@ -32,6 +32,9 @@ class Exchange(Protocol):
 
     def cancelled(self) -> None:
         """The client wants no reply any more, or its connection is gone."""
+
+    def undelivered(self) -> None:
+        """The call has finished, but the client, or its connection, has gone before all replies were written."""
 
     def server_stops(self) -> None:
         """End the call now, if it would wait for something."""
