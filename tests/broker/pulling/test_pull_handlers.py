@@ -164,7 +164,9 @@ class TestSubscriptionOfTheHeartbeat:
         for _ in range(2):
             answer = await ask(registered, a_pull(sys_flag=0, sub_version=11))
             assert (answer.code, answer.remark) == (25, "the consumer's subscription not latest")
-        assert caplog.text.count("group g pulls topic orders with a newer subscription than its heartbeats") == 1
+        assert (
+            caplog.text.count("group g pulls topic orders with a newer subscription than its heartbeats") == 1
+        )
 
     async def test_a_forbidden_topic_is_refused(self, registered: Broker) -> None:
         registered.groups.find_or_create("g")
