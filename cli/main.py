@@ -74,7 +74,8 @@ LOOK: Final = {
         "pocketmq.cli.store_command:store_command", "Look at the files of a store that no server has open."
     ),
     "pipeline": Entry(
-        "pocketmq.cli.pipeline:pipeline", "Topics, stores and client behaviour as data frames: jobs on Spark."
+        "pocketmq.cli.pipeline.command:pipeline",
+        "Topics, stores and client behaviour as tables: jobs on DuckDB and Spark.",
     ),
 }
 CHANGE: Final = {

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any, Final
 
-from .stand_in_views import SEARCH_WORDS
+from .stand_in_views import REQUEST_WORDS, SEARCH_WORDS
 
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer"}
@@ -98,7 +98,7 @@ def _stand_in_paths() -> dict[str, Any]:
         "/api/requests": {
             "get": _action(
                 "Requests with their replies",
-                query=(*SEARCH_WORDS, "after", "limit"),
+                query=REQUEST_WORDS,
                 answer=_list("Request"),
             )
         },

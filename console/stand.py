@@ -50,7 +50,8 @@ class Follower(Protocol):
 class RequestLog(Protocol):
     """Requests with their replies as JSON values. `words` are match words; ValueError for wrong ones."""
 
-    def find(self, words: dict[str, Any], after: int, limit: int) -> list[dict[str, Any]]: ...
+    def find(self, words: dict[str, Any], after: int, limit: int, last: int | None) -> list[dict[str, Any]]:
+        """Oldest first: the oldest `limit` with an id above `after`, or, with `last`, so many of the newest."""
 
     def follow(self, words: dict[str, Any]) -> Follower: ...
 

@@ -60,6 +60,8 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_trigger_delay_ms: int = 15 * 60 * 1000
     group: str = DEFAULT_GROUP
     commits_offsets: bool = False
+    shares_group: bool = False
+    """Commits although the group has live members."""
     expression: str = "*"
     filter_type: str = "TAG"
     decompresses: bool = True
@@ -70,7 +72,6 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     retry_timeout_ms: int = 60_000
     plan_timeout_ms: int = 60_000
     pushes_down: bool = False
-    has_properties: bool = True
     access: Access = NO_ACCESS_KEYS
 
     @property
@@ -87,7 +88,7 @@ _NAMES: Final = (
     *("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger"),
     *("groupId", "groupIdPrefix", "commitOffsets", "subExpression", "filterType", "decompress"),
     *("pullBatchSize", "pullInFlight", "pullTimeoutMs", "decodeRows", "retryTimeoutMs", "pushdown"),
-    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "includeProperties", *ACCESS_NAMES),
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "includeProperties", "columns", *ACCESS_NAMES),
 )
 
 
@@ -109,6 +110,10 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         raise OptionError(
             f"option minOffsetsPerTrigger must be at most maxOffsetsPerTrigger, which is {most}, got {least}"
         )
+    commits = values.choice("commitOffsets", "true" if group else "false", ("true", "false", "force"))
+    values.optional_flag(
+        "includeProperties"
+    )  # the schema is read from it and `columns` by `sources/output_schema.py`
     filter_type = values.choice("filterType", "TAG", ("TAG", "SQL92"))
     strategy = values.choice("startingOffsetsByTimestampStrategy", "error", ("error", "latest"))
     return SourceOptions(
@@ -127,7 +132,8 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         max_bytes_per_trigger=values.optional_integer("maxBytesPerTrigger"),
         max_trigger_delay_ms=values.duration_ms("maxTriggerDelay", 15 * 60 * 1000),
         group=group or prefix,
-        commits_offsets=values.flag("commitOffsets", bool(group)),
+        commits_offsets=commits != "false",
+        shares_group=commits == "force",
         expression=_expression(values, filter_type),
         filter_type=filter_type,
         decompresses=values.flag("decompress", True),
@@ -138,7 +144,6 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         retry_timeout_ms=retry_timeout_ms,
         plan_timeout_ms=_plan_timeout_ms(values, retry_timeout_ms),
         pushes_down=values.flag("pushdown", False),
-        has_properties=values.flag("includeProperties", True),
         access=read_access(values),
     )
 

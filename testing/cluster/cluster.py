@@ -15,7 +15,6 @@ import atexit
 import shutil
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
@@ -31,6 +30,7 @@ from ..ledger.ledger import Ledger
 from ..requests.requests import Requests
 from ..requests.values import flag, number, one_of, text, whole
 from ..server.clock import ServerClock
+from ..server.lifetime import Lifetime
 from ..server.settings import Value
 from ..server.temporary_store import temporary_folder
 from ..state.load import MOST_QUEUES
@@ -50,7 +50,7 @@ FORGET_SECONDS: Final = 2.0
 ResultT = TypeVar("ResultT")
 
 
-class RocketMQCluster:
+class RocketMQCluster(Lifetime):
     """`start` and `stop` mirror each other; both context managers call them.
 
     name_servers  how many name servers; every broker registers at all of them
@@ -413,34 +413,3 @@ class RocketMQCluster:
     def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
         """Call a function in the cluster's thread, where the parts of its members may be read and changed."""
         return self._thread.call(function, *arguments)
-
-    # -- with, async with
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        """The caller's loop keeps running. If the start is cancelled, the cluster is stopped again."""
-        starting = asyncio.create_task(asyncio.to_thread(self.start))
-        try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await asyncio.wait((starting,))
-            await asyncio.to_thread(self.stop)
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        stopping = asyncio.create_task(asyncio.to_thread(self.stop))
-        try:
-            await asyncio.shield(stopping)
-        except asyncio.CancelledError:
-            await asyncio.wait((stopping,))
-            raise

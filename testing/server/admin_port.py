@@ -63,8 +63,8 @@ class RequestsAsJson:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
 
-    def find(self, words: dict[str, Any], after: int, limit: int) -> list[dict[str, Any]]:
-        return self._requests.as_json(after=after, limit=limit, **words)
+    def find(self, words: dict[str, Any], after: int, limit: int, last: int | None) -> list[dict[str, Any]]:
+        return self._requests.as_json(after=after, limit=limit, last=last, **words)
 
     def follow(self, words: dict[str, Any]) -> FollowerAsJson:
         return self._requests.follow(FollowerAsJson, **words)
