@@ -29,19 +29,23 @@ if TYPE_CHECKING:
     from .errors import CheckpointError as CheckpointError
     from .errors import CorruptStoreError as CorruptStoreError
     from .errors import DataLossError as DataLossError
+    from .errors import GroupInUse as GroupInUse
     from .errors import JournalError as JournalError
     from .errors import NoJavaError as NoJavaError
     from .errors import OptionError as OptionError
     from .errors import PipelineError as PipelineError
     from .errors import SendError as SendError
     from .errors import SourceUnreachable as SourceUnreachable
+    from .session.metrics import StreamMetrics as StreamMetrics
+    from .session.metrics import measured as measured
     from .session.progress import commit_progress as commit_progress
     from .session.session import pocketmq_session as pocketmq_session
     from .session.session import register as register
 
 _NAMES = {
-    "errors": "CheckpointError CorruptStoreError DataLossError JournalError NoJavaError OptionError PipelineError "
-    "SendError SourceUnreachable",
+    "errors": "CheckpointError CorruptStoreError DataLossError GroupInUse JournalError NoJavaError OptionError "
+    "PipelineError SendError SourceUnreachable",
+    "session.metrics": "StreamMetrics measured",
     "session.progress": "commit_progress",
     "session.session": "pocketmq_session register",
 }

@@ -1,4 +1,4 @@
-"""Access keys and TLS on a job's command line, the same as for `pocketmq admin`.
+"""Access keys, TLS and broker addresses on a job's command line, the same as for `pocketmq admin`.
 
 Without `--access-key` the keys are read from mqadmin's file `$ROCKETMQ_HOME/conf/tools.yml`, if it exists.
 """
@@ -36,6 +36,12 @@ _OPTIONS: Final = (
     ("--tls-cert", "certificate", "FILE", "With --tls: the client certificate."),
     ("--tls-key", "key", "FILE", "With --tls: the key of the client certificate."),
     ("--tls-key-password", "password", "TEXT", "What that key is locked with."),
+    (
+        "--broker-address-map",
+        "address_map",
+        "A=B[;A=B]",
+        "Reach the broker whose route says A at B, each host:port.",
+    ),
 )
 
 
@@ -64,6 +70,7 @@ def with_keys_of_file(access: Access, environ: Mapping[str, str]) -> Access:
         raise OptionError("--access-key, --secret-key: set both or none")
     if not access.uses_tls and (access.trusted or access.certificate or access.key):
         raise OptionError("--tls is required with --tls-trust, --tls-cert and --tls-key")
+    access.addresses()
     try:
         access.tls()
     except OptionError as error:

@@ -105,7 +105,7 @@ def _committed(client: BrokerClient, groups: list[str], topics: list[str]) -> It
         for group in groups:
             for queue, offset in client.committed(group, bounds, RETRY_TIMEOUT_MS).items():
                 if offset is not None:
-                    yield Lag(group, topic, queue.broker_name, queue.queue_id, offset, bounds[queue][1])
+                    yield Lag(group, topic, queue.broker_name, queue.queue_id, offset, bounds[queue].high)
 
 
 async def _statistics(source: MessageInput, groups: list[str]) -> list[Lag]:
@@ -157,9 +157,9 @@ def _pulled_ms(client: BrokerClient, lag: Lag, source: MessageInput) -> int | No
     """When the first unread message was stored; None if it cannot be pulled."""
     options = SourceOptions(namesrv_addr=client.namesrv_addr, access=source.access, fail_on_data_loss=False)
     queue = Queue(lag.topic, lag.broker_name, lag.queue_id)
-    low, high = client.bounds([queue], RETRY_TIMEOUT_MS)[queue]
-    first = max(lag.offset, low)
-    if first >= high:
+    held = client.bounds([queue], RETRY_TIMEOUT_MS)[queue]
+    first = max(lag.offset, held.low)
+    if first >= held.high:
         return None
     for records in RangeReader(client, Range(queue, first, first + 1), options).batches():
         return int(records.store_times_ms[0])

@@ -60,6 +60,8 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_trigger_delay_ms: int = 15 * 60 * 1000
     group: str = DEFAULT_GROUP
     commits_offsets: bool = False
+    shares_group: bool = False
+    """Commits although the group has live members."""
     expression: str = "*"
     filter_type: str = "TAG"
     decompresses: bool = True
@@ -108,6 +110,7 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         raise OptionError(
             f"option minOffsetsPerTrigger must be at most maxOffsetsPerTrigger, which is {most}, got {least}"
         )
+    commits = values.choice("commitOffsets", "true" if group else "false", ("true", "false", "force"))
     values.optional_flag(
         "includeProperties"
     )  # the schema is read from it and `columns` by `sources/output_schema.py`
@@ -129,7 +132,8 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         max_bytes_per_trigger=values.optional_integer("maxBytesPerTrigger"),
         max_trigger_delay_ms=values.duration_ms("maxTriggerDelay", 15 * 60 * 1000),
         group=group or prefix,
-        commits_offsets=values.flag("commitOffsets", bool(group)),
+        commits_offsets=commits != "false",
+        shares_group=commits == "force",
         expression=_expression(values, filter_type),
         filter_type=filter_type,
         decompresses=values.flag("decompress", True),
