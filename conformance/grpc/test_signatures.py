@@ -59,7 +59,8 @@ def prepare(server: Server) -> None:
 
     def ask(code: int, fields: dict[str, object], body: object = None) -> None:
         data = b"" if body is None else json.dumps(body).encode()
-        reply = server.call(code, body=data, **Row(ROOT, code, fields, data).signed_fields())
+        signed_fields: dict[str, Any] = {**Row(ROOT, code, fields, data).signed_fields()}
+        reply = server.call(code, body=data, **signed_fields)
         assert reply.code == 0, (code, reply)
 
     for name in ("Orders", "Other"):
@@ -105,7 +106,7 @@ def side(request: pytest.FixtureRequest, guarded: Callable[[str], Server]) -> Se
     return guarded(request.param)
 
 
-async def status(client: GrpcClient, request: Any, metadata: dict[str, str]) -> tuple[Code, str]:
+async def status(client: GrpcClient, request: Any, metadata: dict[str, Any]) -> tuple[Code, str]:
     """Of the first reply; `metadata` in place of the client's own."""
     name = type(request).__name__.removesuffix("Request")
     headers = {"x-mq-client-id": "shop@1@0@a", "x-mq-language": "JAVA", "x-mq-client-version": "5.2.0"}
@@ -227,7 +228,8 @@ async def test_missing_right(side: Server, request_: Any, text: str) -> None:
 async def test_settings_without_a_right(side: Server, settings: Settings, text: str) -> None:
     async with GrpcClient.connected(side.connect(8081)) as client:
         headers = {"x-mq-client-id": "shop@1@0@a", "x-mq-language": "JAVA"}
-        stream = client.open("Telemetry", headers=headers, **signed(*SHOP))
+        metadata: dict[str, Any] = {**signed(*SHOP)}
+        stream = client.open("Telemetry", headers=headers, **metadata)
         stream.send(TelemetryCommand(settings=settings))
         reply = await stream.next(20)
         assert (reply.status.code, reply.status.message) == (Code.UNAUTHORIZED, text)
