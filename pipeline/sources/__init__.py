@@ -6,5 +6,6 @@ topic_reader.py     its batch reader
 topic_filters.py    its batch reader with `pushdown=true`
 topic_stream.py     its stream reader
 store_source.py     the data source `rocketmq-store`
+located_readers.py  stores and journals of several brokers, and those behind a URL
 journal_source.py   the data source `pocketmq-journal`
 """
