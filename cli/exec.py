@@ -74,6 +74,7 @@ def exec_command(
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    grpc_port: int | None,
     namesrv_port: int,
     log_level: str,
     command: tuple[str, ...],
@@ -104,13 +105,17 @@ def exec_command(
             virtual_time=virtual_time,
             journal=journal,
             admin_port=admin_port,
+            grpc_port=grpc_port,
             load=loads,
         )
         with program.signals(), server:
             addresses = {} if admin_port is None else {"POCKETMQ_ADMIN": server.admin_url}
+            endpoint = {"GRPC_ENDPOINT": server.grpc_endpoint} if server.has_grpc_port else {}
             if ports_file is not None:
-                write_ports(ports_file, server.node, addresses)
-            code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr, **addresses})
+                write_ports(ports_file, server.node, addresses | endpoint)
+            for_program = {f"ROCKETMQ_{name}": address for name, address in endpoint.items()}
+            environment = {"NAMESRV_ADDR": server.namesrv_addr, **addresses, **for_program}
+            code = program.run({**os.environ, **environment})
     except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         code = USER_ERROR

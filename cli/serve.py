@@ -40,6 +40,7 @@ _KEYS: Final = {
     "--namesrv": "namesrvAddr",
     "--emulate": "emulate",
     "--advertise": "advertise",
+    "--grpc-port": "grpcServerPort",
 }
 _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 
@@ -81,6 +82,7 @@ def serve(
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    grpc_port: int | None,
     print_config: bool,
     log_level: str,
 ) -> None:
@@ -100,6 +102,7 @@ def serve(
                 "--namesrv": namesrv,
                 "--emulate": emulate,
                 "--advertise": advertise,
+                "--grpc-port": grpc_port,
             }
             broker = _broker_config(conf_file, sets, options, no_namesrv=no_namesrv)
             name_server = None
@@ -117,6 +120,10 @@ def serve(
                 from pocketmq.testing.server.admin_port import admin_port_beside
 
                 beside.append(admin_port_beside(broker.bind_address, admin_port))
+            if broker.endpoint.grpc_server_port is not None:
+                from pocketmq.grpc_endpoint.endpoint import endpoint_beside
+
+                beside.append(endpoint_beside)
             journal_folder = None if journal is None else Path(journal)
             run(broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time)
     except (StartError, StoreError, TestingError) as error:

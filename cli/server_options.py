@@ -43,6 +43,11 @@ _SHARED: Final = (
         type=click.IntRange(0, 65535),
         help="HTTP port: API, metrics and a page; 0 for a free one.  [default: none]",
     ),
+    click.option(
+        "--grpc-port",
+        type=click.IntRange(0, 65535),
+        help="Port for gRPC clients (RocketMQ 5), 0 for a free one.  [default: none]",
+    ),
 )
 
 

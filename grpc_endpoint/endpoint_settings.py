@@ -1,10 +1,11 @@
-"""The keys of broker.conf for the gRPC port: names and defaults as in the official rmq-proxy.json.
+"""The settings of the gRPC port by names that say what they are; `settings_of` reads them from the broker's config.
 
 A limit of 0 or less switches its check off where the official proxy does so: `max_message_size`,
 `max_message_group_size`, `max_delay_time_ms`, `max_invisible_time_ms`, `max_transaction_recovery_seconds`.
 """
 
 import msgspec
+from pocketmq.broker.config.broker_config import BrokerConfig
 
 
 class EndpointSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,3 +56,46 @@ class EndpointSettings(msgspec.Struct, frozen=True, kw_only=True):
     """enableBatchAck"""
     uses_delay_level: bool = False
     """useDelayLevel"""
+
+
+def settings_of(broker_config: BrokerConfig) -> EndpointSettings:
+    """As the keys of broker.conf say. The port is 8081 if no key names one."""
+    config = broker_config.endpoint
+    return EndpointSettings(
+        port=EndpointSettings().port if config.grpc_server_port is None else config.grpc_server_port,
+        strict=config.grpc_strict,
+        shutdown_seconds=config.grpc_shutdown_time_seconds,
+        max_inbound_message_size=config.grpc_max_inbound_message_size,
+        max_concurrent_calls_per_connection=config.grpc_max_concurrent_calls_per_connection,
+        client_idle_ms=config.grpc_client_idle_time_mills,
+        max_message_size=broker_config.store.max_message_size,
+        is_empty_body_refused=config.enable_message_body_empty_check,
+        max_user_property_size=config.max_user_property_size,
+        max_user_properties=config.user_property_max_num,
+        max_message_group_size=config.max_message_group_size,
+        max_lite_topic_size=config.max_lite_topic_size,
+        default_invisible_time_ms=config.default_invisible_time_mills,
+        min_invisible_time_ms_for_receive=config.min_invisible_time_mills_for_recv,
+        max_invisible_time_ms=config.max_invisible_time_mills,
+        max_delay_time_ms=config.max_delay_time_mills,
+        max_transaction_recovery_seconds=config.max_transaction_recovery_second,
+        is_message_type_checked=config.enable_topic_message_type_check,
+        producer_max_attempts=config.grpc_client_producer_max_attempts,
+        producer_backoff_initial_ms=config.grpc_client_producer_backoff_initial_millis,
+        producer_backoff_max_ms=config.grpc_client_producer_backoff_max_millis,
+        producer_backoff_multiplier=config.grpc_client_producer_backoff_multiplier,
+        min_long_polling_ms=config.grpc_client_consumer_min_long_polling_timeout_millis,
+        max_long_polling_ms=config.grpc_client_consumer_max_long_polling_timeout_millis,
+        long_polling_batch_size=config.grpc_client_consumer_long_polling_batch_size,
+        relay_timeout_seconds=config.grpc_proxy_relay_request_timeout_in_seconds,
+        transaction_data_expire_ms=config.transaction_data_expire_millis,
+        transaction_data_max=config.transaction_data_max_num,
+        is_renewal_on=config.enable_proxy_auto_renew,
+        max_renew_retries=config.max_renew_retry_times,
+        renew_ahead_ms=config.renew_ahead_time_millis,
+        renew_max_ms=config.renew_max_time_millis,
+        renew_period_ms=config.renew_schedule_period_millis,
+        invisible_time_ms_when_cleared=config.invisible_time_millis_when_clear,
+        is_batch_ack_on=config.enable_batch_ack,
+        uses_delay_level=config.use_delay_level,
+    )

@@ -111,12 +111,14 @@ ROOMS: dict[str, list[str]] = {
     ],
     "grpc_endpoint": [
         "endpoint_settings wire",
-        "messages",
+        "messages http2",
         "calls",
         "forms",
         "clients",
         "producing",
         "consuming",
+        "handler_modules",
+        "endpoint",
     ],
     "cli": [
         "options cluster_names server_options",

@@ -28,16 +28,22 @@ class MembershipHints:
         self._said = SaidOnce()
 
     def heartbeat(
-        self, group: ConsumerGroup, before: dict[str, str], subscriptions: Iterable[SubscriptionData]
+        self,
+        group: ConsumerGroup,
+        before: dict[str, str],
+        subscriptions: Iterable[SubscriptionData],
+        *,
+        shares_queues: bool = False,
     ) -> None:
-        """A member has told its subscriptions; `before` are those of the group until then, topic to expression."""
+        """A member has told its subscriptions; `before` are those of the group until then, topic to expression. With
+        `shares_queues` its members read all queues, so that more members than queues are none too many."""
         after = {one.topic or "": one.sub_string or "" for one in subscriptions}
         members = len(group.connections)
         if members > 1 and before and after != before:
             self._say_differs(group.name, before, after)
         for topic in after:
             if not is_retry_topic(topic):
-                self._look_at_topic(group, topic, members)
+                self._look_at_topic(group, topic, 0 if shares_queues else members)
 
     def _say_differs(self, group: str, before: dict[str, str], after: dict[str, str]) -> None:
         if self._said.first(("differs", group)):

@@ -3,6 +3,7 @@
     rpc_call.py    a call, as handlers use it
     refusals.py    how a handler refuses: inside the reply, or with a gRPC status
     registry.py    `@rpc`: the handler of each rpc, bound to its part at the start
+    serving.py     opens calls: from a path and bytes to the handler, and back
 
 A handler is a plain function: `def send_message(producing: Producing, request: SendMessageRequest, call: RpcCall)`. It
 returns its reply, or `HELD` if it answers later. It refuses by raising. The handler of a telemetry stream is called

@@ -43,6 +43,7 @@ class RpcCall:
     __slots__ = (
         "_cancel_callbacks",
         "_stream",
+        "_undelivered_callback",
         "cancelled",
         "deadline",
         "is_ended",
@@ -79,6 +80,7 @@ class RpcCall:
         """The client cancelled the call, its connection closed, or its deadline is past."""
         self.is_ended = False
         self._cancel_callbacks: list[Callable[[], None]] = []
+        self._undelivered_callback: Callable[[], None] | None = None
 
     @property
     def name(self) -> str:
@@ -126,6 +128,15 @@ class RpcCall:
             callback()
         elif not self.is_ended:
             self._cancel_callbacks.append(callback)
+
+    def when_undelivered(self, callback: Callable[[], None]) -> None:
+        """Call back if the client goes after the call has ended, before all replies were written to its connection."""
+        self._undelivered_callback = callback
+
+    def undelivered(self) -> None:
+        """Replies were lost. Called by the connection."""
+        if self._undelivered_callback is not None:
+            self._undelivered_callback()
 
     def cancel(self) -> None:
         """The client wants no reply any more. Called by the connection."""

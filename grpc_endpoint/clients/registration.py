@@ -71,7 +71,7 @@ class Registration:
             membership.filters.register(group, subscriptions)
             after = membership.consumers.get(group)
             if after is not None:
-                membership.hints.heartbeat(after, subscribed, subscriptions)
+                membership.hints.heartbeat(after, subscribed, subscriptions, shares_queues=True)
 
     def producer_left(self, peer: GrpcPeer, topics: Iterable[str]) -> None:
         for topic in topics:

@@ -20,6 +20,7 @@ class Consuming:
         self.renewal = Renewal(broker, self.settings, self.is_member)
         self._periodic_actions = PeriodicActions(broker.state.timers)
         clients.when_gone.append(self._client_gone)
+        broker.popping.when_rewound.append(self.renewal.forget)
 
     def start(self) -> None:
         """Start the scans of the renewal."""
@@ -38,6 +39,8 @@ class Consuming:
         """Give back what clients hold; call it before the broker closes its store."""
         self._periodic_actions.stop()
         self.renewal.stop()
+        if self.renewal.forget in self.broker.popping.when_rewound:
+            self.broker.popping.when_rewound.remove(self.renewal.forget)
 
     def is_member(self, client_id: str, group: str) -> bool:
         """Whether a client is in a group now."""

@@ -123,12 +123,18 @@ class Receiving:
                 self._pop.consumer_group,
                 [(one.message_id, one.delivered, one.reconsume_times) for one in kept],
             )
+        call.when_undelivered(lambda: self._undelivered(kept))
         call.send(_OK_RESPONSE)
         for one in kept:
             call.send(ReceiveMessageResponse(message=one.message))
         call.answer(
             ReceiveMessageResponse(delivery_timestamp=Timestamp.of_ms(consuming.broker.clock.now_ms()))
         )
+
+    def _undelivered(self, kept: list[_Kept]) -> None:
+        """The client went away before it had read everything. It drops what it had read, too."""
+        take, client_id = self._consuming.renewal.take, self._call.client_id
+        self._give_back(take(client_id, one.message_id, one.delivered) for one in kept)
 
     def _kept(self, records: list[PoppedRecord]) -> Iterator[_Kept]:
         """The messages for the client; the others are dealt with."""

@@ -2,10 +2,11 @@
 
     this process                        reader process 1        reader process 2
     task 0 itself, while they start     tasks 1, 3, 5 ...       tasks 2, 4, 6 ...
-        <---- file in memory, by its descriptor over a socket: an Arrow stream of one task ----|
+        <---- slots: files in memory, each an Arrow stream of one task; their descriptors come over a socket ----|
 
-A reader is at most `TASKS_AHEAD` tasks ahead, which limits the memory. It ends when its socket is closed, so it never
-outlives this process. The readers are started by their own command line and not forked: this process may have threads.
+A slot is used again once nothing here holds rows of it, so its pages are allocated and mapped once. A reader is at most
+`TASKS_AHEAD` tasks ahead, which limits the memory. It ends when its socket is closed, so it never outlives this
+process. The readers are started by their own command line and not forked: this process may have threads.
 """
 
 import contextlib
@@ -17,6 +18,8 @@ import socket
 import struct
 import subprocess
 import sys
+import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -29,8 +32,12 @@ MOST_PROCESSES: Final = 16
 WORTH_PROCESSES: Final = 64 * 1024 * 1024
 """Bytes that one process reads in the time that others take to start."""
 _FRAME: Final = struct.Struct(">BQ")
-"""What follows, and its bytes: a task or an error as a pickle, or rows in the file that comes along."""
+"""What follows, and its bytes: a task or an error as a pickle, or rows in the slot of the task.
+
+The descriptor of a slot comes along when the slot is new or has grown."""
 ROWS, ERROR, TASK = 0, 1, 2
+_PAGE: Final = 1 << 20
+"""Slots grow by this many bytes."""
 _PROGRAM: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from pocketmq.pipeline.tables.processes import serve; serve(int(sys.argv[1]))"
@@ -86,35 +93,58 @@ class Reader:
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
             )
-        self.start((list(names), condition))
+        self._slots: list[mmap.mmap] = []
+        self._free: deque[int] = deque()
+        self._asked: deque[int] = deque()
+        self._send((list(names), condition))
 
     def start(self, task: Any) -> None:
-        """Hand over a task."""
+        """Hand over a task, with the slot for its rows."""
+        slot = self._free.popleft() if self._free else len(self._slots) + len(self._asked_new())
+        self._asked.append(slot)
+        self._send((slot, task))
+
+    def _asked_new(self) -> list[int]:
+        """Slots that were asked for and have not arrived."""
+        return [slot for slot in self._asked if slot >= len(self._slots)]
+
+    def _send(self, value: Any) -> None:
         try:
-            _send(self._socket, TASK, task)
+            _send(self._socket, TASK, value)
         except OSError as error:
             raise PipelineError(f"a reader process ended: {error}") from error
 
     def rows(self) -> Iterator[Any]:
-        """The record batches of the earliest task that was not yet asked for; waits until it is read."""
+        """The record batches of the earliest task whose rows were not yet taken; waits until it is read."""
         try:
             head, descriptors, _, _ = socket.recv_fds(self._socket, _FRAME.size, 1)
         except ConnectionError:
             head, descriptors = b"", []
         if len(head) < _FRAME.size:
             raise PipelineError(f"a reader process ended with exit code {self._process.wait()}")
+        slot = self._asked.popleft()
         kind, size = _FRAME.unpack(head)
         if kind == ERROR:
             error = pickle.loads(_receive(self._socket, size))
             raise error
-        (descriptor,) = descriptors
+        for descriptor in descriptors:
+            self._map(slot, descriptor)
+        view = memoryview(self._slots[slot])[:size]
+        # Arrow's buffers hold the view; when the last of them is gone, the slot may be written again.
+        weakref.finalize(view, self._free.append, slot)
+        return iter(pa.ipc.open_stream(pa.py_buffer(view)))
+
+    def _map(self, slot: int, descriptor: int) -> None:
+        """Map a slot that is new or has grown. Rows in an older mapping stay where they are."""
+        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
         try:
-            shared = mmap.mmap(
-                descriptor, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=mmap.PROT_READ
-            )
+            mapped = mmap.mmap(descriptor, os.fstat(descriptor).st_size, flags=flags, prot=mmap.PROT_READ)
         finally:
             os.close(descriptor)
-        return iter(pa.ipc.open_stream(pa.py_buffer(shared)))
+        if slot == len(self._slots):
+            self._slots.append(mapped)
+        else:
+            self._slots[slot] = mapped
 
     def end(self) -> None:
         """The process ends at once, whatever it is reading."""
@@ -131,10 +161,12 @@ def serve(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     with socket.socket(fileno=descriptor) as channel, contextlib.suppress(OSError, EOFError):
         names, condition = _next_task(channel)
+        slots: dict[int, Slot] = {}
         while True:
-            task = _next_task(channel)
+            number, task = _next_task(channel)
             try:
-                descriptor = _rows_in_memory(task.batches(names, condition))
+                slot = slots.setdefault(number, Slot())
+                size = slot.write(list(task.batches(names, condition)))
             except PipelineError as error:
                 _send(channel, ERROR, error)
             except Exception as error:
@@ -142,38 +174,49 @@ def serve(descriptor: int) -> None:
                     channel, ERROR, PipelineError(f"a reader process failed: {type(error).__name__}: {error}")
                 )
             else:
-                _send_rows(channel, descriptor)
+                slot.announce(channel, size)
+
+
+class Slot:
+    """A file in memory that holds the rows of one task at a time."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.memfd_create("pocketmq-rows")
+        self._mapped: mmap.mmap | None = None
+        self._is_known = False
+
+    def write(self, batches: Sequence[Any]) -> int:
+        """Write the rows as an Arrow stream; returns its bytes."""
+        schema = batches[0].schema if batches else pa.schema([])
+        ends = len(schema.serialize()) + 64  # and the end of the stream
+        size = ends + sum(pa.ipc.get_record_batch_size(batch) for batch in batches)
+        self._grow(size)
+        sink = pa.FixedSizeBufferWriter(pa.py_buffer(self._mapped))
+        with pa.ipc.new_stream(sink, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        written = int(sink.tell())
+        sink.close()
+        return written
+
+    def _grow(self, size: int) -> None:
+        if self._mapped is not None and len(self._mapped) >= size:
+            return
+        capacity = -(-size // _PAGE) * _PAGE + _PAGE
+        os.ftruncate(self._descriptor, capacity)
+        self._mapped = mmap.mmap(self._descriptor, capacity)
+        self._is_known = False
+
+    def announce(self, channel: socket.socket, size: int) -> None:
+        """Say that the rows are there; hand over the file if the other side does not have all of it."""
+        descriptors = [] if self._is_known else [self._descriptor]
+        socket.send_fds(channel, [_FRAME.pack(ROWS, size)], descriptors)
+        self._is_known = True
 
 
 def _next_task(channel: socket.socket) -> Any:
     _, size = _FRAME.unpack(_receive(channel, _FRAME.size))
     return pickle.loads(_receive(channel, size))
-
-
-def _rows_in_memory(batches: Iterator[Any]) -> int:
-    """An Arrow stream of the batches, in a file that lies in memory."""
-    descriptor = os.memfd_create("pocketmq-rows")
-    try:
-        writer = None
-        with pa.OSFile(f"/proc/self/fd/{descriptor}", "wb") as file:
-            for batch in batches:
-                if writer is None:
-                    writer = pa.ipc.new_stream(file, batch.schema)
-                writer.write_batch(batch)
-            if writer is None:
-                writer = pa.ipc.new_stream(file, pa.schema([]))
-            writer.close()
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _send_rows(channel: socket.socket, descriptor: int) -> None:
-    try:
-        socket.send_fds(channel, [_FRAME.pack(ROWS, os.fstat(descriptor).st_size)], [descriptor])
-    finally:
-        os.close(descriptor)
 
 
 def _send(channel: socket.socket, kind: int, value: Any) -> None:

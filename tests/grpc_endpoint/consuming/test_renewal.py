@@ -84,6 +84,13 @@ async def test_the_end_of_the_endpoint_gives_all_messages_back(consumers: Consum
     assert len(consumers.receive(invisible=30).bodies) == 4
 
 
+async def test_a_broker_that_goes_back_in_time_forgets_what_clients_hold(consumers: Consumers) -> None:
+    consumers.receive()
+    consumers.broker.popping.rewind()
+    assert len(consumers.consuming.renewal) == 0
+    assert consumers.consuming.renewal.next_work() is None
+
+
 async def test_a_changed_message_is_not_renewed_any_more(consumers: Consumers) -> None:
     asked = consumers.receive(batch_size=1)
     assert consumers.change("id-m0", asked.handles[0], 20).status[0] == Code.OK
