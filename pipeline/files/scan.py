@@ -31,10 +31,10 @@ from ..records.slices import Ints
 from .consume_queues import PRE_BLANK, QueueSplit, units
 from .log_files import LogFile, LogSplit
 from .mapped_file import map_file
+from .run_statuses import OK
 
 _log = logging.getLogger("pocketmq.pipeline")
 
-OK: Final = "ok"
 BAD_CRC: Final = "bad crc"
 BAD_OFFSET: Final = "bad offset"
 BATCH_BYTES: Final = 16 * 1024 * 1024

@@ -20,9 +20,9 @@ from ..errors import CorruptStoreError, OptionError
 from ..files.consume_queues import PRE_BLANK, QueueSplit, known_log_end, queue_splits, units
 from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
 from ..files.mapped_file import map_file
+from ..files.run_statuses import OK
 from ..files.scan import (
     FAIL,
-    OK,
     REPORT,
     SKIP,
     ScannedRecords,
