@@ -221,16 +221,15 @@ class GrpcClient:
             stream_id, data, end = self._unsent.pop(0)
             try:
                 room = min(self.h2.local_flow_control_window(stream_id), self.h2.max_outbound_frame_size)
-            except h2.exceptions.StreamClosedError:
-                continue
-            if room < len(data):
-                if room > 0:
-                    self.h2.send_data(stream_id, data[:room])
+                if room >= len(data):
+                    self.h2.send_data(stream_id, data, end_stream=end)
+                    continue
                 self._unsent.insert(0, (stream_id, data[max(room, 0) :], end))
                 if room <= 0:
                     return
-            else:
-                self.h2.send_data(stream_id, data, end_stream=end)
+                self.h2.send_data(stream_id, data[:room])
+            except h2.exceptions.StreamClosedError:  # the server ended it
+                self._unsent = [one for one in self._unsent if one[0] != stream_id]
 
     async def ping(self) -> None:
         """Wait until the server has handled all that was sent before."""

@@ -300,8 +300,8 @@ class Http2Connection(asyncio.Protocol):
         self._refuse_idle(stream_id, "RST_STREAM")
         stream = self.streams.pop(stream_id, None)
         if stream is not None:
-            self._resets.passed(self.last_activity)
             stream.cancel()
+            self._resets.passed(self.last_activity)
 
     def _settings_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:

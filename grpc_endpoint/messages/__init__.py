@@ -16,6 +16,8 @@
     offsets.py       pull, offsets, lite subscriptions
     telemetry.py     heartbeat, termination, commands
     service.py       the rpcs, with their requests and replies
+    inspection.py    health and reflection: their rpcs and messages
+    descriptors.py   the declarations in the form that tools read
 
 `X | None` fields are `None` when absent; other message fields read as empty ones (`wire/`).
 """

@@ -70,6 +70,36 @@ CONSUMER_OFFSET_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
 """One row of a consumer offset table."""
 
 
+RUN_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
+    "status": ("string", pa.string()),
+    "topic": ("string", pa.string()),
+    "queueId": ("int", pa.int32()),
+    "firstOffset": ("bigint", pa.int64()),
+    "lastOffset": ("bigint", pa.int64()),
+    "firstPosition": ("bigint", pa.int64()),
+    "lastPosition": ("bigint", pa.int64()),
+    "records": ("bigint", pa.int64()),
+    "bytes": ("bigint", pa.int64()),
+    "firstTime": ("timestamp", TIMESTAMP),
+    "lastTime": ("timestamp", TIMESTAMP),
+    "file": ("string", pa.string()),
+}
+"""Consecutive records of one queue (`ok`), or what is wrong at a position or with a queue (any other status).
+
+The times are the earliest and latest store time. `file` is filled for damage.
+"""
+
+STATISTIC_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
+    "topic": ("string", pa.string()),
+    "queueId": ("int", pa.int32()),
+    "tags": ("string", pa.string()),
+    "minute": ("timestamp", TIMESTAMP),
+    "messages": ("bigint", pa.int64()),
+    "bytes": ("bigint", pa.int64()),
+    "bodyBytes": ("bigint", pa.int64()),
+}
+"""Counts by the columns that are asked for among the first four. A group may have a row in each task."""
+
 LEAN_COLUMNS: Final = (
     *("topic", "brokerName", "queueId", "queueOffset", "keys", "tags", "body"),
     *("bornTimestamp", "storeTimestamp", "reconsumeTimes", "msgId"),

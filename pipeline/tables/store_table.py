@@ -20,9 +20,9 @@ from ..errors import CorruptStoreError, OptionError
 from ..files.consume_queues import PRE_BLANK, QueueSplit, known_log_end, queue_splits, units
 from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
 from ..files.mapped_file import map_file
+from ..files.run_statuses import OK
 from ..files.scan import (
     FAIL,
-    OK,
     REPORT,
     SKIP,
     ScannedRecords,
@@ -182,10 +182,10 @@ def plan_store(settings: StoreSettings, condition: Any, schema: Any) -> list[Tas
     if positions is not None:
         tasks = [*_units_tasks(settings, files, *positions), *_undispatched(settings, splits, known_end)]
     tasks = _possible(tasks, condition, schema)
-    return [*_holes(settings, files), *tasks]
+    return [*holes_of(settings, files), *tasks]
 
 
-def _holes(settings: StoreSettings, files: list[LogFile]) -> list[Task]:
+def holes_of(settings: StoreSettings, files: list[LogFile]) -> list[Task]:
     holes = log_holes(files)
     if holes and settings.scan.on_corrupt == FAIL:
         file, size = holes[0]
