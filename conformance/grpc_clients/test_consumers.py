@@ -1,55 +1,22 @@
 """The official Java consumers, unmodified, at our endpoint: push, simple, in order, filtered, retried to the end."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conformance.grpc.java_clients import LIBRARIES, lines, start
-from conformance.official.local_proxy import LocalProxy
+from conformance.grpc_clients.consumer_side import ENDPOINT, make_endpoint, make_group, make_topic
 from conformance.on_demand import ON_DEMAND
-from conformance.servers.our_server import OurServer
 from conformance.servers.raw_client import RawClient, wait_until
 from conformance.servers.server import Server
-
-ENDPOINT = "127.0.0.1:8081"
-QUICK = [1000, 1000, 1000, 1000]
-"""Delays of a retry, in ms."""
 
 pytestmark = pytest.mark.timeout(400)
 
 
-def make_topic(client: RawClient, name: str, kind: str, queues: int = 4) -> None:
-    reply = client.call(
-        17,
-        topic=name,
-        defaultTopic="TBW102",
-        readQueueNums=queues,
-        writeQueueNums=queues,
-        perm=6,
-        topicFilterType="SINGLE_TAG",
-        topicSysFlag=0,
-        order=False,
-        attributes=f"+message.type={kind}",
-    )
-    assert reply.code == 0, reply
-
-
-def make_group(client: RawClient, name: str, **settings: object) -> None:
-    """A group that retries quickly, at most twice."""
-    policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": QUICK}}
-    of = {"groupName": name, "consumeEnable": True, "retryMaxTimes": 2, "groupRetryPolicy": policy}
-    assert client.call(200, json.dumps({**of, **settings}).encode()).code == 0
-
-
 @pytest.fixture(params=["ours", pytest.param("official-proxy", marks=ON_DEMAND)])
 def server(request: pytest.FixtureRequest, peers: None, tmp_path: Path) -> Iterator[Server]:
-    if request.param == "ours":
-        made: Server = OurServer(tmp_path / "s", options=("--grpc-port", "8081"))
-    else:
-        made = LocalProxy(tmp_path / "s")
-    with made:
+    with make_endpoint(request.param, tmp_path / "s") as made:
         with RawClient(made) as client:
             for name in ("NormalT", "GrpcTopic"):
                 make_topic(client, name, "NORMAL")
