@@ -154,7 +154,7 @@ def measure_cold_start(figures: Figures, server: Any) -> None:
         first_rows("bench-one", cache)
         figures.less("from nothing to the first rows", first_rows(server.namesrv_addr, cache), 8, "s")
         figures.control("to the row of an empty source", first_rows("bench-one", cache), "s")
-        prepare = [sys.executable, "-m", "pocketmq.cli.pipeline_prepare"]
+        prepare = [sys.executable, "-m", "pocketmq.cli.pipeline.prepare"]
         subprocess.run(
             prepare, stdout=subprocess.DEVNULL, check=True, env={**os.environ, "XDG_CACHE_HOME": cache}
         )

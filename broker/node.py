@@ -6,6 +6,7 @@ broker in its route table; `stop` mirrors it. `broker.py` builds the broker, `pr
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING
@@ -54,18 +55,24 @@ class Node:
         host: str = "127.0.0.1",
         clock: Clock | None = None,
         virtual_time: bool = False,
+        timers: VirtualTimers | None = None,
         seed: int | None = None,
         journal_folder: Path | None = None,
+        server_made: Callable[[Server], None] | None = None,
     ) -> None:
+        """`timers` are those of a virtual clock that belongs to somebody else, who moves it; with `virtual_time` the
+        node has its own. `server_made` gets each server before a client can connect to it."""
         self._config = config
         self._name_server_config = name_server_config
         self._host = host
         self._clock = clock or WallClock()
         self._virtual_time = virtual_time
+        self._timers = timers
         self._seed = seed
         self.time: VirtualTime | None = None
         """Moves the broker's clock, which starts at the wall's time; `None` if the broker follows the wall's time."""
         self._servers: list[Server] = []
+        self._server_made = server_made
         self._ha_sockets: list[socket] = []
         self._journal_folder = journal_folder
         self._journal: Journal | None = None
@@ -186,11 +193,10 @@ class Node:
 
     def _broker_clock(self) -> Clock:
         """The name server keeps the wall's time, because a broker that it forgets is one that is silent now."""
-        if not self._virtual_time:
-            return self._clock
-        clock = VirtualClock(self._clock.now_ms(), wall=self._clock)
-        self.time = VirtualTime(VirtualTimers(clock))
-        return clock
+        if self._virtual_time:
+            self._timers = VirtualTimers(VirtualClock(self._clock.now_ms(), wall=self._clock))
+            self.time = VirtualTime(self._timers)
+        return self._clock if self._timers is None else self._timers.clock
 
     async def _start_broker(self) -> None:
         config, clock = self._config, self._broker_clock()
@@ -210,9 +216,8 @@ class Node:
             boot_time_ms=clock.now_ms(),
         )
         self.broker_address = identity.address
-        timers = None if self.time is None else self.time.timers
         self._broker = broker = Broker(
-            config, clock, identity, connect=server.connect, timers=timers, seed=self._seed
+            config, clock, identity, connect=server.connect, timers=self._timers, seed=self._seed
         )
         broker.open()
         handlers = BROKER.of_line(config.emulate).bind(*broker.parts)
@@ -256,6 +261,8 @@ class Node:
             signer=signer,
         )
         self._servers.append(server)
+        if self._server_made is not None:
+            self._server_made(server)
         return server
 
 

@@ -5,14 +5,16 @@ options.py          options that commands share
 cluster_names.py    names in a cluster, for lists and for TAB
 serve.py            one server, until a signal
 exec.py             a program with a server of its own
+server_options.py   the options that these two share
 proxy.py            a bad network in front of a server
 demo.py             a guided tour
 looking/            topics, groups, lag, clients, explain: commands that change nothing
 messages/           send and tail
 admin/              mqadmin's commands
+behave/             what a client program does while its brokers have trouble
 bench/              load, and how fast it was answered
 store_command.py    store check, store show
-pipeline.py         Spark jobs; pipeline_demo.py, pipeline_prepare.py
+pipeline/           jobs over topics, stores and journals
 completion.py       TAB in a shell
 __main__.py         `python -m pocketmq.cli`
 """

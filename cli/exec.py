@@ -13,7 +13,6 @@ If we are killed with SIGKILL, the program keeps running.
 """
 
 import contextlib
-import logging
 import os
 import signal
 import subprocess
@@ -23,7 +22,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from pocketmq.broker.errors import StartError
@@ -31,6 +30,10 @@ from pocketmq.store.errors import StoreError
 from pocketmq.testing.errors import TestingError
 
 from .options import USER_ERROR
+from .server_options import log_to_stderr, server_options
+
+if TYPE_CHECKING:
+    from pocketmq.testing.state.load import LoadSource
 
 NOT_EXECUTABLE: Final = 126
 NOT_FOUND: Final = 127
@@ -49,42 +52,14 @@ _PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"
 
 
 @click.command("exec", context_settings={"allow_interspersed_args": False})
-@click.option("-c", "conf_file", metavar="FILE", help="A broker.conf.")
-@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="One key of broker.conf; repeatable.")
+@server_options(log_level="error")
 @click.option("--store", metavar="DIR", help="A store to keep.  [default: a temporary one]")
 @click.option("--keep", is_flag=True, help="Keep the temporary store, and say where it is.")
-@click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]")
-@click.option("--journal", metavar="DIR", help="Record every request and its answer in files of DIR.")
-@click.option("--virtual-time", is_flag=True, help="The broker's time stands still until it is moved.")
-@click.option(
-    "--load",
-    "loads",
-    metavar="FILE",
-    multiple=True,
-    help="Topics, groups and messages to begin with, as YAML; repeatable.",
-)
-@click.option(
-    "--ports-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write all addresses to FILE, as JSON.",
-)
-@click.option(
-    "--admin-port",
-    type=click.IntRange(0, 65535),
-    help="HTTP port, 0 for a free one; POCKETMQ_ADMIN is its address.  [default: none]",
-)
 @click.option(
     "--namesrv-port",
     type=click.IntRange(0, 65535),
     default=0,
     help="Port of the name server.  [default: a free one]",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error"), case_sensitive=False),
-    default="error",
-    show_default=True,
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_command(
@@ -95,10 +70,11 @@ def exec_command(
     keep: bool,
     emulate: str | None,
     journal: str | None,
-    loads: tuple[str, ...],
+    loads: "tuple[LoadSource, ...]",
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    grpc_port: int | None,
     namesrv_port: int,
     log_level: str,
     command: tuple[str, ...],
@@ -112,9 +88,7 @@ def exec_command(
     from pocketmq.broker.process import write_ports
     from pocketmq.testing.server.embedded import EmbeddedServer
 
-    logging.basicConfig(
-        stream=sys.stderr, level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_to_stderr(log_level)
     program = _Program(command)
     try:
         settings = {setting.key: setting.value for setting in read_settings(None, sets)}
@@ -131,13 +105,17 @@ def exec_command(
             virtual_time=virtual_time,
             journal=journal,
             admin_port=admin_port,
+            grpc_port=grpc_port,
             load=loads,
         )
         with program.signals(), server:
             addresses = {} if admin_port is None else {"POCKETMQ_ADMIN": server.admin_url}
+            endpoint = {"GRPC_ENDPOINT": server.grpc_endpoint} if server.has_grpc_port else {}
             if ports_file is not None:
-                write_ports(ports_file, server.node, addresses)
-            code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr, **addresses})
+                write_ports(ports_file, server.node, addresses | endpoint)
+            for_program = {f"ROCKETMQ_{name}": address for name, address in endpoint.items()}
+            environment = {"NAMESRV_ADDR": server.namesrv_addr, **addresses, **for_program}
+            code = program.run({**os.environ, **environment})
     except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         code = USER_ERROR

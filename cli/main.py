@@ -51,6 +51,10 @@ RUN: Final = {
     "bench": Entry(
         "pocketmq.cli.bench.command:bench", "Measure the messages a second and the latencies of a broker."
     ),
+    "behave": Entry(
+        "pocketmq.cli.behave.command:behave",
+        "Say how a client program behaves while its brokers have trouble.",
+    ),
 }
 LOOK: Final = {
     "topics": Entry("pocketmq.cli.looking.topics:topics", "List the topics with their queues and messages."),
@@ -74,7 +78,8 @@ LOOK: Final = {
         "pocketmq.cli.store_command:store_command", "Look at the files of a store that no server has open."
     ),
     "pipeline": Entry(
-        "pocketmq.cli.pipeline:pipeline", "Topics, stores and client behaviour as data frames: jobs on Spark."
+        "pocketmq.cli.pipeline.command:pipeline",
+        "Topics, stores and client behaviour as tables: jobs on DuckDB and Spark.",
     ),
 }
 CHANGE: Final = {

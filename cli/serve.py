@@ -20,16 +20,18 @@ from pocketmq.broker.errors import StartError
 from pocketmq.store import StoreError
 from pocketmq.testing.errors import TestingError
 
+from .server_options import log_to_stderr, server_options
+
 if TYPE_CHECKING:
     from pocketmq.broker.config.broker_config import BrokerConfig
     from pocketmq.broker.config.name_server_config import NameServerConfig
     from pocketmq.broker.node import Node
     from pocketmq.broker.process import Beside
+    from pocketmq.testing.state.load import LoadSource
 
 _log = logging.getLogger("pocketmq.serve")
 
 USER_ERROR: Final = 2
-_LEVELS: Final = ("debug", "info", "warning", "error")
 _PORT: Final = click.IntRange(0, 65535)
 _KEYS: Final = {
     "--store": "storePathRootDir",
@@ -38,14 +40,14 @@ _KEYS: Final = {
     "--namesrv": "namesrvAddr",
     "--emulate": "emulate",
     "--advertise": "advertise",
+    "--grpc-port": "grpcServerPort",
 }
 _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-c", "conf_file", metavar="FILE", help="A broker.conf.")
+@server_options(log_level="info")
 @click.option("--namesrv-conf", metavar="FILE", help="A namesrv.conf, for the name server in this process.")
-@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="One key of broker.conf; repeatable.")
 @click.option("--store", metavar="DIR", help="Directory of the store.  [default: pocketmq-store]")
 @click.option("--ephemeral", is_flag=True, help="A temporary store, removed at exit.")
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
@@ -56,36 +58,10 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 @click.option("--no-namesrv", is_flag=True, help="No name server in this process: register elsewhere.")
 @click.option("--namesrv", metavar="ADDR[;ADDR]", help="Name servers to register at besides our own.")
 @click.option(
-    "--journal", metavar="DIR", help="Record every request and its answer in files of this directory."
-)
-@click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]")
-@click.option("--virtual-time", is_flag=True, help="The broker's time stands still until it is moved.")
-@click.option(
     "--advertise", metavar="HOST:PORT", help="Address that routes name, if it is not the bound one."
 )
 @click.option(
-    "--load",
-    "loads",
-    metavar="FILE",
-    multiple=True,
-    help="Topics, groups and messages to begin with, as YAML; repeatable.",
-)
-@click.option(
-    "--ports-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write all addresses to FILE, as JSON.",
-)
-@click.option(
-    "--admin-port",
-    type=_PORT,
-    help="HTTP port: API, metrics and a page; 0 for a free one.  [default: none]",
-)
-@click.option(
     "--print-config", is_flag=True, help="Show every key with value, default and verdict, and exit."
-)
-@click.option(
-    "--log-level", type=click.Choice(_LEVELS, case_sensitive=False), default="info", show_default=True
 )
 def serve(
     *,
@@ -102,10 +78,11 @@ def serve(
     journal: str | None,
     emulate: str | None,
     advertise: str | None,
-    loads: tuple[str, ...],
+    loads: "tuple[LoadSource, ...]",
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    grpc_port: int | None,
     print_config: bool,
     log_level: str,
 ) -> None:
@@ -114,9 +91,7 @@ def serve(
     Once clients can connect, NAMESRV_ADDR=host:port is written to standard output; logs go to standard error. SIGTERM
     and SIGINT stop the server cleanly.
     """
-    logging.basicConfig(
-        stream=sys.stderr, level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_to_stderr(log_level)
     gc.disable()  # a start makes many objects and no garbage; `run` enables it once clients can connect
     try:
         with _store_dir(store, ephemeral=ephemeral) as store_dir:
@@ -127,6 +102,7 @@ def serve(
                 "--namesrv": namesrv,
                 "--emulate": emulate,
                 "--advertise": advertise,
+                "--grpc-port": grpc_port,
             }
             broker = _broker_config(conf_file, sets, options, no_namesrv=no_namesrv)
             name_server = None
@@ -144,6 +120,10 @@ def serve(
                 from pocketmq.testing.server.admin_port import admin_port_beside
 
                 beside.append(admin_port_beside(broker.bind_address, admin_port))
+            if broker.endpoint.grpc_server_port is not None:
+                from pocketmq.grpc_endpoint.endpoint import endpoint_beside
+
+                beside.append(endpoint_beside)
             journal_folder = None if journal is None else Path(journal)
             run(broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time)
     except (StartError, StoreError, TestingError) as error:
@@ -153,12 +133,12 @@ def serve(
         gc.enable()
 
 
-def loading(files: Sequence[str]) -> "Beside":
-    """Brings the files to the node before it says that it is ready. Raises `LoadError` at once for a bad file."""
+def loading(sources: "Sequence[LoadSource]") -> "Beside":
+    """Brings them to the node before it says that it is ready. Raises `LoadError` at once for a bad file."""
     from pocketmq.testing.state.load import read_load
     from pocketmq.testing.state.loading import apply_loads
 
-    loads = [read_load(file) for file in files]
+    loads = [read_load(source) for source in sources]
 
     @asynccontextmanager
     async def load(node: "Node") -> AsyncIterator[Mapping[str, str]]:

@@ -1,7 +1,7 @@
 """The table of addresses, and what each request passes: the guard, its function, and errors made to JSON."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import assignment, cluster_views, message_views, stand_in_views
@@ -18,7 +18,7 @@ from .answers import Problem, as_error, as_json, needed, query_of, read_body, re
 from .guard import Guard
 from .metrics import metrics_text
 from .openapi import openapi
-from .stand import Stand
+from .stand import NotRunning, Stand
 from .stand_in_views import Streams
 
 _log = logging.getLogger("pocketmq.console")
@@ -158,7 +158,7 @@ class Api:
         return as_json(await stand_in_views.advance(self._stand, given))
 
     async def ledger(self, request: Request) -> Response:
-        return as_json(stand_in_views.verdict(self._stand, query_of(request, ("topic", "group"))))
+        return as_json(stand_in_views.verdict(self._stand, query_of(request, ("topic", "group", "message"))))
 
     async def reset(self, request: Request) -> Response:
         await stand_in_views.reset(self._stand)
@@ -187,10 +187,38 @@ async def page(request: Request) -> Response:
     )
 
 
-def application(stand: Stand, guard: Guard) -> Starlette:
+class OtherBrokers:
+    """`/brokers/b1/api/topics`: the same addresses for each broker of a cluster."""
+
+    def __init__(self, stands: Mapping[str, Stand]) -> None:
+        self._stands = stands
+        self._apps: dict[str, Starlette] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = scope["path_params"]["broker"]
+        stand = self._stands.get(name)
+        if stand is None:
+            problem = Problem(404, f"there is no broker {name:.60}", list(self._stands))
+            await as_error(problem)(scope, receive, send)
+            return
+        if name not in self._apps:
+            self._apps[name] = Starlette(routes=_routes(stand), exception_handlers=_HANDLERS)
+        await self._apps[name](scope, receive, send)
+
+
+def application(stand: Stand, guard: Guard, others: Mapping[str, Stand] | None = None) -> Starlette:
     """The whole port as an ASGI application."""
+    paths: list[BaseRoute] = [] if others is None else [Mount("/brokers/{broker}", app=OtherBrokers(others))]
+    return Starlette(
+        routes=paths + _routes(stand),
+        middleware=[Middleware(GuardMiddleware, guard=guard)],
+        exception_handlers=_HANDLERS,
+    )
+
+
+def _routes(stand: Stand) -> list[BaseRoute]:
     api = Api(stand)
-    routes = [
+    return [
         Route("/", page),
         Route("/healthz", api.health),
         Route("/readyz", api.health),
@@ -215,11 +243,6 @@ def application(stand: Stand, guard: Guard) -> Starlette:
         *_resource("/api/snapshot", GET=api.snapshot, PUT=api.restore),
         Route("/{file}", page),
     ]
-    return Starlette(
-        routes=routes,
-        middleware=[Middleware(GuardMiddleware, guard=guard)],
-        exception_handlers={Problem: _problem, HTTPException: _http_error, Exception: _failure},
-    )
 
 
 def _resource(path: str, **methods: Answering) -> list[Route]:
@@ -246,6 +269,18 @@ async def _http_error(request: Request, error: Exception) -> Response:
     return as_error(Problem(error.status_code, text))
 
 
+async def _not_running(request: Request, error: Exception) -> Response:
+    return as_error(Problem(409, str(error)))
+
+
 async def _failure(request: Request, error: Exception) -> Response:
     _log.error("%s %s", request.method, request.url.path, exc_info=error)
     return as_error(Problem(500, f"{type(error).__name__}: {error}"))
+
+
+_HANDLERS: Final[dict[Any, Any]] = {
+    Problem: _problem,
+    NotRunning: _not_running,
+    HTTPException: _http_error,
+    Exception: _failure,
+}

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any, Final
 
-from .stand_in_views import SEARCH_WORDS
+from .stand_in_views import REQUEST_WORDS, SEARCH_WORDS
 
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer"}
@@ -98,7 +98,7 @@ def _stand_in_paths() -> dict[str, Any]:
         "/api/requests": {
             "get": _action(
                 "Requests with their replies",
-                query=(*SEARCH_WORDS, "after", "limit"),
+                query=REQUEST_WORDS,
                 answer=_list("Request"),
             )
         },
@@ -111,7 +111,8 @@ def _stand_in_paths() -> dict[str, Any]:
         },
         "/api/ledger": {
             "get": _action(
-                "What became of the messages: lost, duplicated, out of order", query=("topic", "group")
+                "What became of the messages: lost, duplicated, out of order; or of one message",
+                query=("topic", "group", "message"),
             )
         },
         "/api/reset": {"post": _action("Forget everything since the start")},

@@ -12,6 +12,7 @@ prometheus-client are imported with this file only: a server without the port do
 import asyncio
 import contextlib
 import functools
+from collections.abc import Mapping
 from typing import Final
 
 from pocketmq.broker.errors import StartError
@@ -34,8 +35,10 @@ STOP_SECONDS: Final = 0.5
 class Console:
     """`start` and `stop` mirror each other. A stopped console is not started again."""
 
-    def __init__(self, stand: Stand) -> None:
+    def __init__(self, stand: Stand, others: Mapping[str, Stand] | None = None) -> None:
+        """`others` are shown behind `/brokers/NAME`; the mapping may grow."""
         self._stand = stand
+        self._others = others
         self._state = ServerState()
         self._server: asyncio.Server | None = None
         self.url = ""
@@ -43,7 +46,7 @@ class Console:
 
     async def start(self, host: str, port: int) -> str:
         """Listen; returns the address for browsers. `StartError` if the port is taken."""
-        app = application(self._stand, Guard(host))
+        app = application(self._stand, Guard(host), self._others)
         config = Config(
             app,
             http=H11Protocol,

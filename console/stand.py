@@ -50,7 +50,8 @@ class Follower(Protocol):
 class RequestLog(Protocol):
     """Requests with their replies as JSON values. `words` are match words; ValueError for wrong ones."""
 
-    def find(self, words: dict[str, Any], after: int, limit: int) -> list[dict[str, Any]]: ...
+    def find(self, words: dict[str, Any], after: int, limit: int, last: int | None) -> list[dict[str, Any]]:
+        """Oldest first: the oldest `limit` with an id above `after`, or, with `last`, so many of the newest."""
 
     def follow(self, words: dict[str, Any]) -> Follower: ...
 
@@ -59,8 +60,11 @@ class Ledger(Protocol):
     """What became of every message."""
 
     def verdict(self, topic: str | None, group: str | None) -> Any:
-        """A JSON value; a list of all that match if topic or group is missing. ValueError for an
-        unknown one."""
+        """A JSON value; a list of all that match if topic or group is missing. ValueError, with what is `allowed`, for
+        an unknown one."""
+
+    def message(self, message_id: str) -> Any:
+        """A JSON value: what became of one message. ValueError for an unknown id."""
 
 
 class Snapshots(Protocol):
@@ -72,25 +76,37 @@ class Snapshots(Protocol):
         """ValueError for bytes that are no snapshot; nothing is changed then."""
 
 
+class NotRunning(Exception):
+    """The broker that is asked for is stopped; answered with 409."""
+
+
 class Stand:
     """A running node as the port sees it. What is None is answered with 409."""
 
     def __init__(
         self,
-        node: Node,
+        node: Callable[[], Node],
         rules: Rules,
         requests: RequestLog,
         *,
+        time: Callable[[], VirtualTime | None] | None = None,
         ledger: Ledger | None = None,
         reset: Callable[[], Awaitable[None]] | None = None,
         snapshots: Snapshots | None = None,
     ) -> None:
-        self.node = node
+        """`node` is asked anew for each request: in a cluster, brokers end and start. It raises `NotRunning` while none
+        runs. `time` is what several brokers share; without it, the node's own."""
+        self._node = node
+        self._time = time
         self.rules = rules
         self.requests = requests
         self.ledger = ledger
         self.reset = reset
         self.snapshots = snapshots
+
+    @property
+    def node(self) -> Node:
+        return self._node()
 
     @property
     def broker(self) -> Broker:
@@ -99,7 +115,7 @@ class Stand:
     @property
     def time(self) -> VirtualTime | None:
         """The virtual time; None if the node follows the wall's."""
-        return self.node.time
+        return self.node.time if self._time is None else self._time()
 
     async def send(self, request: SendMessageV2, body: bytes) -> SendMessageReply:
         """Send the broker a message over TCP, as a client does. `Refusal`, `PeerError`."""

@@ -14,7 +14,7 @@ from .answers import Problem, number_of
 from .stand import Snapshots, Stand
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
-REQUEST_WORDS: Final = (*SEARCH_WORDS, "after", "limit")
+REQUEST_WORDS: Final = (*SEARCH_WORDS, "after", "limit", "last")
 MOST_REQUESTS: Final = 10_000
 """Requests in one answer."""
 MOST_STREAMS: Final = 64
@@ -69,10 +69,13 @@ def search_of(given: dict[str, str]) -> dict[str, Any]:
 def list_requests(stand: Stand, given: dict[str, str]) -> list[dict[str, Any]]:
     words = search_of(given)
     after, limit = number_of(given, "after", 0), number_of(given, "limit", 1000, MOST_REQUESTS)
+    last = number_of(given, "last", 0, MOST_REQUESTS) if "last" in given else None
+    if last is not None and "limit" in given:
+        raise Problem(400, "give limit (the oldest) or last (the newest), not both", ["limit", "last"])
     if limit == 0:
         return []
     with wrong_values():
-        return stand.requests.find(words, after, limit)
+        return stand.requests.find(words, after, limit, last)
 
 
 class Streams:
@@ -160,7 +163,12 @@ async def restore(stand: Stand, data: bytes) -> None:
 
 
 def verdict(stand: Stand, given: dict[str, str]) -> Any:
-    if stand.ledger is None:
+    ledger = stand.ledger
+    if ledger is None:
         raise Problem(409, "this server keeps no ledger")
-    with wrong_values():
-        return stand.ledger.verdict(given.get("topic"), given.get("group"))
+    try:
+        if "message" in given:
+            return ledger.message(given["message"])
+        return ledger.verdict(given.get("topic"), given.get("group"))
+    except ValueError as error:  # a topic, a group or a message that does not exist
+        raise Problem(404, str(error), getattr(error, "allowed", ())) from error

@@ -1,24 +1,27 @@
-"""pocketmq.pipeline: topics, stores and journals as Spark data frames, and the jobs that read them.
+"""pocketmq.pipeline: topics, stores and journals as Spark data frames and Arrow tables, and the jobs that read them.
 
     from pocketmq.pipeline import pocketmq_session
 
 The names that users need are imported from here and loaded on first use. The formats `rocketmq`, `rocketmq-store` and
-`pocketmq-journal` are described in docs/pipeline.md. The extra is `pocketmq[spark]`. Rooms, bottom up:
+`pocketmq-journal` are described in docs/pipeline.md, tables without a JVM in docs/tables.md, the jobs in docs/jobs.md.
+The extras are `pocketmq[tables]` and `pocketmq[spark]`. Rooms, bottom up:
 
     errors.py     the errors, by what the user can do about them
     records/      stored records and Arrow arrays, both ways
     planning/     options, positions and ranges
     files/        files of a store and journals
     brokers/      requests to brokers, and sends
+    tables/       stores, topics and journals as Arrow tables, for DuckDB, Polars and pandas
+    sql/          questions in SQL, on DuckDB or on Spark
     sink/         data frames as messages
     sources/      the Spark readers of the three formats
     session/      Java, settings, registration, progress
     report/       tables on a terminal, pages of HTML
-    jobs/         audit, duplicates, lag, latency, replay, export
+    jobs/         audit, duplicates, stats, find, sql, lag, latency, replay, export
     behaviour/    what clients really did
     formats/      the modules by which Spark finds the formats
 
-pyspark is imported in sources, sink, session, jobs and behaviour only.
+pyspark is imported in sources, sink, session, sql, jobs and behaviour only, duckdb in sql only.
 """
 
 TYPE_CHECKING = False  # as in `typing`, which costs more to import than this file
@@ -26,19 +29,23 @@ if TYPE_CHECKING:
     from .errors import CheckpointError as CheckpointError
     from .errors import CorruptStoreError as CorruptStoreError
     from .errors import DataLossError as DataLossError
+    from .errors import GroupInUse as GroupInUse
     from .errors import JournalError as JournalError
     from .errors import NoJavaError as NoJavaError
     from .errors import OptionError as OptionError
     from .errors import PipelineError as PipelineError
     from .errors import SendError as SendError
     from .errors import SourceUnreachable as SourceUnreachable
+    from .session.metrics import StreamMetrics as StreamMetrics
+    from .session.metrics import measured as measured
     from .session.progress import commit_progress as commit_progress
     from .session.session import pocketmq_session as pocketmq_session
     from .session.session import register as register
 
 _NAMES = {
-    "errors": "CheckpointError CorruptStoreError DataLossError JournalError NoJavaError OptionError PipelineError "
-    "SendError SourceUnreachable",
+    "errors": "CheckpointError CorruptStoreError DataLossError GroupInUse JournalError NoJavaError OptionError "
+    "PipelineError SendError SourceUnreachable",
+    "session.metrics": "StreamMetrics measured",
     "session.progress": "commit_progress",
     "session.session": "pocketmq_session register",
 }

@@ -9,6 +9,10 @@ class OptionError(PipelineError):
     """A wrong option or column; the message names it and what is allowed."""
 
 
+class TopicMissing(OptionError):
+    """No broker has the topic, or, if a stream has read it before, none has it at the moment."""
+
+
 class DataLossError(PipelineError):
     """Requested messages no longer exist; the message names the queue and the missing range."""
 
@@ -23,6 +27,10 @@ class CheckpointError(PipelineError):
 
 class JournalError(PipelineError):
     """A file is not a journal, or of a newer version."""
+
+
+class GroupInUse(OptionError):
+    """Consumers of a group are connected, and commit its offsets; the message names the group."""
 
 
 class SourceUnreachable(PipelineError):

@@ -51,6 +51,11 @@ class RocketMQ(ServerView):
         return self.server.namesrv_addr
 
     @property
+    def grpc_endpoint(self) -> str:
+        """`127.0.0.1:port`, what gRPC clients call endpoint. The first use opens the port."""
+        return self.server.grpc_endpoint
+
+    @property
     def clock(self) -> ServerClock:
         """The server's time; a server with `virtual_time` moves it only when the test does."""
         return self.server.clock

@@ -6,6 +6,7 @@ Every line of a `console` or `sh` block is run in a temporary folder that has a 
     pocketmq serve       gets free ports, and runs until the next `serve` or the end of the document
     127.0.0.1:9876       is the name server of that server, in commands and in NAMESRV_ADDR
     127.0.0.1:8080       is its HTTP port, if it was started with `--admin-port 8080`
+    127.0.0.1:8081       is its gRPC port, if it was started with `--grpc-port 8081`
 """
 
 import doctest
@@ -89,7 +90,9 @@ class Terminal:
     def _serve(self, command: str) -> str:
         self.end_server()
         has_admin = " --admin-port 8080" in command
+        has_grpc = " --grpc-port 8081" in command
         command = command.replace(" --admin-port 8080", " --admin-port 0")
+        command = command.replace(" --grpc-port 8081", " --grpc-port 0")
         environment = {name: value for name, value in self._environment.items() if name != "NAMESRV_ADDR"}
         with (self.folder / "server.log").open("w") as log:
             self._server = subprocess.Popen(
@@ -108,6 +111,8 @@ class Terminal:
             second = self._server.stdout.readline()
             self._admin = second.strip().partition("http://")[2]
             line += second.replace(self._admin, ADMIN)
+        if has_grpc:
+            line += re.sub(r":\d+$", ":8081", self._server.stdout.readline().rstrip("\n")) + "\n"
         return line.replace(self.address, ADDRESS)
 
     def end_server(self) -> None:

@@ -19,8 +19,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {"protocol"},
     "pipeline": {"client", "store", "protocol"},
     "console": {"broker", "store", "protocol"},
-    "testing": {"console", "client", "store", "protocol", "broker"},
-    "cli": {"testing", "console", "pipeline", "client", "broker", "store", "protocol"},
+    "grpc_endpoint": {"broker", "store", "protocol"},
+    "testing": {"console", "grpc_endpoint", "client", "store", "protocol", "broker"},
+    "cli": {"testing", "console", "grpc_endpoint", "pipeline", "client", "broker", "store", "protocol"},
 }
 ENTRIES = {ROOT / "broker" / "__main__.py"}
 """Another name of the whole program (`python -m pocketmq.broker`): nothing imports it, so it may import all."""
@@ -110,7 +111,7 @@ def test_every_package_has_a_rule() -> None:
 
 
 SPARK_AT_IMPORT = {"sources", "sink", "session"}
-SPARK_ON_USE = {"jobs", "behaviour"}
+SPARK_ON_USE = {"sql", "jobs", "behaviour"}
 """Rooms of the pipeline that import pyspark: on import of the room, or inside functions and under TYPE_CHECKING."""
 
 

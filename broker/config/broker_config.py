@@ -2,8 +2,8 @@
 
 A field is the official key in snake_case (`brokerIP1` is `broker_ip1`); its default is the official one unless a
 comment gives the reason for another. Units are the official ones, milliseconds unless the comment names another.
-Settings of the store are in `BrokerConfig.store`. Keys we know but do not honour are in `official_keys.tsv`; `keys.py`
-maps keys to fields, `loading.py` reads broker.conf.
+Settings of the store are in `BrokerConfig.store`, those of the gRPC port in `BrokerConfig.endpoint`. Keys we know but
+do not honour are in `official_keys.tsv`; `keys.py` maps keys to fields, `loading.py` reads broker.conf.
 """
 
 from pathlib import Path
@@ -13,6 +13,8 @@ import msgspec
 from pocketmq.store import StoreConfig
 from pocketmq.store.tables.built_in_topics import TopicSettings
 from pocketmq.store.tables.group_table import GroupSettings
+
+from .endpoint_config import EndpointConfig
 
 DEFAULT_STORE_DIR: Final = "pocketmq-store"
 MASTER_ID: Final = 0
@@ -28,6 +30,9 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     store: StoreConfig = msgspec.field(
         default_factory=lambda: StoreConfig(store_path_root_dir=DEFAULT_STORE_DIR)
     )
+
+    endpoint: EndpointConfig = msgspec.field(default_factory=EndpointConfig)
+    """Settings of the gRPC port."""
 
     # -- identity and addresses
     broker_cluster_name: str = "DefaultCluster"

@@ -26,6 +26,7 @@ from pocketmq.store import StoreConfig
 
 from .addresses import check_addresses, host_and_port
 from .broker_config import BrokerConfig
+from .endpoint_config import EndpointConfig
 from .name_server_config import NameServerConfig
 
 Program = Literal["broker", "namesrv"]
@@ -65,8 +66,8 @@ class Key(msgspec.Struct, frozen=True):
 class Field(msgspec.Struct, frozen=True):
     """The field that holds the value of an honoured key."""
 
-    is_store: bool
-    """In the config of the store, not in the config itself."""
+    place: Literal["", "store", "endpoint"]
+    """The config of the store or of the gRPC port, not the config itself."""
     name: str
     declared: Any
     """Its type."""
@@ -108,9 +109,12 @@ def fields(program: Program) -> dict[str, Field]:
 def _field(program: Program, key: str) -> Field:
     name = snake_case(key)
     own = _declared(NameServerConfig if program == "namesrv" else BrokerConfig)
+    endpoint = _declared(EndpointConfig)
+    if program == "broker" and name in endpoint and "." not in key:  # not tls.test.mode.enable
+        return Field("endpoint", name, endpoint[name])
     if program == "namesrv" or name in own:
-        return Field(False, name, own[name])
-    return Field(True, name, _declared(StoreConfig)[name])
+        return Field("", name, own[name])
+    return Field("store", name, _declared(StoreConfig)[name])
 
 
 @functools.cache
@@ -250,7 +254,9 @@ def program_of(config: Config) -> Program:
 
 
 def _holder(config: Config, field: Field) -> msgspec.Struct:
-    return config.store if field.is_store and isinstance(config, BrokerConfig) else config
+    if not field.place or not isinstance(config, BrokerConfig):
+        return config
+    return config.store if field.place == "store" else config.endpoint
 
 
 def nearest(name: str) -> str | None:

@@ -160,6 +160,9 @@ def _check(config: BrokerConfig, settings: Sequence[Setting]) -> None:
         config.write_buffer_high_water_mark = BrokerConfig().write_buffer_high_water_mark
     if not config.store.store_path_root_dir:
         config.store.store_path_root_dir = DEFAULT_STORE_DIR
+    if config.endpoint.grpc_server_port is not None and not config.is_5:
+        port = last["grpcServerPort"]
+        raise StartError(f"{port.origin}: {port.key} needs emulate=5: the 4.9 line has no gRPC clients")
     _settle_addresses(config, last)
 
 

@@ -8,16 +8,27 @@
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from ..errors import StartError
-from .tls import Tls
 from .tls_stream import TlsStream
 
 _log = logging.getLogger("pocketmq.network")
 
 HANDSHAKE: Final = 0x16
+
+
+class TlsPolicy(Protocol):
+    """What decides about TLS: `tls.py` for this port."""
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether plain connections are closed."""
+
+    def server_context(self) -> ssl.SSLContext:
+        """For a connection that begins with TLS. Raises `StartError` if its files cannot be used."""
 
 
 class FirstByte(asyncio.Protocol):
@@ -26,7 +37,7 @@ class FirstByte(asyncio.Protocol):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        tls: Tls,
+        tls: TlsPolicy,
         new_connection: Callable[[], asyncio.Protocol],
         opened: "Callable[[FirstByte], None]",
         ended: "Callable[[FirstByte], None]",

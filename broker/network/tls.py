@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pocketmq.network")
 
 _VERIFY: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "require": ssl.CERT_REQUIRED}
-_CERTIFICATE_DAYS: Final = 365
+ONE_YEAR: Final = datetime.timedelta(days=365)
+ONE_DAY: Final = datetime.timedelta(days=1)
 
 
 class Tls:
@@ -105,7 +106,7 @@ class Tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if config.tls_test_mode_enable:
-            _use_test_certificate(context)
+            use_test_certificate(context)
             return context
         _identify(
             context,
@@ -162,8 +163,15 @@ def _trust(context: ssl.SSLContext, path: str, key: str) -> None:
         raise StartError(f"{key}={path}: {reason}") from None
 
 
-def _use_test_certificate(context: ssl.SSLContext) -> None:
-    """A new key and a certificate signed with it; neither is kept."""
+def use_test_certificate(
+    context: ssl.SSLContext,
+    common_name: str = "pocketmq test mode",
+    *,
+    since: datetime.timedelta = ONE_DAY,
+    until: datetime.datetime | None = None,
+) -> None:
+    """A new key and a certificate signed with it, which proves nothing; neither is kept. `since` is how long ago the
+    certificate became valid; it ends in a year, unless `until` says when."""
     import tempfile
 
     from cryptography import x509
@@ -171,7 +179,7 @@ def _use_test_certificate(context: ssl.SSLContext) -> None:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "pocketmq test mode")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
     now = datetime.datetime.now(datetime.UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -179,8 +187,8 @@ def _use_test_certificate(context: ssl.SSLContext) -> None:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=_CERTIFICATE_DAYS))
+        .not_valid_before(now - since)
+        .not_valid_after(until or now + ONE_YEAR)
         .sign(key, hashes.SHA256())
     )
     text = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(

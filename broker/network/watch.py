@@ -92,19 +92,21 @@ class Watch:
 
     def __init__(self, watchers: Sequence[Watcher]) -> None:
         self._watchers: Final = tuple(watchers)
-        self._inside_out: Final = tuple(reversed(watchers))
-        self.received: _Received = self._received
-        self.answering: _Answering = self._answering
+        self._calling: Final = [one.calling for one in reversed(_with(watchers, "calling"))]
+        self._choosy: Final = _with(watchers, "needs_decoded")
+        receiving = [one.received for one in _with(watchers, "received")]
+        answering = [one.answering for one in reversed(_with(watchers, "answering"))]
+        exchanging = [one.exchanged for one in _with(watchers, "exchanged")]
+        self._receiving: Final = receiving
+        self._answers: Final = answering
+        self._exchanging: Final = exchanging
+        # Mostly there is only one: that spares the loops.
+        self.received: _Received = receiving[0] if len(receiving) == 1 else self._received
+        self.answering: _Answering = answering[0] if len(answering) == 1 else self._answering
         self.exchanged: _Exchanged | None = None
         """Called for sends that were answered without decoding them; `None` if a watcher needs every send decoded."""
-        self._choosy: Final = tuple(
-            one for one in watchers if type(one).needs_decoded is not Watcher.needs_decoded
-        )
         if all(one.sees_raw for one in watchers):
-            self.exchanged = self._exchanged
-        if len(watchers) == 1:  # spares the loops
-            self.received, self.answering = watchers[0].received, watchers[0].answering
-            self.exchanged = watchers[0].exchanged if watchers[0].sees_raw else None
+            self.exchanged = exchanging[0] if len(exchanging) == 1 else self._exchanged
 
     def opened(self, connection: Watched) -> None:
         for one in self._watchers:
@@ -115,7 +117,7 @@ class Watch:
             one.closed(connection)
 
     def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
-        return any(one.calling(connection, command, body) for one in self._inside_out)
+        return any(calling(connection, command, body) for calling in self._calling)
 
     def lets_pass(self, connection: Watched, frames: Sequence[Recognised]) -> bool:
         """Whether these sends may be handled without decoding them."""
@@ -127,14 +129,25 @@ class Watch:
         return True
 
     def _received(self, connection: Watched, command: Command) -> bool:
-        return any(one.received(connection, command) for one in self._watchers)
+        for received in self._receiving:  # noqa: SIM110 - quicker than a generator
+            if received(connection, command):
+                return True
+        return False
 
     def _answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
-        return any(one.answering(connection, command, reply, body) for one in self._inside_out)
+        for answering in self._answers:  # noqa: SIM110 - quicker than a generator
+            if answering(connection, command, reply, body):
+                return True
+        return False
 
     def _exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
-        for one in self._watchers:
-            one.exchanged(connection, requests, replies, count)
+        for exchanged in self._exchanging:
+            exchanged(connection, requests, replies, count)
+
+
+def _with(watchers: Sequence[Watcher], method: str) -> tuple[Watcher, ...]:
+    """Those that have a method of their own; the others would do nothing."""
+    return tuple(one for one in watchers if getattr(type(one), method) is not getattr(Watcher, method))
 
 
 def watch_of(watchers: Sequence[Watcher]) -> Watch | None:

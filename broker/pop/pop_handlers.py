@@ -52,7 +52,7 @@ def _pop(popping: Popping, request: PopMessage, call: Call, birth: Birth) -> Ans
     if not reading.count:
         polling = _wait(popping, request, call, birth, matches, sql)
         if polling is Polling.WAITS:
-            if reading.rest > 0:
+            if reading.rest > 0 and request.max_msg_nums > 0:
                 popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
             return HELD
         code = ResponseCode.POLLING_FULL if polling is Polling.FULL else ResponseCode.POLLING_TIMEOUT

@@ -3,7 +3,8 @@
 A waiter is kept by topic, group and requested queue (-1: any). Each message wakes waiters of each group: one that waits
 for any queue, and one that waits for its queue; of several, the one whose time is over first (pops) or last
 (notifications). A woken request is handled again from the start in the next loop iteration, and may wait again. Copies
-in a retry topic wake the group that they name (ORIGIN_GROUP). Limits: `popPollingSize` for each wait key,
+in a retry topic wake the group that they name (ORIGIN_GROUP). A cancelled request takes no message: if it was woken and
+not yet handled, another one is woken instead. Limits: `popPollingSize` for each wait key,
 `maxPopPollingSize` in all. Pulls wait in `pulling/pull_waiters.py`. Mirrors `PopLongPollingService`.
 """
 
@@ -31,6 +32,9 @@ MAX_ANSWERS: Final = 256
 """Requests handled again in one loop iteration, some milliseconds of work."""
 EARLY_MS: Final = 50
 """A waiter is answered this long before its time is over, so that the answer is not late."""
+
+LEAST_GONE: Final = 256
+"""Requests that no longer wait are dropped from the heaps once they are this many, and more than half of them."""
 
 EARLY_BY_WALL_MS: Final = 1000
 """The same by the clients' clocks, if the broker's is virtual: that many ms may pass until the next scan."""
@@ -64,7 +68,18 @@ class Birth(NamedTuple):
 class PopWaiter:
     """One suspended request. `again` handles it once more and answers it, or lets it wait again."""
 
-    __slots__ = ("again", "call", "is_waiting", "matches", "sql", "until_ms", "wall_until_ms")
+    __slots__ = (
+        "again",
+        "call",
+        "is_cancelled",
+        "is_waiting",
+        "key",
+        "matches",
+        "number",
+        "sql",
+        "until_ms",
+        "wall_until_ms",
+    )
 
     def __init__(
         self,
@@ -81,7 +96,11 @@ class PopWaiter:
         self.again = again
         self.matches = matches
         self.sql = sql
+        self.key: WaitKey = ("", "", ANY_QUEUE)
+        self.number = 0
+        """Key and number are set by `hold`."""
         self.is_waiting = True
+        self.is_cancelled = False
 
     def wants(self, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
         if self.matches is not None and not self.matches(tags_code):
@@ -110,12 +129,16 @@ class PopWaiters:
         self._force_interval = force_interval
         self._wakes_last = wakes_last
         self._waiting: dict[WaitKey, list[tuple[int, int, PopWaiter]]] = {}
-        """Heaps by time; they may still contain waiters that no longer wait."""
+        """Heaps by time."""
         self._groups: dict[str, set[str]] = {}
         """The waiting groups of each topic."""
-        self._counts: dict[WaitKey, int] = {}
-        self._times: list[tuple[int, int, WaitKey, PopWaiter]] = []
-        self._turns: Turns[PopWaiter] = Turns(lambda waiter: waiter.again(), MAX_ANSWERS, timers.call_soon)
+        self._times: list[tuple[int, int, PopWaiter]] = []
+        """A heap of all of them. It may still contain waiters that no longer wait."""
+        self._held: dict[Call, PopWaiter] = {}
+        """The waiting requests, and the woken ones until they are handled."""
+        self._turns: Turns[PopWaiter] = Turns(
+            self._handle_again, MAX_ANSWERS, timers.call_soon, gone=self._pass_on
+        )
         self._order = itertools.count()
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -128,7 +151,7 @@ class PopWaiters:
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """The number of waiting requests with this key."""
-        return self._counts.get((topic, group, queue_id), 0)
+        return len(self._waiting.get((topic, group, queue_id), ()))
 
     def hold(self, key: WaitKey, waiter: PopWaiter, poll_time_ms: int) -> Polling:
         """Keep a request until a message arrives, its time is over, or its connection closes."""
@@ -138,16 +161,32 @@ class PopWaiters:
             return Polling.FULL
         if self._is_over(waiter):
             return Polling.TIMED_OUT
-        if self._counts.get(key, 0) > self._key_limit():
+        if len(self._waiting.get(key, ())) > self._key_limit():
             return Polling.FULL
-        number = next(self._order)
-        heapq.heappush(self._waiting.setdefault(key, []), (waiter.until_ms, number, waiter))
-        heapq.heappush(self._times, (waiter.until_ms, number, key, waiter))
+        waiter.key, waiter.number = key, next(self._order)
+        self._held[waiter.call] = waiter
+        entry = (waiter.until_ms, waiter.number, waiter)
+        heapq.heappush(self._waiting.setdefault(key, []), entry)
+        heapq.heappush(self._times, entry)
         self._groups.setdefault(key[0], set()).add(key[1])
-        self._counts[key] = self._counts.get(key, 0) + 1
         self.total += 1
         self._set_timer()
         return Polling.WAITS
+
+    def cancel(self, call: Call) -> bool:
+        """The client no longer waits for this call: it is not answered and takes no message. False if it is not held.
+
+        A request that was woken for a message passes the message on to another one that waits for the same.
+        """
+        waiter = self._held.get(call)
+        if waiter is None:
+            return False
+        if waiter.is_waiting:
+            del self._held[call]
+            self._leave(waiter)
+        else:
+            waiter.is_cancelled = True
+        return True
 
     # -- waking
 
@@ -204,22 +243,22 @@ class PopWaiters:
         return self._turns.iterations
 
     def scan(self, now_ms: int) -> None:
-        """Wake the requests whose time is over; drop those whose connection is closed."""
+        """Wake the requests whose time is over."""
         while self._times:
-            until_ms, _, key, waiter = self._times[0]
+            until_ms, _, waiter = self._times[0]
             if waiter.is_waiting and now_ms <= until_ms - EARLY_MS:
                 break
             heapq.heappop(self._times)
             if waiter.is_waiting:
-                self._leave(key, waiter)
+                self._leave(waiter)
                 self._turns.add(waiter)
         self._set_timer()
 
     def scan_by_wall(self) -> None:
         """In virtual time: wake the requests whose time will soon be over by the clients' clocks."""
-        over = [entry for entry in self._times if entry[3].is_waiting and self._is_over(entry[3])]
-        for _, _, key, waiter in over:
-            self._leave(key, waiter)
+        over = [waiter for _, _, waiter in self._times if waiter.is_waiting and self._is_over(waiter)]
+        for waiter in over:
+            self._leave(waiter)
             self._turns.add(waiter)
 
     def _wake(
@@ -227,41 +266,49 @@ class PopWaiters:
     ) -> bool:
         waiters = self._waiting.get(key)
         while waiters:
-            entry = max(waiters) if self._wakes_last else waiters[0]
-            waiter = entry[2]
-            if waiter.is_waiting and waiter.call.connection.closed:
-                self._leave(key, waiter)
-            if waiter.is_waiting:
-                if not is_forced and not waiter.wants(tags_code, property_map):
-                    return False
-                self._leave(key, waiter)
-                self._turns.add(waiter)
-                self._remove(key, waiters, entry)
-                return True
-            self._remove(key, waiters, entry)
+            waiter = (max(waiters) if self._wakes_last else waiters[0])[2]
+            if waiter.call.connection.closed:
+                del self._held[waiter.call]
+                self._leave(waiter)
+                continue
+            if not is_forced and not waiter.wants(tags_code, property_map):
+                return False
+            self._leave(waiter)
+            self._turns.add(waiter)
+            return True
         return False
 
-    def _remove(
-        self, key: WaitKey, waiters: list[tuple[int, int, PopWaiter]], entry: tuple[int, int, PopWaiter]
-    ) -> None:
-        if entry is waiters[0]:
+    def _handle_again(self, waiter: PopWaiter) -> None:
+        if waiter.is_cancelled:
+            self._pass_on(waiter)
+            return
+        del self._held[waiter.call]
+        waiter.again()
+
+    def _pass_on(self, waiter: PopWaiter) -> None:
+        """Wake another request instead of this one, which nobody waits for any more."""
+        del self._held[waiter.call]
+        if not self._is_stopped:
+            self.wake(*waiter.key)
+
+    def _leave(self, waiter: PopWaiter) -> None:
+        waiter.is_waiting = False
+        self.total -= 1
+        key = waiter.key
+        waiters, entry = self._waiting[key], (waiter.until_ms, waiter.number, waiter)
+        if entry == waiters[0]:
             heapq.heappop(waiters)
         else:
             waiters.remove(entry)
             heapq.heapify(waiters)
-        if not waiters:
-            self._waiting.pop(key, None)
-
-    def _leave(self, key: WaitKey, waiter: PopWaiter) -> None:
-        waiter.is_waiting = False
-        self.total -= 1
-        left = self._counts[key] - 1
-        if left:
-            self._counts[key] = left
+        if len(self._times) > 2 * self.total + LEAST_GONE:
+            self._times = [entry for entry in self._times if entry[2].is_waiting]
+            heapq.heapify(self._times)
+        if waiters:
             return
-        del self._counts[key]
+        del self._waiting[key]
         topic, group, _ = key
-        if not any(other[0] == topic and other[1] == group for other in self._counts):
+        if not any(other[0] == topic and other[1] == group for other in self._waiting):
             groups = self._groups[topic]
             groups.discard(group)
             if not groups:

@@ -1,6 +1,6 @@
 """The part of a broker that answers pops: suspended requests, orderly pops, and the revival of messages."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pocketmq.store.tables.json_table import JsonTable
 
@@ -42,6 +42,8 @@ class Popping:
         self.ordered_pops = OrderedPops(state.folder, state.clock.now_ms, self.queue_alarms.set)
         self.revive_log = ReviveLog(state, delayed)
         self.revive = Revive(state, delayed.timer, self.revive_log)
+        self.when_rewound: list[Callable[[], None]] = []
+        """Called when queues and tables went back to an earlier state."""
         self._pops = -1
 
     @property
@@ -61,6 +63,8 @@ class Popping:
         self.revive.forget()
         self.queue_alarms.stop()
         self.ordered_pops.announce()
+        for forget in self.when_rewound:
+            forget()
         self.waiters.wake_all()
         self.notification_waiters.wake_all()
 

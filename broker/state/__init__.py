@@ -7,6 +7,7 @@ periodic.py        actions that are repeated
 turns.py           held requests that are answered in the next loop iterations
 timers.py          whatever the broker does later is set here: the timers of the event loop
 virtual_timers.py  the timers of a clock that stands still until it is moved
+joint_timers.py    the timers of several brokers with one such clock
 virtual_time.py    moves that clock: advance, advance_to_next, run
 statistics.py      messages and bytes by topic, by group and in all
 traffic.py         one series: sums, snapshots, windows

@@ -32,8 +32,17 @@ HeldT = TypeVar("HeldT", bound=HeldRequest)
 class Turns(Generic[HeldT]):
     """Owned by the event loop."""
 
-    def __init__(self, handle: Callable[[HeldT], None], most: int, call_soon: CallSoon) -> None:
+    def __init__(
+        self,
+        handle: Callable[[HeldT], None],
+        most: int,
+        call_soon: CallSoon,
+        *,
+        gone: Callable[[HeldT], None] | None = None,
+    ) -> None:
+        """`gone` is called with a request whose connection has closed since it was added."""
         self._handle = handle
+        self._gone = gone
         self._call_soon = call_soon
         self._most = most
         self._due: deque[HeldT] = deque()
@@ -55,6 +64,8 @@ class Turns(Generic[HeldT]):
             request = due.popleft()
             if not request.call.connection.closed:
                 self._attempt(request)
+            elif self._gone is not None:
+                self._gone(request)
         if due:
             self._call_soon(self._run)
 

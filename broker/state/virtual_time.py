@@ -11,11 +11,9 @@ later by the wall's time. Owned by the event loop; `pocketmq.testing` calls it f
 import asyncio
 import math
 import re
-from typing import Final
+from typing import Final, Protocol
 
 from pocketmq.store import VirtualClock
-
-from .virtual_timers import VirtualTimers
 
 REST_SECONDS: Final = 5.0
 """Longest wait, by the wall's time, for what one callback has woken."""
@@ -49,10 +47,28 @@ def step_ms(step: str | float) -> int:
     return round(step * 1000)
 
 
-class VirtualTime:
-    """The time of one server. Each move waits for the one before it."""
+class MovedTimers(Protocol):
+    """The timers of a virtual clock: `VirtualTimers` of one broker, or `JointTimers` of several."""
 
-    def __init__(self, timers: VirtualTimers) -> None:
+    clock: VirtualClock
+
+    @property
+    def fired(self) -> int: ...
+
+    @property
+    def is_at_rest(self) -> bool: ...
+
+    def next_event_ms(self) -> int | None: ...
+
+    def run_next(self, until_ms: int) -> bool: ...
+
+    def move_to(self, at_ms: int) -> None: ...
+
+
+class VirtualTime:
+    """The time of one server, or of all members of a cluster. Each move waits for the one before it."""
+
+    def __init__(self, timers: MovedTimers) -> None:
         self.timers = timers
         self._clock: VirtualClock = timers.clock
         self._moving = asyncio.Lock()

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from pocketmq.protocol.bodies.routes import TopicRouteData
-from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
+from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo, GetRouteInfoByTopic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import ReplyT, Request
 
@@ -33,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 API_TIMEOUT_SECONDS: Final = 3.0
 NO_NAME_SERVER: Final = "no name server: give namesrv_addr or set NAMESRV_ADDR"
+NAMED: Final = 3
+"""Brokers that an error names."""
 MAX_QUEUES: Final = 65536
 """Of one topic at one broker; a route with more is refused as damaged."""
 
@@ -86,8 +89,32 @@ class NameServers:
         except RequestRefused as refusal:
             if refusal.code == ResponseCode.TOPIC_NOT_EXIST:
                 raise RouteNotFound(f"no route for topic {topic}") from refusal
+            if refusal.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise RequestRefused(refusal.code, self._not_one(), GetRouteInfoByTopic.name) from refusal
             raise
         return Route(topic, data)
+
+    def _not_one(self) -> str:
+        """For an answer that only another kind of server gives."""
+        return (
+            f"{self.servers[0]} is no name server, but perhaps a broker: namesrv_addr must be the address of "
+            "a name server, whose port is mostly 9876"
+        )
+
+    async def why_no_route(self, create_topic: str = AUTO_CREATE_TOPIC) -> str:
+        """Why neither a topic nor the template `create_topic` has a route, in words for a person. Asks for the brokers;
+        empty if no name server answers."""
+        try:
+            brokers = sorted((await self.ask(GetBrokerClusterInfo())).broker_addr_table or {})
+        except ClientError:
+            return ""
+        if not brokers:
+            return f"no broker is registered at name server {self.servers[0]}"
+        if create_topic != AUTO_CREATE_TOPIC:
+            return f"it does not exist, and neither does its template {create_topic}"
+        names = ", ".join(brokers[:NAMED]) + (f" and {len(brokers) - NAMED} more" if brokers[NAMED:] else "")
+        why = f"is not created by a send (autoCreateTopicEnable=false at {names})"
+        return f"it does not exist, and {why}: create it first"
 
     async def ask(self, request: Request[ReplyT], *, check: Callable[[ReplyT], None] | None = None) -> ReplyT:
         """What a request returns; the next server is asked if one does not answer, or not readably.

@@ -70,6 +70,7 @@ class RouteBook:
 
     async def find_publish_route(self, topic: str, create_topic: str, queue_nums: int) -> Route:
         """The route to send to a topic: its own, or that of the template `create_topic` if it does not exist yet.
+        `RouteNotFound` says why there is neither.
 
         The route of a topic that may not be written has no queues.
         """
@@ -81,7 +82,8 @@ class RouteBook:
         try:
             template = await self.name_servers.find(create_topic)
         except RouteNotFound as error:
-            raise RouteNotFound(f"No route info of this topic: {topic}") from error
+            why = await self.name_servers.why_no_route(create_topic)
+            raise RouteNotFound(f"No route info of this topic: {topic}{why and '; '}{why}") from error
         route = self._templates[topic] = template.for_new_topic(topic, queue_nums)
         self.brokers.keep(route.addresses)
         return route

@@ -304,10 +304,12 @@ class Sender:
         except ClientError as error:
             has_servers = bool(instance.routes.name_servers.servers)
             code = NOT_FOUND_TOPIC_EXCEPTION if has_servers else NO_NAME_SERVER_EXCEPTION
-            reason = "" if isinstance(error, RouteNotFound) else f"; {error}"
-            raise SendFailed(
-                code, f"No route info of this topic: {topic}{reason}", retriable=error.retriable
-            ) from error
+            text = f"No route info of this topic: {topic}"
+            if not isinstance(error, RouteNotFound):
+                text = f"{text}; {error}"
+            elif str(error).startswith(text):
+                text = str(error)  # and the reason
+            raise SendFailed(code, text, retriable=error.retriable) from error
         if not route.queues:
             raise SendFailed(NOT_FOUND_TOPIC_EXCEPTION, f"No queue to write to for topic {topic}")
         return route

@@ -228,6 +228,11 @@ class PushConsumer(Client):
     async def _join(self, instance: ClientInstance) -> None:
         """ClientError if a broker refuses the subscription. A missing topic is no error: it is read once it exists."""
         self._start_ms = wall_ms()
+        if all(is_retry_topic(topic) for topic in self._subscriptions):
+            _log.warning(
+                "%s subscribes to no topic and reads nothing: give subscription={topic: '*'}, or call subscribe(topic)",
+                self._group,
+            )
         if self._queues.locks is not None:
             instance.spawn(self._queues.locks.keep_locked(), "locks")
         delivery = self._built.delivery

@@ -1,7 +1,8 @@
-"""Java setters that are not settings here, and what to use instead.
+"""Keywords that are no settings, and what to use instead: Java setters, and the words of other clients.
 
     Producer("g", executor_service=pool)     InvalidSetting: ProducerSettings has no setting executor_service: ...
     Producer("g", sendMsgTimeout=1000)       InvalidSetting: ProducerSettings has no setting sendMsgTimeout: use ...
+    Producer("g", nameserver="host:9876")    InvalidSetting: ProducerSettings has no setting nameserver: use ...
 
 Each setter of the official classes is a field in `client_settings.py` or listed here; a test compares both with a
 list of the
@@ -48,6 +49,38 @@ INSTEAD: Final = {
 }
 """By the setter's name in snake_case, without `set`."""
 
+_NAME_SERVER_WORDS: Final = (
+    *("nameserver", "nameservers", "name_server", "name_servers", "namesrv", "nameserver_address"),
+    *("name_server_addr", "name_server_address", "name_srv", "ns_addr", "endpoint", "endpoints"),
+    *(
+        "bootstrap_servers",
+        "broker",
+        "brokers",
+        "broker_addr",
+        "address",
+        "addr",
+        "host",
+        "server",
+        "servers",
+        "url",
+    ),
+)
+OTHER_WORDS: Final = {
+    **dict.fromkeys(_NAME_SERVER_WORDS, "namesrv_addr"),
+    **dict.fromkeys(("timeout", "timeout_ms", "send_timeout"), "send_msg_timeout"),
+    **dict.fromkeys(("retries", "retry", "max_retries", "retry_times"), "retry_times_when_send_failed"),
+    **dict.fromkeys(("ssl", "tls", "enable_ssl", "ssl_context"), "use_tls"),
+    **dict.fromkeys(("topic", "topics", "subscribe", "subscriptions"), "subscription"),
+    **dict.fromkeys(
+        ("from_where", "start_from", "auto_offset_reset", "initial_offset"), "consume_from_where"
+    ),
+    **dict.fromkeys(("message_mode", "model", "broadcast", "broadcasting"), "message_model"),
+    **dict.fromkeys(("batch_size", "max_poll_records"), "pull_batch_size"),
+    **dict.fromkeys(("concurrency", "threads", "workers", "thread_count"), "consume_thread_max"),
+    **dict.fromkeys(("max_retry_times", "max_reconsume", "max_delivery_attempts"), "max_reconsume_times"),
+}
+"""Words of other clients, or of memory, and the settings that are meant; not of clients that lack the setting."""
+
 
 def snake_case(name: str) -> str:
     """`sendMsgTimeout` to `send_msg_timeout`, `setUseTLS` to `set_use_tls`."""
@@ -66,5 +99,8 @@ def no_setting(kind: str, name: str, settings: Iterable[str]) -> InvalidSetting:
             return InvalidSetting(f"{text}: {INSTEAD[likely]}")
         if likely in known:
             return InvalidSetting(f"{text}: use {likely}")
+    for likely in (snake, short):
+        if OTHER_WORDS.get(likely) in known:
+            return InvalidSetting(f"{text}: use {OTHER_WORDS[likely]}")
     close = difflib.get_close_matches(short, known, n=1, cutoff=0.8)
     return InvalidSetting(f"{text}: did you mean {close[0]}?" if close else text)

@@ -61,7 +61,7 @@ def wait_for(planner: Planner, count: int) -> tuple[list[Queue], Offsets]:
     end = time.monotonic() + TIMEOUT_MS / 1000
     while True:
         queues = planner.queues()
-        ends = {queue: high for queue, (_, high) in planner.bounds(queues).items()}
+        ends = {queue: held.high for queue, held in planner.bounds(queues).items()}
         if sum(ends.values()) >= count or time.monotonic() > end:
             return queues, ends
         time.sleep(0.05)

@@ -9,6 +9,8 @@ later. Our default is tested at the end.
 
 import contextlib
 import datetime
+import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +20,7 @@ import pytest
 
 from conformance.conftest import open_server
 from conformance.daily import DAILY, JAVA_PROGRAMS, with_java
+from conformance.first_position.explained_rules import SAID
 from conformance.first_position.first_position_consumers import (
     CLIENTS,
     PHASES,
@@ -37,8 +40,10 @@ from conformance.first_position.first_position_old_rows import (
     fill_history,
 )
 from conformance.first_position.first_position_rows import ROWS, UNKNOWN, ZERO, Place, Row
+from conformance.servers.namespaces import clean_environment
+from conformance.servers.processes import Running
 from conformance.servers.raw_client import RawClient, wait_until
-from conformance.servers.server import Server
+from conformance.servers.server import NAMESRV_ADDR, Server
 
 SIDES = (
     pytest.param("ours-4.9", marks=DAILY),
@@ -239,3 +244,74 @@ def test_ours_forgets_by_distance_from_the_log_end(fresh_server: Callable[..., S
         assert place.ask() == UNKNOWN
         place.commit(0)
         assert place.ask() == ZERO
+
+
+# -- `pocketmq explain` asks official brokers, which do not explain themselves
+
+EXPLAIN = """
+import sys
+from pocketmq.cli.main import main
+for words in sys.argv[1:]:
+    main(["explain", *words.split(), "--json"], standalone_mode=False)
+"""
+
+
+def explained(side: Server, asked: dict[str, Place], log: Path) -> dict[str, tuple[str, int | None]]:
+    """Rule and answer that `pocketmq explain` prints for the queue of each row."""
+    words = [f"-g {place.group} -t {place.topic}" for place in asked.values()]
+    argv = [sys.executable, "-c", EXPLAIN, *words]
+    environment = clean_environment(NAMESRV_ADDR=NAMESRV_ADDR)
+    running = Running(side.namespace, argv, log, name="explain", env=environment)
+    assert running.finish(60) == 0, running.output
+    lines = [json.loads(line) for line in running.output.splitlines() if line.startswith("[")]
+    found = {}
+    for (name, place), verdicts in zip(asked.items(), lines, strict=True):
+        [verdict] = [one for one in verdicts if one["queue_id"] == place.queue_id]
+        found[name] = verdict["rule"], verdict["offset"]
+    return found
+
+
+def check_explained(side: Server, names: Callable[[str], str], rows: dict[str, Row], log: Path) -> None:
+    asked: dict[str, Place] = {}
+    with RawClient(side) as client:
+        for name, row in rows.items():
+            if name in SAID:
+                asked[name] = Place(client, names(f"group-{name}"), names(f"topic-{name}"))
+                row.prepare(asked[name])
+        found = explained(side, asked, log)
+    line = 0 if side.emulates == "4.9" else 1
+    expected = {name: (SAID[name][line], rows[name].expected(side.emulates).offset) for name in asked}
+    if side.side == "ours":  # it explains itself: one rule
+        for name, (rule, _) in list(found.items()):
+            assert rule in expected[name][0].split(" or "), name
+            found[name] = expected[name][0], found[name][1]
+    assert found == expected
+
+
+@JAVA_PROGRAMS
+def test_explain_names_the_rule_or_the_two_it_may_be(
+    side: Server, names: Callable[[str], str], tmp_path: Path
+) -> None:
+    check_explained(side, names, ROWS, tmp_path / "explain.out")
+
+
+@JAVA_PROGRAMS
+def test_explain_where_the_first_message_is_not_in_memory(
+    side: Server, names: Callable[[str], str], all_cold: None, tmp_path: Path
+) -> None:
+    check_explained(side, names, COLD_ROWS, tmp_path / "explain.out")
+
+
+@JAVA_PROGRAMS
+def test_explain_after_history_was_deleted(
+    side: Server, names: Callable[[str], str], history_deleted: None, tmp_path: Path
+) -> None:
+    check_explained(side, names, HISTORY_ROWS, tmp_path / "explain.out")
+
+
+def test_every_row_whose_queue_has_a_route_says_what_explain_must_say() -> None:
+    rows = {**ROWS, **COLD_ROWS, **HISTORY_ROWS}
+    without = {name for name in rows if name not in SAID}
+    assert SAID.keys() <= rows.keys()
+    words = ("unknown", "deleted", "default", "beyond", "negative", "does_not_exist")
+    assert {name for name in without if not any(word in name for word in words)} == set()

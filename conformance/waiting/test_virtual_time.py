@@ -3,44 +3,23 @@
 The server is embedded in this process, so that a test can move its clock; the clients keep the clock of this machine.
 """
 
-import os
-import re
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from conformance.official.jars import prepare_home
-from conformance.official.programs import CLIENT_HEAP, compile_java
+from conformance.official.beside import START_S, BesideClient, BesideClients
 from stopwatch import Stopwatch
 from waiting import wait_until
 
-SOURCE = (Path(__file__).parent.parent / "java" / "LaterClient.java").read_text(encoding="utf-8")
-START_S = 30.0
 MOVES_S = 15.0
 """Wall time for all that happens once the JVM is up: a few seconds on an idle machine."""
 RETRY_SECONDS = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
 LEVEL_SECONDS = (1, 5, *RETRY_SECONDS)
 
 
-class JavaClient:
-    """One run of LaterClient; `said` are the lines that match."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
-        self.process = process
-        self._log = log
-
-    def said(self, pattern: str) -> list[str]:
-        return re.findall(pattern, self._log.read_text(encoding="utf-8"), re.MULTILINE)
-
-    def wait_for(self, pattern: str, count: int = 1) -> list[str]:
-        wait_until(lambda: len(self.said(pattern)) >= count, f"{count} times {pattern}", START_S)
-        return self.said(pattern)
-
-
-Start = Callable[..., JavaClient]
+Start = Callable[..., BesideClient]
 
 
 @pytest.fixture(params=["4.9", "5.5"])
@@ -52,26 +31,9 @@ def version(request: pytest.FixtureRequest, peers: None) -> str:
 @pytest.fixture
 def start(tmp_path: Path, version: str) -> Iterator[Start]:
     """start(mq, what, topic, group): a Java client of the test's version."""
-    prepare_home(tmp_path)
-    started: list[subprocess.Popen[bytes]] = []
-
-    def run(mq: RocketMQ, *words: str) -> JavaClient:
-        log = tmp_path / f"{len(started)}.out"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                compile_java(version, SOURCE).command(tmp_path, CLIENT_HEAP, words),
-                env={**os.environ, "NAMESRV_ADDR": mq.namesrv_addr},
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        started.append(process)
-        return JavaClient(process, log)
-
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate()
+    clients = BesideClients(tmp_path)
+    yield lambda mq, *words: clients.java(version, "LaterClient", mq.namesrv_addr, *words)
+    clients.close()
 
 
 @pytest.fixture

@@ -7,12 +7,15 @@ export class ApiError extends Error {
   }
 }
 
+/** What stands before every address: nothing, or `/brokers/b1` for one broker of a cluster. */
+export const BASE = location.pathname.replace(/\/[^/]*$/, "");
+
 /** The JSON value of an address. Throws `ApiError` with the server's own words. */
 export async function ask(method, path, value) {
   let answer, result;
   try {
     const body = value === undefined ? undefined : JSON.stringify(value);
-    answer = await fetch(path, { method, body, signal: AbortSignal.timeout(60000) });
+    answer = await fetch(BASE + path, { method, body, signal: AbortSignal.timeout(60000) });
     result = await answer.json();
   } catch (error) {
     throw new ApiError(answer ? `the server answered ${answer.status} without JSON` : "the server does not answer");

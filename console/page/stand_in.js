@@ -1,6 +1,6 @@
 // What only a stand-in can do: the live request log, faults, virtual time, verdicts.
 
-import { ApiError, address, ask, el, errorPlace, every, field, form, moment, plural, statusLine, table } from "./elements.js";
+import { BASE, ApiError, address, ask, el, errorPlace, every, field, form, moment, plural, statusLine, table } from "./elements.js";
 
 const LOOK_MS = 1000;
 const MOST_SHOWN = 200;
@@ -57,7 +57,7 @@ export function requests() {
     close();
     entries.clear();
     await ask("GET", address("/api/requests", { ...words, limit: 1 }));
-    stream = new EventSource(address("/api/requests/stream", words));
+    stream = new EventSource(BASE + address("/api/requests/stream", words));
     stream.addEventListener("message", (event) => { error.clear(); take(JSON.parse(event.data)); });
     stream.addEventListener("missed", (event) => { missed += Number(event.data); soon(); });
     stream.addEventListener("error", ({ target }) => error.show(new ApiError(target.readyState === EventSource.CLOSED

@@ -2,19 +2,23 @@
 
 A `BatchSender` belongs to one task. Requests for any queue go to the writable queues in turn. Requests for one queue
 wait for each other, so that its messages keep their order. A request without an answer is sent again, so a message may
-be stored twice, with the same UNIQ_KEY. A refusal that a retry cannot change fails the task. Memory is limited to
-`in_flight` requests.
+be stored twice, with the same UNIQ_KEY. A refusal that an old route may explain is asked once more by a fresh one; any
+other that a retry cannot change fails the task. Memory is limited to `in_flight` requests, and to `MOST_HALF_MESSAGES`
+places of half messages.
 """
 
 import asyncio
 import itertools
 import time
+from array import array
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused, RouteNotFound
 from pocketmq.protocol.message.java_strings import java_hash
+from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.properties import UNIQ_KEY, WAIT, decode_properties, encode_properties_text
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessageReply, SendMessageV2
@@ -34,15 +38,46 @@ STORED: Final = (
 """The message is in the log. All codes but SUCCESS say that it is not yet flushed or replicated as configured."""
 
 
-class StoredMessage(msgspec.Struct, frozen=True):
-    """Where a message was stored. For a half message, this is what ends its transaction."""
+STALE_ROUTE: Final = (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION)
+"""Refusals of a broker that has the topic no longer, or no longer for writing: others may have it."""
+MOST_HALF_MESSAGES: Final = 1_000_000
+"""Of one task, which keeps some 60 bytes of each and hands them to the driver."""
+
+
+class HalfMessage(msgspec.Struct, frozen=True):
+    """Where a half message was stored: what ends its transaction."""
 
     topic: str
     broker_name: str
-    offset_message_id: str
+    log_position: int
     queue_offset: int
     transaction_id: str | None
     message_id: str
+
+
+class HalfMessages:
+    """The half messages of one task, by topic and broker; picklable."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], tuple[array[int], array[int], list[str], list[str | None]]] = {}
+
+    def add(self, half: HalfMessage) -> None:
+        place = self._places.setdefault((half.topic, half.broker_name), (array("q"), array("q"), [], []))
+        positions, offsets, ids, transactions = place
+        positions.append(half.log_position)
+        offsets.append(half.queue_offset)
+        ids.append(half.message_id)
+        transactions.append(half.transaction_id)
+
+    def __iter__(self) -> Iterator[HalfMessage]:
+        for (topic, broker_name), (positions, offsets, ids, transactions) in self._places.items():
+            for position, offset, message_id, transaction in zip(
+                positions, offsets, ids, transactions, strict=True
+            ):
+                yield HalfMessage(topic, broker_name, position, offset, transaction, message_id)
+
+    def __len__(self) -> int:
+        return sum(len(ids) for _, _, ids, _ in self._places.values())
 
 
 class BatchSender:
@@ -74,7 +109,7 @@ class BatchSender:
         self.rows = 0
         self.requests = 0
         self.unconfirmed_requests = 0
-        self.stored: list[StoredMessage] = []
+        self.half_messages = HalfMessages()
 
     # -- for the task
 
@@ -98,7 +133,12 @@ class BatchSender:
         queue: Queue | None = None,
         sys_flag: int = 0,
     ) -> None:
-        """Start sending one message with its property text."""
+        """Start sending one message with its property text. `sys_flag` is not 0 for a half message."""
+        if sys_flag and self.rows >= MOST_HALF_MESSAGES:
+            raise PipelineError(
+                f"a task of a transactional write can send at most {MOST_HALF_MESSAGES:,} messages: "
+                "use more partitions, smaller batches, or another guarantee"
+            )
         request = self._request(SendMessageV2, topic, properties, flag=flag, sys_flag=sys_flag)
         self._start(request, body, 1, queue)
 
@@ -107,12 +147,18 @@ class BatchSender:
         queues = self._client.run(self._queues(topic))
         return queues[abs(java_hash(key)) % len(queues)]
 
-    def queue_of(self, topic: str, queue_id: int) -> Queue:
-        """The queue with this id, on each broker that has it in turn. `PipelineError` if none has it."""
+    def queue_of(self, topic: str, queue_id: int, broker_name: str | None = None) -> Queue:
+        """The queue with this id. `PipelineError` if no broker has it.
+
+        Of several brokers that have it, the one with this name is chosen. If there is none, the name, or without a name
+        the id, decides: all rows with the same values go to the same queue, in every task and batch.
+        """
         queues = [queue for queue in self._client.run(self._queues(topic)) if queue.queue_id == queue_id]
         if not queues:
             raise PipelineError(f"column queueId: topic {topic} has no writable queue {queue_id}")
-        return queues[next(self._turns) % len(queues)] if len(queues) > 1 else queues[0]
+        named = next((queue for queue in queues if queue.broker_name == broker_name), None)
+        number = queue_id if broker_name is None else abs(java_hash(broker_name))
+        return named or queues[number % len(queues)]
 
     def finish(self) -> None:
         """Return once every request is acknowledged; raises the first failure."""
@@ -179,7 +225,7 @@ class BatchSender:
             if self._failure is not None:
                 return  # the request before it in its queue was not stored, so this one must not be
 
-        async def ask(fresh: bool) -> None:
+        async def send(fresh: bool) -> None:
             queues = await self._queues(request.topic, fresh=fresh)
             target = queue or queues[next(self._turns) % len(queues)]
             connection = await self._client.broker(request.topic, target.broker_name)
@@ -191,6 +237,14 @@ class BatchSender:
             if isinstance(request, SendMessageV2) and not request.batch and request.sys_flag:
                 self._remember(request, target, Connection.read_fields(sent.reply_type, command, sent.name))
 
+        async def ask(fresh: bool) -> None:
+            try:
+                await send(fresh)
+            except RequestRefused as refusal:
+                if fresh or refusal.code not in STALE_ROUTE:
+                    raise
+                await send(True)
+
         try:
             await self._client.with_retries(
                 f"send to {request.topic}", ask, self._retry_timeout_ms, retries=self._retries
@@ -199,11 +253,11 @@ class BatchSender:
             raise SendError(str(error)) from error
 
     def _remember(self, request: SendMessageV2, target: Queue, reply: SendMessageReply) -> None:
-        self.stored.append(
-            StoredMessage(
+        self.half_messages.add(
+            HalfMessage(
                 request.topic,
                 target.broker_name,
-                reply.msg_id,
+                decode_message_id(reply.msg_id).position,
                 reply.queue_offset,
                 reply.transaction_id,
                 decode_properties(request.properties or "").get(UNIQ_KEY, ""),

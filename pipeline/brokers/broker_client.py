@@ -8,7 +8,7 @@ reached, until a time limit. Not thread-safe; a Spark worker is single-threaded.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeVar
 
@@ -31,18 +31,22 @@ from pocketmq.protocol.requests.offset import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import OptionError, PipelineError, SourceUnreachable
+from ..errors import OptionError, PipelineError, SourceUnreachable, TopicMissing
 from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.positions import Offsets, Queue
+from ..planning.ranges import QueueBounds
 from ..planning.topic_options import SourceOptions
 
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 2.0
 REQUESTS_AT_ONCE: Final = 64
+ROUTE_SECONDS: Final = 30.0
+"""How long a route is used before it is requested again, as in official clients."""
 BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY)
 """Refusals of a moment: the same request may succeed later."""
 
 ResultT = TypeVar("ResultT")
+SubjectT = TypeVar("SubjectT", str, Queue)
 
 _clients: dict[tuple[int, str, Access], "BrokerClient"] = {}
 
@@ -74,13 +78,23 @@ def client_for(options: HasBrokerAddress) -> "BrokerClient":
 class BrokerClient:
     """Requests to name servers and brokers from ordinary functions. `retry_timeout_ms` limits every request."""
 
-    def __init__(self, namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> None:
+    def __init__(
+        self,
+        namesrv_addr: str,
+        access: Access = NO_ACCESS_KEYS,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` gives seconds; it measures the age of routes."""
         self.namesrv_addr = namesrv_addr
         self._access = access
+        self._addresses = access.addresses()
+        self._clock = clock
         self._loop = _new_loop()
         self._connections: ConnectionPool | None = None
         self._routes: NameServers | None = None
-        self._known: dict[str, Route] = {}
+        self._known: dict[str, tuple[Route, float]] = {}
+        """Each route with the second at which it was received."""
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Run a coroutine to its end on this client's loop."""
@@ -105,26 +119,45 @@ class BrokerClient:
     # -- for coroutines of this package
 
     async def route(self, topic: str, *, fresh: bool = False) -> Route:
-        """The route of a topic: the known one, unless `fresh`."""
-        route = None if fresh else self._known.get(topic)
-        if route is None:
-            if self._routes is None:
-                self._routes = NameServers(self._open(), self.namesrv_addr)
-            route = self._known[topic] = await self._routes.find(topic)
+        """The route of a topic: the known one if it is younger than `ROUTE_SECONDS`, unless `fresh`.
+
+        If no name server gives a new one, an older known route stays in use.
+        """
+        known, received_at = self._known.get(topic, (None, 0.0))
+        now = self._clock()
+        if known is not None and not fresh and now - received_at < ROUTE_SECONDS:
+            return known
+        if self._routes is None:
+            self._routes = NameServers(self._open(), self.namesrv_addr)
+        try:
+            route = await self._routes.find(topic)
+        except (NotReachable, RouteNotFound):
+            if known is None or fresh:
+                raise
+            route = known
+        self._known[topic] = route, now
         return route
 
     def remember(self, topic: str, route: Route) -> None:
         """Use this route until a fresh one is requested: a topic that a send will create has none yet."""
-        self._known[topic] = route
+        self._known[topic] = route, self._clock()
 
     async def broker(self, topic: str, broker_name: str, *, fresh: bool = False) -> Connection:
         """A connection to the broker's master, or to a slave while no master is registered."""
+        return (await self.broker_or_slave(topic, broker_name, fresh=fresh))[0]
+
+    async def broker_or_slave(
+        self, topic: str, broker_name: str, *, fresh: bool = False
+    ) -> tuple[Connection, bool]:
+        """The connection of `broker`, and whether it is one to a slave."""
         route = await self.route(topic, fresh=fresh)
         addresses = route.addresses.get(broker_name)
         if not addresses:
             raise RouteNotFound(f"broker {broker_name} is not in the route of {topic}")
-        address = addresses.get(MASTER_ID) or addresses[min(addresses)]
-        return await self._open().get(address)
+        broker_id = MASTER_ID if MASTER_ID in addresses else min(addresses)
+        address = addresses[broker_id]
+        address = self._addresses.get(address, address)
+        return await self._open().get(address), broker_id != MASTER_ID
 
     def _open(self) -> ConnectionPool:
         if self._connections is None:
@@ -177,18 +210,38 @@ class BrokerClient:
         return self.run(self.with_retries("list of topics", ask, retry_timeout_ms))
 
     def queues(self, topic: str, retry_timeout_ms: int) -> list[Queue]:
-        """The readable queues of a topic, sorted. `OptionError` for a topic without a route."""
+        """The readable queues of a topic, sorted. `TopicMissing` for a topic without a route."""
+        return self.queues_of([topic], retry_timeout_ms)[topic] or []
 
-        async def ask(fresh: bool) -> list[Queue]:
+    def queues_of(
+        self,
+        topics: Iterable[str],
+        retry_timeout_ms: int,
+        *,
+        known: Collection[str] = (),
+        waits: bool = False,
+    ) -> dict[str, list[Queue] | None]:
+        """The readable queues of each topic, sorted, by fresh routes.
+
+        A topic without a route is an error, `TopicMissing`, unless it is one of `known`: those existed before, and a
+        broker that restarts takes its routes along. Such a topic has None here; if `waits` is true, its route is
+        waited for, and `SourceUnreachable` is raised after `retry_timeout_ms`.
+        """
+
+        async def ask(topic: str, fresh: bool) -> list[Queue] | None:
             try:
                 route = await self.route(topic, fresh=True)
             except RouteNotFound as error:
-                if fresh:  # the second request: a starting broker may not have registered its topics yet
-                    raise OptionError(f"topic {topic} does not exist on any broker") from error
+                if topic in known and not waits:
+                    return None
+                if (
+                    fresh and topic not in known
+                ):  # at first, a starting broker may not have registered its topics yet
+                    raise TopicMissing(f"topic {topic} does not exist on any broker") from error
                 raise
             return sorted(Queue(topic, queue.broker_name, queue.queue_id) for queue in route.read_queues())
 
-        return self.run(self.with_retries(f"route of {topic}", ask, retry_timeout_ms))
+        return self.ask_each("route of", sorted(set(topics)), ask, retry_timeout_ms)
 
     def check_expression(self, options: SourceOptions, queues: Iterable[Queue]) -> None:
         """Let the brokers of these queues check the expression (official checkClientInBroker).
@@ -213,19 +266,20 @@ class BrokerClient:
                     f"option subExpression: {queue.broker_name} cannot filter by {options.expression!r}: {refusal}"
                 ) from refusal
 
-        self._ask_each_queue("check of the expression", queues, ask, options.plan_timeout_ms)
+        self.ask_each("check of the expression,", queues, ask, options.plan_timeout_ms)
 
-    def bounds(self, queues: Iterable[Queue], retry_timeout_ms: int) -> dict[Queue, tuple[int, int]]:
-        """(first offset, one past the last) of each queue."""
+    def bounds(self, queues: Iterable[Queue], retry_timeout_ms: int) -> dict[Queue, QueueBounds]:
+        """First offset and one past the last of each queue, and whether a slave reported them."""
 
-        async def ask(queue: Queue, fresh: bool) -> tuple[int, int]:
-            connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
+        async def ask(queue: Queue, fresh: bool) -> QueueBounds:
+            connection, is_slave = await self.broker_or_slave(queue.topic, queue.broker_name, fresh=fresh)
             low = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
             high = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
             lowest, highest = await asyncio.gather(connection.call(low), connection.call(high))
-            return max(lowest.offset, 0), max(highest.offset, lowest.offset, 0)
+            least = max(lowest.offset, 0)
+            return QueueBounds(least, max(highest.offset, least), is_of_slave=is_slave)
 
-        return self._ask_each_queue("bounds", queues, ask, retry_timeout_ms)
+        return self.ask_each("bounds,", queues, ask, retry_timeout_ms)
 
     def offsets_at(self, times: dict[Queue, int], retry_timeout_ms: int) -> Offsets:
         """The first message stored at or after a time (epoch ms), the end if there is none."""
@@ -241,7 +295,7 @@ class BrokerClient:
             )
             return (await connection.call(request)).offset
 
-        return self._ask_each_queue("search by time", times, ask, retry_timeout_ms)
+        return self.ask_each("search by time,", times, ask, retry_timeout_ms)
 
     def committed(
         self, group: str, queues: Iterable[Queue], retry_timeout_ms: int
@@ -264,7 +318,7 @@ class BrokerClient:
                     return None
                 raise
 
-        return self._ask_each_queue(f"offsets of {group}", queues, ask, retry_timeout_ms)
+        return self.ask_each(f"offsets of {group},", queues, ask, retry_timeout_ms)
 
     def commit(self, group: str, offsets: Offsets, retry_timeout_ms: int) -> None:
         """Commit a group's offsets: the next messages to read, as lag tools show them."""
@@ -288,29 +342,29 @@ class BrokerClient:
                 await connection.call(UpdateAndCreateSubscriptionGroup(), config.encode())
                 await connection.call(request)
 
-        self._ask_each_queue(f"commit of {group}", offsets, ask, retry_timeout_ms)
+        self.ask_each(f"commit of {group},", offsets, ask, retry_timeout_ms)
 
-    def _ask_each_queue(
+    def ask_each(
         self,
         what: str,
-        queues: Iterable[Queue],
-        ask: Callable[[Queue, bool], Awaitable[ResultT]],
+        subjects: Iterable[SubjectT],
+        ask: Callable[[SubjectT, bool], Awaitable[ResultT]],
         retry_timeout_ms: int,
-    ) -> dict[Queue, ResultT]:
-        """One answer for each queue, `REQUESTS_AT_ONCE` requests at a time."""
-        all_queues = list(queues)
+    ) -> dict[SubjectT, ResultT]:
+        """One answer for each topic or queue, `REQUESTS_AT_ONCE` requests at a time."""
+        all_subjects = list(subjects)
         limit = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
-        async def ask_with_retries(queue: Queue) -> ResultT:
+        async def ask_with_retries(subject: SubjectT) -> ResultT:
             async with limit:
                 return await self.with_retries(
-                    f"{what}, {queue}", lambda fresh: ask(queue, fresh), retry_timeout_ms
+                    f"{what} {subject}", lambda fresh: ask(subject, fresh), retry_timeout_ms
                 )
 
         async def ask_all() -> list[ResultT]:
-            return await asyncio.gather(*map(ask_with_retries, all_queues))
+            return await asyncio.gather(*map(ask_with_retries, all_subjects))
 
-        return dict(zip(all_queues, self.run(ask_all()), strict=True))
+        return dict(zip(all_subjects, self.run(ask_all()), strict=True))
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -10,18 +10,20 @@ a filter a part is wider. A reply may then reach beyond its part; that rest is d
 too.
 
 After a lost connection the part is requested again, until the time for retries is over. Memory is limited to
-`pulls_in_flight` replies, and `BATCH_BYTES` of joined ones (one reply may exceed it).
+`BYTES_AHEAD` of replies that wait for their turn and one more reply for each part in flight, and `BATCH_BYTES` of
+joined ones (one reply may exceed it).
 """
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 from pocketmq.client.connections.connection import Connection
-from pocketmq.client.errors import RequestRefused, RouteNotFound
+from pocketmq.client.errors import NotReachable, RequestRefused, RouteNotFound
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.requests.pull import PullMessage, PullMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -34,7 +36,12 @@ from ..records.boundaries import walk_records
 from ..records.records import Records
 from .broker_client import BrokerClient
 
+_log = logging.getLogger("pocketmq.pipeline")
+
 BATCH_BYTES: Final = 8 * 1024 * 1024
+BYTES_AHEAD: Final = 32 * 1024 * 1024
+"""Replies of later parts that may wait until the parts before them are complete."""
+RANGES_AT_ONCE: Final = 32
 FILTERED_PART: Final = 4096
 """Offsets of a part if the broker filters: it examines so many entries for one reply."""
 _ANSWERED: Final = (
@@ -55,14 +62,29 @@ class _Reply(msgspec.Struct):
     max_offset: int
 
 
+class _Part:
+    """A part of the range, and its replies that have not been read yet, each with the offset it was requested at."""
+
+    def __init__(self, wanted: Range) -> None:
+        self.range = wanted
+        self.replies: deque[tuple[int, _Reply]] = deque()
+        self.task: asyncio.Task[None] | None = None
+
+
 class RangeReader:
-    """Reads one range once. Afterwards `losses` has what was missing and tolerated."""
+    """Reads one range once. Afterwards `losses` has what was missing and tolerated, `lost` how many messages."""
 
     def __init__(self, client: BrokerClient, wanted: Range, options: SourceOptions) -> None:
         self._client = client
         self._range = wanted
         self._options = options
+        self._unrequested = self._parts()
+        self._pulls: deque[_Part] = deque()
+        self._bytes_ahead = 0
+        self._arrived = asyncio.Event()
+        self._has_room = asyncio.Event()
         self.losses: list[Loss] = []
+        self.lost = 0
         self.rows = 0
         self._tags: frozenset[str] = frozenset()
         if options.filter_type == "TAG":
@@ -73,37 +95,74 @@ class RangeReader:
 
         `DataLossError` if messages are lost and that is not tolerated; `SourceUnreachable` after all retries.
         """
-        parts = deque(self._parts())
-        pulls: deque[tuple[Range, asyncio.Task[list[_Reply]]]] = deque()
         try:
-            while parts or pulls:
-                yield from self._decoded(self._client.run(self._some(parts, pulls)))
+            while (bodies := self._client.run(self._next_bodies())) is not None:
+                yield from self._decoded(bodies)
         finally:
-            for _, task in pulls:
-                task.cancel()
-            if pulls:
-                self._client.run(_settled([task for _, task in pulls]))
+            if self._pulls:
+                self._client.run(self._cancel())
         self._check_count()
 
-    async def _some(
-        self, parts: deque[Range], pulls: deque[tuple[Range, "asyncio.Task[list[_Reply]]"]]
-    ) -> list[Any]:
-        """The bodies of the next parts, about `decode_rows` records: the loop is entered once for all of them."""
-        options, create_task = self._options, asyncio.get_running_loop().create_task
+    async def read_whole(self) -> list[Records]:
+        """All records of a small range; errors as `batches`."""
+        found: list[Records] = []
+        try:
+            while (bodies := await self._next_bodies()) is not None:
+                found += self._decoded(bodies)
+        finally:
+            await self._cancel()
+        self._check_count()
+        return found
+
+    async def _next_bodies(self) -> list[Any] | None:
+        """The bodies of the next replies, about `decode_rows` records: the loop is entered once for all of them.
+
+        None at the end of the range.
+        """
+        options = self._options
         bodies: list[Any] = []
         count = size = 0
-        while (parts or pulls) and count < options.decode_rows and size < BATCH_BYTES:
-            while parts and len(pulls) < options.pulls_in_flight:
-                part = parts.popleft()
-                pulls.append((part, create_task(self._pull_part(part))))
-            part, task = pulls.popleft()
-            for reply in await task:
-                body = self._within(reply, part)
+        while count < options.decode_rows and size < BATCH_BYTES:
+            self._request_parts()
+            if not self._pulls:
+                return bodies or None
+            part = self._pulls[0]
+            assert part.task is not None
+            if part.replies:
+                offset, reply = part.replies.popleft()
+                self._bytes_ahead -= len(reply.body or b"")
+                self._has_room.set()
+                body = self._within(reply, part.range)
                 if body is not None:
                     bodies.append(body)
                     size += len(body)
-            count += part.size
+                count += min(reply.next_offset, part.range.hi) - offset
+            elif part.task.done():
+                self._pulls.popleft()
+                self._has_room.set()  # the next part is the first one now, which need not wait
+                part.task.result()
+            else:
+                self._arrived.clear()
+                await self._arrived.wait()
         return bodies
+
+    def _request_parts(self) -> None:
+        create_task = asyncio.get_running_loop().create_task
+        while len(self._pulls) < self._options.pulls_in_flight:
+            wanted = next(self._unrequested, None)
+            if wanted is None:
+                return
+            part = _Part(wanted)
+            part.task = create_task(self._pull_part(part))
+            part.task.add_done_callback(lambda _: self._arrived.set())
+            self._pulls.append(part)
+
+    async def _cancel(self) -> None:
+        tasks = [part.task for part in self._pulls if part.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._pulls.clear()
 
     def _parts(self) -> Iterator[Range]:
         options, wanted = self._options, self._range
@@ -111,22 +170,27 @@ class RangeReader:
         for lo in range(wanted.lo, wanted.hi, step):
             yield Range(wanted.queue, lo, min(lo + step, wanted.hi))
 
-    async def _pull_part(self, part: Range) -> list[_Reply]:
-        replies = []
-        offset = part.lo
-        while offset < part.hi:
-            reply = await self._pull(part.queue, offset, part.hi - offset)
+    async def _pull_part(self, part: _Part) -> None:
+        wanted = part.range
+        offset = wanted.lo
+        while offset < wanted.hi:
+            while self._bytes_ahead >= BYTES_AHEAD and (part is not self._pulls[0] or part.replies):
+                self._has_room.clear()
+                await self._has_room.wait()
+            reply = await self._pull(wanted.queue, offset, wanted.hi - offset)
             at_end = reply.code == ResponseCode.PULL_NOT_FOUND and reply.next_offset <= offset
             if at_end or reply.code == ResponseCode.PULL_OFFSET_MOVED:
-                offset = self._skip_lost(part, offset, reply)
+                offset = self._skip_lost(wanted, offset, reply)
                 continue
             if reply.next_offset <= offset:
                 raise PipelineError(
-                    f"{part.queue}: the reply to a pull at offset {offset} names {reply.next_offset} as the next offset"
+                    f"{wanted.queue}: the reply to a pull at offset {offset} names {reply.next_offset} "
+                    "as the next offset"
                 )
-            replies.append(reply)
+            part.replies.append((offset, reply))
+            self._bytes_ahead += len(reply.body or b"")
+            self._arrived.set()
             offset = reply.next_offset
-        return replies
 
     def _skip_lost(self, part: Range, offset: int, reply: _Reply) -> int:
         """The queue no longer has this offset: report the loss, and return the offset to continue at."""
@@ -135,7 +199,9 @@ class RangeReader:
         loss = Loss(part.queue, offset, end, reason)
         if self._options.fail_on_data_loss:
             raise DataLossError(f"{loss}; failOnDataLoss=false skips them")
+        _log.warning("skipped, because failOnDataLoss is false: %s", loss)
         self.losses.append(loss)
+        self.lost += end - offset
         return end
 
     async def _pull(self, queue: Queue, offset: int, count: int) -> _Reply:
@@ -156,7 +222,9 @@ class RangeReader:
         )
 
         async def ask(fresh: bool) -> _Reply:
-            connection = await self._client.broker(queue.topic, queue.broker_name, fresh=fresh)
+            connection, is_slave = await self._client.broker_or_slave(
+                queue.topic, queue.broker_name, fresh=fresh
+            )
             command = await connection.exchange(request, timeout_seconds=options.pull_timeout_ms / 1000)
             # The broker is just starting, or the topic was deleted.
             if command.code == ResponseCode.TOPIC_NOT_EXIST:
@@ -164,6 +232,11 @@ class RangeReader:
             if command.code not in _ANSWERED:
                 raise RequestRefused(command.code, command.remark or "", request.name)
             reply = Connection.read_fields(PullMessageReply, command, request.name)
+            if is_slave and not reply.min_offset <= offset < reply.max_offset:
+                # It may lag. What is missing here is lost only if the master says so.
+                raise NotReachable(
+                    f"{queue} has no master in its route, and the slave holds [{reply.min_offset}, {reply.max_offset})"
+                )
             return _Reply(
                 command.code, command.body, reply.next_begin_offset, reply.min_offset, reply.max_offset
             )
@@ -201,14 +274,27 @@ class RangeReader:
 
     def _check_count(self) -> None:
         """Without a filter every offset is one message."""
-        if self._options.is_filtered or not self._options.fail_on_data_loss:
+        if self._options.is_filtered or self.rows + self.lost == self._range.size:
             return
-        if self.rows != self._range.size:
-            raise DataLossError(
-                f"{self._range.queue}: {self.rows} messages where offsets [{self._range.lo}, {self._range.hi}) "
-                f"should have {self._range.size}; failOnDataLoss=false accepts that"
-            )
+        lo, hi = self._range.lo, self._range.hi
+        text = f"{self._range.queue}: {self.rows} messages where offsets [{lo}, {hi}) should have {self._range.size}"
+        if self._options.fail_on_data_loss:
+            raise DataLossError(f"{text}; failOnDataLoss=false accepts that")
+        _log.warning("accepted, because failOnDataLoss is false: %s", text)
+        self.lost = max(0, self._range.size - self.rows)
 
 
-async def _settled(tasks: list[Any]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
+def read_ranges_whole(
+    client: BrokerClient, ranges: Iterable[Range], options: SourceOptions
+) -> list[list[Records]]:
+    """The records of several small ranges, `RANGES_AT_ONCE` of them read at a time; errors as `RangeReader.batches`."""
+    limit = asyncio.Semaphore(RANGES_AT_ONCE)
+
+    async def read(wanted: Range) -> list[Records]:
+        async with limit:
+            return await RangeReader(client, wanted, options).read_whole()
+
+    async def read_all() -> list[list[Records]]:
+        return await asyncio.gather(*map(read, ranges))
+
+    return client.run(read_all())

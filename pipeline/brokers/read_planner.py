@@ -6,15 +6,18 @@ The batch reader and the stream reader use it. The arithmetic is in `planning/ra
 
 import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from ..errors import DataLossError, OptionError
+from ..errors import DataLossError, OptionError, SourceUnreachable, TopicMissing
 from ..planning.positions import Offsets, Queue, read_offsets
 from ..planning.ranges import (
+    Bounds,
     Loss,
+    QueueBounds,
     Range,
     beyond_end,
     clamp,
@@ -31,7 +34,7 @@ from ..planning.topic_options import (
     matching_topics,
 )
 from .broker_client import BrokerClient
-from .range_reader import RangeReader
+from .range_reader import read_ranges_whole
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -41,23 +44,29 @@ EARLIEST_OFFSET: Final = -2
 LATEST_OFFSET: Final = -1
 TIMES_EXAMPLE: Final = '{"T":1700000000000} or {"T":{"broker-a":{"0":1700000000000}}}'
 
-Bounds = Mapping[Queue, tuple[int, int]]
-
 
 class Planner:
     """Plans the reads of one set of options."""
 
-    def __init__(self, client: BrokerClient, options: SourceOptions) -> None:
+    def __init__(
+        self, client: BrokerClient, options: SourceOptions, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock` gives seconds; it measures how long queues have been without a route."""
         self.client = client
         self.options = options
+        self._clock = clock
         self._checked_brokers: set[str] = set()
+        self._without_route: dict[Queue, float] = {}
 
-    def queues(self) -> list[Queue]:
+    def queues(self, known: Iterable[Queue] = (), *, waits: bool = False) -> list[Queue]:
         """The queues to read, by the routes of this moment.
 
-        `OptionError` for a topic or queue that does not exist, and for an expression that a broker cannot use.
+        `known` are queues that were read before: a broker that restarts takes their routes along. They are left out
+        for `retryTimeoutMs`, then `SourceUnreachable` is raised. If `waits` is true, this waits for their routes.
+        `TopicMissing` for another topic or queue that does not exist, `OptionError` for an expression that a broker
+        cannot use.
         """
-        queues = self._selected_queues()
+        queues = self._selected_queues(frozenset(known), waits)
         if self.options.filter_type != "TAG":
             # A broker that cannot read the expression of a pull ignores it and sends every message.
             unchecked = {
@@ -67,28 +76,47 @@ class Planner:
             self._checked_brokers |= unchecked.keys()
         return queues
 
-    def _selected_queues(self) -> list[Queue]:
+    def _selected_queues(self, known: frozenset[Queue], waits: bool) -> list[Queue]:
         options, timeout_ms = self.options, self.options.plan_timeout_ms
         topics = sorted({queue.topic for queue in options.assigned}) or list(options.topics)
         if options.pattern is not None:
             topics = matching_topics(options.pattern, self.client.topics(timeout_ms))
-        existing = [queue for topic in topics for queue in self.client.queues(topic, timeout_ms)]
-        if not options.assigned:
-            return existing
-        missing = sorted(set(options.assigned) - set(existing))
-        if missing:
-            raise OptionError(f"option assign: {missing[0]} does not exist")
-        return list(options.assigned)
+        known_topics = {queue.topic for queue in known}
+        found = self.client.queues_of(topics, timeout_ms, known=known_topics, waits=waits)
+        existing = [queue for topic in topics for queue in found[topic] or ()]
+        without_route = [queue for queue in sorted(known) if found.get(queue.topic, ()) is None]
+        if options.assigned:
+            missing = set(options.assigned) - set(existing)
+            without_route = sorted(missing & known)
+            if missing - known:
+                raise TopicMissing(f"option assign: {min(missing - known)} does not exist")
+            existing = [queue for queue in options.assigned if queue not in missing]
+        self._wait_for_routes(without_route)
+        return existing
+
+    def _wait_for_routes(self, without_route: list[Queue]) -> None:
+        """Note which queues have no route. `SourceUnreachable` if one has had none for too long."""
+        now = self._clock()
+        for queue in without_route:
+            if queue not in self._without_route:
+                _log.warning("no broker has %s at the moment; it stays where it is", queue)
+        self._without_route = {queue: self._without_route.get(queue, now) for queue in without_route}
+        for queue, since in self._without_route.items():
+            if (now - since) * 1000 > self.options.retry_timeout_ms:
+                raise SourceUnreachable(
+                    f"{queue} has had no route for {now - since:.0f} s; retryTimeoutMs is "
+                    f"{self.options.retry_timeout_ms}"
+                )
 
     def bounds(self, queues: list[Queue]) -> Bounds:
-        """[min, max) of each queue."""
+        """What each queue holds."""
         return self.client.bounds(queues, self.options.plan_timeout_ms)
 
     def start(self, bounds: Bounds) -> Offsets:
         """Where reading begins. An offset after a queue's end is kept: the caller reports it."""
         chosen = self.options.start
-        lows = {queue: low for queue, (low, _) in bounds.items()}
-        highs = {queue: high for queue, (_, high) in bounds.items()}
+        lows = {queue: held.low for queue, held in bounds.items()}
+        highs = {queue: held.high for queue, held in bounds.items()}
         if chosen.kind == EARLIEST:
             return lows
         if chosen.kind == LATEST:
@@ -103,7 +131,7 @@ class Planner:
     def end(self, bounds: Bounds, start: Offsets) -> Offsets:
         """Where a batch ends."""
         chosen = self.options.end
-        highs = {queue: high for queue, (_, high) in bounds.items()}
+        highs = {queue: held.high for queue, held in bounds.items()}
         if chosen.kind == LATEST:
             return highs
         if chosen.kind == COMMITTED:
@@ -123,9 +151,8 @@ class Planner:
         bounds = self.bounds(self.queues())
         start = self.start(bounds)
         for queue, offset in start.items():
-            high = bounds[queue][1]
-            if offset > high:  # no range begins there, so `clamp_to_bounds` would not report it
-                self.report_loss(Loss(queue, high, offset, beyond_end(high)))
+            # No range begins there, so `clamp_to_bounds` would not report it.
+            self.check_position(queue, offset, bounds[queue])
         return self.clamp_to_bounds(ranges_between(start, self.end(bounds, start)), bounds)
 
     def split(self, ranges: list[Range]) -> list[tuple[Range, ...]]:
@@ -139,14 +166,40 @@ class Planner:
 
     def clamp_to_bounds(self, ranges: list[Range], bounds: Bounds) -> list[Range]:
         """The parts of the ranges whose messages exist. `DataLossError` for the rest, or a warning if
-        `failOnDataLoss` is false."""
+        `failOnDataLoss` is false.
+
+        A range stays whole if only a slave was asked: the tasks wait for what it does not hold.
+        """
         clamped = []
         for part in ranges:
-            left, losses = clamp(part, *bounds[part.queue]) if part.queue in bounds else (part, [])
+            held = bounds.get(part.queue)
+            if held is None or held.is_of_slave:
+                clamped.append(part)
+                continue
+            left, losses = clamp(part, held.low, held.high)
             for loss in losses:
                 self.report_loss(loss)
             clamped.append(left)
         return clamped
+
+    def check_position(self, queue: Queue, offset: int, held: QueueBounds) -> bool:
+        """Whether a position lies within its queue. If it lies beyond the end, that is a loss, which is reported; but
+        not if only a slave was asked, which may lag."""
+        if offset <= held.high or held.is_of_slave:
+            return True
+        self.report_loss(Loss(queue, held.high, offset, beyond_end(held.high)))
+        return False
+
+    def is_new_since(self, queue: Queue, held: QueueBounds, time_ms: int) -> bool:
+        """Whether the first message of a queue was stored after a time (epoch ms; 0 is never).
+
+        Asked of a queue that ends before a position determined at that time: all messages before the position were
+        stored earlier, unless the topic was deleted and created anew.
+        """
+        if not time_ms or held.high <= held.low:
+            return False
+        first = self._store_times([Range(queue, held.low, held.low + 1)])[0]
+        return bool(first) and first[0] > time_ms
 
     def report_loss(self, loss: Loss) -> None:
         if self.options.fail_on_data_loss:
@@ -163,7 +216,7 @@ class Planner:
             times = _times(chosen, bounds)
         found = self.offsets_at(times, bounds)
         if is_start and self.options.is_start_strict:
-            empty = [queue for queue, offset in found.items() if offset >= bounds[queue][1]]
+            empty = [queue for queue, offset in found.items() if offset >= bounds[queue].high]
             if empty:
                 raise OptionError(
                     f"option {chosen.option}: {empty[0]} has no message at or after {times[empty[0]]}; "
@@ -178,27 +231,45 @@ class Planner:
         messages around the answer are read.
         """
         found = self.client.offsets_at(dict(times), self.options.plan_timeout_ms)
-        return {
-            queue: self._exact_offset(queue, offset, times[queue], bounds[queue])
+        exact: Offsets = {}
+        last = {
+            queue: max(min(offset + 1, bounds[queue].high), bounds[queue].low)
             for queue, offset in found.items()
         }
+        while last:
+            # The messages before `last` of all queues that are not settled are read at once.
+            batch = {
+                queue: Range(queue, max(bounds[queue].low, end - self.options.pull_batch_size), end)
+                for queue, end in last.items()
+            }
+            store_times = self._store_times(list(batch.values()))
+            following: Offsets = {}
+            for (queue, part), of_part in zip(batch.items(), store_times, strict=True):
+                earlier = sum(store_time < times[queue] for store_time in of_part)
+                if earlier or not of_part or part.lo == bounds[queue].low:
+                    exact[queue] = part.hi - len(of_part) + earlier
+                else:
+                    following[queue] = part.lo
+            last = following
+        return exact
 
-    def _exact_offset(self, queue: Queue, offset: int, time_ms: int, bounds: tuple[int, int]) -> int:
-        low, high = bounds
+    def _store_times(self, ranges: list[Range]) -> list[list[int]]:
+        """The store times of all messages of each range."""
         options = msgspec.structs.replace(
             self.options, expression="*", filter_type="TAG", fail_on_data_loss=False, pulls_in_flight=1
         )
-        last = min(offset + 1, high)
-        while last > low:
-            first = max(low, last - options.pull_batch_size)
-            store_times: list[int] = []
-            for records in RangeReader(self.client, Range(queue, first, last), options).batches():
-                store_times += records.store_times_ms.tolist()
-            earlier = sum(store_time < time_ms for store_time in store_times)
-            if earlier or not store_times:
-                return last - len(store_times) + earlier
-            last = first
-        return low
+        return [
+            [time_ms for records in batches for time_ms in records.store_times_ms.tolist()]
+            for batches in read_ranges_whole(self.client, ranges, options)
+        ]
+
+    def message_bytes(self, ranges: list[Range]) -> int:
+        """The mean stored size of the first messages of ranges; 1 without messages."""
+        size = rows = 0
+        for batches in read_ranges_whole(self.client, ranges, self.options):
+            size += sum(int(records.sizes.sum()) for records in batches)
+            rows += sum(len(records) for records in batches)
+        return max(1, size // max(rows, 1))
 
 
 def _times(chosen: StartOrEnd, bounds: Bounds) -> dict[Queue, int]:

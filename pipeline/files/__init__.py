@@ -4,5 +4,9 @@ mapped_file.py      a file mapped into memory, and where its written bytes end
 log_files.py        the files of a commit log, and how they are split into tasks
 consume_queues.py   the entries of consume queues, and the consumer offset table
 scan.py             records of a split or queue, checked, with the position of every damage
+runs.py             records as runs of consecutive offsets of a queue
+run_statuses.py     what a run's status says
+queue_check.py      whether records and consume queues match
+aggregates.py       runs and statistics of a split: a handful of rows instead of all records
 journal_rows.py     journal files to rows
 """

@@ -68,7 +68,9 @@ def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: in
     total = sum(known for known, _ in written.values())
     if not files:
         return []
-    step = max(1, min(split_bytes, -(-total // least)), -(-total // MOST_SPLITS))
+    count = max(least, -(-total // split_bytes))
+    count = min(-(-count // least) * least, MOST_SPLITS)  # each core gets as many tasks as the others
+    step = max(1, -(-total // count))
     splits = []
     for file in files:
         known, end = written[file]

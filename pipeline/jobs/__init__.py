@@ -1,11 +1,16 @@
-"""The jobs of `pocketmq pipeline`: each has a `build(spark, ...)` that returns a report, and a command.
+"""The jobs of `pocketmq pipeline` that answer questions: each has a `build(...)` that returns a report, and a command.
 
 run.py              how a job runs: options, checks before Spark starts, session, exit code
+on_engine.py        how a job in SQL runs: on DuckDB in this process, or on Spark
 inputs.py           where a job's messages come from: a store or a broker
 access_options.py   access keys and TLS on the command line
 audit.py            gaps, disorder and damage in a store
 duplicates.py       messages stored more than once
+stats.py            what fills a store or a topic
+find.py             messages by key, id, tag, text and time
+sql.py              a query of your own
 lag.py              how far groups are behind
+lag_rows.py         the same as rows: from files, or from brokers
 latency.py          from sent to consumed, from message traces
 replay.py           sends messages again
 export.py           messages to Parquet

@@ -1,4 +1,4 @@
-"""Access keys and TLS on a job's command line, the same as for `pocketmq admin`.
+"""Access keys, TLS and broker addresses on a job's command line, the same as for `pocketmq admin`.
 
 Without `--access-key` the keys are read from mqadmin's file `$ROCKETMQ_HOME/conf/tools.yml`, if it exists.
 """
@@ -15,17 +15,7 @@ from pocketmq.client.errors import ClientError
 from pocketmq.client.hooks.acl import keys_from_yaml
 
 from ..errors import OptionError
-from ..planning.access import (
-    ACCESS_KEY,
-    CERTIFICATE,
-    KEY,
-    PASSWORD,
-    SECRET_KEY,
-    SECURITY_TOKEN,
-    TLS,
-    TRUST,
-    Access,
-)
+from ..planning.access import Access
 from .run import exit_on_user_error
 
 _OPTIONS: Final = (
@@ -46,6 +36,12 @@ _OPTIONS: Final = (
     ("--tls-cert", "certificate", "FILE", "With --tls: the client certificate."),
     ("--tls-key", "key", "FILE", "With --tls: the key of the client certificate."),
     ("--tls-key-password", "password", "TEXT", "What that key is locked with."),
+    (
+        "--broker-address-map",
+        "address_map",
+        "A=B[;A=B]",
+        "Reach the broker whose route says A at B, each host:port.",
+    ),
 )
 
 
@@ -74,6 +70,7 @@ def with_keys_of_file(access: Access, environ: Mapping[str, str]) -> Access:
         raise OptionError("--access-key, --secret-key: set both or none")
     if not access.uses_tls and (access.trusted or access.certificate or access.key):
         raise OptionError("--tls is required with --tls-trust, --tls-cert and --tls-key")
+    access.addresses()
     try:
         access.tls()
     except OptionError as error:
@@ -87,18 +84,3 @@ def with_keys_of_file(access: Access, environ: Mapping[str, str]) -> Access:
     except ClientError as error:
         raise OptionError(str(error)) from error
     return msgspec.structs.replace(access, access_key=access_key, secret_key=secret_key, security_token=token)
-
-
-def source_options(access: Access) -> dict[str, str]:
-    """The options of source and sink for this access."""
-    values = {
-        ACCESS_KEY: access.access_key,
-        SECRET_KEY: access.secret_key,
-        SECURITY_TOKEN: access.security_token,
-        TLS: "true" if access.uses_tls else None,
-        TRUST: access.trusted,
-        CERTIFICATE: access.certificate,
-        KEY: access.key,
-        PASSWORD: access.password,
-    }
-    return {name: value for name, value in values.items() if value is not None}

@@ -4,134 +4,111 @@
     gaps       queue offsets that no record has, and offsets that several records have
     order      records that lie in the log after one with a higher offset of their queue
     index      units of consume queues without their record, and records without their unit
+    deleted    records of topics that were deleted, which are no finding
 
-The cheap check is first: a queue with last - first + 1 records and as many different offsets has no gap, and only the
-other queues are sorted. Only headers are read, except for the CRC check (`--no-crc` skips it).
+The scan makes runs of the records and compares them with the consume queues (`files/runs.py`, `files/queue_check.py`),
+so the questions here are about a few rows for each queue, however many messages it has. They are plain SQL over the
+table `runs`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ..files.run_statuses import DELETED_TOPIC, OK, QUEUE_STATUSES
 from ..report.report import Report, Section, counted
-from .inputs import check_store
+from ..sql.message_input import check_store
 from .run import output_options, run_job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-HEADERS = (
-    "topic string, queueId int, queueOffset bigint, physicalOffset bigint, storeSize int, sysFlag int, "
-    "file string, status string"
+_OF_QUEUES: Final = ", ".join(f"'{status}'" for status in QUEUE_STATUSES)
+_STEPPED: Final = f"""
+    with stepped as (
+        select *, max(lastOffset) over (
+            partition by topic, queueId order by firstOffset, lastOffset
+            rows between unbounded preceding and 1 preceding
+        ) as reached
+        from runs where status = '{OK}'
+    )"""
+"""The runs of each queue by offset; `reached` is the highest offset of the runs before."""
+DAMAGED: Final = f"""
+    select file, firstPosition as physicalOffset, status, topic, queueId, firstOffset as queueOffset from runs
+    where status not in ('{OK}', '{DELETED_TOPIC}', {_OF_QUEUES})
+    order by physicalOffset"""
+GAPS: Final = f"""{_STEPPED}
+    select topic, queueId, 'missing' as what, reached + 1 as first, firstOffset - reached - 1 as count
+    from stepped where firstOffset > reached + 1
+    union all
+    select topic, queueId, 'offset more than once', firstOffset,
+        case when lastOffset < reached then lastOffset else reached end - firstOffset + 1
+    from stepped where firstOffset <= reached
+    order by 1, 2, 4"""
+DISORDER: Final = f"""
+    select topic, queueId, firstOffset as queueOffset, previous, firstPosition as physicalOffset from (
+        select *, lag(lastOffset) over (partition by topic, queueId order by firstPosition) as previous
+        from runs where status = '{OK}'
+    ) as following where firstOffset < previous
+    order by 1, 2, 5"""
+INDEX: Final = f"""
+    select topic, queueId, firstOffset as queueOffset, lastOffset, firstPosition as physicalOffset, status as what
+    from runs where status in ({_OF_QUEUES})
+    order by 1, 2, 3"""
+QUEUES: Final = f"""{_STEPPED}
+    select topic, queueId, cast(sum(records) as bigint) as records, min(firstOffset) as first,
+        max(lastOffset) as last, cast(sum(case
+            when reached is null or firstOffset > reached then lastOffset - firstOffset + 1
+            when lastOffset > reached then lastOffset - reached
+            else 0 end) as bigint) as offsets, cast(sum(bytes) as bigint) as bytes
+    from stepped group by topic, queueId
+    order by 1, 2"""
+DELETED: Final = f"""
+    select topic, cast(sum(records) as bigint) as records, cast(sum(bytes) as bigint) as bytes
+    from runs where status = '{DELETED_TOPIC}' group by topic
+    order by 1"""
+TABLES: Final = (
+    ("damaged", "Damaged records", DAMAGED),
+    ("gaps", "Gaps and repeated offsets", GAPS),
+    ("order", "Records out of order", DISORDER),
+    ("index", "Consume queues against the log", INDEX),
+    ("queues", "Queues", QUEUES),
+    ("deleted", "Records of deleted topics", DELETED),
 )
-OF_QUEUE = ("topic", "queueId")
-_NOT_IN_QUEUES = "(sysFlag & 12) in (4, 12)"
-"""Half messages and rollbacks: they are in the log, never in a queue."""
+"""(name, title, question) of each table of the report."""
+SHOWN: Final = 20
+"""Findings of each kind that are listed one by one."""
 
 
 def build(spark: "SparkSession", store: str, *, topics: str | None = None, checks_crc: bool = True) -> Report:
     """The report over a store directory."""
-    options = {"path": store, "onCorrupt": "report", "verifyCrc": str(checks_crc).lower()}
+    options = {"path": store, "table": "runs", "onCorrupt": "report", "checkQueues": "true"}
+    options["verifyCrc"] = str(checks_crc).lower()
     if topics is not None:
         options["topics"] = topics
-    found = spark.read.format("rocketmq-store").schema(HEADERS).options(**options).load().cache()
-    damaged = found.where("status <> 'ok'").select(
-        "file", "physicalOffset", "status", "topic", "queueId", "queueOffset"
-    )
-    # A record with a damaged body is still in its queue.
-    good = found.where("status in ('ok', 'bad crc')").where(f"not {_NOT_IN_QUEUES}")
-    gaps = gaps_of(good)
-    disorder = disorder_of(good)
-    index = index_of(spark, good, options)
-    queues = queues_of(good)
-    sections = [
-        Section("damaged", "Damaged records", damaged),
-        Section("gaps", "Gaps and repeated offsets", gaps),
-        Section("order", "Records out of order", disorder),
-        Section("index", "Consume queues against the log", index),
-        Section("queues", "Queues", queues),
-    ]
-    findings = [
-        *(f"{row.status} at log position {row.physicalOffset} ({row.file})" for row in damaged.limit(20).collect()),
+    runs = spark.read.format("rocketmq-store").options(**options).load().cache()
+    runs.createOrReplaceTempView("runs")
+    frames = {name: spark.sql(text) for name, _, text in TABLES}
+    sections = [Section(name, title, frames[name]) for name, title, _ in TABLES]
+    return Report("Store audit", f"Store {store}.", sections, findings_of(frames))
+
+
+def findings_of(frames: "dict[str, DataFrame]") -> list[str]:
+    """A sentence for each row of the tables of faults, of each at most `SHOWN`."""
+    found = {name: frames[name].limit(SHOWN).collect() for name in ("damaged", "gaps", "order", "index")}
+    return [
+        *(f"{row.status} at log position {row.physicalOffset} ({row.file})" for row in found["damaged"]),
         *(f"{row.topic} queue {row.queueId}: {row.what}, {counted(row['count'], 'message')} from offset {row.first}"
-          for row in gaps.limit(20).collect()),
+          for row in found["gaps"]),
         *(f"{row.topic} queue {row.queueId}: offset {row.queueOffset} lies after offset {row.previous} in the log"
-          for row in disorder.limit(20).collect()),
-        *(f"{row.topic} queue {row.queueId} offset {row.queueOffset}: {row.what}" for row in index.limit(20).collect()),
+          for row in found["order"]),
+        *(f"{row.topic} queue {row.queueId} {_offsets(row.queueOffset, row.lastOffset)}: {row.what}"
+          for row in found["index"]),
     ]  # fmt: skip
-    return Report("Store audit", f"Store {store}.", sections, findings)
 
 
-def queues_of(good: "DataFrame") -> "DataFrame":
-    """One row for each queue."""
-    return good.groupBy(*OF_QUEUE).agg(*_bounds()).orderBy(*OF_QUEUE)
-
-
-def _bounds() -> tuple[Any, ...]:
-    from pyspark.sql import functions as F
-
-    return (
-        F.count("*").alias("records"),
-        F.min("queueOffset").alias("first"),
-        F.max("queueOffset").alias("last"),
-        F.countDistinct("queueOffset").alias("offsets"),
-    )
-
-
-def gaps_of(good: "DataFrame") -> "DataFrame":
-    """(topic, queueId, what, first, count): missing and repeated offsets, of the queues with a wrong count."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    wrong = queues_of(good).where("records <> last - first + 1 or offsets <> records").select(*OF_QUEUE)
-    rows = good.join(F.broadcast(wrong), list(OF_QUEUE)).select(*OF_QUEUE, "queueOffset")
-    previous = F.lag("queueOffset").over(Window.partitionBy(*OF_QUEUE).orderBy("queueOffset"))
-    stepped = rows.withColumn("previous", previous)
-    missing = stepped.where("queueOffset > previous + 1").selectExpr(
-        *OF_QUEUE, "'missing' as what", "previous + 1 as first", "queueOffset - previous - 1 as count"
-    )
-    twice = (
-        stepped.where("queueOffset = previous")
-        .groupBy(*OF_QUEUE, "queueOffset")
-        .count()
-        .selectExpr(*OF_QUEUE, "'offset more than once' as what", "queueOffset as first", "count")
-    )
-    return missing.unionByName(twice).orderBy(*OF_QUEUE, "first")
-
-
-def disorder_of(good: "DataFrame") -> "DataFrame":
-    """Records that lie in the log after one with a higher offset of their queue."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    of_queue = Window.partitionBy(*OF_QUEUE).orderBy("physicalOffset")
-    return (
-        good.withColumn("previous", F.lag("queueOffset").over(of_queue))
-        .where("queueOffset < previous")
-        .select(*OF_QUEUE, "queueOffset", "previous", "physicalOffset")
-    )
-
-
-def index_of(spark: "SparkSession", good: "DataFrame", options: dict[str, str]) -> "DataFrame":
-    """Units and records that do not match each other. Units of deleted log files are not reported."""
-    from pyspark.sql import functions as F
-
-    chosen = {name: value for name, value in options.items() if name in ("path", "topics")}
-    units = spark.read.format("rocketmq-store").options(**chosen, table="consumequeue").load()
-    begin = good.agg(F.min("physicalOffset").alias("begin"))
-    units = units.crossJoin(F.broadcast(begin)).where("physicalOffset >= begin").drop("begin")
-    records = good.selectExpr("physicalOffset", "topic", "queueId", "queueOffset", "storeSize")
-    joined = records.alias("r").join(units.alias("u"), ["physicalOffset"], "full_outer")
-    what = (
-        "case when u.queueOffset is null then 'no unit in its consume queue' "
-        "when r.queueOffset is null then 'unit without a record' "
-        "when u.topic = r.topic and (u.queueId <> r.queueId or u.queueOffset <> r.queueOffset) "
-        "then 'unit of another queue or offset' when u.size <> r.storeSize then 'unit with another size' end"
-    )
-    return joined.selectExpr(
-        *("coalesce(r.topic, u.topic) topic", "coalesce(r.queueId, u.queueId) queueId"),
-        *("coalesce(r.queueOffset, u.queueOffset) queueOffset", "physicalOffset", f"{what} what"),
-    ).where("what is not null")
+def _offsets(first: int, last: int) -> str:
+    return f"offset {first}" if first == last else f"offsets {first} to {last}"
 
 
 @click.command("audit")

@@ -4,72 +4,87 @@ By message id (a producer sent again after a lost reply, a sink repeated a batch
 topics are skipped: half messages and delayed messages are stored there first, and in their own topic later. A copy in
 a retry topic, or with reconsumeTimes, was delivered again on purpose: its level is `redelivered`, and it is not a
 finding.
+
+The ids with several messages are found first. Only their messages are looked at again, of each id the first
+`LISTED_PLACES`, so an id with very many messages costs no memory.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import click
 
 from ..report.report import Report, Section
-from .inputs import IS_SYSTEM_TOPIC, MessageInput, input_options, messages, split_input_options
-from .run import output_options, run_job
+from ..sql.engine import Engine
+from ..sql.message_input import MessageInput
+from .inputs import IS_SYSTEM_TOPIC, input_options, split_input_options, time_options
+from .on_engine import engine_options, run_on_engine
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+COLUMNS: Final = ("topic", "queueId", "queueOffset", "msgId", "keys", "reconsumeTimes", "storeTimestamp")
+LISTED_FINDINGS: Final = 20
+LISTED_PLACES: Final = 10
+REPEATED: Final = """
+select {by}, count(*) as copies from messages
+where {by} is not null and not ({is_system}) and {times}
+group by {by} having count(*) > 1
+"""
+COPIES: Final = """
+select m.{by} as {by}, r.copies as copies, m.storeTimestamp as storeTimestamp,
+       case when startswith(m.topic, '%RETRY%') or startswith(m.topic, '%DLQ%') then '' else m.topic end as home,
+       m.reconsumeTimes as reconsumeTimes,
+       concat(cast(m.queueId as string), '/', cast(m.queueOffset as string)) as place,
+       row_number() over (partition by m.{by} order by m.storeTimestamp, m.queueId, m.queueOffset) as number
+from messages m join repeated r on m.{by} = r.{by}
+where not ({is_system}) and {times}
+"""
+DUPLICATES: Final = """
+select {by}, topic, case when firsts > 1 then 'stored twice' else 'redelivered' end as level, copies, seconds, places
+from (
+    select {by}, max(home) as topic, max(copies) as copies,
+           sum(case when home <> '' and reconsumeTimes = 0 then 1 else 0 end) as firsts,
+           (unix_micros(max(storeTimestamp)) - unix_micros(min(storeTimestamp))) / 1e6 as seconds,
+           array_join(array_sort(array_agg(place) filter (where number <= {listed})), ', ') as places
+    from copies group by {by}
+) as grouped
+order by 3, 2, 1
+"""
 
-SCHEMA = (
-    "topic string, queueId int, queueOffset bigint, msgId string, keys string, reconsumeTimes int, "
-    "storeTimestamp timestamp"
-)
-LISTED_FINDINGS = 20
 
-
-def build(spark: "SparkSession", source: MessageInput, *, by: str = "msgId") -> Report:
+def build(engine: Engine, source: MessageInput, *, by: str = "msgId") -> Report:
     """The report; `by` is msgId or keys."""
-    found = duplicates(messages(spark, source, SCHEMA), by).cache()
-    stored_twice = found.where("level = 'stored twice'")
-    findings = [
-        f"{row.topic}: {by} {row[by]} is stored {row.copies} times, {row.seconds:.1f} s apart: {row.places}"
-        for row in stored_twice.limit(LISTED_FINDINGS).collect()
-    ]
-    return Report(
-        "Duplicates", f"By {by}.", [Section("duplicates", "Stored more than once", found)], findings
+    engine.open_messages("messages", source, COLUMNS)
+    words = {"by": by, "times": source.time_condition(), "listed": LISTED_PLACES}
+    engine.keep("repeated", REPEATED.format(is_system=IS_SYSTEM_TOPIC, **words))
+    of_message = IS_SYSTEM_TOPIC.replace("topic", "m.topic")
+    engine.keep("copies", COPIES.format(is_system=of_message, **words))
+    engine.keep("duplicates", DUPLICATES.format(**words))
+    stored_twice = engine.sql(
+        f"select * from duplicates where level = 'stored twice' limit {LISTED_FINDINGS}"
     )
-
-
-def duplicates(rows: "DataFrame", by: str) -> "DataFrame":
-    """One row for each id or keys of several messages."""
-    from pyspark.sql import functions as F
-
-    location = F.concat_ws("/", "queueId", "queueOffset")
-    return (
-        rows.where(f"{by} is not null and not ({IS_SYSTEM_TOPIC})")
-        .withColumn("home", F.expr("if(topic rlike '^%(RETRY|DLQ)%', '', topic)"))
-        .groupBy(by)
-        .agg(
-            F.max("home").alias("topic"),
-            F.count("*").alias("copies"),
-            F.sum(F.expr("cast(home <> '' and reconsumeTimes = 0 as int)")).alias("firsts"),
-            F.expr("cast(max(storeTimestamp) as double) - cast(min(storeTimestamp) as double)").alias(
-                "seconds"
-            ),
-            F.concat_ws(", ", F.slice(F.sort_array(F.collect_list(location)), 1, 10)).alias("places"),
-        )
-        .where("copies > 1")
-        .withColumn("level", F.expr("if(firsts > 1, 'stored twice', 'redelivered')"))
-        .select(by, "topic", "level", "copies", "seconds", "places")
-        .orderBy("level", "topic", by)
+    findings = [
+        f"{row['topic']}: {by} {row[by]} is stored {row['copies']} times, {row['seconds']:.1f} s apart: {row['places']}"
+        for row in stored_twice.collect()
+    ]
+    table = engine.sql("select * from duplicates order by level, topic, 1")
+    return Report(
+        "Duplicates", f"By {by}.", [Section("duplicates", "Stored more than once", table)], findings
     )
 
 
 @click.command("duplicates")
 @input_options
+@time_options
 @click.option("--by", type=click.Choice(["msgId", "keys"]), default="msgId", show_default=True)
-@output_options
+@engine_options
 def main(*, by: str, **values: Any) -> None:
     """Find messages that are stored more than once."""
     source, options = split_input_options(values)
-    run_job("duplicates", lambda spark: build(spark, source, by=by), check=source.check, **options)
+    run_on_engine(
+        "duplicates",
+        lambda engine: build(engine, source, by=by),
+        check=source.check_topics,
+        store_bytes=source.store_bytes,
+        **options,
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..report.report import Report, Section
-from .inputs import MessageInput, input_options, messages, split_input_options
+from ..sql.message_input import MessageInput
+from .inputs import input_options, messages, split_input_options
 from .run import check_replaceable, output_options, run_job
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def build(spark: "SparkSession", source: MessageInput, folder: str) -> Report:
     """Write the files, and report the rows of each topic and day."""
     from pyspark.sql import functions as F
 
-    rows = messages(spark, source).withColumn("date", F.to_date("storeTimestamp"))
+    rows = messages(spark, source, columns="all").withColumn("date", F.to_date("storeTimestamp"))
     rows.write.mode("overwrite").partitionBy("date", "topic").parquet(folder)
     # With a schema, because Spark cannot infer one from an empty folder, and would read a topic named 7 as a number.
     written = spark.read.schema(rows.schema).parquet(folder)
@@ -37,7 +38,7 @@ def main(*, folder: str, **values: Any) -> None:
     source, options = split_input_options(values)
 
     def check() -> None:
-        source.check()
+        source.check_topics()
         check_replaceable("--to", folder)
 
     run_job("export", lambda spark: build(spark, source, folder), check=check, **options)

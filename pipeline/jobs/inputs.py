@@ -1,18 +1,15 @@
 """Where a job's messages come from: a store directory, or topics of a running broker. The same options for all jobs."""
 
 from collections.abc import Callable
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 from pocketmq.protocol.message.topics import SYSTEM_PREFIX, SYSTEM_TOPICS
 
-from ..errors import OptionError
-from ..files.log_files import log_files
-from ..planning.access import NO_ACCESS_KEYS, Access
-from ..planning.option_values import check_name_servers
-from .access_options import access_options, source_options
+from ..planning.access import source_options
+from ..sql.message_input import MessageInput
+from .access_options import access_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,34 +21,6 @@ IS_SYSTEM_TOPIC: Final = " or ".join(
     )
 )
 """SQL for `is_system_topic`. Brokers keep copies of users' messages in these topics."""
-
-
-class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A store, or a name server and topics."""
-
-    store: str | None = None
-    namesrv_addr: str | None = None
-    topics: str | None = None
-    access: Access = NO_ACCESS_KEYS
-
-    def check(self) -> None:
-        """`OptionError` unless it is exactly one of the two, as far as this process can see."""
-        if (self.store is None) == (self.namesrv_addr is None):
-            raise OptionError("one of --store DIR and --namesrv ADDR is required")
-        if self.namesrv_addr is not None and not self.topics:
-            raise OptionError("--topics is required with --namesrv")
-        if self.namesrv_addr is not None:
-            check_name_servers("--namesrv", self.namesrv_addr)
-        if self.store is not None:
-            check_store(self.store)
-
-
-def check_store(text: str) -> None:
-    """`OptionError` if the folder is not a store."""
-    try:
-        log_files(Path(text) / "commitlog")
-    except OptionError as error:
-        raise OptionError(str(error).replace("option path", "--store", 1)) from error
 
 
 def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,9 +35,33 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def time_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--since` and `--until`."""
+    for name, words in (
+        ("until", "Messages stored before this time."),
+        ("since", "Messages stored at or after this time."),
+    ):
+        command = click.option(f"--{name}", f"{name}_ms", type=epoch_ms, metavar="TIME", help=words)(command)
+    return command
+
+
+def epoch_ms(text: str) -> int:
+    """Epoch ms, or a time such as 2026-01-31T12:00:00, UTC unless it names a zone. BadParameter for anything else."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"must be epoch ms or a time such as 2026-01-31T12:00:00, got {text!r}"
+        ) from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
 def split_input_options(options: dict[str, Any]) -> tuple[MessageInput, dict[str, Any]]:
     """The input that `input_options` name, and the other options."""
-    of_input = {name: options[name] for name in ("store", "namesrv_addr", "topics")}
+    names = ("store", "namesrv_addr", "topics", "since_ms", "until_ms")
+    of_input = {name: options[name] for name in names if name in options}
     others = {name: value for name, value in options.items() if name not in (*of_input, "access")}
     return MessageInput(**of_input, access=options["access"]), others
 
@@ -76,7 +69,7 @@ def split_input_options(options: dict[str, Any]) -> tuple[MessageInput, dict[str
 def messages(
     spark: "SparkSession", source: MessageInput, schema: str | None = None, **options: str
 ) -> "DataFrame":
-    """The messages of an input, with the columns in `schema` (default: all)."""
+    """The messages of an input, with the columns in `schema`, or those that the option `columns` chooses."""
     source.check()
     if source.store is not None:
         reader = spark.read.format("rocketmq-store").option("path", source.store)

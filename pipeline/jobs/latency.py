@@ -18,7 +18,8 @@ import msgspec
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 
 from ..report.report import Report, Section
-from .inputs import MessageInput, input_options, messages, split_input_options
+from ..sql.message_input import MessageInput
+from .inputs import input_options, messages, split_input_options
 from .run import output_options, run_job
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def main(**values: Any) -> None:
     """Latency from sent to consumed, from the trace topic (--topics names another one)."""
     source, options = split_input_options(values)
     traced = traced_in(source)
-    run_job("latency", lambda spark: build(spark, traced), check=traced.check, **options)
+    run_job("latency", lambda spark: build(spark, traced), check=traced.check_topics, **options)
 
 
 if __name__ == "__main__":

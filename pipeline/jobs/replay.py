@@ -2,9 +2,10 @@
 
 Options choose a time range, a SQL filter over the message's columns, a rate, and a dry run that only counts. Each
 copy has the id of its original in property `replayOf`. With `--queues keep` it is sent to the queue with the same id,
-so the order within a queue is kept if the target has as many queues. With `--checkpoint DIR` an interrupted replay
-continues: acknowledged batches are not sent again, and messages in flight are sent again with the same UNIQ_KEY.
-Retry and dead-letter topics are replayed if they are named.
+of the broker with the same name if the target has it, so the order within a queue is kept if the target has as many
+queues. With `--queues spread` messages with a sharding key go to the queue of their key, the others to any. With
+`--checkpoint DIR` an interrupted replay continues: acknowledged batches are not sent again, and messages in flight are
+sent again with the same UNIQ_KEY. Retry and dead-letter topics are replayed if they are named.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,18 +14,22 @@ import click
 import msgspec
 
 from ..errors import OptionError
-from ..planning.access import NO_ACCESS_KEYS, Access
+from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
-from .access_options import access_options, source_options
-from .run import output_options, run_job, spark_error_line
+from .access_options import access_options
+from .run import exit_on_user_error, output_options, run_job, spark_error_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ORIGIN = "replayOf"
+SENT = "pocketmq replay"
+"""The name under which Spark counts the rows that are sent."""
 KEEP, SPREAD = "keep", "spread"
 BATCH_MESSAGES = 50_000
+MOST_BATCHES = 100_000
+"""Batches whose counts Spark keeps; its default is 100."""
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +47,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: str | None = None
     is_dry: bool = False
     access: Access = NO_ACCESS_KEYS
+    target_access: Access | None = None
+    """Keys for the other name server; None: the same."""
 
     def check(self) -> None:
         """`OptionError` for everything that can be checked without a connection."""
@@ -58,6 +65,7 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
     from pyspark.sql import functions as F
 
     options = {"nameServer": replay.namesrv_addr, "subscribe": replay.topics, "startingOffsets": "earliest"}
+    options["columns"] = "all"  # `--where` may name any of them
     options |= source_options(replay.access)
     if replay.starting_ms is not None:
         options |= {
@@ -86,6 +94,15 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
     )
 
 
+def with_other_keys(access: Access, access_key: str | None, secret_key: str | None) -> Access | None:
+    """The same access with other keys; None without keys. `OptionError` for one key without the other."""
+    if bool(access_key) != bool(secret_key):
+        raise OptionError("--to-access-key, --to-secret-key: set both or none")
+    if access_key is None:
+        return None
+    return msgspec.structs.replace(access, access_key=access_key, secret_key=secret_key, security_token=None)
+
+
 def _filtered(rows: "DataFrame", where: str) -> "DataFrame":
     """`OptionError` with the first line of Spark's error message about the condition."""
     from pyspark.errors import AnalysisException
@@ -98,6 +115,7 @@ def _filtered(rows: "DataFrame", where: str) -> "DataFrame":
 
 def copies(rows: "DataFrame", queues: str) -> "DataFrame":
     """Messages read by the source as columns of the sink."""
+    from pocketmq.protocol.message.properties import SHARDING_KEY
     from pyspark.sql import functions as F
 
     from ..records.batch_encoder import RESERVED
@@ -109,8 +127,9 @@ def copies(rows: "DataFrame", queues: str) -> "DataFrame":
     columns = [
         F.col("body"), F.col("keys"), F.col("tags"), F.col("flag"),
         F.map_concat(user_properties, origin).alias("properties"),
+        F.col("properties")[SHARDING_KEY].alias("shardingKey"),
     ]  # fmt: skip
-    return rows.select(*columns, *([F.col("queueId")] if queues == KEEP else []))
+    return rows.select(*columns, *([F.col("brokerName"), F.col("queueId")] if queues == KEEP else []))
 
 
 def _count(rows: "DataFrame") -> int:
@@ -118,22 +137,28 @@ def _count(rows: "DataFrame") -> int:
 
 
 def _send(rows: "DataFrame", replay: Replay) -> int:
+    from pyspark.sql import functions as F
+
     options = {"nameServer": replay.target_namesrv_addr or replay.namesrv_addr, "topic": replay.target}
-    options |= source_options(replay.access)
+    options |= source_options(replay.access if replay.target_access is None else replay.target_access)
     if replay.rows_per_second is not None:
         options["maxRowsPerSecond"] = str(replay.rows_per_second)
     prepared = copies(rows, replay.queues)
     if not rows.isStreaming:
-        cached = prepared.cache()
-        count = cached.count()
-        cached.write.format("rocketmq").mode("append").options(**options).save()
-        cached.unpersist()
-        return count
+        from pyspark.sql import Observation
+
+        observation = Observation(SENT)
+        counted = prepared.observe(observation, F.count(F.lit(1)).alias("messages"))
+        counted.write.format("rocketmq").mode("append").options(**options).save()
+        return int(observation.get["messages"])
     assert replay.checkpoint is not None
-    writer = prepared.writeStream.format("rocketmq").options(**options)
+    counted = prepared.observe(SENT, F.count(F.lit(1)).alias("messages"))
+    writer = counted.writeStream.format("rocketmq").options(**options)
+    rows.sparkSession.conf.set("spark.sql.streaming.numRecentProgressUpdates", MOST_BATCHES)
     query = writer.option("checkpointLocation", replay.checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
-    return sum(progress.numInputRows for progress in query.recentProgress)
+    observed = (progress.observedMetrics.get(SENT) for progress in query.recentProgress)
+    return sum(int(counts["messages"]) for counts in observed if counts is not None)
 
 
 @click.command("replay")
@@ -148,6 +173,8 @@ def _send(rows: "DataFrame", replay: Replay) -> int:
     metavar="ADDR",
     help="The name server to send to; default: the same.",
 )
+@click.option("--to-access-key", metavar="KEY", help="The key for --to-namesrv; default: the same.")
+@click.option("--to-secret-key", metavar="KEY", help="The secret that belongs to that key.")
 @click.option("--from-ms", "starting_ms", type=int, help="Store time to begin at, epoch ms.")
 @click.option("--until-ms", "ending_ms", type=int, help="Store time to end before, epoch ms.")
 @click.option("--where", metavar="SQL", help="A condition over the columns, such as \"tags = 'paid'\".")
@@ -157,9 +184,12 @@ def _send(rows: "DataFrame", replay: Replay) -> int:
 @click.option("--dry-run", "is_dry", is_flag=True, help="Only count the messages.")
 @access_options
 @output_options
-def main(**options: Any) -> None:
+def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -> None:
     """Send messages again, to the same or another topic."""
-    replay = Replay(**{name: options.pop(name) for name in Replay.__struct_fields__})
+    fields = {name: options.pop(name) for name in Replay.__struct_fields__ if name != "target_access"}
+    with exit_on_user_error():
+        fields["target_access"] = with_other_keys(fields["access"], to_access_key, to_secret_key)
+    replay = Replay(**fields)
     run_job("replay", lambda spark: build(spark, replay), check=replay.check, **options)
 
 

@@ -12,13 +12,15 @@ import logging
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from ..errors import OptionError, PipelineError
 from ..report.report import Outputs, Report, write
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 FINDINGS: Final = 1
 USER_ERROR: Final = 2
 INTERRUPTED: Final = 130
-_MASTERS: Final = r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|yarn"
+_MASTERS: Final = r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|sc://.+|yarn"
 _MEMORY: Final = r"\d+[kmgtKMGT]"
 _ERRORS_MODULE: Final = "pocketmq.pipeline.errors."
 _EXPORT_FILES: Final = re.compile(r"_SUCCESS|_temporary|date=.*|part-.*|\..*\.crc")
@@ -40,8 +42,18 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every job."""
     for decorate in reversed(
         (
-            click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
-            click.option("--memory", default="1g", show_default=True, help="Memory of the driver."),
+            click.option(
+                "--master",
+                help="Where Spark runs; default: where spark-submit or Spark's own files say, else local[*].",
+            ),
+            click.option("--memory", help="Memory of the driver; default on this machine: 1g."),
+            click.option(
+                "--conf",
+                "settings",
+                metavar="K=V",
+                multiple=True,
+                help="A setting of Spark; may be repeated.",
+            ),
             click.option("--json-file", "json_file", metavar="FILE", help="Write all tables as JSON."),
             click.option(
                 "--parquet",
@@ -51,6 +63,12 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option("--html", "html_file", metavar="FILE", help="Write a report for a browser."),
             click.option("--quiet", is_flag=True, help="Print errors only."),
+            click.option(
+                "--verbose",
+                "is_verbose",
+                is_flag=True,
+                help="Print Spark's log, and errors with their stack.",
+            ),
         )
     ):
         command = decorate(command)
@@ -61,12 +79,14 @@ def run_job(
     name: str,
     build: "Callable[[SparkSession], Report]",
     *,
-    master: str,
-    memory: str,
+    master: str | None = None,
+    memory: str | None = None,
+    settings: Iterable[str] = (),
     json_file: str | None,
     parquet_folder: str | None,
     html_file: str | None,
     quiet: bool,
+    is_verbose: bool = False,
     check: Callable[[], object] = lambda: None,
     fails_on_findings: bool = True,
     is_short: bool = False,
@@ -74,17 +94,18 @@ def run_job(
     """Run a job in a session of its own, and write its report.
 
     `check` raises `OptionError` for what can be checked without Spark. `is_short` says that planning takes longer than
-    the work on the rows.
+    the work on the rows. `settings` are Spark's, as `KEY=VALUE`.
     """
     outputs = Outputs(json_file, parquet_folder, html_file, quiet)
     logging.getLogger().addFilter(_is_not_interrupt_stack)
     try:
-        with exit_on_user_error():
+        with exit_on_user_error(is_verbose=is_verbose):
             check_dependencies()
             check()
-            check_session(master, memory)
+            session = SessionChoice(master, memory, read_settings(settings), is_verbose, is_short)
+            session.check()
             check_outputs(outputs)
-            report = _run(name, build, outputs, master=master, memory=memory, is_short=is_short)
+            report = _run(name, build, outputs, session)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:
@@ -93,50 +114,82 @@ def run_job(
         sys.exit(FINDINGS)
 
 
+class SessionChoice(msgspec.Struct, frozen=True):
+    """The session that a job asks for. Without `master`, Spark's own choice applies (`session/settings.py`)."""
+
+    master: str | None
+    memory: str | None
+    settings: dict[str, str]
+    is_verbose: bool
+    is_short: bool
+
+    def words(self) -> str:
+        """What was asked for, for an error message."""
+        given = (("--master", self.master), ("--memory", self.memory))
+        asked = [f"{option} {value}" for option, value in given if value]
+        return f" with {' and '.join(asked)}" if asked else ""
+
+    def check(self) -> None:
+        """`OptionError` for values that Spark does not accept."""
+        if self.master is not None and not re.fullmatch(_MASTERS, self.master):
+            raise OptionError(
+                "--master must be local[N], local[*], spark://HOST:PORT, yarn, k8s://URL or sc://HOST:PORT, "
+                f"got {self.master!r}"
+            )
+        if self.memory is not None and not re.fullmatch(_MEMORY, self.memory):
+            raise OptionError(f"--memory must be a size such as 512m or 2g, got {self.memory!r}")
+
+
+def read_settings(texts: Iterable[str]) -> dict[str, str]:
+    """The settings in `KEY=VALUE` texts. `OptionError` for anything else."""
+    settings = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise OptionError(f"--conf must be KEY=VALUE, such as spark.executor.memory=2g, got {text!r}")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
 @contextmanager
-def exit_on_user_error() -> Iterator[None]:
-    """One line and exit code 2 for an error that the user can correct."""
+def exit_on_user_error(*, is_verbose: bool = False) -> Iterator[None]:
+    """One line and exit code 2 for an error that the user can correct; the stack before it if `is_verbose`."""
     try:
         yield
     except Exception as error:
         line = user_error_line(error)
         if line is None:
             raise
+        if is_verbose:
+            click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
         click.echo(f"pocketmq: {line}", err=True)
         sys.exit(USER_ERROR)
 
 
 def _run(
-    name: str,
-    build: "Callable[[SparkSession], Report]",
-    outputs: Outputs,
-    *,
-    master: str,
-    memory: str,
-    is_short: bool,
+    name: str, build: "Callable[[SparkSession], Report]", outputs: Outputs, choice: SessionChoice
 ) -> Report:
-    from ..session.session import pocketmq_session
+    from ..session.session import pocketmq_session, set_log_level
 
     try:
         with defer_interrupts() as interrupts:
             spark = pocketmq_session(
                 f"pocketmq {name}",
-                master=master,
-                memory=memory,
+                master=choice.master,
+                memory=choice.memory,
+                settings=choice.settings,
                 shows_progress=not outputs.is_quiet and sys.stderr.isatty(),
-                optimize_for_startup=is_short,
+                optimize_for_startup=choice.is_short,
             )
     except PipelineError:
         raise
     except Exception as error:
-        raise OptionError(
-            f"Spark does not start with --master {master} and --memory {memory}: {spark_error_line(error)}"
-        ) from error
+        raise OptionError(f"Spark does not start{choice.words()}: {spark_error_line(error)}") from error
     try:
         if interrupts:
             raise KeyboardInterrupt
         # An error in a task reaches us as an exception. The log would print it first, with Java's stack.
-        spark.sparkContext.setLogLevel("OFF")
+        set_log_level(spark, "INFO" if choice.is_verbose else "OFF")
         report = build(spark)
         write(report, outputs)
     finally:
@@ -173,16 +226,6 @@ def check_dependencies() -> None:
     """`PipelineError` if the packages of the extra are not installed."""
     if not all(find_spec(name) for name in ("pyspark", "pyarrow", "numpy")):
         raise PipelineError("the pipeline needs its extra: pip install 'pocketmq[spark]'")
-
-
-def check_session(master: str, memory: str) -> None:
-    """`OptionError` for values that Spark does not accept."""
-    if not re.fullmatch(_MASTERS, master):
-        raise OptionError(
-            f"--master must be local[N], local[*], spark://HOST:PORT, yarn or k8s://URL, got {master!r}"
-        )
-    if not re.fullmatch(_MEMORY, memory):
-        raise OptionError(f"--memory must be a size such as 512m or 2g, got {memory!r}")
 
 
 def check_outputs(outputs: Outputs) -> None:

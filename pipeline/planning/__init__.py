@@ -4,5 +4,6 @@ option_values.py    typed reading of option texts
 access.py           access keys and TLS
 topic_options.py    the options of the source `rocketmq`
 positions.py        queues, offsets and the position of a stream, as JSON
+parallelism.py      how many tasks a session runs at once
 ranges.py           ranges of messages: split into tasks, limited to a batch, clamped to what a queue holds
 """

@@ -1,14 +1,16 @@
-"""Access keys and TLS: how a source or sink signs its requests and encrypts its connections. Pure, but for reading
-certificate files.
+"""Access keys, TLS and addresses: how a source or sink signs its requests, encrypts its connections, and where it
+finds brokers. Pure, but for reading certificate files.
 
     rocketmq.accessKey, rocketmq.secretKey, rocketmq.securityToken    sign requests, for brokers with access control
     rocketmq.tls.enable                            encrypts connections; accepts any server certificate
     rocketmq.tls.client.trustCertPath              accepts only server certificates signed by this CA certificate
     rocketmq.tls.client.certPath, .keyPath, .keyPassword              the client certificate
+    rocketmq.broker.address.map                    other addresses for brokers, `advertised=reachable;...`
 
 Every machine that runs tasks needs the files at these paths.
 """
 
+import re
 import ssl
 from typing import Any, Final
 
@@ -26,8 +28,20 @@ TLS: Final = "rocketmq.tls.enable"
 TRUST, CERTIFICATE, KEY, PASSWORD = (
     f"rocketmq.tls.client.{name}" for name in ("trustCertPath", "certPath", "keyPath", "keyPassword")
 )
-ACCESS_NAMES: Final = (ACCESS_KEY, SECRET_KEY, SECURITY_TOKEN, TLS, TRUST, CERTIFICATE, KEY, PASSWORD)
+ADDRESS_MAP: Final = "rocketmq.broker.address.map"
+ACCESS_NAMES: Final = (
+    ACCESS_KEY,
+    SECRET_KEY,
+    SECURITY_TOKEN,
+    TLS,
+    TRUST,
+    CERTIFICATE,
+    KEY,
+    PASSWORD,
+    ADDRESS_MAP,
+)
 """The names of these options."""
+_ADDRESS: Final = re.compile(r"[^\s:;=]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5}")
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +58,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     certificate: str | None = None
     key: str | None = None
     password: str | None = None
+    address_map: str | None = None
+    """`advertised=reachable`, both `host:port`, several separated by `;`."""
 
     def __repr__(self) -> str:
         return f"Access(access_key={self.access_key!r}, uses_tls={self.uses_tls})"
@@ -73,6 +89,18 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         except ClientError as error:
             raise OptionError(f"options rocketmq.tls.client.*: {error}") from error
 
+    def addresses(self) -> dict[str, str]:
+        """The address map: what a route says to what this machine can reach. `OptionError` for anything else."""
+        result = {}
+        for part in filter(None, (text.strip() for text in (self.address_map or "").split(";"))):
+            advertised, _, reachable = (text.strip() for text in part.partition("="))
+            if not (_ADDRESS.fullmatch(advertised) and _ADDRESS.fullmatch(reachable)):
+                raise OptionError(
+                    f"option {ADDRESS_MAP} must be host:port=host:port, or several separated by ;, got {part!r}"
+                )
+            result[advertised] = reachable
+        return result
+
 
 NO_ACCESS_KEYS: Final = Access()
 """No keys, no TLS."""
@@ -89,9 +117,27 @@ def read_access(values: OptionValues) -> Access:
         certificate=values.text(CERTIFICATE),
         key=values.text(KEY),
         password=values.text(PASSWORD),
+        address_map=values.text(ADDRESS_MAP),
     )
+    access.addresses()
     if bool(access.access_key) != bool(access.secret_key):
         raise OptionError(f"options {ACCESS_KEY}, {SECRET_KEY}: set both or none")
     if not access.uses_tls and (access.trusted or access.certificate or access.key):
         raise OptionError(f"option {TLS} must be true if an option rocketmq.tls.client.* is set")
     return access
+
+
+def source_options(access: Access) -> dict[str, str]:
+    """The options of source and sink for this access."""
+    values = {
+        ACCESS_KEY: access.access_key,
+        SECRET_KEY: access.secret_key,
+        SECURITY_TOKEN: access.security_token,
+        TLS: "true" if access.uses_tls else None,
+        TRUST: access.trusted,
+        CERTIFICATE: access.certificate,
+        KEY: access.key,
+        PASSWORD: access.password,
+        ADDRESS_MAP: access.address_map,
+    }
+    return {name: value for name, value in values.items() if value is not None}

@@ -106,6 +106,9 @@ class OptionValues:
             raise OptionError(f"option {name} must be true or false, got {text!r}")
         return text.lower() == "true"
 
+    def optional_flag(self, name: str) -> bool | None:
+        return self.flag(name, False) if name in self._texts else None
+
     def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
         text = self._texts.get(name, default)
         for choice in choices:

@@ -3,12 +3,15 @@
 An offset is always the next message to read. The JSON of a stream's position, which Spark keeps in its offset log and
 compares as text:
 
-    {"from": {...}, "init": true, "topics": {"T": {"broker-a": {"0": 23, "1": 0}}}, "v": 1}
+    {"at": 1700000000000, "from": {...}, "init": true, "topics": {"T": {"broker-a": {"0": 23, "1": 0}}}, "v": 1}
 
 `init` marks the position at which a query first started. If the first batch fails and the query is started again, Spark
 forgets that position and asks for a new one. With "latest" the new one is later, and the messages between would be
 lost. So the end of the first batch records in `from` where that batch began. Queues found later are recorded there too,
 because no earlier position names them.
+
+`filtered` says that the broker filters. `at` is when the position was determined, epoch ms. If a queue later ends
+before the position, the store time of its first message tells whether the topic was deleted and created anew.
 """
 
 import json
@@ -38,15 +41,22 @@ Offsets = dict[Queue, int]
 
 class StreamPosition(msgspec.Struct, frozen=True):
     """What Spark keeps between two batches. `begun_at` has the begin offsets of the batch that ends here, for queues
-    that no earlier position names."""
+    that no earlier position names. `time_ms` is 0 if it is not known. `is_filtered`: the broker filters, so the batch
+    may have fewer messages than offsets."""
 
     offsets: Offsets
     is_initial: bool = False
     begun_at: Offsets = msgspec.field(default_factory=dict)
+    time_ms: int = 0
+    is_filtered: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Keys are in a stable order: equal positions give equal text."""
         result: dict[str, Any] = {}
+        if self.time_ms:
+            result["at"] = self.time_ms
+        if self.is_filtered:
+            result["filtered"] = True
         if self.begun_at:
             result["from"] = offsets_to_json(self.begun_at)
         if self.is_initial:
@@ -65,9 +75,12 @@ class StreamPosition(msgspec.Struct, frozen=True):
         try:
             offsets = offsets_from_json(value["topics"])
             begun_at = offsets_from_json(value.get("from", {}))
+            time_ms = int(value.get("at", 0))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"this checkpoint cannot be read: {json.dumps(value)[:200]}") from error
-        return StreamPosition(offsets, bool(value.get("init", False)), begun_at)
+        return StreamPosition(
+            offsets, bool(value.get("init", False)), begun_at, time_ms, bool(value.get("filtered"))
+        )
 
     def topics(self) -> set[str]:
         return {queue.topic for queue in self.offsets}

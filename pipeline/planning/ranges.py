@@ -25,6 +25,20 @@ class Range(msgspec.Struct, frozen=True, order=True):
         return self.hi - self.lo
 
 
+class QueueBounds(msgspec.Struct, frozen=True):
+    """[low, high) of a queue, as a broker reports it.
+
+    A slave may lag behind its master, so what a slave reports is only what it holds: messages outside may exist.
+    """
+
+    low: int
+    high: int
+    is_of_slave: bool = False
+
+
+Bounds = Mapping[Queue, QueueBounds]
+
+
 class Loss(msgspec.Struct, frozen=True):
     """Messages [lo, hi) of a queue that were requested and do not exist."""
 

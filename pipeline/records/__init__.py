@@ -2,6 +2,7 @@
 
     columns.py          names, Spark types and Arrow types of every table's columns
     boundaries.py       where records begin in a buffer, and where a log file may be split
+    lanes.py            the same for megabytes of a log at a time, without a Python loop
     records.py          records to columns
     properties.py       property texts to columns: one property, or the map of all
     slices.py           Arrow arrays of texts and bytes without a Python loop

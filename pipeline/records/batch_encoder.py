@@ -37,11 +37,13 @@ COLUMNS: Final = {
     "keys": ("string", "array<string>"),
     "tags": ("string",),
     "properties": ("map<string,string>",),
+    "brokerName": ("string",),
     "queueId": ("int",),
     "shardingKey": ("string",),
     "flag": ("int",),
     "delayTimeLevel": ("int",),
     "deliverTimestamp": ("timestamp",),
+    "messageId": ("string",),
 }
 """Columns of the sink with their allowed Spark types. Only `body` is required, and `topic` if the option is not set."""
 

@@ -70,6 +70,72 @@ CONSUMER_OFFSET_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
 """One row of a consumer offset table."""
 
 
+RUN_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
+    "status": ("string", pa.string()),
+    "topic": ("string", pa.string()),
+    "queueId": ("int", pa.int32()),
+    "firstOffset": ("bigint", pa.int64()),
+    "lastOffset": ("bigint", pa.int64()),
+    "firstPosition": ("bigint", pa.int64()),
+    "lastPosition": ("bigint", pa.int64()),
+    "records": ("bigint", pa.int64()),
+    "bytes": ("bigint", pa.int64()),
+    "firstTime": ("timestamp", TIMESTAMP),
+    "lastTime": ("timestamp", TIMESTAMP),
+    "file": ("string", pa.string()),
+}
+"""Consecutive records of one queue (`ok`), or what is wrong at a position or with a queue (any other status).
+
+The times are the earliest and latest store time. `file` is filled for damage.
+"""
+
+STATISTIC_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
+    "topic": ("string", pa.string()),
+    "queueId": ("int", pa.int32()),
+    "tags": ("string", pa.string()),
+    "minute": ("timestamp", TIMESTAMP),
+    "messages": ("bigint", pa.int64()),
+    "bytes": ("bigint", pa.int64()),
+    "bodyBytes": ("bigint", pa.int64()),
+}
+"""Counts by the columns that are asked for among the first four. A group may have a row in each task."""
+
+LEAN_COLUMNS: Final = (
+    *("topic", "brokerName", "queueId", "queueOffset", "keys", "tags", "body"),
+    *("bornTimestamp", "storeTimestamp", "reconsumeTimes", "msgId"),
+)
+"""The columns of messages unless others are chosen: Spark hands every column to the JVM, used or not."""
+LEAN, ALL = "lean", "all"
+
+
+def chosen_columns(
+    columns: dict[str, tuple[str, Any]],
+    chosen: str = LEAN,
+    *,
+    includes_properties: bool | None = None,
+    always: Sequence[str] = (),
+) -> dict[str, tuple[str, Any]]:
+    """The columns that the option `columns` chooses: `lean`, `all`, or comma-separated names, in their fixed order.
+
+    `includes_properties` adds or removes the map of properties. `always` is added to the lean columns. `OptionError`
+    for an unknown name.
+    """
+    if chosen.lower() == ALL:
+        names = set(columns)
+    elif chosen.lower() == LEAN:
+        names = {*LEAN_COLUMNS, *always}
+    else:
+        names = {name.strip() for name in chosen.split(",") if name.strip()}
+        unknown = sorted(names - set(columns))
+        if unknown or not names:
+            raise OptionError(
+                f"option columns must be {LEAN}, {ALL} or names of {', '.join(columns)}, got {chosen!r:.100}"
+            )
+    if includes_properties is not None:
+        names = names | {"properties"} if includes_properties else names - {"properties"}
+    return {name: kind for name, kind in columns.items() if name in names}
+
+
 def ddl(columns: dict[str, tuple[str, Any]]) -> str:
     """The Spark schema text of a set of columns."""
     return ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())

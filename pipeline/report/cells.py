@@ -7,6 +7,8 @@ from typing import Any, Final
 
 LONG: Final = 44
 """Cells of more characters than this may be broken into lines."""
+LONGEST_BODY: Final = 200
+"""Characters of a body that are shown."""
 
 
 def shared_columns(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:
@@ -51,6 +53,14 @@ def format_value(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    if isinstance(value, bytes | bytearray):
+        return shortened(value)
     if isinstance(value, list | tuple):
         return ", ".join(map(format_value, value))
     return str(value)
+
+
+def shortened(value: bytes | bytearray) -> str:
+    """The beginning of a body as text in one line."""
+    text = " ".join(bytes(value[: LONGEST_BODY * 4]).decode("utf-8", "replace").split())
+    return text if len(text) <= LONGEST_BODY else f"{text[:LONGEST_BODY]}..."

@@ -5,9 +5,10 @@ A job's `build` returns a `Report`: data frames with names, and findings, a sent
 """
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TextIO, runtime_checkable
 
 import msgspec
 
@@ -25,6 +26,17 @@ class Frame(Protocol):
 
     @property
     def write(self) -> Any: ...
+
+
+@runtime_checkable
+class DistantFrame(Frame, Protocol):
+    """A frame whose rows are not in this process, and may be too many for it: a data frame of Spark."""
+
+    def limit(self, num: int) -> "DistantFrame": ...
+
+    def count(self) -> int: ...
+
+    def toLocalIterator(self) -> Iterator[Any]: ...
 
 
 class Section(msgspec.Struct):
@@ -56,62 +68,95 @@ class Outputs(msgspec.Struct, frozen=True):
     is_quiet: bool = False
 
 
+class ShownRows(msgspec.Struct, frozen=True):
+    """The first rows of a table as plain values, `SHOWN_ROWS` at most, and how many rows it has."""
+
+    rows: list[dict[str, Any]]
+    count: int
+
+
 def write(report: Report, outputs: Outputs) -> None:
-    """Write a report to the terminal and to the files in `outputs`."""
-    tables = {section.name: rows_of(section.frame) for section in report.sections}
+    """Write a report to the terminal and to the files in `outputs`. Only the rows that people see are held here."""
+    tables = {section.name: shown_rows(section.frame) for section in report.sections}
     if outputs.parquet_folder is not None:
         for section in report.sections:
-            section.frame.write.mode("overwrite").parquet(str(Path(outputs.parquet_folder) / section.name))
+            section.frame.write.mode("overwrite").parquet(inside_folder(outputs.parquet_folder, section.name))
     if outputs.json_file is not None:
-        document = {"title": report.title, "findings": report.findings, **tables}
-        Path(outputs.json_file).write_text(
-            json.dumps(document, default=_json_value, indent=1) + "\n", encoding="utf-8"
-        )
+        with open(outputs.json_file, "w", encoding="utf-8") as file:
+            _write_json(report, file)
     if outputs.html_file is not None:
         Path(outputs.html_file).write_text(html(report, tables), encoding="utf-8")
     if not outputs.is_quiet:
         _print(report, tables, outputs)
 
 
-def rows_of(frame: Frame) -> list[dict[str, Any]]:
-    """All rows as plain values."""
-    return [row.asDict(recursive=True) for row in frame.collect()]
+def inside_folder(folder: str, name: str) -> str:
+    """A name inside a folder, which may be any URL that Spark knows, such as s3a://bucket/path."""
+    return f"{folder.rstrip('/')}/{name}" if "://" in folder else str(Path(folder) / name)
 
 
-def html(report: Report, tables: dict[str, list[dict[str, Any]]]) -> str:
+def shown_rows(frame: Frame) -> ShownRows:
+    """What people see of a table. The rows of a `DistantFrame` are counted only if they are too many to show."""
+    if not isinstance(frame, DistantFrame):
+        rows = [_plain(row) for row in frame.collect()]
+        return ShownRows(rows[:SHOWN_ROWS], len(rows))
+    rows = [_plain(row) for row in frame.limit(SHOWN_ROWS + 1).collect()]
+    return ShownRows(rows[:SHOWN_ROWS], len(rows) if len(rows) <= SHOWN_ROWS else frame.count())
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    values: dict[str, Any] = row.asDict(recursive=True)
+    return values
+
+
+def _write_json(report: Report, file: TextIO) -> None:
+    """One object, a line for each row, so that no table is held as a whole."""
+    file.write(f'{{"title": {json.dumps(report.title)},\n"findings": {json.dumps(report.findings, indent=1)}')
+    for section in report.sections:
+        file.write(f",\n{json.dumps(section.name)}: [")
+        frame = section.frame
+        rows = frame.toLocalIterator() if isinstance(frame, DistantFrame) else frame.collect()
+        for number, row in enumerate(rows):
+            file.write(",\n " if number else "\n ")
+            file.write(json.dumps(_plain(row), default=_json_value))
+        file.write("]")
+    file.write("}\n")
+
+
+def html(report: Report, tables: dict[str, ShownRows]) -> str:
     """The report as one self-contained page."""
     parts: list[str] = []
     if report.findings is not None:
         parts += [html_page.heading("Findings"), html_page.findings(report.findings)]
     parts += report.drawings
     for section in report.sections:
-        rows = tables[section.name]
+        shown = tables[section.name]
         parts.append(html_page.heading(section.title))
-        if section.note and rows:
+        if section.note and shown.rows:
             parts.append(html_page.paragraph(section.note))
-        parts.append(html_page.table(rows[:SHOWN_ROWS]))
-        if len(rows) > SHOWN_ROWS:
-            parts.append(html_page.paragraph(f"{len(rows) - SHOWN_ROWS:,} more rows are not shown."))
+        parts.append(html_page.table(shown.rows))
+        if shown.count > len(shown.rows):
+            parts.append(html_page.paragraph(f"{shown.count - len(shown.rows):,} more rows are not shown."))
     return html_page.page(report.title, report.lead, parts)
 
 
-def _print(report: Report, tables: dict[str, list[dict[str, Any]]], outputs: Outputs) -> None:
+def _print(report: Report, tables: dict[str, ShownRows], outputs: Outputs) -> None:
     from rich.text import Text
 
     terminal = console()
     terminal.print(Text.assemble((report.title, "bold"), "  ", report.lead))
     for section in report.sections:
-        rows = tables[section.name]
-        print_table(terminal, section.title, rows[:SHOWN_ROWS])
-        if len(rows) > SHOWN_ROWS:
-            terminal.print(f"{len(rows) - SHOWN_ROWS:,} more rows")
+        shown = tables[section.name]
+        print_table(terminal, section.title, shown.rows)
+        if shown.count > len(shown.rows):
+            terminal.print(f"{shown.count - len(shown.rows):,} more rows")
     if report.findings is not None:
         terminal.print(
             f"\n{counted(len(report.findings), 'finding')}" if report.findings else "\nNothing found."
         )
         for text in report.findings:
             terminal.print(f"  {text}")
-    terminal.print("\nRows: " + ", ".join(f"{name} {len(rows):,}" for name, rows in tables.items()))
+    terminal.print("\nRows: " + ", ".join(f"{name} {shown.count:,}" for name, shown in tables.items()))
     for path in (outputs.json_file, outputs.parquet_folder, outputs.html_file):
         if path is not None:
             terminal.print(f"Written: {path}")

@@ -2,7 +2,9 @@
 
 java.py             finds a Java that Spark can use
 class_archive.py    where the class archive lies that makes sessions start sooner
+settings.py         which master a session uses, and which settings it gets
 session.py          creates a session and registers the formats
 prepare.py          makes the class archive (`pocketmq pipeline prepare`)
-progress.py         commits the progress of streams to a consumer group, and prints it
+metrics.py          the numbers of a stream's batch: lag, messages, bytes, missing messages
+progress.py         commits the progress of streams to consumer groups, and reports it
 """

@@ -12,7 +12,8 @@ from typing import Final
 
 from ..errors import PipelineError
 from .class_archive import archive_path
-from .session import pocketmq_session, settings_for
+from .session import pocketmq_session
+from .settings import settings_for
 
 _TIMEOUT_SECONDS: Final = 300
 _ROWS: Final = 1000

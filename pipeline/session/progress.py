@@ -1,11 +1,13 @@
-"""Progress of streaming queries, committed as offsets of a consumer group and printed as a line for each batch.
+"""Progress of streaming queries: committed as offsets of consumer groups, as numbers, and as a line for each batch.
 
 Spark commits a batch to its source when it plans the next one, and so never the last batch. This listener commits the
-end offsets of every progress event, also of the last. Lag tools then see the query like any consumer.
+end offsets of every progress event, also of the last. Lag tools then see each query like a consumer. The numbers:
+`metrics.py`.
 """
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -20,19 +22,23 @@ from pyspark.sql.streaming.listener import (
 )
 
 from ..brokers.broker_client import BrokerClient
+from ..brokers.group_offsets import GroupWriter
 from ..errors import CheckpointError, PipelineError
 from ..planning.access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
 from ..planning.option_values import OptionValues, canonical_options
-from ..planning.positions import StreamPosition
+from .metrics import StreamMetrics, metrics_line, position_of, stream_metrics
 
 _log = logging.getLogger("pocketmq.pipeline")
 
 COMMIT_TIMEOUT_MS: Final = 3000
+GROUP_PREFIX: Final = "spark-"
+LONGEST_GROUP: Final = 200
 Line = Callable[[str], None]
+OnMetrics = Callable[[StreamMetrics], None]
 
 
 class ProgressListener(StreamingQueryListener):
-    """Commits positions to `group`, and calls `say` with a line for each batch. Each is optional."""
+    """Commits the positions of queries, and calls `say` and `on_metrics` for each batch. Each is optional."""
 
     def __init__(
         self,
@@ -40,12 +46,19 @@ class ProgressListener(StreamingQueryListener):
         group: str | None = None,
         say: Line | None = None,
         access: Access = NO_ACCESS_KEYS,
+        *,
+        on_metrics: OnMetrics | None = None,
+        shares_group: bool = False,
     ) -> None:
         self._namesrv_addr = namesrv_addr
         self._group = group
         self._say = say
         self._access = access
+        self._on_metrics = on_metrics
+        self._shares_group = shares_group
         self._client: BrokerClient | None = None
+        self._query_of: dict[str, str] = {}
+        """Each group with the id of the query that commits to it."""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing is read yet."""
@@ -55,53 +68,48 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         progress = json.loads(event.progress.json)
+        numbers = stream_metrics(progress)
+        if numbers.missing:
+            _log.warning(
+                "%s: %d messages of batch %d are missing", numbers.query, numbers.missing, numbers.batch
+            )
         if self._say is not None:
-            self._say(progress_line(progress))
-        if self._group is None or self._namesrv_addr is None:
-            return
-        for source in progress.get("sources", []):
-            self._commit(source.get("endOffset"))
+            self._say(metrics_line(numbers))
+        if self._on_metrics is not None:
+            self._on_metrics(numbers)
+        if self._namesrv_addr is not None:
+            for source in progress.get("sources", []):
+                self._commit(source.get("endOffset"), str(progress.get("id")), progress.get("name"))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Its last batch was in a progress event."""
 
-    def _commit(self, end: Any) -> None:
+    def _commit(self, end: Any, query_id: str, name: str | None) -> None:
         try:
-            position = StreamPosition.of_json(end if isinstance(end, dict) else json.loads(end or "{}"))
+            position = position_of(end)
         except (CheckpointError, ValueError):
             return  # another kind of source
-        assert self._group is not None
+        group = self._group or group_of_query(name or query_id)
+        if self._query_of.setdefault(group, query_id) != query_id:
+            _log.warning("query %s commits nothing: group %s is another query's", name or query_id, group)
+            return
         assert self._namesrv_addr is not None
         # Events arrive on a thread of the gateway, so the listener has a client of its own: a client is not thread-
         # safe.
         self._client = self._client or BrokerClient(self._namesrv_addr, self._access)
+        writer = GroupWriter(
+            self._client, group, shares_group=self._shares_group, timeout_ms=COMMIT_TIMEOUT_MS
+        )
         try:
-            self._client.commit(self._group, position.offsets, COMMIT_TIMEOUT_MS)
+            # The source may commit to the group too (option groupId), and be ahead of this event.
+            writer.commit(position.offsets, only_forward=True, exempt=position.begun_at)
         except PipelineError as error:
-            _log.warning("the offsets of group %s were not committed: %s", self._group, error)
+            _log.warning("the offsets of group %s were not committed: %s", group, error)
 
 
-def progress_line(progress: dict[str, Any]) -> str:
-    """One line for a progress event: batch, rows, speed, and the messages not yet read."""
-    waiting = 0
-    for source in progress.get("sources", []):
-        waiting += _lag(source)
-    rows = progress.get("numInputRows", 0)
-    speed = progress.get("processedRowsPerSecond", 0.0) or 0.0
-    took_ms = progress.get("durationMs", {}).get("triggerExecution", 0)
-    return f"batch {progress.get('batchId')}: {rows} rows in {took_ms} ms ({speed:,.0f}/s), {waiting} waiting"
-
-
-def _lag(source: dict[str, Any]) -> int:
-    try:
-        ends, latest = (_position(source.get(name)) for name in ("endOffset", "latestOffset"))
-    except (CheckpointError, ValueError):
-        return 0
-    return sum(max(0, offset - ends.offsets.get(queue, offset)) for queue, offset in latest.offsets.items())
-
-
-def _position(value: Any) -> StreamPosition:
-    return StreamPosition.of_json(value if isinstance(value, dict) else json.loads(value or "{}"))
+def group_of_query(name: str) -> str:
+    """The group of a query that was given none: its name, or its id, in the letters that a group may have."""
+    return (GROUP_PREFIX + re.sub(r"[^a-zA-Z0-9_-]", "_", name))[:LONGEST_GROUP]
 
 
 @contextmanager
@@ -111,13 +119,21 @@ def commit_progress(
     group: str | None = None,
     say: Line | None = None,
     options: Mapping[str, str] | None = None,
+    *,
+    on_metrics: OnMetrics | None = None,
+    shares_group: bool = False,
 ) -> Iterator[ProgressListener]:
-    """Inside the `with`, the queries of a session commit to `group`, and `say` is called with a line for each batch.
+    """Inside the `with`, the queries of a session commit their progress, and report it for each batch.
 
-    `options` are the sources' options for keys and TLS, such as `rocketmq.accessKey`; `OptionError` for any other.
+    With a name server address each query commits to a group of its own, `spark-` and its name, or, if there is only
+    one query, to `group`. A group with live members is left alone, unless `shares_group` is true. `say` is called with
+    a line, `on_metrics` with `StreamMetrics`. `options` are the sources' options for keys, TLS and addresses, such as
+    `rocketmq.accessKey`; `OptionError` for any other.
     """
     access = read_access(OptionValues(canonical_options(options or {}, ACCESS_NAMES, {})))
-    listener = ProgressListener(namesrv_addr, group, say, access)
+    listener = ProgressListener(
+        namesrv_addr, group, say, access, on_metrics=on_metrics, shares_group=shares_group
+    )
     spark.streams.addListener(listener)
     try:
         yield listener

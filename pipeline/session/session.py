@@ -2,93 +2,124 @@
 
     spark = pocketmq_session("audit", master="local[2]")
 
-`settings` overrides everything set here. On a cluster `spark-submit` creates the session, and `register` is all that is
-needed.
+`settings` overrides everything set here. Under `spark-submit` its master and settings stay as they are; in a session
+from elsewhere, also one of Spark Connect, `register` is all that is needed. Which settings: `settings.py`.
 """
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from ..planning.parallelism import PARALLELISM
 from ..sources.journal_source import JournalSource
 from ..sources.store_source import StoreSource
 from ..sources.topic_source import RocketMQSource
-from .class_archive import archive_options
 from .java import find_java
-
-FILE_MANAGER: Final = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
-
-
-def settings_for(
-    master: str, *, memory: str = "1g", optimize_for_startup: bool = False, java_home: Path | None = None
-) -> dict[str, str]:
-    """The settings of this package's sessions.
-
-    `optimize_for_startup` limits the JVM to its first compiler, which suits tests and short jobs. `java_home` is the
-    Java that will run; its class archive is used if there is one.
-    """
-    java_options = "-XX:+UseSerialGC" + (" -XX:TieredStopAtLevel=1" if optimize_for_startup else "")
-    if java_home is not None:
-        java_options = f"{java_options} {archive_options(java_home)}".strip()
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": str(_cores(master)),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.python.filterPushdown.enabled": "true",
-        "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
-        "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": java_options,
-    }
-    if master.startswith("local"):
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return settings
-
-
-def _cores(master: str) -> int:
-    matched = re.match(r"local\[(\d+)", master)
-    return int(matched[1]) if matched else os.cpu_count() or 2
+from .settings import EVERYWHERE, MASTER, chosen_master, is_connect, is_local, parallelism_of, settings_for
 
 
 def pocketmq_session(
     name: str,
     *,
-    master: str = "local[*]",
-    memory: str = "1g",
+    master: str | None = None,
+    memory: str | None = None,
     settings: Mapping[str, str] | None = None,
     optimize_for_startup: bool = False,
     shows_progress: bool = False,
 ) -> SparkSession:
-    """A session with the formats registered: the active one if there is one, else a new one."""
+    """A session with the formats registered: the active one if there is one, else a new one.
+
+    `master` may also be a Spark Connect server, `sc://HOST:15002`. Without it `chosen_master` says which applies.
+    `memory` is that of the driver; on a local master the default is 1g.
+    """
+    own = dict(settings or {})
+    master, must_be_set = chosen_master(master, own, os.environ)
+    if is_connect(master):
+        return _connected(master, own)
     java_home = None
     if SparkSession.getActiveSession() is None:
-        java_home = find_java()
-        os.environ["JAVA_HOME"] = str(java_home)
-        # Without this, workers start `python3` from PATH, which need not have this package.
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        if master.startswith("local"):
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        java_home = _prepare_environment(master)
     chosen = settings_for(
         master, memory=memory, optimize_for_startup=optimize_for_startup, java_home=java_home
     )
-    chosen["spark.ui.showConsoleProgress"] = "true" if shows_progress else "false"
-    chosen |= settings or {}
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in chosen.items():
-        builder = builder.config(key, value)
+    if is_local(master):
+        chosen["spark.ui.showConsoleProgress"] = "true" if shows_progress else "false"
+    builder = SparkSession.builder.appName(name)
+    if must_be_set:
+        builder = builder.master(master)
+    for key, value in {**chosen, **own}.items():
+        if key != MASTER:
+            builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    if is_local(master):
+        spark.sparkContext.setLogLevel("ERROR")
+    else:
+        _set_where_unset(spark)
     register(spark)
     return spark
 
 
+def _prepare_environment(master: str) -> Path | None:
+    """Set what a JVM and its workers find in the environment; returns the Java that will run.
+
+    On a cluster PYSPARK_PYTHON is the path of a Python on its machines, which nobody here knows. Under spark-submit the
+    JVM is running already.
+    """
+    if not master:
+        return None
+    java_home = find_java()
+    os.environ["JAVA_HOME"] = str(java_home)
+    if is_local(master):
+        # Without this, workers start `python3` from PATH, which need not have this package.
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return java_home
+
+
+def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session of a Spark Connect server. Its settings are those of that session alone."""
+    spark: Any = SparkSession.builder.remote(address).getOrCreate()
+    for key, value in {**EVERYWHERE, **settings}.items():
+        if key != MASTER:
+            spark.conf.set(key, value)
+    register(spark)
+    session: SparkSession = spark
+    return session
+
+
+def _set_where_unset(spark: SparkSession) -> None:
+    """Set what helps everywhere, unless the caller, spark-submit or the cluster's files have set it."""
+    conf = spark.sparkContext.getConf()
+    for key, value in EVERYWHERE.items():
+        if not conf.contains(key):
+            spark.conf.set(key, value)
+
+
+def context_of(spark: SparkSession) -> Any:
+    """The Spark context of a session; None for one of Spark Connect, which has none."""
+    try:
+        return spark.sparkContext
+    except PySparkException:
+        return None
+
+
+def set_log_level(spark: SparkSession, level: str) -> None:
+    """Set Spark's log level in this process, where there is a JVM of its own."""
+    context = context_of(spark)
+    if context is not None:
+        context.setLogLevel(level)
+
+
 def register(spark: SparkSession) -> None:
-    """Make the formats known to any session."""
+    """Make the formats known to any session, and its parallelism known to them."""
+    context = context_of(spark)
+    if context is not None:
+        conf = dict(context.getConf().getAll())
+        context.environment[PARALLELISM] = str(parallelism_of(context.defaultParallelism, conf))
     for source in (RocketMQSource, StoreSource, JournalSource):
         spark.dataSource.register(source)

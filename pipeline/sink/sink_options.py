@@ -73,6 +73,8 @@ def check_columns(fields: Iterable[tuple[str, str]], options: SinkOptions) -> No
         raise OptionError("column body is required")
     if "topic" not in types and options.topic is None:
         raise OptionError("column topic or option topic is required")
+    if "brokerName" in types and "queueId" not in types:
+        raise OptionError("column queueId is required with column brokerName: together they name a queue")
     if {"delayTimeLevel", "deliverTimestamp"} <= types.keys():
         raise OptionError("columns delayTimeLevel and deliverTimestamp: select one of them")
     delay_columns = {"delayTimeLevel", "deliverTimestamp"} & types.keys()

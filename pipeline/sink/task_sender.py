@@ -1,12 +1,12 @@
 """Record batches of one task to requests: which rows share a request, and which queue they go to. No Spark.
 
-Rows of one queue (column queueId, or shardingKey) keep their order. Delayed rows and half messages are sent one by one,
-all others in batches of one topic. Bytes: `records/batch_encoder.py`.
+Rows of one queue (columns brokerName and queueId, or shardingKey) keep their order. Delayed rows and half messages are
+sent one by one, all others in batches of one topic. Bytes: `records/batch_encoder.py`.
 """
 
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from ..errors import OptionError
 from ..planning.positions import Queue
 from ..records.batch_encoder import batch_slices, bodies_of, elements, property_texts, row_ids
 from .sink_options import AT_LEAST_ONCE, TRANSACTIONAL, SinkOptions
+
+MOST_DESTINATIONS: Final = 65_536
+"""Sharding keys and queues whose destination a task remembers."""
 
 
 def sender_for(options: SinkOptions) -> BatchSender:
@@ -43,11 +46,16 @@ class TaskSender:
         self._options = options
         self._writer = uuid.uuid4().hex if options.guarantee == AT_LEAST_ONCE else writer
         self._row = 0
+        self._destination_of: dict[tuple[Any, ...], tuple[str, Queue | None]] = {}
+        """Chosen once for a whole task: rows with the same values stay in one queue, and so in order."""
 
     def send(self, batch: Any) -> None:
         """All rows of one record batch."""
         ids = row_ids(self._writer, self._row, batch.num_rows)
         self._row += batch.num_rows
+        if "messageId" in batch.schema.names:
+            own = batch.column("messageId")
+            ids = pc.if_else(pc.fill_null(pc.greater(pc.binary_length(own), 0), False), own, ids)
         if self._options.guarantee == TRANSACTIONAL:
             extra = {
                 names.TRAN_MSG: _repeat(batch, "true"),
@@ -106,24 +114,27 @@ class TaskSender:
         """Topic and fixed queue of each row."""
         present = set(batch.schema.names)
         nothing = [None] * batch.num_rows
-        topics = batch.column("topic").to_pylist() if "topic" in present else nothing
-        queue_ids = batch.column("queueId").to_pylist() if "queueId" in present else nothing
-        sharding = batch.column("shardingKey").to_pylist() if "shardingKey" in present else nothing
-        known: dict[tuple[Any, ...], tuple[str, Queue | None]] = {}
-        for key in zip(topics, queue_ids, sharding, strict=True):
+        values = (
+            batch.column(name).to_pylist() if name in present else nothing
+            for name in ("topic", "brokerName", "queueId", "shardingKey")
+        )
+        known = self._destination_of
+        for key in zip(*values, strict=True):
             destination = known.get(key)
             if destination is None:
+                if len(known) >= MOST_DESTINATIONS:
+                    known.clear()
                 destination = known[key] = self._destination(*key)
             yield destination
 
     def _destination(
-        self, topic: str | None, queue_id: int | None, sharding: str | None
+        self, topic: str | None, broker_name: str | None, queue_id: int | None, sharding: str | None
     ) -> tuple[str, Queue | None]:
         name = self._options.topic or topic
         if not name:
             raise OptionError("column topic is null or empty in a row, and option topic is not set")
         if queue_id is not None:
-            return name, self._sender.queue_of(name, queue_id)
+            return name, self._sender.queue_of(name, queue_id, broker_name)
         return name, None if not sharding else self._sender.queue_for(name, sharding)
 
     def _send_singly(self, batch: Any, texts: Any, sys_flag: int) -> None:

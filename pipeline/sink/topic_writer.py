@@ -14,6 +14,7 @@ Option `guarantee` chooses what it guarantees:
                     while it commits leaves some messages committed: that batch is repeated, with the same UNIQ_KEYs
 """
 
+import itertools
 import logging
 import uuid
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..brokers.batch_sender import BatchSender, StoredMessage
+from ..brokers.batch_sender import BatchSender, HalfMessage, HalfMessages
 from ..errors import OptionError, PipelineError
 from .sink_options import (
     TRANSACTIONAL,
@@ -47,10 +48,10 @@ BATCH_ID: Final = "streaming.sql.batchId"
 class TaskResult(WriterCommitMessage):
     """What one task has sent; Spark hands it to the driver."""
 
-    def __init__(self, rows: int, requests: int, stored: list[StoredMessage], query_id: str) -> None:
+    def __init__(self, rows: int, requests: int, half_messages: HalfMessages, query_id: str) -> None:
         self.rows = rows
         self.requests = requests
-        self.stored = stored
+        self.half_messages = half_messages
         self.query_id = query_id
 
 
@@ -78,7 +79,7 @@ class _WriterBase:
             _log.warning(
                 "%d requests are stored, but not yet flushed or replicated", sender.unconfirmed_requests
             )
-        return TaskResult(sender.rows, sender.requests, sender.stored, query_id)
+        return TaskResult(sender.rows, sender.requests, sender.half_messages, query_id)
 
     def _give_up(self, sender: BatchSender) -> None:
         """Stop a task that fails, and roll back its half messages:
@@ -92,7 +93,7 @@ class _WriterBase:
         sender.cancel(after_seconds=timeout_ms / 1000)
         with_short_timeout = msgspec.structs.replace(self._options, retry_timeout_ms=timeout_ms)
         try:
-            end_transactions(with_short_timeout, sender.stored, is_commit=False)
+            end_transactions(with_short_timeout, sender.half_messages, is_commit=False)
         except PipelineError as error:  # not raised: the user must see the failure of the task
             _log.warning("half messages stay until the broker rolls them back: %s", error)
 
@@ -112,11 +113,11 @@ class TopicWriter(_WriterBase, DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         if self._options.guarantee == TRANSACTIONAL:
-            end_transactions(self._options, _stored(messages), is_commit=True)
+            end_transactions(self._options, _half_messages(messages), is_commit=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         if self._options.guarantee == TRANSACTIONAL:
-            end_transactions(self._options, _stored(messages), is_commit=False)
+            end_transactions(self._options, _half_messages(messages), is_commit=False)
 
 
 class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
@@ -136,23 +137,25 @@ class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
         batch_id = (context.getLocalProperty(BATCH_ID) if context else None) or "0"
         options = self._options
         if options.guarantee == TRANSACTIONAL and is_batch_committed(options, query_id, int(batch_id)):
-            return TaskResult(0, 0, [], query_id)
+            return TaskResult(0, 0, HalfMessages(), query_id)
         return self._write(iterator, f"{query_id}/{batch_id}/{_partition()}", query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         if self._options.guarantee != TRANSACTIONAL:
             return
-        end_transactions(self._options, _stored(messages), is_commit=True)
+        end_transactions(self._options, _half_messages(messages), is_commit=True)
         for query_id in {result.query_id for result in messages if isinstance(result, TaskResult)}:
             mark_batch_committed(self._options, query_id, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         if self._options.guarantee == TRANSACTIONAL:
-            end_transactions(self._options, _stored(messages), is_commit=False)
+            end_transactions(self._options, _half_messages(messages), is_commit=False)
 
 
-def _stored(messages: list[WriterCommitMessage | None]) -> list[StoredMessage]:
-    return [stored for result in messages if isinstance(result, TaskResult) for stored in result.stored]
+def _half_messages(messages: list[WriterCommitMessage | None]) -> Iterator[HalfMessage]:
+    return itertools.chain.from_iterable(
+        result.half_messages for result in messages if isinstance(result, TaskResult)
+    )
 
 
 def _partition() -> int:

@@ -6,13 +6,13 @@ that state. They roll them back after `transactionCheckMax` checks.
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
-from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.requests.send import EndTransaction
 
-from ..brokers.batch_sender import StoredMessage
+from ..brokers.batch_sender import HalfMessage
 from ..brokers.broker_client import client_for
 from ..planning.positions import Queue
 from .sink_options import SinkOptions
@@ -20,7 +20,7 @@ from .sink_options import SinkOptions
 ENDED_AT_ONCE: Final = 32
 
 
-def end_transactions(options: SinkOptions, halves: list[StoredMessage], *, is_commit: bool) -> None:
+def end_transactions(options: SinkOptions, halves: Iterable[HalfMessage], *, is_commit: bool) -> None:
     """Commit or roll back every half message, each acknowledged. Raises the first refusal."""
     client = client_for(options)
     remaining = iter(halves)
@@ -30,7 +30,7 @@ def end_transactions(options: SinkOptions, halves: list[StoredMessage], *, is_co
             request = EndTransaction(
                 producer_group=options.group,
                 tran_state_table_offset=half.queue_offset,
-                commit_log_offset=decode_message_id(half.offset_message_id).position,
+                commit_log_offset=half.log_position,
                 commit_or_rollback=TRANSACTION_COMMIT if is_commit else TRANSACTION_ROLLBACK,
                 msg_id=half.message_id,
                 transaction_id=half.transaction_id,
@@ -38,7 +38,7 @@ def end_transactions(options: SinkOptions, halves: list[StoredMessage], *, is_co
                 broker_name=half.broker_name,
             )
 
-            async def ask(fresh: bool, half: StoredMessage = half, request: EndTransaction = request) -> None:
+            async def ask(fresh: bool, half: HalfMessage = half, request: EndTransaction = request) -> None:
                 broker = await client.broker(half.topic, half.broker_name, fresh=fresh)
                 await broker.call(request)
 

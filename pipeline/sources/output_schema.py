@@ -1,5 +1,6 @@
 """Record batches with the columns of the user's schema; all three sources use it."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -7,8 +8,26 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
-from ..records.columns import check_names
+from ..planning.option_values import OptionValues
+from ..records.columns import LEAN, check_names, chosen_columns
 from ..records.records import Records
+
+
+def default_columns(
+    options: Mapping[str, str], columns: dict[str, tuple[str, Any]], always: Sequence[str] = ()
+) -> dict[str, tuple[str, Any]]:
+    """The columns of messages if the user gives no schema: the options `columns` and `includeProperties` choose them.
+
+    Spark asks for the schema first, so other options are not checked yet.
+    """
+    texts = {key.lower(): value for key, value in options.items()}
+    includes = {"includeProperties": texts["includeproperties"]} if "includeproperties" in texts else {}
+    return chosen_columns(
+        columns,
+        texts.get("columns", LEAN),
+        includes_properties=OptionValues(includes).optional_flag("includeProperties"),
+        always=always,
+    )
 
 
 class OutputSchema:

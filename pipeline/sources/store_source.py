@@ -2,9 +2,10 @@
 
     spark.read.format("rocketmq-store").load("/path/to/store")
 
-`table` is `messages` (the default), `consumequeue` or `consumerOffsets`. With `driver=commitlog` messages are read in
-the order of the commit log, split at any byte. With `driver=consumequeue` they are read in the order of the queues,
-and nothing of other topics is read. No broker is needed, and a running one is not disturbed: files are only read.
+`table` is `messages` (the default), `runs` or `stats` (aggregates of them), `consumequeue` or `consumerOffsets`. With
+`driver=commitlog` messages are read in the order of the commit log, split at any byte. With `driver=consumequeue` they
+are read in the order of the queues, and nothing of other topics is read. No broker is needed, and a running one is not
+disturbed: files are only read.
 """
 
 import logging
@@ -15,11 +16,12 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
-from pyspark import SparkContext
+from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ..errors import CorruptStoreError, OptionError
+from ..files.aggregates import GROUPS, damage_row, scan_runs, scan_statistics
 from ..files.consume_queues import (
     PRE_BLANK,
     QueueSplit,
@@ -29,9 +31,10 @@ from ..files.consume_queues import (
     units,
 )
 from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
+from ..files.queue_check import check_units
+from ..files.run_statuses import OK
 from ..files.scan import (
     FAIL,
-    OK,
     REPORT,
     SKIP,
     ScannedRecords,
@@ -40,31 +43,47 @@ from ..files.scan import (
     scan_queue,
 )
 from ..planning.option_values import OptionValues, canonical_options, plain_options
+from ..planning.parallelism import default_parallelism
 from ..records.columns import (
     CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSET_COLUMNS,
     MESSAGE_COLUMNS,
+    RUN_COLUMNS,
+    STATISTIC_COLUMNS,
     STORE_COLUMNS,
     ddl,
 )
 from ..records.slices import repeated
-from .output_schema import OutputSchema
+from .output_schema import OutputSchema, default_columns
 
 _log = logging.getLogger("pocketmq.pipeline")
 
 MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
+COMMIT_LOG: Final = "commitlog"
+RUNS, STATISTICS = "runs", "stats"
 TABLES: Final = {
     MESSAGES: STORE_COLUMNS,
+    RUNS: RUN_COLUMNS,
+    STATISTICS: STATISTIC_COLUMNS,
     CONSUME_QUEUE: CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSETS: CONSUMER_OFFSET_COLUMNS,
 }
+DAMAGE_COLUMNS: Final = ("physicalOffset", "file", "status")
+"""The columns that tell damage: part of the lean columns with `onCorrupt=report`."""
 MISSING: Final = "missing"
 """The status of a hole between two files of the log."""
+DECODE_ROWS: Final = 4096
+"""Records of a batch: more do not fit into the processor's cache, fewer cost more calls for each."""
+AGGREGATE_ROWS: Final = 16_384
+"""The same for aggregates, which touch the heads only."""
+LEAST_UNITS: Final = 1000
+"""Units of a task of `driver=consumequeue`: fewer take less time than Spark needs to start a task."""
 UNIT_ROWS: Final = 4_000_000
 """Units of a queue that one task reads: 80 MB."""
 _NAMES: Final = (
     *("path", "commitLogPath", "table", "topics", "splitBytes", "driver", "onCorrupt"),
     *("verifyCrc", "decompress", "decodeRows", "brokerName", "minPartitions"),
+    *("columns", "includeProperties", "checkQueues"),
 )
 
 
@@ -77,6 +96,7 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     split_bytes: int
     driver: str
     min_partitions: int
+    checks_queues: bool
     scan: ScanOptions
 
 
@@ -86,21 +106,30 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
     root = values.required("path", "/path/to/store")
     on_corrupt = values.choice("onCorrupt", FAIL, (FAIL, SKIP, REPORT))
     topics = (part.strip() for part in (values.text("topics") or "").split(","))
+    table = values.choice("table", MESSAGES, tuple(TABLES))
+    checks_queues = values.flag("checkQueues", False)
+    if checks_queues and table != RUNS:
+        raise OptionError(f"option checkQueues is for table={RUNS}, got table={table}")
+    driver = values.choice("driver", COMMIT_LOG, (COMMIT_LOG, CONSUME_QUEUE))
+    if driver != COMMIT_LOG and table in (RUNS, STATISTICS):
+        raise OptionError(f"option driver must be {COMMIT_LOG} for table={table}, got {driver}")
+    decode_rows = AGGREGATE_ROWS if table in (RUNS, STATISTICS) else DECODE_ROWS
     scan = ScanOptions(
         topics=frozenset(topic for topic in topics if topic),
         on_corrupt=on_corrupt,
         verifies_crc=values.flag("verifyCrc", on_corrupt == REPORT),
         decompresses=values.flag("decompress", True),
-        decode_rows=values.integer("decodeRows", 4096, most=1 << 20),
+        decode_rows=values.integer("decodeRows", decode_rows, most=1 << 20),
         broker_name=values.text("brokerName"),
     )
     return StoreOptions(
         root=root,
         log_folder=values.text("commitLogPath") or str(Path(root) / "commitlog"),
-        table=values.choice("table", MESSAGES, tuple(TABLES)),
+        table=table,
         split_bytes=values.integer("splitBytes", 128 * 1024 * 1024),
-        driver=values.choice("driver", "commitlog", ("commitlog", CONSUME_QUEUE)),
+        driver=driver,
         min_partitions=values.integer("minPartitions", 0, least=0),
+        checks_queues=checks_queues,
         scan=scan,
     )
 
@@ -113,7 +142,12 @@ class StoreSource(DataSource):
         return "rocketmq-store"
 
     def schema(self) -> str:
-        return ddl(TABLES[read_store_options(plain_options(self.options)).table])
+        texts = plain_options(self.options)
+        options = read_store_options(texts)
+        if options.table != MESSAGES:
+            return ddl(TABLES[options.table])
+        always = DAMAGE_COLUMNS if options.scan.on_corrupt == REPORT else ()
+        return ddl(default_columns(texts, STORE_COLUMNS, always))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return StoreReader(read_store_options(plain_options(self.options)), schema)
@@ -133,8 +167,6 @@ class StoreReader(DataSourceReader):
     def __init__(self, options: StoreOptions, schema: StructType) -> None:
         self._options = options
         self._output = OutputSchema(schema, TABLES[options.table])
-        context = SparkContext._active_spark_context
-        self._cores = context.defaultParallelism if context is not None else 1
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
@@ -153,12 +185,26 @@ class StoreReader(DataSourceReader):
             ]
         holes = self._holes(files)
         if options.driver == CONSUME_QUEUE:
-            queues = queue_splits(queues_root, options.scan.topics)
+            queues = queue_splits(queues_root, options.scan.topics, self._rows_of_a_split(files))
             return [*holes, *(SplitPartition(split, files) for split in queues)]
-        end = known_log_end(queue_splits(queues_root, frozenset()))
-        least = options.min_partitions or self._cores
-        splits = log_splits(files, options.split_bytes, least, end)
+        queues = queue_splits(queues_root, frozenset(), UNIT_ROWS)
+        least = options.min_partitions or default_parallelism()
+        splits: list[LogSplit | QueueSplit] = []
+        splits += log_splits(files, options.split_bytes, least, known_log_end(queues))
+        if options.checks_queues:
+            splits += [queue for queue in queues if self._is_wanted(queue.topic)]
         return [*holes, *(SplitPartition(split, []) for split in splits)]
+
+    def _rows_of_a_split(self, files: list[LogFile]) -> int:
+        """Units of about `splitBytes` of records, by the mean of the log."""
+        queues = queue_splits(Path(self._options.root) / "consumequeue", frozenset())
+        count = sum(queue.hi - queue.lo for queue in queues)
+        known = known_log_end(queues) - min((file.base for file in files), default=0)
+        mean = max(known // count, MIN_RECORD_BYTES) if count and known > 0 else MIN_RECORD_BYTES
+        return max(self._options.split_bytes // mean, LEAST_UNITS)
+
+    def _is_wanted(self, topic: str) -> bool:
+        return not self._options.scan.topics or topic in self._options.scan.topics
 
     def _holes(self, files: list[LogFile]) -> list[SplitPartition]:
         """Missing bytes between two files, which the scan of neither file would notice.
@@ -186,7 +232,13 @@ class StoreReader(DataSourceReader):
             yield from self._consumer_offsets()
         elif split is None:
             (file,) = partition.files
-            yield self._batch(ScannedRecords(file, None, None, file.size, MISSING))
+            hole = ScannedRecords(file, None, None, file.size, MISSING)
+            if self._options.table == MESSAGES:
+                yield self._batch(hole)
+            elif self._options.table == RUNS:
+                yield self._chosen(damage_row(hole))
+        elif self._options.table in (RUNS, STATISTICS):
+            yield from map(self._chosen, self._aggregates(split))
         elif isinstance(split, LogSplit):
             yield from map(self._batch, scan_log(split, self._options.scan))
         elif self._options.table == CONSUME_QUEUE:
@@ -198,6 +250,19 @@ class StoreReader(DataSourceReader):
 
     def _batch(self, found: ScannedRecords) -> Any:
         return self._output.batch([self._column(found, name) for name in self._output.names])
+
+    def _aggregates(self, split: LogSplit | QueueSplit) -> Iterator[Any]:
+        options = self._options
+        if isinstance(split, QueueSplit):
+            return check_units(split, options.log_folder)
+        if options.table == STATISTICS:
+            return scan_statistics(
+                split, options.scan, [name for name in GROUPS if name in self._output.names]
+            )
+        return scan_runs(split, options.scan, root=options.root if options.checks_queues else None)
+
+    def _chosen(self, batch: Any) -> Any:
+        return self._output.batch([batch.column(name) for name in self._output.names])
 
     def _column(self, found: ScannedRecords, name: str) -> Any:
         if found.records is None:

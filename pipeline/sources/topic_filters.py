@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ..brokers.read_planner import Planner
-from ..planning.ranges import Range
+from ..planning.ranges import QueueBounds, Range
 from ..planning.topic_options import SourceOptions, tags_of
 from .topic_reader import TopicReader
 
@@ -87,7 +87,7 @@ class FilteringReader(TopicReader):
         ]
         kept = [part for part in kept if part.hi > part.lo]
         begin_ms, end_ms = self._intervals.get("storeTimestamp", _EVERYTHING)
-        bounds = {part.queue: (part.lo, part.hi) for part in kept}
+        bounds = {part.queue: QueueBounds(part.lo, part.hi) for part in kept}
         if begin_ms > 0:
             found = planner.offsets_at(dict.fromkeys(bounds, begin_ms), bounds)
             kept = [Range(part.queue, max(part.lo, found[part.queue]), part.hi) for part in kept]

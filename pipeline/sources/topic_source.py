@@ -3,9 +3,9 @@
     spark.read.format("rocketmq").option("rocketmq.namesrv.addr", "127.0.0.1:9876").option("subscribe", "Orders").load()
 
 An installed PocketMQ is found by Spark itself (`pyspark_rocketmq`). Two limits of Spark's Python sources show here.
-Spark prunes no columns, so a user schema of fewer columns saves the work. And a reader that accepts filters fails if
-`spark.sql.python.filterPushdown.enabled` is false, so `pushdown=true` is only for sessions that set it
-(`session/session.py` does).
+Spark prunes no columns, so the default is a lean schema, and fewer columns save more. And a reader that accepts
+filters fails if `spark.sql.python.filterPushdown.enabled` is false, so `pushdown=true` is only for sessions that set
+it (`session/session.py` does).
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from ..errors import OptionError
 from ..planning.option_values import plain_options
 from ..planning.topic_options import read_source_options
 from ..records.columns import MESSAGE_COLUMNS, ddl
+from .output_schema import default_columns
 from .topic_filters import FilteringReader
 from .topic_reader import TopicReader
 
@@ -32,11 +33,7 @@ class RocketMQSource(DataSource):
         return "rocketmq"
 
     def schema(self) -> str:
-        text = next((value for key, value in self.options.items() if key.lower() == "includeproperties"), "")
-        columns = dict(MESSAGE_COLUMNS)
-        if text.lower() == "false":  # the readers check the value
-            del columns["properties"]
-        return ddl(columns)
+        return ddl(default_columns(plain_options(self.options), MESSAGE_COLUMNS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_source_options(plain_options(self.options), is_stream=False)

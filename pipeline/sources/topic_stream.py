@@ -23,11 +23,11 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ..brokers.broker_client import client_for
-from ..brokers.range_reader import RangeReader
-from ..brokers.read_planner import Bounds, Planner
-from ..errors import CheckpointError, OptionError, PipelineError
+from ..brokers.group_offsets import GroupWriter
+from ..brokers.read_planner import Planner
+from ..errors import CheckpointError, OptionError, PipelineError, TopicMissing
 from ..planning.positions import Offsets, Queue, StreamPosition
-from ..planning.ranges import Loss, Range, beyond_end, limit_batch, ranges_between
+from ..planning.ranges import Bounds, Range, limit_batch, ranges_between
 from ..planning.topic_options import SourceOptions, matching_topics
 from ..records.columns import MESSAGE_COLUMNS
 from .output_schema import OutputSchema
@@ -37,7 +37,7 @@ _log = logging.getLogger("pocketmq.pipeline")
 
 SAMPLE: Final = 32
 """Messages of a queue that are read to estimate their size."""
-
+SAMPLED_QUEUES: Final = 16
 
 COMMIT_TIMEOUT_MS: Final = 1000
 
@@ -50,6 +50,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._output = OutputSchema(schema, MESSAGE_COLUMNS)
         self._initial: dict[str, Any] | None = None
         self._target: Offsets | None = None
+        self._is_target_wanted = False
+        self._is_group_checked = False
         self._latest: Offsets = {}
         self._waiting_since: float | None = None
         self._cached_planner: Planner | None = None
@@ -69,7 +71,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Always the same answer, although Spark asks more than once."""
         if self._initial is None:
             bounds = self._planner.bounds(self._planner.queues())
-            self._initial = StreamPosition(self._planner.start(bounds), is_initial=True).to_json()
+            start = self._planner.start(bounds)
+            self._initial = StreamPosition(start, is_initial=True, time_ms=_now_ms()).to_json()
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -81,8 +84,17 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        bounds = self._planner.bounds(self._planner.queues())
-        self._target = {queue: high for queue, (_, high) in bounds.items()}
+        """Fix where the query ends. If a topic has no route at the moment, that waits for the position it began at:
+        the topic may be one that it has read before."""
+        self._is_target_wanted = True
+        try:
+            self._fix_target(self._planner.bounds(self._planner.queues()))
+        except TopicMissing:
+            pass
+
+    def _fix_target(self, bounds: Bounds) -> None:
+        self._target = {queue: held.high for queue, held in bounds.items()}
+        self._is_target_wanted = False
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return StreamPosition(self._latest).to_json() if self._latest else None
@@ -91,8 +103,15 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end of the next batch; `start` itself if there is nothing to read."""
         position = StreamPosition.of_json(start)
         self._check_topics(position)
-        bounds = self._planner.bounds(self._planner.queues())
-        self._latest = {**position.offsets, **{queue: high for queue, (_, high) in bounds.items()}}
+        queues = self._planner.queues(position.offsets, waits=self._is_target_wanted)
+        self._check_group(queues)
+        bounds = self._planner.bounds(queues)
+        if self._is_target_wanted:
+            self._fix_target(bounds)
+        self._latest = position.offsets | {
+            queue: max(held.high, position.offsets.get(queue, 0)) if held.is_of_slave else held.high
+            for queue, held in bounds.items()
+        }
         begin, begun_at = self._begin(position, bounds)
         end = self._end(begin, bounds)
         backlog = sum(end[queue] - begin[queue] for queue in end)
@@ -101,26 +120,29 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self._is_enough(backlog, limit):
             return start
         end = self._limit(begin, end, limit)
-        return StreamPosition(end, begun_at=begun_at).to_json()
+        is_filtered = self._options.is_filtered
+        return StreamPosition(end, begun_at=begun_at, time_ms=_now_ms(), is_filtered=is_filtered).to_json()
 
     def _begin(self, position: StreamPosition, bounds: Bounds) -> tuple[Offsets, Offsets]:
         """Where each queue's part of the batch begins, and the begin offsets that must be recorded with its end."""
         begin = dict(position.offsets)
         begun_at = dict(position.offsets) if position.is_initial else {}
-        for queue, (low, high) in bounds.items():
+        for queue, held in bounds.items():
             if queue not in begin:
-                _log.warning("new queue, read from its first message: %s at %d", queue, low)
-                begin[queue] = begun_at[queue] = low
-            elif begin[queue] > high:
-                self._planner.report_loss(Loss(queue, high, begin[queue], beyond_end(high)))
-                begin[queue] = begun_at[queue] = low
+                _log.warning("new queue, read from its first message: %s at %d", queue, held.low)
+                begin[queue] = begun_at[queue] = held.low
+            elif not self._planner.check_position(queue, begin[queue], held):
+                is_new = self._planner.is_new_since(queue, held, position.time_ms)
+                begin[queue] = begun_at[queue] = held.low if is_new else held.high
         return begin, begun_at
 
     def _end(self, begin: Offsets, bounds: Bounds) -> Offsets:
         """The ends of the queues. A queue that is in no route at the moment stays where it is."""
         end = dict(begin)
-        for queue, (_, high) in bounds.items():
-            last = high if self._target is None else min(high, self._target.get(queue, begin[queue]))
+        for queue, held in bounds.items():
+            last = held.high
+            if self._target is not None:
+                last = min(last, self._target.get(queue, begin[queue]))
             end[queue] = max(begin[queue], last)
         return end
 
@@ -153,14 +175,11 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def _message_bytes(self, begin: Offsets, end: Offsets) -> int:
-        """The mean stored size of the next messages."""
-        size = rows = 0
-        for part in ranges_between(begin, end):
-            sample = Range(part.queue, part.lo, min(part.lo + SAMPLE, part.hi))
-            for records in RangeReader(self._planner.client, sample, self._options).batches():
-                size += int(records.sizes.sum())
-                rows += len(records)
-        return max(1, size // max(rows, 1))
+        """The mean stored size of the next messages, from the first ones of the queues with most of them."""
+        parts = sorted(ranges_between(begin, end), key=lambda part: -part.size)[:SAMPLED_QUEUES]
+        return self._planner.message_bytes(
+            [Range(part.queue, part.lo, min(part.lo + SAMPLE, part.hi)) for part in parts]
+        )
 
     def _check_topics(self, position: StreamPosition) -> None:
         options = self._options
@@ -206,11 +225,29 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if not self._options.commits_offsets:
             return
-        group = self._options.group
         try:
-            self._planner.client.commit(group, StreamPosition.of_json(end).offsets, COMMIT_TIMEOUT_MS)
+            self._group_writer.commit(StreamPosition.of_json(end).offsets)
         except PipelineError as error:
-            _log.warning("the offsets of group %s were not committed: %s", group, error)
+            _log.warning("the offsets of group %s were not committed: %s", self._options.group, error)
+
+    @property
+    def _group_writer(self) -> GroupWriter:
+        return GroupWriter(
+            self._planner.client,
+            self._options.group,
+            shares_group=self._options.shares_group,
+            timeout_ms=COMMIT_TIMEOUT_MS,
+        )
+
+    def _check_group(self, queues: list[Queue]) -> None:
+        """Once, before the query reads: `GroupInUse` if it would commit to a group with live members."""
+        if self._options.commits_offsets and not self._is_group_checked:
+            self._group_writer.check(queues)
+            self._is_group_checked = True
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class FailingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

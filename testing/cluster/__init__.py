@@ -3,7 +3,8 @@
 cluster.py             the cluster: its members, its topics, its partitions
 cluster_broker.py      one broker: stop, kill, start, hide, slow
 cluster_name_server.py one name server: stop, start
-cluster_life.py        what all members share: thread, addresses, request log, faults
+cluster_life.py        what all members share: thread, addresses, time, request log, faults
+cluster_port.py        the HTTP port
 partition.py           which members cannot reach one another
 member_settings.py     the settings of each broker
 slow_answers.py        holds back what a slow broker answers

@@ -15,19 +15,22 @@ import atexit
 import shutil
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 from pocketmq.broker.errors import StartError
+from pocketmq.broker.state.virtual_time import VirtualTime
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import topic_refusal
 
 from ..errors import MessagesMissingError, NotRunningError, WrongValueError
 from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
+from ..ledger.ledger import Ledger
 from ..requests.requests import Requests
-from ..requests.values import number, one_of, text, whole
+from ..requests.values import flag, number, one_of, text, whole
+from ..server.clock import ServerClock
+from ..server.lifetime import Lifetime
 from ..server.settings import Value
 from ..server.temporary_store import temporary_folder
 from ..state.load import MOST_QUEUES
@@ -37,6 +40,9 @@ from .cluster_name_server import ClusterNameServer
 from .loop_thread import LoopThread
 from .member_settings import check_settings, member_config
 
+if TYPE_CHECKING:
+    from .cluster_port import ClusterPort
+
 MOST_MEMBERS: Final = 32
 WAIT_SECONDS: Final = 0.005
 FORGET_SECONDS: Final = 2.0
@@ -44,13 +50,17 @@ FORGET_SECONDS: Final = 2.0
 ResultT = TypeVar("ResultT")
 
 
-class RocketMQCluster:
+class RocketMQCluster(Lifetime):
     """`start` and `stop` mirror each other; both context managers call them.
 
     name_servers  how many name servers; every broker registers at all of them
     brokers       how many masters
     slaves        how many slaves each master has
     emulate       the official line, "4.9" or "5"
+    virtual_time  the brokers' time stands still until `clock` moves it, and their timers with it
+    seed          every random choice of each broker repeats
+    ledger        what becomes of every message is noted, for verdicts; also with an HTTP port
+    admin_port    the HTTP port, 0 for a free one; `admin_url` is its address
     settings      keywords with the names of broker.conf's keys, for all brokers
 
     A wrong number raises `WrongValueError`, a wrong setting `StartError` when the cluster starts.
@@ -63,6 +73,10 @@ class RocketMQCluster:
         slaves: int = 0,
         *,
         emulate: str | None = None,
+        virtual_time: bool = False,
+        seed: int | None = None,
+        ledger: bool = False,
+        admin_port: int | None = None,
         **settings: Value,
     ) -> None:
         self._name_server_count = whole("name_servers", name_servers, least=1, most=MOST_MEMBERS)
@@ -70,8 +84,15 @@ class RocketMQCluster:
         self._slave_count = whole("slaves", slaves, least=0, most=MOST_MEMBERS)
         check_settings(settings)
         self._settings = {**settings, **({"emulate": emulate} if emulate is not None else {})}
+        self._virtual_time = flag("virtual_time", virtual_time)
+        self._seed = None if seed is None else whole("seed", seed)
+        self._keeps_ledger = flag("ledger", ledger) or admin_port is not None
+        self._admin_port = None if admin_port is None else whole("admin_port", admin_port, most=65_535)
+        self._port: ClusterPort | None = None
         self._thread = LoopThread("pocketmq-cluster")
         self._life = self._new_life()
+        self.clock: Final = ServerClock(self._time, self._now_ms, self.run)
+        """The time of all brokers; with `virtual_time`, a test moves it."""
         self._name_servers: dict[str, ClusterNameServer] = {}
         self._brokers: dict[str, ClusterBroker] = {}
         self._folder: Path | None = None
@@ -136,26 +157,27 @@ class RocketMQCluster:
         """What the members do wrong; `broker="b0"` limits a rule to one broker."""
         return self._watched().faults
 
+    @property
+    def ledger(self) -> Ledger:
+        """What became of every message on all brokers. `NotRunningError` without `ledger=True`."""
+        ledger = self._watched().ledger
+        if ledger is None:
+            raise NotRunningError("this cluster keeps no ledger: start it with ledger=True")
+        return ledger
+
+    @property
+    def admin_url(self) -> str:
+        """`http://127.0.0.1:port` of the HTTP port, which shows b0; `/brokers/b1` behind it shows b1. Faults, requests,
+        clock and ledger are those of the whole cluster. `NotRunningError` without the port."""
+        self._running()
+        if self._port is None:
+            raise NotRunningError("this cluster has no HTTP port: start it with admin_port=0")
+        return self._port.url
+
     def _watched(self) -> WatchedNodes:
         self._running()
         if self._life.watched is None:
-            watched = WatchedNodes(self.call)
-
-            def attach() -> None:
-                for name_server in self._name_servers.values():
-                    watched.know_name_server(name_server.name)
-                    if name_server.server is not None:
-                        watched.watch(name_server.server, name_server=name_server.name)
-                for broker in self._brokers.values():
-                    if broker.is_running:
-                        watched.attach(broker.node)
-                    else:
-                        watched.know_broker(
-                            broker.broker_name, broker.cluster_name, broker.broker_id, broker.addr
-                        )
-                self._life.watched = watched
-
-            self.call(attach)
+            self.call(lambda: self._life.begin_watching(self.call, self.name_servers, self.brokers))
         assert self._life.watched is not None
         return self._life.watched
 
@@ -249,6 +271,15 @@ class RocketMQCluster:
         try:
             self._thread.start()
             self.run(self._start_all())
+            if self._keeps_ledger:
+                self.call(self._watched().keep_ledger)
+            if self._admin_port is not None:
+                from .cluster_port import ClusterPort  # loads what a cluster without the port does not need
+
+                self._watched()
+                self._port = ClusterPort(self._life, self._brokers)
+                host = str(self._settings.get("bindAddress", "127.0.0.1"))
+                self.run(self._port.start(host, self._admin_port))
         except BaseException:
             self.stop()
             raise
@@ -256,6 +287,8 @@ class RocketMQCluster:
 
     async def _start_all(self) -> None:
         assert self._folder is not None
+        if self._virtual_time:
+            self._life.begin_virtual_time()
         config = member_config(
             self._settings, name="b0", broker_id=0, store=self._folder, port=0, name_servers=""
         )
@@ -300,6 +333,11 @@ class RocketMQCluster:
     async def _stop_all(self) -> None:
         """Slaves and masters together, then the name servers, at which they unregister."""
         results: list[BaseException | None] = []
+        if self._life.time is not None:
+            await self._life.time.stop()
+        if self._port is not None:
+            await self._port.stop()
+            self._port = None
         for members in (self._brokers, self._name_servers):
             results += await asyncio.gather(
                 *(member.stop_here() for member in members.values()), return_exceptions=True
@@ -315,7 +353,7 @@ class RocketMQCluster:
         self._life = self._new_life()
 
     def _new_life(self) -> ClusterLife:
-        life = ClusterLife(self._thread, self._settings)
+        life = ClusterLife(self._thread, self._settings, self._seed)
         life.settle, life.forgotten = self._settle, self._forgotten
         life.faults = lambda: self.faults
         return life
@@ -356,6 +394,14 @@ class RocketMQCluster:
                     break
                 await asyncio.sleep(0.001)
 
+    def _time(self) -> VirtualTime | None:
+        self._running()
+        return self._life.time
+
+    def _now_ms(self) -> int:
+        self._running()
+        return self._life.now_ms()
+
     def _running(self) -> None:
         if not self._thread.is_running:
             raise NotRunningError("the cluster is not running")
@@ -367,34 +413,3 @@ class RocketMQCluster:
     def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
         """Call a function in the cluster's thread, where the parts of its members may be read and changed."""
         return self._thread.call(function, *arguments)
-
-    # -- with, async with
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        """The caller's loop keeps running. If the start is cancelled, the cluster is stopped again."""
-        starting = asyncio.create_task(asyncio.to_thread(self.start))
-        try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await asyncio.wait((starting,))
-            await asyncio.to_thread(self.stop)
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        stopping = asyncio.create_task(asyncio.to_thread(self.stop))
-        try:
-            await asyncio.shield(stopping)
-        except asyncio.CancelledError:
-            await asyncio.wait((stopping,))
-            raise

@@ -6,7 +6,9 @@ from pathlib import Path
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import host_and_port
 from pocketmq.broker.errors import StartError
+from pocketmq.broker.network.server import Server
 from pocketmq.broker.node import Node
+from pocketmq.broker.state.virtual_timers import VirtualTimers
 
 from ..errors import TestingError
 from ..faults.routes import RouteRule
@@ -30,6 +32,7 @@ class ClusterBroker:
         self._life = life
         self._store = store
         self._node: Node | None = None
+        self._timers: VirtualTimers | None = None
         self._held: HeldPort | None = None
         self._addr = ""
         self._hidden: RouteRule | None = None
@@ -123,8 +126,24 @@ class ClusterBroker:
             port=port,
             name_servers=self._life.name_servers_of(self.name),
         )
-        node = Node(config, None, host=config.bind_address)
-        await node.start()
+        timers = self._life.join_timers()
+        seed = self._life.seed_of(self.name)
+        servers: list[Server] = []
+
+        def watch(server: Server) -> None:
+            """Clients that wait for the broker connect before its start is over."""
+            servers.append(server)
+            self._life.watch(server, broker=self.broker_name)
+
+        node = Node(config, None, host=config.bind_address, timers=timers, seed=seed, server_made=watch)
+        try:
+            await node.start()
+        except BaseException:
+            self._life.leave_timers(timers)
+            for server in servers:
+                self._life.unwatch(server)
+            raise
+        self._timers = timers
         self._node, self._addr, self.cluster_name = node, node.bound_address, config.broker_cluster_name
         if self._held is not None:
             self._held.release()
@@ -142,14 +161,14 @@ class ClusterBroker:
             node = self._taken()
             if node is not None:
                 await node.stop()
-                self._hold()
+                self._ended()
 
     async def _kill_here(self) -> None:
         async with self._changing:
             node = self._taken()
             if node is not None:
                 await node.kill()
-                self._hold()
+                self._ended()
         if node is not None:
             await self._life.forgotten(self.broker_name, self.broker_id)
 
@@ -160,7 +179,9 @@ class ClusterBroker:
             self._life.detach(node)
         return node
 
-    def _hold(self) -> None:
+    def _ended(self) -> None:
+        """Nobody else gets its port, and nothing that it wanted to do later is done."""
+        self._life.leave_timers(self._timers)
         assert self._held is not None
         self._held.hold()
 

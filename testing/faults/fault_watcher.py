@@ -25,7 +25,9 @@ from .standing_rules import StandingRules
 QUEUE: Final = 1
 """The place of the queue id among the values of a header that repeats."""
 HEADERS: Final = 4096
-"""Headers of sends that are remembered as spared; then it begins again."""
+"""Headers of sends whose rules are remembered; then it begins again."""
+Aim = tuple[int | None, str | None]
+"""The queue id and the client id that a rule names; None: any."""
 
 
 class FaultWatcher(Watcher, Answering):
@@ -44,11 +46,10 @@ class FaultWatcher(Watcher, Answering):
         """Hit requests whose reply is not ready, by the identity of the frame."""
         self._passing: Command | None = None
         """The request whose reply passes now: it is ours already."""
-        self._headers: dict[RepeatedHeader, LoggedRequest] = {}
-        """A send of each header that repeats: the others differ from it in queue, time, id and keys only."""
-        self._spared: set[RepeatedHeader] = set()
-        """Those that no rule can hit."""
-        self._spared_version = 0
+        self._aims: dict[RepeatedHeader, tuple[Aim, ...]] = {}
+        """For each header that repeats, whom the rules mean that can hit a send with it; empty if none can. Its sends
+        differ in queue, time, id and keys only."""
+        self._aims_version = 0
 
     @property
     def is_idle(self) -> bool:
@@ -86,35 +87,45 @@ class FaultWatcher(Watcher, Answering):
             return True
         if not rules.can_hit_sends:
             return False
-        if self._spared_version != rules.version or len(self._spared) > HEADERS:
-            self._spared.clear()
-            self._headers.clear()
-            self._spared_version = rules.version
-        spared = self._spared
-        return any(frame[0] not in spared and not self._is_spared(connection, frame) for frame in frames)
+        if self._aims_version != rules.version or len(self._aims) > HEADERS:
+            self._aims.clear()
+            self._aims_version = rules.version
+        known_aims = self._aims
+        for frame in frames:
+            aims = known_aims.get(frame[0])
+            if aims is None:
+                aims = self._aims_at(connection, frame)
+            for queue_id, client_id in aims:
+                if queue_id is not None:
+                    queue = frame[1][QUEUE]
+                    if queue.isdigit() and int(queue) != queue_id:
+                        continue
+                if client_id is None or (known is not None and known.client_id == client_id):
+                    return True
+        return False
 
-    def _is_spared(self, connection: Watched, frame: Recognised) -> bool:
-        """Whether no rule can hit this send. Remembers the header if that is so for all queues."""
-        header = frame[0]
-        request = self._headers.get(header)
-        if request is None:
-            known = self._log.connection_of(connection)
-            command = as_command(frame)
-            command.body = None  # a view of all that was read with it
-            request = self._headers[header] = LoggedRequest(Kept(0, 0, known, command))
+    def _aims_at(self, connection: Watched, frame: Recognised) -> "tuple[Aim, ...]":
+        """Look at one send for all that have its header; remembers the result."""
+        known = self._log.connection_of(connection)
+        command = as_command(frame)
+        command.body = None  # a view of all that was read with it
+        request = LoggedRequest(Kept(0, 0, known, command))
         candidates = self._rules.by_code.get(request.code, self._rules.for_any_code)
-        near = [rule.match.queue_id for rule in candidates if rule.can_match_sends_like(request)]
-        if not near:
-            self._spared.add(header)
-            return True
-        queue = frame[1][QUEUE]
-        return None not in near and queue.isdigit() and int(queue) not in near
+        aims = tuple(
+            (rule.match.queue_id, rule.match.client_id)
+            for rule in candidates
+            if rule.can_match_sends_like(request)
+        )
+        self._aims[frame[0]] = aims
+        return aims
 
     def _apply(self, candidates: tuple[Rule, ...], connection: Watched, command: Command, kept: Kept) -> bool:
         request = LoggedRequest(kept)
         rule = self._rules.first(candidates, request)
         if rule is None:
             return False
+        if rule.is_used_up:
+            self._rules.version += 1
         exchange = Exchange(self, request, connection, kept.connection, command)
         self._hit[id(command)] = command, rule, exchange
         is_taken = rule.effect.arrived(exchange)

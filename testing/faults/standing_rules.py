@@ -37,7 +37,7 @@ class StandingRules:
         self.can_hit_sends = False
         """Whether a send might be hit, going by the codes of the rules."""
         self.version = 0
-        """Rises with each change."""
+        """Rises with each change, and when a rule is used up."""
         self.call_later: Callable[[float, Callable[[], None]], Any] = _no_loop
         self.loop: asyncio.AbstractEventLoop
         self.changed: list[Callable[[], None]] = []

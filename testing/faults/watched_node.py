@@ -12,6 +12,7 @@ from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.node import Node
+from pocketmq.broker.state.timers import Timers
 from pocketmq.protocol.bodies.routes import BrokerData
 
 from ..ledger.ledger import Ledger
@@ -28,11 +29,20 @@ class WatchedNodes:
     `call` calls a function on the loop of the nodes and waits for it; used where the caller is not on it.
     """
 
-    def __init__(self, call: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self,
+        call: Callable[[Callable[[], None]], None],
+        *,
+        timers: Timers | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """`timers` and `random` for the rules; without them those of the node that was attached last."""
         self._call = call
+        self._timers = timers
+        self._random = random
         self.log = RequestLog()
         self.requests = Requests(self.log)
-        self._rules = StandingRules(Random())
+        self._rules = StandingRules(random or Random())
         self._rules.brokers = self._brokers
         self._rules.changed.append(self._rules_changed)
         self.faults = Faults(self._rules, self.log, self._on_loop)
@@ -46,17 +56,20 @@ class WatchedNodes:
         """Every broker that was attached, by name, with the addresses of its members."""
 
     def attach(self, node: Node, *, name_server: str = "n0") -> None:
-        """Watch a node that runs. Call it on the loop."""
+        """Watch a node that runs, and its servers but for those that are watched already. Call it on the loop."""
         config = node.broker.config
-        self._rules.call_later = node.broker.state.timers.call_later
-        self._rules.random = node.broker.state.random
+        self._rules.call_later = (self._timers or node.broker.state.timers).call_later
+        self._rules.random = self._random or node.broker.state.random
         self._nodes[node] = node.servers
         if self.ledger is not None:
             self.ledger.attach(node)
         self.know_broker(
             config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address
         )
+        watched = [one[0] for one in self._watchers]
         for server in node.servers:
+            if server in watched:
+                continue
             if server.handlers.name == NAME_SERVER.name:
                 self.watch(server, name_server=name_server)
             else:
@@ -87,6 +100,11 @@ class WatchedNodes:
                     self._accountants[server] = self.ledger.watchers(log)
                     self._place(server, faults)
         return self.ledger
+
+    def forget_facts(self) -> None:
+        """The messages are gone, others will lie where they lay: the ledger begins anew. Call it on the loop."""
+        if self.ledger is not None:
+            self.ledger.clear()
 
     def end_ledger(self) -> None:
         """Forget the ledger. Call it on the loop."""

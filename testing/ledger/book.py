@@ -2,7 +2,8 @@
 
 Watchers add requests and answers as they pass; they are read when somebody looks, or once `UNREAD_BYTES` wait. At most
 `FACTS` facts are kept. Then the oldest leave: `forgotten` counts them by topic and group, and the queue is judged from
-the offset behind them on (`judged_from`). Belongs to the server's loop.
+the offset behind them on (`judged_from`). Where a group began to read is remembered apart from the facts (`began`).
+Belongs to the server's loop.
 """
 
 from collections import Counter, deque
@@ -15,7 +16,7 @@ from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.wire.command import Command
 
 from ..requests.logged_request import Kept
-from .facts import Committed, Delivery, Fact, Pulled, Queue, SentBack
+from .facts import Acked, Committed, Delivery, Fact, Pulled, Queue, SentBack
 from .reading import POPS, PULLS, deliveries, done
 
 FACTS: Final = 100_000
@@ -24,6 +25,8 @@ UNREAD: Final = 4096
 """Requests and answers that wait to be read."""
 PAIRS: Final = 10_000
 """Pairs of a topic and a group that are remembered."""
+BEGINNINGS: Final = 100_000
+"""Queues of groups whose first pull is remembered."""
 _OWN_SUBSCRIPTION: Final = 4
 """The bit of a pull's sysFlag that says it has a subscription of its own."""
 
@@ -45,7 +48,10 @@ class Book:
         self.forgotten: Counter[tuple[str, str]] = Counter()
         self.judged_from: dict[tuple[str, Queue], int] = {}
         """By group and queue; also where the group stood when the ledger began."""
-        self._began: set[tuple[str, Queue]] = set()
+        self.began: dict[tuple[str, Queue, str | None], int] = {}
+        """The offset of the first pull by group, queue and, for a broadcasting group, member."""
+        self._pulled: dict[tuple[str, Queue, str | None], int] = {}
+        """The same of the newest pull of the members of broadcasting groups."""
         self._offsets: dict[tuple[str, Queue], int] = {}
         self._sent_back: deque[int] = deque(maxlen=1000)
         """Ids of requests that were read: an answer that a fault holds back passes twice."""
@@ -55,7 +61,7 @@ class Book:
         self._unread_bytes = 0
         for kept in (self._unread, self.facts, self.subscriptions, self.broadcasting, self.forgotten):
             kept.clear()
-        for known in (self.judged_from, self._began, self._offsets, self._sent_back):
+        for known in (self.judged_from, self.began, self._pulled, self._offsets, self._sent_back):
             known.clear()
 
     def add(
@@ -87,21 +93,37 @@ class Book:
                 return
             self._offsets[key] = fact.offset
         elif isinstance(fact, Pulled):
-            if (fact.group, fact.queue) in self._began:
+            if not self._is_news(fact):
                 return
-            self._began.add((fact.group, fact.queue))
         elif isinstance(fact, SentBack):
             if fact.request.id in self._sent_back:
                 return
             self._sent_back.append(fact.request.id)
-        self.facts.append(fact)
         self._know(fact.queue.topic, fact.group)
+        self.facts.append(fact)
         if len(self.facts) > self._most:
             self._forget(self.facts.popleft())
 
+    def _is_news(self, fact: Pulled) -> bool:
+        """Remember where the group began. A broadcasting group commits nothing: the pulls of its members say how far
+        they are."""
+        is_broadcast = fact.group in self.broadcasting
+        key = fact.group, fact.queue, fact.member if is_broadcast else None
+        if key not in self.began:
+            self._know(fact.queue.topic, fact.group)
+            if len(self.began) >= BEGINNINGS:
+                del self.began[next(iter(self.began))]
+            self.began[key] = fact.offset
+        if not is_broadcast or self._pulled.get(key) == fact.offset:
+            return False
+        if len(self._pulled) >= BEGINNINGS:
+            self._pulled.clear()
+        self._pulled[key] = fact.offset
+        return True
+
     def _forget(self, fact: Fact) -> None:
         self.forgotten[fact.queue.topic, fact.group] += 1
-        if isinstance(fact, Delivery):
+        if isinstance(fact, Delivery | Acked):
             key = fact.group, fact.queue
             self.judged_from[key] = max(self.judged_from.get(key, 0), fact.offset + 1)
 

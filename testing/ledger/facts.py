@@ -22,6 +22,11 @@ class Place(NamedTuple):
     position: int
 
 
+def member_of(request: Kept) -> str:
+    """The client id of the sender; its address, if it sent no heartbeat."""
+    return request.connection.client_id or request.connection.peer
+
+
 class Delivery(msgspec.Struct, frozen=True):
     """A message in the answer to a pull or a pop that its peer got. Times are in ms by the broker's clock."""
 
@@ -42,14 +47,27 @@ class Delivery(msgspec.Struct, frozen=True):
     def client_id(self) -> str | None:
         return self.request.connection.client_id
 
+    @property
+    def member(self) -> str:
+        return member_of(self.request)
+
+    @property
+    def delivered_ms(self) -> int:
+        """When the answer was sent, by the machine's clock."""
+        return (self.request.answered_ns or self.request.at_ns) // 1_000_000
+
 
 class Pulled(msgspec.Struct, frozen=True):
-    """The first pull of a queue by a group: where the group began to read."""
+    """A pull of a queue: the group, or the member of a broadcasting group, has everything before the offset."""
 
     group: str
     queue: Queue
     offset: int
     request: Kept
+
+    @property
+    def member(self) -> str:
+        return member_of(self.request)
 
 
 class Committed(msgspec.Struct, frozen=True):

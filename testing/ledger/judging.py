@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.schema import REQUESTS
 from ..requests.logged_request import Kept, LoggedRequest
 from ..requests.request_log import RequestLog
 from .book import Book
-from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
+from .facts import Acked, Committed, Delivery, Place, Pulled, Queue, SentBack
 from .stored import Stored, message_at, queues, wanted
 from .verdict import Finding, Verdict
 
@@ -64,8 +64,9 @@ class Judge:
     # -- lost, unread
 
     def _undelivered(self) -> tuple[list[Finding], list[Finding]]:
-        lost: list[Finding] = []
+        lost: list[Finding] = self._passed_by_members() if self._is_broadcast else []
         unread: list[Finding] = []
+        passed_by_members = {(one.broker, one.queue_id, one.queue_offset) for one in lost}
         delivered = {fact.place for fact in self._deliveries}
         retried = {fact.message_id for fact in self._deliveries if fact.is_retry}
         acks = {
@@ -84,6 +85,8 @@ class Judge:
                     continue
                 if found[1].message_id in retried:
                     continue
+                if (name.broker, name.queue_id, offset) in passed_by_members:
+                    continue
                 passed = acks.get((name, offset)) or _passing(passes, offset)
                 finding = self._finding_of(found[1], passed)
                 (unread if passed is None else lost).append(finding)
@@ -91,24 +94,56 @@ class Judge:
 
     def _passes(self, queue: Queue) -> list[tuple[int, int, Kept]]:
         """Offsets that the group's offset passed: from, to, and the commit. It passes nothing before its first pull."""
-        at = next((fact.offset for fact in self._of(queue) if isinstance(fact, Pulled)), 0)
+        at = self._book.began.get((self._group, queue, None), 0)
         passes = []
-        for fact in self._of(queue):
-            if isinstance(fact, Committed) and fact.offset > at:
+        for fact in self._facts:
+            if isinstance(fact, Committed) and fact.queue == queue and fact.offset > at:
                 passes.append((at, fact.offset, fact.request))
                 at = fact.offset
         return passes
 
-    def _of(self, queue: Queue) -> list[Fact]:
-        return [fact for fact in self._facts if fact.queue == queue]
+    def _passed_by_members(self) -> list[Finding]:
+        """What members of a broadcasting group did not get: their pulls passed it, and no answer held it."""
+        lost = []
+        got = {(fact.place, fact.member) for fact in self._deliveries}
+        subscriptions = self._book.subscriptions.get((self._topic, self._group), ())
+        passed: dict[tuple[Queue, str], Pulled] = {}
+        for fact in self._facts:
+            if isinstance(fact, Pulled):
+                former = passed.get((fact.queue, fact.member))
+                if former is None or fact.offset > former.offset:
+                    passed[fact.queue, fact.member] = fact
+        for broker, name, queue in queues(self._brokers, self._topic):
+            wants = wanted(self._topic, subscriptions, is_5=broker.config.is_5)
+            judged_from = max(queue.min_offset, self._book.judged_from.get((self._group, name), 0))
+            for (of_queue, member), pulled in passed.items():
+                begin = self._book.began.get((self._group, name, member), pulled.offset)
+                for offset in range(max(begin, judged_from), pulled.offset if of_queue == name else 0):
+                    found = message_at(broker, name, queue, offset)
+                    if (
+                        found is None
+                        or (found[1].place, member) in got
+                        or not wants(found[0], found[1].record)
+                    ):
+                        continue
+                    lost.append(self._finding_of(found[1], pulled.request, client_id=member))
+        return lost
 
-    def _finding_of(self, message: Stored, passed: Kept | None) -> Finding:
+    def _finding_of(self, message: Stored, passed: Kept | None, client_id: str | None = None) -> Finding:
         sent = self._send_of(message)
         proof = [] if sent is None else [sent]
         if passed is not None:
             proof.append(LoggedRequest(passed))
         name = message.queue
-        return Finding(message.message_id, proof, name.broker, name.topic, name.queue_id, message.offset)
+        return Finding(
+            message.message_id,
+            proof,
+            name.broker,
+            name.topic,
+            name.queue_id,
+            message.offset,
+            client_id=client_id,
+        )
 
     def _send_of(self, message: Stored) -> LoggedRequest | None:
         if self._sends is None:
@@ -198,7 +233,7 @@ class Judge:
 
     def _member(self, fact: Delivery) -> str | None:
         """Members of a broadcasting group are judged one by one."""
-        return (fact.client_id or fact.request.connection.peer) if self._is_broadcast else None
+        return fact.member if self._is_broadcast else None
 
     def _finding(self, fact: Delivery, proof: Iterable[Delivery]) -> Finding:
         return Finding(

@@ -46,6 +46,8 @@ class Ledger:
         self._call = call
         self._book: Final = Book()
         self._nodes: list[Node] = []
+        self._noted: set[str] = set()
+        """Names of brokers that were attached: one that starts again was watched before."""
 
     # -- looking
 
@@ -74,12 +76,17 @@ class Ledger:
         """What became of one message, by the id of its producer or of the broker. `WrongValueError` if none has it."""
         return self._on_loop(lambda: self._history(message_id))
 
+    def deliveries(self) -> list[Delivery]:
+        """Every message that a client got, in the order of the answers; retries and the broker's own topics too."""
+        return self._on_loop(lambda: [fact for fact in self._book.facts if isinstance(fact, Delivery)])
+
     # -- watching
 
     def attach(self, node: Node) -> None:
         """A node whose servers are watched. Call it on the loop."""
         self._nodes.append(node)
-        self._note_offsets(node.broker)
+        if node.broker.config.broker_name not in self._noted:
+            self._note_offsets(node.broker)
 
     def detach(self, node: Node) -> None:
         self._nodes = [one for one in self._nodes if one is not node]
@@ -93,12 +100,14 @@ class Ledger:
 
         def forget() -> None:
             self._book.clear()
+            self._noted.clear()
             for node in self._nodes:
                 self._note_offsets(node.broker)
 
         self._on_loop(forget)
 
     def _note_offsets(self, broker: Broker) -> None:
+        self._noted.add(broker.config.broker_name)
         for topic in broker.topics.topics:
             for group in broker.offsets.groups_of(topic):
                 for queue_id, offset in (broker.offsets.offsets(topic, group) or {}).items():

@@ -117,3 +117,9 @@ class MessageHistory(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a group acknowledged it: its offset passed it, or a pop of it was acknowledged."""
     dead_lettered: str | None
     """Why it went to a dead-letter topic; None if it did not."""
+
+    def as_json(self) -> dict[str, Any]:
+        """For JSON: the same names; each delivery with `group` and `client_id`."""
+        found: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__}
+        named = [{"group": group, "client_id": client_id} for group, client_id in self.deliveries]
+        return found | {"deliveries": named}

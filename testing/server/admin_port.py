@@ -3,7 +3,7 @@
     async with admin_port(node, watched, host="127.0.0.1", port=0) as url: ...
     run(config, name_server, beside=[admin_port_beside("127.0.0.1", 8080)])         behind `serve --admin-port`
 
-The only file that imports `pocketmq.console`; imported when a port is asked for.
+Imported when a port is asked for: it loads `pocketmq.console`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from pocketmq.broker.node import Node
+from pocketmq.broker.state.virtual_time import VirtualTime
 from pocketmq.console.server import Console
 from pocketmq.console.stand import Snapshots, Stand
 
@@ -22,6 +23,8 @@ from ..requests.following import Follower
 from ..requests.requests import Requests
 from ..state.mark import take_mark
 from ..state.reset import restore
+from ..state.restoring import restore_snapshot, take_snapshot
+from ..state.snapshot import snapshot_of
 
 
 class RulesAsJson:
@@ -60,8 +63,8 @@ class RequestsAsJson:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
 
-    def find(self, words: dict[str, Any], after: int, limit: int) -> list[dict[str, Any]]:
-        return self._requests.as_json(after=after, limit=limit, **words)
+    def find(self, words: dict[str, Any], after: int, limit: int, last: int | None) -> list[dict[str, Any]]:
+        return self._requests.as_json(after=after, limit=limit, last=last, **words)
 
     def follow(self, words: dict[str, Any]) -> FollowerAsJson:
         return self._requests.follow(FollowerAsJson, **words)
@@ -84,6 +87,51 @@ class LedgerAsJson:
             if topic in (None, "", one.topic) and group in (None, "", one.group)
         ]
 
+    def message(self, message_id: str) -> Any:
+        return self._ledger.message(message_id).as_json()
+
+
+class SnapshotsOfNode:
+    """Snapshots as the port knows them (`console.stand.Snapshots`)."""
+
+    def __init__(self, node: Node, ledger: Ledger) -> None:
+        self._node = node
+        self._ledger = ledger
+
+    async def take(self) -> bytes:
+        return (await take_snapshot(self._node)).to_bytes()
+
+    async def restore(self, data: bytes) -> None:
+        snapshot = snapshot_of(data, "the body")
+        await _stand_still(self._node)
+        await restore_snapshot(self._node, snapshot)
+        self._ledger.clear()
+
+
+async def _stand_still(node: Node) -> None:
+    if node.time is not None:
+        await node.time.stop()
+
+
+def stand_on(
+    node: Callable[[], Node],
+    watched: WatchedNodes,
+    *,
+    time: Callable[[], VirtualTime | None] | None = None,
+    reset: Callable[[], Awaitable[None]] | None = None,
+    snapshots: Snapshots | None = None,
+) -> Stand:
+    """What a port shows of one node, and of the faults, requests and ledger of all that `watched` watches."""
+    return Stand(
+        node,
+        RulesAsJson(watched.faults),
+        RequestsAsJson(watched.requests),
+        time=time,
+        ledger=LedgerAsJson(watched.keep_ledger()),
+        reset=reset,
+        snapshots=snapshots,
+    )
+
 
 @asynccontextmanager
 async def admin_port(
@@ -92,31 +140,23 @@ async def admin_port(
     *,
     host: str,
     port: int,
-    reset: Callable[[], Awaitable[None]] | None = None,
-    snapshots: Snapshots | None = None,
+    reset: Callable[[], Awaitable[None]],
 ) -> AsyncIterator[str]:
     """The port of a running node, 0 for a free one; the URL. `watched` watches the node already.
 
-    A reset over HTTP ends all rules and empties the log, too: between two tests it is all that a program calls.
+    A reset over HTTP ends all rules and empties log and ledger, too: between two tests it is all that a program calls.
     `StartError` if the port is taken.
     """
 
     async def reset_all() -> None:
         watched.faults.clear()
-        assert reset is not None
+        await _stand_still(node)
         await reset()
         watched.requests.clear()
         ledger.clear()
 
     ledger = watched.keep_ledger()
-    stand = Stand(
-        node,
-        RulesAsJson(watched.faults),
-        RequestsAsJson(watched.requests),
-        ledger=LedgerAsJson(ledger),
-        reset=None if reset is None else reset_all,
-        snapshots=snapshots,
-    )
+    stand = stand_on(lambda: node, watched, reset=reset_all, snapshots=SnapshotsOfNode(node, ledger))
     console = Console(stand)
     try:
         yield await console.start(host, port)

@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from pocketmq.broker.node import Node
 from pocketmq.broker.state.virtual_time import TimeStuckError, VirtualTime
 
 from ..errors import TestingError
@@ -23,21 +22,22 @@ Run = Callable[[Any], Any]
 
 
 class ServerClock:
-    """The clock of one server. Steps are seconds, or texts like `1d2h30m5s100ms`."""
+    """The clock of one server, or of all members of a cluster. Steps are seconds, or texts like `1d2h30m5s100ms`."""
 
-    def __init__(self, node: Callable[[], Node], run: Run) -> None:
-        """`node` is the running server's."""
-        self._node = node
+    def __init__(self, time: Callable[[], VirtualTime | None], now_ms: Callable[[], int], run: Run) -> None:
+        """`time` is what moves the clock of the running server, None if that is real; `now_ms` reads it."""
+        self._virtual = time
+        self._now_ms = now_ms
         self._run = run
 
     @property
     def is_virtual(self) -> bool:
         """Whether time stands still until it is moved."""
-        return self._node().time is not None
+        return self._virtual() is not None
 
     def now_ms(self) -> int:
         """The server's time in ms since 1970: the store time of the next message."""
-        return self._node().broker.clock.now_ms()
+        return self._now_ms()
 
     def advance(self, step: str | float) -> int:
         """Let a step of time pass; returns the new time (ms) once everything that became due is done and sent.
@@ -81,7 +81,7 @@ class ServerClock:
             raise TestingError(str(error)) from error
 
     def _time(self) -> VirtualTime:
-        time = self._node().time
+        time = self._virtual()
         if time is None:
             raise TestingError(
                 "the server's clock is real: start the server with virtual_time=True to move its time"

@@ -16,9 +16,7 @@ import shutil
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from pocketmq.broker.broker import Broker
@@ -42,6 +40,8 @@ from ..state.reset import restore
 from ..state.restoring import restore_snapshot, take_snapshot
 from ..state.snapshot import Snapshot, read_snapshot
 from .clock import ServerClock
+from .lifetime import Lifetime
+from .ports import Ports
 from .settings import Value, broker_config, name_server_config
 from .temporary_store import temporary_folder
 
@@ -51,7 +51,7 @@ ResultT = TypeVar("ResultT")
 ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
-class EmbeddedServer:
+class EmbeddedServer(Lifetime):
     """A name server and a broker. `start` and `stop` mirror each other; both context managers call them.
 
     settings, keywords  keys of broker.conf: `EmbeddedServer({"brokerName": "b"}, defaultTopicQueueNums=4)`
@@ -66,6 +66,8 @@ class EmbeddedServer:
     journal             a folder in which every request is recorded
     ledger              what becomes of every message is noted, for verdicts; also with an HTTP port
     admin_port          the HTTP port, 0 for a free one; `admin_url` is its address
+    grpc_port           the port for gRPC clients, 0 for a free one; without it, `grpc_endpoint` opens one when it is
+                        first read
 
     A stopped server can be started again, on other ports; a kept store is opened again.
     """
@@ -85,6 +87,7 @@ class EmbeddedServer:
         advertise: str = "",
         journal: str | Path | None = None,
         admin_port: int | None = None,
+        grpc_port: int | None = None,
         ledger: bool = False,
         **keys: Value,
     ) -> None:
@@ -93,13 +96,17 @@ class EmbeddedServer:
         self._namesrv_port = namesrv_port
         self._clock = clock
         self._virtual_time = virtual_time
-        self.clock = ServerClock(self._running, self.run)
+        self.clock = ServerClock(
+            lambda: self._running().time, lambda: self._running().broker.clock.now_ms(), self.run
+        )
         """The server's time; with `virtual_time`, a test moves it."""
         self._journal = None if journal is None else Path(journal)
         self._admin_port = admin_port
-        self._admin_url = ""
+        self._ports = Ports()
         self._keeps_ledger = ledger or admin_port is not None
         self._settings = {**(settings or {}), **keys, **({"advertise": advertise} if advertise else {})}
+        if grpc_port is not None:
+            self._settings["grpcServerPort"] = grpc_port
         self._seed = seed
         self._load = tuple(load)
         self._node: Node | None = None
@@ -127,9 +134,23 @@ class EmbeddedServer:
     def admin_url(self) -> str:
         """`http://127.0.0.1:port` of the HTTP port. `NotRunningError` without one."""
         self._running()
-        if not self._admin_url:
+        if not self._ports.admin_url:
             raise NotRunningError("this server has no HTTP port: start it with admin_port=0")
-        return self._admin_url
+        return self._ports.admin_url
+
+    @property
+    def grpc_endpoint(self) -> str:
+        """`127.0.0.1:port` for gRPC clients. The first use opens the port, if the server has none yet. `StartError`
+        with emulate=4.9."""
+        node = self._running()
+        if not self._ports.grpc_endpoint:
+            self.run(self._ports.open_grpc(node))
+        return self._ports.grpc_endpoint
+
+    @property
+    def has_grpc_port(self) -> bool:
+        """Whether gRPC clients can connect."""
+        return bool(self._ports.grpc_endpoint)
 
     @property
     def broker(self) -> Broker:
@@ -268,28 +289,24 @@ class EmbeddedServer:
             self._watched.attach(node)
             if self._keeps_ledger:
                 self._watched.keep_ledger()
+            if self._store is None:
+                self._forget_facts()
         try:
-            async with AsyncExitStack() as beside:
+            async with self._ports:
+                if node.broker.config.endpoint.grpc_server_port is not None:
+                    await self._ports.open_grpc(node)
                 if self._admin_port is not None:
-                    self._admin_url = await beside.enter_async_context(self._open_admin_port(node))
+                    assert self._watched is not None
+                    await self._ports.open_admin(node, self._watched, self._admin_port, self._restored)
                 started.set_result(None)
                 await asyncio.wrap_future(self._asked_to_stop)
         finally:
-            self._admin_url = ""
             await self._end(node)
 
-    def _open_admin_port(self, node: Node) -> AbstractAsyncContextManager[str]:
-        from .admin_port import admin_port  # loads what a server without the port does not need
-
-        assert self._watched is not None
-        assert self._admin_port is not None
-
-        async def reset() -> None:
-            if self._first_mark is not None:
-                await restore(node, self._first_mark)
-
-        host = node.broker.config.bind_address
-        return admin_port(node, self._watched, host=host, port=self._admin_port, reset=reset)
+    async def _restored(self) -> None:
+        """What a reset over HTTP does to the state."""
+        if self._first_mark is not None:
+            await restore(self._running(), self._first_mark)
 
     async def _end(self, node: Node) -> None:
         if self._watched is not None:
@@ -371,6 +388,7 @@ class EmbeddedServer:
         if node.time is not None:
             await node.time.stop()
         await restore(node, mark)
+        self._forget_facts()
 
     def snapshot(self, path: str | Path | None = None) -> Snapshot:
         """The present state: topics, groups, offsets, messages and timers; also as a .pocketmq file if `path` is given.
@@ -389,7 +407,15 @@ class EmbeddedServer:
         """
         if not isinstance(snapshot, Snapshot):
             snapshot = read_snapshot(snapshot)
-        self.run(restore_snapshot(self._running(), snapshot))
+        self.run(self._restore(snapshot))
+
+    async def _restore(self, snapshot: Snapshot) -> None:
+        await restore_snapshot(self._running(), snapshot)
+        self._forget_facts()
+
+    def _forget_facts(self) -> None:
+        if self._watched is not None:
+            self._watched.forget_facts()
 
     def load(self, *sources: LoadSource) -> None:
         """Make the topics, groups and messages of files (YAML) or dicts. Raises `LoadError`: one line."""
@@ -404,34 +430,3 @@ class EmbeddedServer:
     def _refuse_own_thread(self) -> None:
         if threading.current_thread() is self._thread:
             raise NotRunningError("the server's own thread cannot wait for itself")
-
-    # -- with, async with
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        """The caller's loop keeps running. If the start is cancelled, the server is stopped again."""
-        starting = asyncio.create_task(asyncio.to_thread(self.start))
-        try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await asyncio.wait((starting,))
-            await asyncio.to_thread(self.stop)
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        stopping = asyncio.create_task(asyncio.to_thread(self.stop))
-        try:
-            await asyncio.shield(stopping)
-        except asyncio.CancelledError:
-            await asyncio.wait((stopping,))
-            raise

@@ -169,6 +169,37 @@ def test_a_load_that_names_a_topic_twice_is_one_line_and_exit_code_2(temporary: 
     assert ended("true", temporary=temporary, words=("--load", str(path))) == (2, "", complaint)
 
 
+TOPICS = """
+import os
+from pocketmq.testing.remote import RemoteRocketMQ
+with RemoteRocketMQ(os.environ["NAMESRV_ADDR"]) as mq:
+    last = (("orders", 5), ("bills", 3))
+    print([(name, mq.send(name, "x", queue_id=queue_id).queue_id) for name, queue_id in last], end="")
+"""
+
+
+def test_the_program_finds_the_topics_that_were_named(temporary: Path) -> None:
+    words = ("--set", "autoCreateTopicEnable=false", "--topic", "orders:6", "--topic", "bills")
+    found = ended(sys.executable, "-c", TOPICS, temporary=temporary, words=words)
+    assert found == (0, "[('orders', 5), ('bills', 3)]", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--topic", "orders:many"), " exec: --topic must be TOPIC or TOPIC:QUEUES, got 'orders:many'"),
+        (("--topic", "a", "--topic", "a:2"), " exec: --topic names a twice"),
+        (("--topic", "a:0"), ": load: topics: a: queues must be a whole number from 1 to 10000, got 0"),
+    ],
+)
+def test_a_wrong_topic_is_one_line_and_exit_code_2(
+    temporary: Path, words: tuple[str, ...], complaint: str
+) -> None:
+    code, out, errors = ended("true", temporary=temporary, words=words)
+    assert (code, out, errors.count("\n")) == (2, "", 1)
+    assert errors.endswith(f"{complaint}\n")
+
+
 def test_kept_store_is_kept(temporary: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     assert ended("true", temporary=temporary, words=("--store", str(store))) == (0, "", "")

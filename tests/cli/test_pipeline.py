@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from pocketmq.cli.main import main
-from pocketmq.cli.pipeline import JOBS
+from pocketmq.cli.pipeline.command import JOBS
 
 
 def test_every_job_is_a_command_with_help() -> None:

@@ -278,6 +278,16 @@ def test_loaded_messages_are_there_when_the_first_line_is_printed(tmp_path: Path
         assert end(process)[0] == 0
 
 
+def test_named_topics_exist_before_messages_are_loaded_into_them(tmp_path: Path) -> None:
+    (tmp_path / "state.yml").write_text("messages: [{topic: orders, body: order 17, queue_id: 5}]\n")
+    words = ("--ephemeral", "--topic", "orders:6", "--load", "state.yml")
+    with serving(*FREE_PORTS, *words, folder=tmp_path) as process:
+        host, port = first_line(process)
+        with RemoteRocketMQ(f"{host}:{port}") as mq:
+            assert [message.queue_id for message in mq.messages("orders")] == [5]
+        assert end(process)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

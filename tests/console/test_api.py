@@ -145,6 +145,24 @@ def test_requests_are_searched_by_the_words_of_python(server: EmbeddedServer, ap
     assert [one["id"] for one in found] == [second["id"]]
 
 
+def test_the_newest_requests_are_asked_for_by_their_number(server: EmbeddedServer, api: Api) -> None:
+    rocketmq_send(server, "orders", 4)
+    sends = "/api/requests?code=SEND_MESSAGE_V2&topic=orders"
+    ids = [one["id"] for one in api.get(sends)]
+    assert len(ids) == 4
+    for words, expected in (
+        ("last=2", ids[2:]),
+        (f"last=2&after={ids[2]}", ids[3:]),
+        ("last=0", []),
+        ("last=9", ids),
+    ):
+        assert [one["id"] for one in api.get(f"{sends}&{words}")] == expected, words
+    assert api.ask("GET", f"{sends}&last=2&limit=2") == (
+        400,
+        {"error": "give limit (the oldest) or last (the newest), not both", "allowed": ["limit", "last"]},
+    )
+
+
 def test_the_stream_has_each_request_and_its_reply(server: EmbeddedServer, api: Api) -> None:
     rocketmq_send(server, "orders", 1)
     with socket.create_connection(api.host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]

@@ -213,7 +213,7 @@ class PlantedLedger:
 
 def test_a_verdict_shows_its_findings_and_their_proof(window: Browser) -> None:
     with EmbeddedServer() as server:
-        stand = Stand(server.node, None, None, ledger=PlantedLedger())  # type: ignore[arg-type]
+        stand = Stand(lambda: server.node, None, None, ledger=PlantedLedger())  # type: ignore[arg-type]
         console = Console(stand)
         url = server.run(console.start("127.0.0.1", 0))
         window.open(f"{url}/#ledger")

@@ -17,11 +17,11 @@ from click.testing import CliRunner, Result
 
 pytest.importorskip("pyspark")
 
-from pocketmq.cli.pipeline import JOBS, pipeline
+from pocketmq.cli.pipeline.command import JOBS, pipeline
 from pocketmq.pipeline.errors import NoJavaError, OptionError
 from pocketmq.pipeline.jobs import run as job_run
-from pocketmq.pipeline.jobs.access_options import source_options, with_keys_of_file
-from pocketmq.pipeline.planning.access import Access
+from pocketmq.pipeline.jobs.access_options import with_keys_of_file
+from pocketmq.pipeline.planning.access import Access, source_options
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.report.report import Report
 from pocketmq.pipeline.session import session
@@ -77,7 +77,11 @@ def run(*words: str) -> Result:
         ("audit --store {0} --memory lots", "--memory must be a size such as 512m or 2g, got 'lots'"),
         (
             "audit --store {0} --master local[x]",
-            "--master must be local[N], local[*], spark://HOST:PORT, yarn or k8s://URL, got 'local[x]'",
+            "--master must be local[N], local[*], spark://HOST:PORT, yarn, k8s://URL or sc://HOST:PORT, got 'local[x]'",
+        ),
+        (
+            "audit --store {0} --conf spark.executor.memory",
+            "--conf must be KEY=VALUE, such as spark.executor.memory=2g, got 'spark.executor.memory'",
         ),
         ("audit --store {0} --json-file {0}/no/r.json", "--json-file: folder {0}/no does not exist"),
         ("audit --store {0} --html {0}", "--html: {0} is a folder"),
@@ -86,7 +90,7 @@ def run(*words: str) -> Result:
         ("duplicates --store {0} -n 127.0.0.1:1", "one of --store DIR and --namesrv ADDR is required"),
         ("duplicates -n 127.0.0.1:1", "--topics is required with --namesrv"),
         ("latency -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
-        ("lag -n 127.0.0.1:1 --topics T", "--groups is required with --namesrv"),
+        ("lag -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
         ("lag -n 127.0.0.1:1 --topics T --access-key a", "--access-key, --secret-key: set both or none"),
         ("lag -n 127.0.0.1:1 --topics T --tls-trust f", "--tls is required with --tls-trust"),
         ("lag -n 127.0.0.1:1 --topics T --tls --tls-trust {0}/no", "--tls-trust, --tls-cert, --tls-key:"),
@@ -187,6 +191,27 @@ def test_findings_are_exit_code_1_and_a_report_without_findings_is_0(
     run_built(lambda _: report, fails_on_findings=False)
     run_built(lambda _: Report("Title", "", [], []))
     assert spark.level == "OFF", "the log would show Java's stack of what is one line here"
+
+
+def test_a_job_leaves_master_and_settings_to_spark_unless_they_are_given(spark: FakeSession) -> None:
+    run_built(lambda _: Report("Title", "", []), master=None, memory=None)
+    assert (spark.started["master"], spark.started["memory"], spark.started["settings"]) == (None, None, {})
+    run_built(lambda _: Report("Title", "", []), settings=("spark.a=1", "spark.b= x=y "))
+    assert spark.started["settings"] == {"spark.a": "1", "spark.b": "x=y"}
+
+
+def test_a_verbose_job_prints_the_log_and_the_stack_of_an_error(
+    spark: FakeSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: Any) -> Report:
+        raise OptionError("a mistake")
+
+    with ends(2):
+        run_built(fails, is_verbose=True)
+    assert spark.level == "INFO"
+    printed = capsys.readouterr().err
+    assert printed.startswith("Traceback")
+    assert printed.endswith("pocketmq: a mistake\n")
 
 
 @pytest.mark.parametrize(("is_terminal", "quiet"), [(True, False), (False, False), (True, True)])

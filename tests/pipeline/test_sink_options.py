@@ -38,6 +38,16 @@ def test_an_error_names_the_option_of_the_sink_and_what_is_allowed(
         ([("body", "string")], {}, "column topic or option topic is required"),
         ([("body", "string"), ("bodyCRC", "int")], {"topic": "T"}, "unknown column bodyCRC"),
         (
+            [("body", "string"), ("brokerName", "string")],
+            {"topic": "T"},
+            "queueId is required with column brokerName",
+        ),
+        (
+            [("body", "string"), ("messageId", "binary")],
+            {"topic": "T"},
+            "messageId must be string, got binary",
+        ),
+        (
             [("body", "string"), ("delayTimeLevel", "int")],
             {"topic": "T", "guarantee": "transactional"},
             "delayed",

@@ -12,7 +12,7 @@ from pocketmq.pipeline.errors import PipelineError
 from pocketmq.pipeline.session.class_archive import archive_options, archive_path
 from pocketmq.pipeline.session.java import find_java
 from pocketmq.pipeline.session.prepare import make_archive
-from pocketmq.pipeline.session.session import settings_for
+from pocketmq.pipeline.session.settings import settings_for
 
 
 @pytest.fixture

@@ -16,19 +16,15 @@ from pocketmq.pipeline.behaviour import job as behaviour_job
 from pocketmq.pipeline.jobs import audit as audit_job
 from pocketmq.pipeline.jobs import duplicates as duplicates_job
 from pocketmq.pipeline.jobs import export as export_job
-from pocketmq.pipeline.jobs import lag as lag_job
 from pocketmq.pipeline.jobs import latency as latency_job
 from pocketmq.pipeline.jobs import replay as replay_job
-from pocketmq.pipeline.jobs.inputs import MessageInput, messages
-from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.report.report import Outputs, Report, write
+from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.sql.spark_engine import SparkEngine
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData
 from pocketmq.protocol.requests.membership import HeartBeat
-from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.pull import PullMessage
 from pyspark.sql import SparkSession
-
-from reader_account import only_reader
 
 
 def rows(report: Report, name: str) -> list[tuple[object, ...]]:
@@ -58,48 +54,12 @@ def test_the_audit_of_a_sound_store_finds_nothing(spark: SparkSession, tmp_path:
 
 
 def test_one_duplicate_is_found_with_its_queues_and_offsets(spark: SparkSession, tmp_path: Path) -> None:
-    report = duplicates_job.build(spark, MessageInput(store=str(write_store(tmp_path / "store"))))
+    report = duplicates_job.build(
+        SparkEngine(spark), MessageInput(store=str(write_store(tmp_path / "store")))
+    )
     ((unique, topic, level, copies, seconds, places),) = rows(report, "duplicates")
     assert (unique, topic, level, copies, seconds) == (DOUBLE, TOPIC, "stored twice", 2, 31.0)
     assert places == "0/11, 1/25"
-
-
-def test_lag_of_a_store_is_in_messages_and_in_time(spark: SparkSession, tmp_path: Path) -> None:
-    report = lag_job.build(spark, MessageInput(store=str(write_store(tmp_path / "store", is_faulty=False))))
-    queues = rows(report, "queues")
-    assert [row[:6] for row in queues] == [
-        ("billing", TOPIC, 0, 10, 40, 30),
-        ("billing", TOPIC, 1, 40, 40, 0),
-    ]
-    assert isinstance(queues[0][6], float)
-    assert queues[1][6] is None
-
-
-def test_lag_from_a_broker_with_access_control_is_of_the_named_groups(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    with EmbeddedServer(store=tmp_path / "store") as server:
-        rocketmq = RocketMQ(server)
-        topic, group = rocketmq.topic("behind", queues=2), rocketmq.group("billing")
-        for number in range(10):
-            rocketmq.send(topic, f"m{number}", queue_id=number % 2)
-        for queue_id, offset in ((0, 2), (1, 5)):
-            rocketmq.server.request(
-                UpdateConsumerOffset(
-                    consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
-                )
-            )
-    with EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server:
-        access = Access(access_key="reader1", secret_key="12345678", uses_tls=True)
-        source = MessageInput(namesrv_addr=server.namesrv_addr, topics=topic, access=access)
-        report = lag_job.build(spark, source, groups=group)
-        queues = rows(report, "queues")
-        assert messages(spark, source, "queueOffset bigint").count() == 10
-    assert [row[:6] for row in queues] == [(group, topic, 0, 2, 5, 3), (group, topic, 1, 5, 5, 0)]
-    assert isinstance(queues[0][6], float)
-    assert queues[1][6] is None
-    (of_group,) = rows(report, "groups")
-    assert (of_group[0], of_group[2], of_group[4]) == (group, 3, 2)
 
 
 def test_export_writes_every_row_by_day_and_topic(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,11 +11,18 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.errors import GroupInUse, OptionError
 from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
+from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.session.progress import commit_progress
+from pocketmq.pipeline.sources.topic_stream import TopicStreamReader
+from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData
+from pocketmq.protocol.requests.membership import HeartBeat
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import StructType
 
+from frames_client import Raw, raw
 from reader_account import KEYS, only_reader
 
 
@@ -28,8 +35,9 @@ class Session:
             addListener=self.listeners.append, removeListener=self.listeners.remove
         )
 
-    def tell(self, end: dict[str, Any]) -> None:
-        event = SimpleNamespace(progress=SimpleNamespace(json=json.dumps({"sources": [{"endOffset": end}]})))
+    def tell(self, end: dict[str, Any], **more: Any) -> None:
+        progress = {"id": "1", "sources": [{"endOffset": end}], **more}
+        event = SimpleNamespace(progress=SimpleNamespace(json=json.dumps(progress)))
         for one in self.listeners:
             one.onQueryProgress(event)
 
@@ -57,3 +65,78 @@ def test_an_option_that_is_not_about_access_is_refused() -> None:
         commit_progress(session, "h:1", "g", options={"groupId": "g"}),
     ):
         pass
+
+
+def join(consumer: Raw, group: str) -> None:
+    """Become a member of a group. The broker tells new members about themselves, before or after its reply."""
+    data = ConsumerData(group_name=group, consume_type="CONSUME_PASSIVELY", message_model="CLUSTERING")
+    consumer.send(
+        HeartBeat.code, body=HeartbeatData(client_id="a-consumer", consumer_data_set=[data]).encode()
+    )
+    while consumer.receive().flag & 1 == 0:
+        pass
+
+
+def position(queue: Queue, offset: int, **more: Any) -> dict[str, Any]:
+    return StreamPosition({queue: offset}, **more).to_json()
+
+
+def test_each_query_commits_to_a_group_of_its_own_and_never_backwards(rocketmq: RocketMQ) -> None:
+    queue = Queue(rocketmq.topic("own", queues=1), "broker-a", 0)
+    session: Any = Session()
+    with (
+        BrokerClient(rocketmq.namesrv_addr).closing() as client,
+        commit_progress(session, rocketmq.namesrv_addr),
+    ):
+        session.tell(position(queue, 7), name="order archive")
+        session.tell(position(queue, 9), id="2-3")
+
+        def stored(group: str) -> int | None:
+            return client.committed(group, [queue], 5_000)[queue]
+
+        assert (stored("spark-order_archive"), stored("spark-2-3")) == (7, 9)
+        session.tell(position(queue, 5), name="order archive")
+        assert stored("spark-order_archive") == 7, "an event that is late"
+        session.tell(position(queue, 2, begun_at={queue: 0}), name="order archive")
+        assert stored("spark-order_archive") == 2, "the queue was made anew"
+
+
+def test_a_group_has_one_query_and_no_live_members_unless_that_is_asked_for(
+    rocketmq: RocketMQ, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, group = rocketmq.topic("used", queues=1), rocketmq.group("consumers")
+    queue = Queue(topic, "broker-a", 0)
+    with (
+        raw(rocketmq.server.broker_addr) as consumer,
+        BrokerClient(rocketmq.namesrv_addr).closing() as client,
+    ):
+
+        def commits(offset: int, query: str = "1", **options: Any) -> int | None:
+            session: Any = Session()
+            with commit_progress(session, rocketmq.namesrv_addr, group, **options):
+                session.tell(position(queue, offset), id=query)
+                session.tell(position(queue, offset + 1), id="another")
+            return client.committed(group, [queue], 5_000)[queue]
+
+        assert commits(3) == 3
+        assert f"query another commits nothing: group {group} is another query's" in caplog.text
+        join(consumer, group)
+        assert commits(5) == 3
+        assert f"group {group} has 1 live members (a-consumer)" in caplog.text
+        assert commits(5, shares_group=True) == 5
+
+
+def test_a_stream_that_would_commit_to_a_group_with_live_members_does_not_start(rocketmq: RocketMQ) -> None:
+    topic, group = rocketmq.topic("shared", queues=1), rocketmq.group("members")
+    texts = {"nameServer": rocketmq.namesrv_addr, "subscribe": topic, "groupId": group}
+    with raw(rocketmq.server.broker_addr) as consumer:
+        join(consumer, group)
+        for commits, is_refused in (("true", True), ("false", False), ("force", False)):
+            options = read_source_options({**texts, "commitOffsets": commits}, is_stream=True)
+            stream = TopicStreamReader(options, StructType([]))
+            start = stream.initialOffset()
+            if is_refused:
+                with pytest.raises(GroupInUse, match=r"1 live members \(a-consumer\).*commitOffsets=force"):
+                    stream.latestOffset(start, ReadAllAvailable())
+            else:
+                assert stream.latestOffset(start, ReadAllAvailable()) is start

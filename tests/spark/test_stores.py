@@ -7,6 +7,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 pytest.importorskip("pyspark")
 
+from pocketmq.pipeline.records.columns import LEAN_COLUMNS
 from pyspark.sql import SparkSession
 
 
@@ -30,10 +31,19 @@ ALL = [f"{name}{number:02}" for name in "AB" for number in range(20)]
 def test_every_message_is_read_once_by_the_log_and_by_the_queues(
     spark: SparkSession, store: Path, options: dict[str, str]
 ) -> None:
-    frame = spark.read.format("rocketmq-store").options(**options).load(str(store))
+    frame = spark.read.format("rocketmq-store").options(**options, columns="all").load(str(store))
     rows = frame.where("topic in ('A', 'B')").select("body", "status").collect()
     assert sorted(bytes(row.body).decode() for row in rows) == ALL
     assert {row.status for row in rows} == {"ok"}
+
+
+def test_the_default_columns_are_lean_and_tell_damage_if_it_is_reported(
+    spark: SparkSession, store: Path
+) -> None:
+    reader = spark.read.format("rocketmq-store")
+    assert tuple(reader.load(str(store)).columns) == LEAN_COLUMNS
+    reported = reader.option("onCorrupt", "report").load(str(store)).columns
+    assert set(reported) == {*LEAN_COLUMNS, "physicalOffset", "file", "status"}
 
 
 def test_topics_and_columns_can_be_chosen(spark: SparkSession, store: Path) -> None:
@@ -45,7 +55,9 @@ def test_topics_and_columns_can_be_chosen(spark: SparkSession, store: Path) -> N
 
 
 def test_queues_point_at_the_messages(spark: SparkSession, store: Path) -> None:
-    messages = spark.read.format("rocketmq-store").load(str(store)).where("topic = 'B'")
+    messages = (
+        spark.read.format("rocketmq-store").option("columns", "all").load(str(store)).where("topic = 'B'")
+    )
     entries = (
         spark.read.format("rocketmq-store")
         .option("table", "consumequeue")

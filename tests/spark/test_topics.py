@@ -11,6 +11,7 @@ from spark.conftest import ADDRESS, Reads, bodies
 
 pytest.importorskip("pyspark")
 
+from pocketmq.pipeline.records.columns import LEAN_COLUMNS, MESSAGE_COLUMNS
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -28,7 +29,7 @@ ALL = [f"m{number:02}" for number in range(12)]
 
 
 def test_every_message_is_one_row_with_its_stored_values(read: Reads, topic: str, rocketmq: RocketMQ) -> None:
-    rows = {bytes(row.body).decode(): row for row in read(topic).collect()}
+    rows = {bytes(row.body).decode(): row for row in read(topic, includeProperties="true").collect()}
     assert sorted(rows) == ALL
     for message in rocketmq.messages(topic):
         row = rows[message.text]
@@ -36,6 +37,15 @@ def test_every_message_is_one_row_with_its_stored_values(read: Reads, topic: str
         assert (row.tags, row.keys, row.msgId) == (message.tags, " ".join(message.keys), message.message_id)
         assert row.properties["TAGS"] == row.tags
         assert row.brokerName == "broker-a"
+
+
+def test_the_default_columns_are_lean_and_others_can_be_chosen(read: Reads, topic: str) -> None:
+    assert tuple(read(topic).columns) == LEAN_COLUMNS
+    assert read(topic, columns="all").columns == list(MESSAGE_COLUMNS)
+    assert read(topic, columns="msgId, body").columns == ["body", "msgId"]
+    assert "properties" not in read(topic, columns="all", includeProperties="false").columns
+    with pytest.raises(Exception, match="option columns must be lean, all or names of topic, brokerName"):
+        read(topic, columns="offset")
 
 
 def test_only_the_columns_of_the_users_schema_are_read(read: Reads, topic: str) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from pocketmq.broker.config import keys as config_keys
 from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.endpoint_config import EndpointConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.protocol.text.java_properties import parse_properties
 from pocketmq.store import StoreConfig
@@ -64,8 +65,11 @@ def test_other_defaults_are_the_official_ones(program: config_keys.Program, kind
 
 
 def test_every_setting_is_in_the_list() -> None:
-    kept_aside = {"store", "others", "conf_file", "version", "is_temporary"}
-    for program, kinds in (("broker", (BrokerConfig, StoreConfig)), ("namesrv", (NameServerConfig,))):
+    kept_aside = {"store", "endpoint", "others", "conf_file", "version", "is_temporary"}
+    for program, kinds in (
+        ("broker", (BrokerConfig, StoreConfig, EndpointConfig)),
+        ("namesrv", (NameServerConfig,)),
+    ):
         known = {
             config_keys.snake_case(name) for name in config_keys.keys(cast(config_keys.Program, program))
         }
@@ -82,9 +86,9 @@ def test_every_honoured_setting_is_read_somewhere() -> None:
     own = {"name_server_config.py", "keys.py", "loading.py"}
     sources = "".join(
         path.read_text(encoding="utf-8")
-        for folder in ("broker", "store")
+        for folder in ("broker", "store", "grpc_endpoint")
         for path in (ROOT / folder).rglob("*.py")
-        if folder == "store" or path.name not in own
+        if folder != "broker" or path.name not in own
     )
     fields = {field.name for program in ("broker", "namesrv") for field in fields_of(program).values()}
     # Looking ahead only, so that `self.config.store.name` is three readings: of self, of config, of its store.

@@ -57,6 +57,7 @@ async def test_more_members_than_queues(
     assert config is not None
     subscription = [SubscriptionData(topic="T", sub_string="*")]
     hints.heartbeat(group_of(broker, config.read_queue_nums), {}, subscription)
+    hints.heartbeat(group_of(broker, config.read_queue_nums + 1), {}, subscription, shares_queues=True)
     assert said(caplog) == []
     for _ in range(2):
         hints.heartbeat(group_of(broker, config.read_queue_nums + 1), {"T": "*"}, subscription)

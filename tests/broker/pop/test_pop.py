@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.network.dispatch import HELD
+from pocketmq.broker.network.dispatch import HELD, Call
 from pocketmq.broker.pop.ordered_pops import OrderedPops
+from pocketmq.broker.pop.pop_handlers import pop_message
 from pocketmq.broker.pop.revive import Revive
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
 from pocketmq.protocol.bodies.revive import REVIVE_GROUP
@@ -26,6 +27,7 @@ from pocketmq.protocol.requests.pop import (
     PollingInfo,
     PopMessage,
 )
+from pocketmq.protocol.wire.command import Command
 from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message
@@ -281,6 +283,29 @@ async def test_a_closed_connection_is_forgotten(filled: Broker) -> None:
     await turns()
     assert answered(connection) == []
     assert [bodies(one) for one in answered(other)] == [["new"]]
+
+
+async def test_a_pop_of_no_messages_waits_without_being_woken_again_and_again(filled: Broker) -> None:
+    connection = await wait_for(filled, max_msg_nums=0)
+    fired = 0
+    for _ in range(10):
+        fired += filled.popping.waiters.total == 0
+        await asyncio.sleep(0)
+    assert fired == 0
+    assert answered(connection) == []
+
+
+async def test_a_cancelled_pop_leaves_the_message_to_others(filled: Broker) -> None:
+    await popped(filled)
+    connection = connect(filled)
+    call = Call(connection, Command(PopMessage.code))
+    request = a_pop(poll_time=20_000, born_time=filled.clock.now_ms())
+    assert pop_message(filled.popping, request, call) is HELD
+    assert filled.popping.waiters.cancel(call)
+    store_message(filled, "orders", 0, b"new")
+    await turns()
+    assert connection.late_answers == []
+    assert (await popped(filled))[1] == ["new"]
 
 
 async def test_a_notification_is_woken_too(filled: Broker) -> None:

@@ -167,6 +167,14 @@ async def test_settings_and_listeners_are_checked_at_once(namesrv_addr: str) -> 
         PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, hooks=["trace"])  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize(("subscription", "warned"), [({}, True), ({"T": "*"}, False)])
+async def test_a_consumer_without_subscription_is_warned_of(
+    namesrv_addr: str, caplog: pytest.LogCaptureFixture, subscription: dict[str, str], warned: bool
+) -> None:
+    async with PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, subscription=subscription):
+        assert ("g subscribes to no topic and reads nothing" in caplog.text) is warned
+
+
 async def test_run_consumes_until_it_is_cancelled(namesrv_addr: str) -> None:
     """Also a consumer that was not started: it is shut down at the end."""
     await send(namesrv_addr, "T", 4)

@@ -16,7 +16,7 @@ from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.client.settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
-from pocketmq.client.settings.java_setters import INSTEAD, snake_case
+from pocketmq.client.settings.java_setters import INSTEAD, OTHER_WORDS, snake_case
 from pocketmq.client.settings.producer_settings import ProducerSettings
 
 ROWS = [
@@ -92,6 +92,13 @@ def test_the_table_has_only_setters():
     assert set(INSTEAD) - setters == {"rpc_hook"}  # an argument of the constructors
 
 
+def test_other_words_are_not_settings_themselves_and_name_settings_that_exist():
+    fields = {name for kind in SETTINGS.values() for name in kind.__struct_fields__}
+    assert set(OTHER_WORDS.values()) <= fields
+    assert not set(OTHER_WORDS) & (fields - {"topics"})
+    assert not set(OTHER_WORDS) & set(INSTEAD)
+
+
 @pytest.mark.parametrize(
     ("make", "name", "hint"),
     [
@@ -101,6 +108,15 @@ def test_the_table_has_only_setters():
         (lambda **options: PullConsumer("g", **options), "namesrvAddr", "use namesrv_addr"),
         (lambda **options: PushConsumer("g", **options), "messageListener", "for a MessageListenerOrderly"),
         (lambda **options: PushConsumer("g", **options), "colour", "has no setting colour"),
+        (
+            lambda **options: Producer("g", **options),
+            "nameserver",
+            "has no setting nameserver: use namesrv_addr",
+        ),
+        (lambda **options: Producer("g", **options), "bootstrap_servers", "use namesrv_addr"),
+        (lambda **options: Producer("g", **options), "timeout", "use send_msg_timeout"),
+        (lambda **options: PushConsumer("g", **options), "topic", "use subscription"),
+        (lambda **options: Producer("g", **options), "topic", "did you mean topics?"),
     ],
 )
 def test_errors_for_java_names_and_typos_name_the_right_setting(

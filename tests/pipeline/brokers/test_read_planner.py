@@ -13,6 +13,7 @@ from pocketmq.pipeline.errors import (
     OptionError,
 )
 from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.planning.ranges import QueueBounds
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.brokers.reading import options, read
@@ -61,7 +62,7 @@ def test_times_that_are_invalid_or_of_other_topics_are_refused(
     queue = Queue("times", "broker-a", 0)
     chosen = options(rocketmq, "times", startingOffsetsByTimestamp=times)
     with pytest.raises(OptionError, match=f"option startingOffsetsByTimestamp.*{re.escape(message)}"):
-        Planner(BrokerClient(rocketmq.namesrv_addr), chosen).start({queue: (0, 5)})
+        Planner(BrokerClient(rocketmq.namesrv_addr), chosen).start({queue: QueueBounds(0, 5)})
 
 
 @pytest.mark.parametrize(

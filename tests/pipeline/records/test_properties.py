@@ -39,3 +39,25 @@ def test_texts_of_a_batch_are_read_as_each_text_alone(texts: list[str]) -> None:
 def test_a_slice_of_a_longer_array_is_read_without_the_rest(texts: list[str]) -> None:
     some = Properties(pa.array(texts).slice(1, len(texts) - 2))
     assert rows(some) == [decode_properties(text.encode()) for text in texts[1:-1]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 59), ANY), max_size=3))
+def test_one_irregular_text_among_many_is_read_as_alone(odd: list[tuple[int, str]]) -> None:
+    texts = [f"KEYS\x01k{number}\x02UNIQ_KEY\x01{number:032}\x02" for number in range(60)]
+    for row, text in odd:
+        texts[row] = text
+    properties = Properties(pa.array(texts))
+    expected = [decode_properties(text.encode()) for text in texts]
+    assert rows(properties) == expected
+    for name in ("KEYS", "UNIQ_KEY", "a", "aé"):
+        assert properties.values(name).to_pylist() == [one.get(name) for one in expected]
+
+
+def test_names_that_begin_alike_are_different_names() -> None:
+    names = ["UNIQ_KEY", "UNIQ_KEYS", "UNIQ_KEY2", "UNIQ", "UNIQ_KE", "__SHARDINGKEY", "__SHARDINGKEX"]
+    text = "".join(f"{name}\x01of {name}\x02" for name in names)
+    properties = Properties(pa.array([text, text + "UNIQ_KEYS\x01last\x02", ""]))
+    for name in names:
+        last = "last" if name == "UNIQ_KEYS" else f"of {name}"
+        assert properties.values(name).to_pylist() == [f"of {name}", last, None]
+    assert rows(properties)[1]["UNIQ_KEYS"] == "last"

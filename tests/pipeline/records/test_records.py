@@ -9,7 +9,7 @@ from pocketmq.protocol.message import record as layout
 from pocketmq.protocol.message.compression import compress
 from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import Record, decode_records, encode_record
+from pocketmq.protocol.message.record import MAGIC_V2, Record, decode_records, encode_record
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
@@ -89,7 +89,9 @@ def test_lengths_that_disagree_are_found_wherever_a_byte_is_wrong(
     starts = walk_records(memoryview(bytes(raw)), 0, len(raw)).starts
     place = data.draw(st.integers(0, len(raw) - 1))
     raw[place] = data.draw(st.integers(0, 255))
-    found = Records(bytes(raw), [one for one in starts if walk_records(memoryview(raw), one, one + 1).starts])
+    found = Records(
+        bytes(raw), [one for one in starts if len(walk_records(memoryview(raw), one, one + 1).starts)]
+    )
     good = found.only(found.lengths_agree())
     for name in MESSAGE_COLUMNS:
         if name not in ("bornTimestamp", "storeTimestamp"):  # any number of ms, also beyond Arrow's range
@@ -156,3 +158,33 @@ def test_the_numpy_dtype_of_a_head_has_the_offsets_of_the_record_layout():
     assert HEAD.fields is not None
     assert {name: HEAD.fields[name][1] for name in places} == places
     assert HEAD.itemsize == layout.head_for(0).size
+
+
+def test_one_record_of_each_rare_form_among_many_plain_ones_is_read_as_alone() -> None:
+    """A compressed body, one that cannot be decompressed, IPv6 hosts, bytes that are not UTF-8, a name twice."""
+    packed, flag = compress(b"long " * 1000, "ZLIB")
+    forms: dict[int, dict[str, object]] = {
+        5: {"body": packed, "sys_flag": flag},
+        6: {"body": b"not compressed", "sys_flag": flag},
+        20: {"store_host": bytes(range(20)), "sys_flag": 32},
+        21: {"born_host": bytes(range(20)), "sys_flag": 16},
+        40: {"properties": b"KEYS\x01\xff\xfe\x02"},
+        41: {"properties": b"KEYS\x01a\x02b\x01c\x02KEYS\x01last\x02"},
+        42: {"properties": b"KEYS\x02\x01TAGS\x01t"},
+        55: {"topic": "Other", "magic": MAGIC_V2},
+    }
+    plain: dict[str, object] = {
+        "topic": "T",
+        "queue_id": 1,
+        "body": b"body",
+        "properties": b"KEYS\x01k\x02TAGS\x01t\x02",
+    }
+    alone = []
+    for number in range(60):
+        record = {**plain, "queue_offset": number, "position": number, **forms.get(number, {})}
+        alone.append(encode_record(Record(**record)))  # type: ignore[arg-type]
+    together = columns_of(b"".join(alone))
+    for row, raw in enumerate(alone):
+        assert {name: [values[row]] for name, values in together.items()} == columns_of(raw)
+    assert together["body"][5] == b"long " * 1000
+    assert together["keys"][40:42] == ["\N{REPLACEMENT CHARACTER}" * 2, "last"]

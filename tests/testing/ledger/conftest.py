@@ -8,7 +8,9 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(emulate="5", ledger=True, newGroupsStartAt="first") as server:
+    with EmbeddedServer(
+        emulate="5", ledger=True, newGroupsStartAt="first", enablePropertyFilter=True
+    ) as server:
         yield server
 
 

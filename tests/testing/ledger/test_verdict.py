@@ -1,35 +1,11 @@
 """Planted faults of each kind are found, exactly those, with the requests that prove them."""
 
 import pytest
-from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.testing import RocketMQ
-from pocketmq.testing.ledger.verdict import KINDS, Verdict
 
-from frames_client import Raw, raw
+from frames_client import raw
 
-PULL, COMMIT, SEND_BACK, MAX_OFFSET = 11, 15, 36, 30
-
-
-def pull(client: Raw, topic: str, offset: int, *, most: int = 32, tags: str = "*", **more: object) -> int:
-    """The code of the answer. Commits nothing, does not wait."""
-    words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": most, "sysFlag": 4, "commitOffset": 0}
-    words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": tags, "queueOffset": offset}
-    return client.ask(PULL, topic=topic, **(words | more)).code
-
-
-def commit(client: Raw, topic: str, offset: int) -> None:
-    assert client.ask(COMMIT, consumerGroup="g", topic=topic, queueId=0, commitOffset=offset).code == 0
-
-
-def sent(one: RocketMQ, topic: str, count: int, *, tags: str = "") -> None:
-    for number in range(count):
-        one.send(topic, str(number), queue_id=0, tags=tags or None)
-
-
-def found(verdict: Verdict) -> dict[str, list[int]]:
-    """The offsets of the findings of each kind that has any."""
-    kinds = {kind: [finding.queue_offset for finding in getattr(verdict, kind)] for kind in KINDS}
-    return {kind: offsets for kind, offsets in kinds.items() if offsets}
+from .planted import COMMIT, MAX_OFFSET, PULL, SEND_BACK, commit, found, pull, sent
 
 
 @pytest.fixture
@@ -178,12 +154,3 @@ def test_unknown_names_are_one_clear_error(one: RocketMQ, topic: str) -> None:
         one.ledger.message("17")
     with pytest.raises(ValueError, match="allow must name lost, duplicated"):
         one.ledger.assert_clean(topic, "g", allow=("doubled",))
-
-
-def test_a_pop_before_its_time_is_over_is_no_duplicate(one: RocketMQ, topic: str) -> None:
-    sent(one, topic, 1)
-    request = PopMessage(
-        consumer_group="g", topic=topic, queue_id=-1, max_msg_nums=1, invisible_time=60_000, init_mode=0
-    )
-    one.server.exchange(request)
-    assert found(one.ledger.verdict(topic, "g")) == {}

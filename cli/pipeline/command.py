@@ -1,4 +1,4 @@
-"""`pocketmq pipeline JOB`: the Spark jobs of `pocketmq.pipeline`. They import Spark when they run, not before."""
+"""`pocketmq pipeline JOB`: the jobs of `pocketmq.pipeline`. They import DuckDB or Spark when they run, not before."""
 
 from importlib import import_module
 from typing import Final
@@ -6,15 +6,18 @@ from typing import Final
 import click
 
 JOBS: Final = {
-    "demo": "pocketmq.cli.pipeline_demo",
+    "demo": "pocketmq.cli.pipeline.demo",
     "behaviour": "pocketmq.pipeline.behaviour.job",
     "audit": "pocketmq.pipeline.jobs.audit",
     "duplicates": "pocketmq.pipeline.jobs.duplicates",
+    "stats": "pocketmq.pipeline.jobs.stats",
+    "find": "pocketmq.pipeline.jobs.find",
+    "sql": "pocketmq.pipeline.jobs.sql",
     "lag": "pocketmq.pipeline.jobs.lag",
     "latency": "pocketmq.pipeline.jobs.latency",
     "replay": "pocketmq.pipeline.jobs.replay",
     "export": "pocketmq.pipeline.jobs.export",
-    "prepare": "pocketmq.cli.pipeline_prepare",
+    "prepare": "pocketmq.cli.pipeline.prepare",
 }
 """Name -> the module whose `main` is the command."""
 
@@ -35,4 +38,4 @@ class JobGroup(click.Group):
 
 @click.command(cls=JobGroup)
 def pipeline() -> None:
-    """Topics, stores and client behaviour as data frames: jobs on Spark."""
+    """Topics, stores and client behaviour as tables: jobs on DuckDB and Spark."""

@@ -18,7 +18,7 @@ from typing import Final
 import click
 from pocketmq.client import MessageExt, Producer, PushConsumer, RetryLater
 
-from .options import run_command
+from ..options import run_command
 
 TOPIC: Final = "PipelineDemo"
 GROUP: Final = "demo-consumers"

@@ -1,0 +1,92 @@
+"""The options that `serve` and `exec` share: how the server behaves, and where its addresses are written."""
+
+import functools
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+_LEVELS: Final = ("debug", "info", "warning", "error")
+_SHARED: Final = (
+    click.option("-c", "conf_file", metavar="FILE", help="A broker.conf."),
+    click.option(
+        "--set", "sets", metavar="KEY=VALUE", multiple=True, help="One key of broker.conf; repeatable."
+    ),
+    click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]"),
+    click.option("--journal", metavar="DIR", help="Record every request and its answer in files of DIR."),
+    click.option("--virtual-time", is_flag=True, help="The broker's time stands still until it is moved."),
+    click.option(
+        "--topic",
+        "topics",
+        metavar="TOPIC[:N]",
+        multiple=True,
+        help="A topic to begin with, and its number of queues (4); repeatable.",
+    ),
+    click.option(
+        "--load",
+        "loads",
+        metavar="FILE",
+        multiple=True,
+        help="Topics, groups and messages to begin with, as YAML; repeatable.",
+    ),
+    click.option(
+        "--ports-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Write all addresses to FILE, as JSON.",
+    ),
+    click.option(
+        "--admin-port",
+        type=click.IntRange(0, 65535),
+        help="HTTP port: API, metrics and a page; 0 for a free one.  [default: none]",
+    ),
+    click.option(
+        "--grpc-port",
+        type=click.IntRange(0, 65535),
+        help="Port for gRPC clients (RocketMQ 5), 0 for a free one.  [default: none]",
+    ),
+)
+
+
+def server_options(*, log_level: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds them to a command; `log_level` is the default of `--log-level`.
+
+    The topics of `--topic` arrive as the first of `loads`: what files load may be sent to them.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def command(*, topics: tuple[str, ...], loads: tuple[str, ...], **values: Any) -> Any:
+            made = ({"topics": topics_named(topics)},) if topics else ()
+            return function(**values, loads=(*made, *loads))
+
+        level = click.Choice(_LEVELS, case_sensitive=False)
+        command = click.option("--log-level", type=level, default=log_level, show_default=True)(command)
+        for option in reversed(_SHARED):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def topics_named(words: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The topics of words like `orders` or `orders:8`, as a load has them."""
+    found: dict[str, dict[str, int]] = {}
+    for word in words:
+        name, colon, queues = word.partition(":")
+        if not name or (colon and not (queues.isascii() and queues.isdecimal())):
+            raise click.UsageError(f"--topic must be TOPIC or TOPIC:QUEUES, got {word!r}")
+        if name in found:
+            raise click.UsageError(f"--topic names {name} twice")
+        found[name] = {"queues": int(queues)} if colon else {}
+    return found
+
+
+def log_to_stderr(level: str) -> None:
+    """Write the log to standard error, from this level on."""
+    logging.basicConfig(
+        stream=sys.stderr, level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )

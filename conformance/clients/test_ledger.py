@@ -1,0 +1,213 @@
+"""The ledger with unmodified clients: clean runs have clean verdicts, a queue that changes hands has its own.
+
+The server is embedded in this process. Java 4.9.8 and 5.5.0, Go 2.1.2, and our own client; each consumer stays open
+while the test asks, so nothing that is only committed at the end is counted as consumed by chance.
+"""
+
+import re
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pocketmq.client import AdminClient
+from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.ledger.verdict import KINDS, Verdict
+
+from conformance.official.beside import START_S, BesideClient, BesideClients
+from conformance.official.jars import cache
+from waiting import wait_until
+
+GO = Path(__file__).parent.parent / "go"
+MESSAGES, QUEUES = 60, 4
+SEEN = r"^SEEN \d+ (\d+) "
+"""With the queue offset of the message."""
+
+
+@pytest.fixture
+def mq() -> Iterator[RocketMQ]:
+    with EmbeddedServer(ledger=True, enablePropertyFilter=True) as server:
+        yield RocketMQ(server)
+
+
+@pytest.fixture(params=["4.9", "5.5"])
+def version(request: pytest.FixtureRequest, peers: None) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture
+def clients(tmp_path: Path) -> Iterator[BesideClients]:
+    running = BesideClients(tmp_path)
+    yield running
+    running.close()
+
+
+Member = Callable[..., BesideClient]
+
+
+@pytest.fixture
+def member(clients: BesideClients, mq: RocketMQ, version: str) -> Member:
+    """member(topic, group, mode, name, takes_ms): a Java consumer."""
+
+    def start(topic: str, group: str, mode: str, name: str = "one", takes_ms: int = 0) -> BesideClient:
+        return clients.java(version, "LedgerMember", mq.namesrv_addr, topic, group, mode, name, str(takes_ms))
+
+    return start
+
+
+def send(mq: RocketMQ, topic: str, count: int = MESSAGES) -> None:
+    for number in range(count):
+        mq.send(topic, f"order {number}", properties={"number": str(number)})
+
+
+def found(verdict: Verdict) -> dict[str, int]:
+    return {kind: len(getattr(verdict, kind)) for kind in KINDS if getattr(verdict, kind)}
+
+
+# -- clean runs
+
+
+@pytest.mark.parametrize("mode", ["concurrent", "orderly", "broadcast", "sql", "pop"])
+def test_java_consumers_are_clean(mq: RocketMQ, member: Member, version: str, mode: str) -> None:
+    """Two members share the queues, or each has them all, before the messages are sent."""
+    if (version, mode) == ("4.9", "pop"):
+        pytest.skip("the push consumer of 4.9 does not pop")
+    topic, group = mq.topic("orders"), mq.group("billing")
+    if mode == "pop":
+        mq.server.run(_pop_mode(mq, topic, group))
+    members = [member(topic, group, mode, name) for name in ("one", "two")]
+    mq.wait_members(group, 2, timeout_seconds=START_S)
+    if mode not in ("broadcast", "pop"):
+        wait_until(lambda: is_shared(mq, topic), "each member pulls two queues", START_S)
+    times = 2 if mode == "broadcast" else 1
+
+    def consumed() -> int:
+        return sum(len(one.said(SEEN)) for one in members)
+
+    for queue_id in range(QUEUES):  # to pulls that a member left behind when its queue became the other's
+        mq.send(topic, "first", queue_id=queue_id, properties={"number": "10"})
+    wait_until(lambda: consumed() >= QUEUES * times, "the first ones are consumed", START_S)
+    send(mq, topic)
+    wanted = QUEUES * times + (MESSAGES - 10 if mode == "sql" else MESSAGES * times)
+    wait_until(lambda: consumed() >= wanted, "all are consumed", START_S)
+    for one in members:
+        one.leave()
+    verdict = mq.ledger.verdict(topic, group)
+    for finding in verdict.duplicated:
+        assert (finding.queue_offset, mode not in ("broadcast", "pop")) == (0, True), str(finding)
+    assert found(verdict).keys() <= {"duplicated"}, str(verdict)
+    assert [one for one in mq.ledger.verdicts() if one.topic != topic and not one.is_clean()] == []
+
+
+def is_shared(mq: RocketMQ, topic: str) -> bool:
+    newest = {
+        request.queue_id: request.client_id for request in mq.requests.find(topic=topic, code="PULL_MESSAGE")
+    }
+    return len(newest) == QUEUES and sorted(Counter(newest.values()).values()) == [QUEUES // 2] * 2
+
+
+async def _pop_mode(mq: RocketMQ, topic: str, group: str) -> None:
+    async with AdminClient(namesrv_addr=mq.namesrv_addr) as admin:
+        await admin.set_consume_mode(topic, group, "POP", cluster="DefaultCluster")
+
+
+def test_one_java_consumer_is_clean_with_a_retry(mq: RocketMQ, member: Member) -> None:
+    """A message that the listener refuses is delivered again: a retry, not a duplicate."""
+    topic, group = mq.topic("orders"), mq.group("billing")
+    one = member(topic, group, "concurrent")
+    mq.wait_members(group, timeout_seconds=START_S)
+    send(mq, topic)
+    again = mq.send(topic, "again").msg_id
+    one.wait_for(r"^SEEN \d+ \d+ 1 ", timeout=START_S)
+    mq.wait_idle(group, timeout_seconds=START_S)
+    assert again is not None
+    mq.ledger.assert_all_clean()
+    [message] = [message for message in mq.messages(topic) if message.text == "again"]
+    history = mq.ledger.message(message.message_id or "")
+    assert (len(history.deliveries), history.sent_back, history.dead_lettered) == (2, 1, None)
+
+
+def test_go_consumers_are_clean(mq: RocketMQ, clients: BesideClients, go_member: Path) -> None:
+    for mode in ("concurrent", "orderly", "broadcast"):
+        topic, group = mq.topic(f"{mode}-orders"), mq.group(f"{mode}-billing")
+        send(mq, topic)
+        one = clients.run([str(go_member), mq.namesrv_addr, topic, group, mode, "one"])
+        one.wait_for(SEEN, MESSAGES)
+        send(mq, topic)
+        one.wait_for(SEEN, 2 * MESSAGES)
+        one.leave()
+        mq.ledger.assert_clean(topic, group)
+
+
+@pytest.fixture(scope="session")
+def go_member() -> Path:
+    """The program of conformance/go, built once."""
+    program = cache() / "foreign" / "go-2.1.2" / "member"
+    sources = sorted(GO.glob("*"))
+    if program.exists() and program.stat().st_mtime > max(one.stat().st_mtime for one in sources):
+        return program
+    if shutil.which("go") is None:
+        pytest.skip("go is not on PATH")
+    program.parent.mkdir(parents=True, exist_ok=True)
+    built = subprocess.run(
+        ["go", "build", "-o", str(program), "."],
+        cwd=GO,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    if built.returncode:
+        pytest.skip(f"the Go client cannot be built: {built.stderr.strip()[-300:]}")
+    return program
+
+
+# -- a queue changes hands
+
+
+def test_a_queue_that_changes_hands_in_order_has_a_verdict(mq: RocketMQ, member: Member) -> None:
+    """Two orderly consumers, one queue: the first one leaves in the middle, the second one goes on where it stood."""
+    topic, group = mq.topic("orders", queues=1), mq.group("billing")
+    send(mq, topic)
+    first = member(topic, group, "orderly", "first", takes_ms=20)
+    first.wait_for(SEEN, 5)
+    second = member(topic, group, "orderly", "second", takes_ms=1)
+    mq.wait_members(group, 2, timeout_seconds=START_S)
+    first.leave()
+    wait_until(lambda: str(MESSAGES - 1) in second.said(SEEN), "the second member has the last", START_S)
+    seen = [[int(offset) for offset in one.said(SEEN)] for one in (first, second)]
+    assert seen[0] == list(range(len(seen[0])))
+    assert seen[1] == list(range(seen[1][0], MESSAGES))
+    assert seen[1][0] <= len(seen[0]), "nothing between the two is missing"
+    verdict = mq.ledger.verdict(topic, group)
+    assert set(found(verdict)) <= {"duplicated"}
+    broker = mq.server.broker.config.broker_name
+    of_queue = verdict.by_queue()[broker, 0]
+    assert [finding.queue_offset for finding in of_queue.duplicated] == [
+        finding.queue_offset for finding in verdict.duplicated
+    ]
+    assert {finding.queue_offset for finding in verdict.duplicated} <= set(seen[1])
+    for finding in verdict.duplicated:
+        names = [re.sub(r".*@|#.*", "", request.client_id or "") for request in finding.requests]
+        assert names == ["first", "second"]
+
+
+# -- waiting for Java consumers that stay open
+
+
+def test_wait_consumed_and_wait_idle_know_what_a_java_consumer_has_done(mq: RocketMQ, member: Member) -> None:
+    """Long before it commits: a Java consumer does that every five seconds."""
+    topic, group = mq.topic("orders"), mq.group("billing")
+    one = member(topic, group, "concurrent", takes_ms=5)
+    mq.wait_members(group, timeout_seconds=START_S)
+    wait_until(lambda: len(mq.held_pulls(topic=topic)) == 4, "all queues are pulled", START_S)
+    for wait in (mq.wait_idle, lambda group, **words: mq.wait_consumed(topic, group, **words)):
+        seen, began = len(one.said(SEEN)), time.monotonic()
+        send(mq, topic)
+        wait(group, timeout_seconds=START_S)
+        assert len(one.said(SEEN)) == seen + MESSAGES
+        assert time.monotonic() - began < 4.0, "it did not wait for a commit"

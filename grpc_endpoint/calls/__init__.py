@@ -1,0 +1,12 @@
+"""One call of a client: from the path and the bytes of its request to the handler, and from the handler's replies back.
+
+    rpc_call.py             a call, as handlers use it
+    refusals.py             how a handler refuses: inside the reply, or with a gRPC status
+    registry.py             `@rpc`: the handler of each rpc, bound to its part at the start
+    inspection_handlers.py  health and reflection, for tools
+    serving.py              opens calls: from a path and bytes to the handler, and back
+
+A handler is a plain function: `def send_message(producing: Producing, request: SendMessageRequest, call: RpcCall)`. It
+returns its reply, or `HELD` if it answers later. It refuses by raising. The handler of a telemetry stream is called
+once for each stream; it returns the `Receiver` of what the client sends.
+"""

@@ -1,0 +1,75 @@
+"""How a call is refused. Nearly every refusal is a `Status` inside the reply; the gRPC status is then OK.
+
+Broker handlers raise `pocketmq.broker.errors.Refusal` with a response code; `code_of` has the official table from
+response codes to `Code` (`ResponseBuilder`). Most refusals of the official processors carry the prefix `PROXY`.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+from pocketmq.broker.errors import Refusal
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..messages.codes import Code, Status
+
+PROXY: Final = "org.apache.rocketmq.proxy.common.ProxyException: "
+"""The class name that the official proxy of one process puts before its own refusals; tests compare these texts."""
+
+
+class GrpcStatus(IntEnum):
+    """The statuses of gRPC that this endpoint uses."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    RESOURCE_EXHAUSTED = 8
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+
+
+class RpcRefused(Exception):
+    """The call is refused inside the reply: gRPC status OK, and this code and text in the reply's `Status`."""
+
+    def __init__(self, code: Code, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+    @property
+    def status(self) -> Status:
+        return Status(code=self.code, message=self.text)
+
+
+class RpcFailed(Exception):
+    """The call ends with a gRPC status and no reply: unknown methods, and refusals of telemetry settings."""
+
+    def __init__(self, status: GrpcStatus, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+_CODES: Final = {
+    ResponseCode.SUCCESS: Code.OK,
+    ResponseCode.SYSTEM_BUSY: Code.TOO_MANY_REQUESTS,
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: Code.NOT_IMPLEMENTED,
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: Code.CONSUMER_GROUP_NOT_FOUND,
+}
+
+
+def code_of(response_code: int) -> Code:
+    """The `Code` for a response code of the broker; INTERNAL_SERVER_ERROR for those without one."""
+    return _CODES.get(response_code, Code.INTERNAL_SERVER_ERROR)  # type: ignore[call-overload, no-any-return]
+
+
+def refusal_of(error: Exception) -> RpcRefused | None:
+    """What a handler's exception says to the client; `None` for one that is our own mistake."""
+    if isinstance(error, RpcRefused):
+        return error
+    if isinstance(error, Refusal):
+        return RpcRefused(code_of(error.code), error.remark)
+    return None

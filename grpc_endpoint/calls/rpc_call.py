@@ -1,0 +1,153 @@
+"""One call, as handlers use it. `Stream` is what it needs of HTTP/2, so that tests need no socket."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from ..messages.service import Rpc
+from ..wire.declare import Message
+from .refusals import GrpcStatus
+
+
+class Held:
+    """The type of `HELD`."""
+
+
+HELD: Final = Held()
+"""Returned by a handler that answers later."""
+
+
+class Receiver(Protocol):
+    """What the handler of a telemetry stream returns: it takes what the client sends."""
+
+    def received(self, message: Message) -> None:
+        """One message arrived. May raise as any handler may; the stream then ends."""
+
+    def closed(self) -> None:
+        """The client sends nothing more: it closed its side, or the call was cancelled. Called once."""
+
+
+class Stream(Protocol):
+    """The replies' side of one call."""
+
+    def send_reply(self, message: Message) -> None:
+        """Send one message; the stream stays open."""
+
+    def finish(self, status: GrpcStatus, text: str) -> None:
+        """End the call with this status."""
+
+
+class RpcCall:
+    """One call of a client. All methods do nothing once the call has ended or was cancelled."""
+
+    __slots__ = (
+        "_cancel_callbacks",
+        "_stream",
+        "_undelivered_callback",
+        "cancelled",
+        "deadline",
+        "is_ended",
+        "loop",
+        "metadata",
+        "packed_host",
+        "peer",
+        "rpc",
+    )
+
+    def __init__(
+        self,
+        rpc: Rpc,
+        stream: Stream,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        metadata: Mapping[str, str],
+        peer: str,
+        packed_host: bytes,
+        deadline: float | None = None,
+    ) -> None:
+        self.rpc = rpc
+        self._stream = stream
+        self.loop = loop
+        self.metadata = metadata
+        """The request's headers: lower-case keys, the first value of each."""
+        self.peer = peer
+        """`host:port` of the client's connection."""
+        self.packed_host = packed_host
+        """The same address in the bytes of a stored message."""
+        self.deadline = deadline
+        """The loop's time when the client gives up; `None` if it never does."""
+        self.cancelled = False
+        """The client cancelled the call, its connection closed, or its deadline is past."""
+        self.is_ended = False
+        self._cancel_callbacks: list[Callable[[], None]] = []
+        self._undelivered_callback: Callable[[], None] | None = None
+
+    @property
+    def name(self) -> str:
+        """The rpc's name, `SendMessage` for example."""
+        return self.rpc.name
+
+    @property
+    def client_id(self) -> str:
+        return self.metadata.get("x-mq-client-id", "")
+
+    @property
+    def language(self) -> str:
+        """As the client says it, in capitals: JAVA, PYTHON."""
+        return self.metadata.get("x-mq-language", "")
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        """Time until the client gives up; `None` if it never does."""
+        return None if self.deadline is None else self.deadline - self.loop.time()
+
+    def answer(self, reply: Message) -> None:
+        """The reply of a unary call; on a stream, one message and its end."""
+        if not self.is_ended and not self.cancelled:
+            self._stream.send_reply(reply)
+            self._finish(GrpcStatus.OK, "")
+
+    def send(self, message: Message) -> None:
+        """One message of a stream, which stays open."""
+        if not self.is_ended and not self.cancelled:
+            self._stream.send_reply(message)
+
+    def end(self) -> None:
+        """The end of a stream, with gRPC status OK."""
+        if not self.is_ended and not self.cancelled:
+            self._finish(GrpcStatus.OK, "")
+
+    def refuse(self, grpc_status: int, text: str) -> None:
+        """The end of the call with a gRPC status other than OK."""
+        if not self.is_ended and not self.cancelled:
+            self._finish(GrpcStatus(grpc_status), text)
+
+    def when_cancelled(self, callback: Callable[[], None]) -> None:
+        """Call back if the call is cancelled before it ended; at once if it was."""
+        if self.cancelled:
+            callback()
+        elif not self.is_ended:
+            self._cancel_callbacks.append(callback)
+
+    def when_undelivered(self, callback: Callable[[], None]) -> None:
+        """Call back if the client goes after the call has ended, before all replies were written to its connection."""
+        self._undelivered_callback = callback
+
+    def undelivered(self) -> None:
+        """Replies were lost. Called by the connection."""
+        if self._undelivered_callback is not None:
+            self._undelivered_callback()
+
+    def cancel(self) -> None:
+        """The client wants no reply any more. Called by the connection."""
+        if self.cancelled or self.is_ended:
+            return
+        self.cancelled = True
+        callbacks, self._cancel_callbacks = self._cancel_callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def _finish(self, status: GrpcStatus, text: str) -> None:
+        self.is_ended = True
+        self._cancel_callbacks.clear()
+        self._stream.finish(status, text)

@@ -1,0 +1,198 @@
+"""Opens calls: finds the handler of a path, decodes the request, calls the handler, and sends what it returns.
+
+`Calls` is the `Service` of the HTTP/2 port. A handler runs in the same pass of the connection that reads its request;
+no call has a task.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pocketmq.broker.state.timers import Timer, Timers
+
+from ..http2.headers import RequestHead
+from ..http2.service import ReplyStream
+from ..messages.codes import Code
+from ..messages.service import MESSAGING, Kind, Rpc
+from ..wire.declare import Message
+from ..wire.decoding import decode
+from ..wire.encoding import encode
+from ..wire.limits import MalformedMessage
+from .refusals import GrpcStatus, RpcFailed, RpcRefused, refusal_of
+from .registry import Handler
+from .rpc_call import HELD, Receiver, RpcCall
+
+_log = logging.getLogger("pocketmq.grpc")
+
+
+_DECLARED: Final = frozenset(rpc.path for rpc in MESSAGING)
+"""Rpcs of the service, with a handler or without. The texts are those of grpc-java."""
+
+
+class Calls:
+    """The handlers of the port, by path."""
+
+    def __init__(self, handlers: Mapping[str, Handler], timers: Timers) -> None:
+        self.handlers: Final = dict(handlers)
+        self.timers: Final = timers
+        self.loop = asyncio.get_running_loop()
+
+    def opened(self, stream: ReplyStream, head: RequestHead) -> "OpenCall | None":
+        handler = self.handlers.get(head.path)
+        if handler is None:
+            method = head.path[1:]
+            is_declared = head.path in _DECLARED
+            text = f"Method {method} is unimplemented" if is_declared else f"Method not found: {method}"
+            stream.finish(GrpcStatus.UNIMPLEMENTED, text)
+            return None
+        return OpenCall(self, handler, stream, head)
+
+
+class OpenCall:
+    """One call between its stream and its handler: the `Exchange` of the one, the `Stream` of the other."""
+
+    __slots__ = ("_call", "_calls", "_deadline", "_handler", "_receiver", "_request", "_stream", "_timeout")
+
+    def __init__(self, calls: Calls, handler: Handler, stream: ReplyStream, head: RequestHead) -> None:
+        self._calls = calls
+        self._handler = handler
+        self._stream = stream
+        self._request: Message | None = None
+        self._receiver: Receiver | None = None
+        self._deadline: Timer | None = None
+        self._timeout = head.timeout_seconds
+        loop = calls.loop
+        self._call = RpcCall(
+            handler.rpc,
+            self,
+            loop,
+            metadata=head.metadata,
+            peer=stream.peer,
+            packed_host=stream.packed_host,
+            deadline=None if self._timeout is None else loop.time() + self._timeout,
+        )
+        if handler.rpc.kind is Kind.BIDI:
+            self._open_both_ways()
+
+    # -- from the client
+
+    def message_received(self, data: bytes) -> None:
+        rpc = self._handler.rpc
+        try:
+            message = decode(rpc.request, data)
+        except MalformedMessage as error:
+            self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Invalid protobuf byte sequence"), str(error))
+            return
+        if self._receiver is not None:
+            try:
+                self._receiver.received(message)
+            except Exception as error:
+                self._end_badly(error)
+        elif self._request is not None:
+            self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Too many requests"))
+        else:
+            self._request = message
+
+    def half_closed(self) -> None:
+        if self._receiver is not None:
+            self._close_receiver()
+            self._call.end()
+        elif self._request is None:
+            self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Half-closed without a request"))
+        else:
+            self._handle(self._request)
+
+    def cancelled(self) -> None:
+        self._stop_deadline()
+        self._call.cancel()
+        self._close_receiver()
+
+    def undelivered(self) -> None:
+        self._call.undelivered()
+
+    def server_stops(self) -> None:
+        """Streams end now; a unary call has its answer soon."""
+        if self._handler.rpc.kind is Kind.BIDI:
+            self._call.end()
+        elif self._handler.rpc.kind is Kind.SERVER_STREAM:
+            self._give_up(GrpcStatus.UNAVAILABLE, "the server stops")
+
+    def _handle(self, request: Message) -> None:
+        handler, call = self._handler, self._call
+        try:
+            result = handler.function(handler.part, request, call)
+            if result is not HELD:
+                call.answer(result)
+            elif not call.is_ended:
+                self._start_deadline()
+        except Exception as error:
+            self._end_badly(error)
+
+    def _open_both_ways(self) -> None:
+        handler = self._handler
+        self._stream.send_headers()  # clients in Rust wait for them
+        try:
+            self._receiver = handler.function(handler.part, self._call)
+        except Exception as error:
+            self._end_badly(error)
+            return
+        self._start_deadline()
+
+    def _close_receiver(self) -> None:
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.closed()
+
+    # -- deadline
+
+    def _start_deadline(self) -> None:
+        if self._timeout is not None and self._deadline is None:
+            self._deadline = self._calls.timers.call_later(self._timeout, self._expire, is_event=False)
+
+    def _expire(self) -> None:
+        self._deadline = None
+        self._give_up(GrpcStatus.DEADLINE_EXCEEDED, "the deadline of the call is past")
+
+    def _give_up(self, status: GrpcStatus, text: str) -> None:
+        """End a call that its handler still holds."""
+        if not self._call.is_ended:
+            self._stop_deadline()
+            self._call.cancel()
+            self._close_receiver()
+            self._stream.finish(status, text)
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    # -- to the client
+
+    def send_reply(self, message: Message) -> None:
+        self._stream.send_message(encode(message))
+
+    def finish(self, status: GrpcStatus, text: str) -> None:
+        self._stop_deadline()
+        self._close_receiver()
+        self._stream.finish(status, text)
+
+    def _end_badly(self, error: Exception, detail: str = "") -> None:
+        """End the call as this error says: with a gRPC status, with a status in the reply, or as our own mistake."""
+        call, rpc = self._call, self._handler.rpc
+        if isinstance(error, RpcFailed):
+            if error.status is GrpcStatus.INTERNAL:
+                _log.warning("%s of %s: %s", rpc.name, call.peer, detail or error.text)
+            call.refuse(error.status, error.text)
+            return
+        refusal = refusal_of(error)
+        if refusal is None:
+            _log.error("%s of %s failed", rpc.name, call.peer, exc_info=error)
+            refusal = RpcRefused(Code.INTERNAL_SERVER_ERROR, f"{error}. {type(error).__name__}")
+        call.answer(refused(rpc, refusal))
+
+
+def refused(rpc: Rpc, refusal: RpcRefused) -> Message:
+    """The reply that says so."""
+    reply: Any = rpc.refusal(refusal.status)
+    return reply  # type: ignore[no-any-return]

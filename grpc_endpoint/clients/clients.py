@@ -1,0 +1,200 @@
+"""The part of the endpoint that knows its clients.
+
+A client is known by its id, from the metadata of each request. It becomes a member of the broker's groups by its
+settings, and stays one by them and by heartbeats; without either for two minutes it is dropped. The end of a
+connection or of a telemetry stream changes nothing: clients reconnect.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.state.timers import Timer
+
+from ..calls.refusals import RpcRefused
+from ..calls.rpc_call import RpcCall
+from ..endpoint_settings import EndpointSettings
+from ..messages import Code, Settings
+from .guard import guard_of
+from .open_transactions import OpenTransactions
+from .peer import GrpcPeer
+from .questions import Questions
+from .registration import Registration
+
+_log = logging.getLogger("pocketmq.grpc")
+
+MAX_CLIENTS: Final = 100_000
+"""Registered clients at once; the settings of one more are refused."""
+MAX_EARLY: Final = 10_000
+"""Calls that wait for the settings of their client at once; one more is answered without waiting."""
+
+SCAN_SECONDS: Final = 10.0
+"""How often silent clients are looked for."""
+
+WhenAnnounced = Callable[[Settings | None], None]
+
+
+class Clients:
+    """`start` and `stop` mirror each other. Owned by the event loop."""
+
+    def __init__(self, broker: Broker, config: EndpointSettings) -> None:
+        """Raises `StartError` if the broker's access control has no form for gRPC."""
+        self.broker = broker
+        self.config = config
+        self.clock = broker.clock
+        self.topics = broker.topics
+        self.groups = broker.groups
+        self.registration = Registration(broker)
+        self.transactions = OpenTransactions(
+            broker.clock.now_ms,
+            expire_ms=config.transaction_data_expire_ms,
+            most=config.transaction_data_max,
+        )
+        self.questions = Questions(broker, config, self.transactions)
+        self.when_gone: list[Callable[[GrpcPeer], None]] = []
+        """Called with each client that leaves or expires."""
+        self._guard = guard_of(broker.config, broker.access)
+        self._peers: dict[str, GrpcPeer] = {}
+        self._settings: dict[str, Settings] = {}
+        self._early: dict[str, list[WhenAnnounced]] = {}
+        self._early_count = 0
+        self._scan: Timer | None = None
+
+    def start(self) -> None:
+        """Begin to look for silent clients."""
+        self._scan = self.broker.state.timers.call_by_wall(SCAN_SECONDS, self._scan_and_reschedule)
+
+    def stop(self) -> None:
+        """The endpoint ends: no client is a member any more."""
+        if self._scan is not None:
+            self._scan.cancel()
+        for peer in list(self._peers.values()):
+            self.forget(peer)
+        for client_id in list(self._early):
+            self._go_on(client_id, None)
+
+    def __len__(self) -> int:
+        """How many clients are registered."""
+        return len(self._peers)
+
+    # -- every request
+
+    def check(self, call: RpcCall, request: Any) -> None:
+        """Signature, rights and client id, in this order. Raises `RpcRefused`."""
+        if self._guard is not None:
+            self._guard.check(call, request)
+        client_id = call.client_id
+        if not client_id or client_id.isspace():
+            raise RpcRefused(Code.CLIENT_ID_REQUIRED, "client id cannot be empty")
+
+    def checked(self, call: RpcCall, request: Any) -> GrpcPeer:
+        """The client of a request that passes `check`; a client that is not registered is known for this call only."""
+        self.check(call, request)
+        return self._peers.get(call.client_id) or self._new_peer(call)
+
+    def sender(self, call: RpcCall) -> GrpcPeer:
+        """Like the peer of `checked`, but always with the address of this call: messages keep it."""
+        peer = self._peers.get(call.client_id)
+        return peer if peer is not None and peer.peer == call.peer else self._new_peer(call)
+
+    # -- registered clients
+
+    def find(self, client_id: str) -> GrpcPeer | None:
+        """A registered client."""
+        return self._peers.get(client_id)
+
+    def settings_of(self, client_id: str) -> Settings | None:
+        """The settings that the client got, completed by the server."""
+        return self._settings.get(client_id)
+
+    def registered(self, call: RpcCall) -> GrpcPeer:
+        """The client's peer, made if it has none; it counts as seen now. Raises `RpcRefused` if there are too many."""
+        peer = self._peers.get(call.client_id)
+        if peer is None:
+            if len(self._peers) >= MAX_CLIENTS:
+                raise RpcRefused(Code.TOO_MANY_REQUESTS, f"at most {MAX_CLIENTS} clients can be registered")
+            peer = self._peers[call.client_id] = self._new_peer(call)
+        peer.seen_ms = self.clock.wall_ms()
+        return peer
+
+    def announced(self, peer: GrpcPeer, settings: Settings) -> None:
+        """Keep these settings; calls that waited for them go on."""
+        self._settings[peer.client_id] = settings
+        self._go_on(peer.client_id, settings)
+
+    def left(self, client_id: str) -> Settings | None:
+        """Forget the settings of a client that ends; `None` if it had none."""
+        return self._settings.pop(client_id, None)
+
+    def forget(self, peer: GrpcPeer) -> None:
+        """A client has left all its groups, or was dropped."""
+        peer.closed = True
+        if self._peers.get(peer.client_id) is peer:
+            del self._peers[peer.client_id]
+            self._settings.pop(peer.client_id, None)
+        self.registration.gone(peer)
+        for callback in self.when_gone:
+            callback(peer)
+
+    def scan(self) -> None:
+        """Drop the clients that sent neither settings nor a heartbeat for `channelExpiredTimeout`. The broker drops
+        members itself; a producer without topics is a member of nothing."""
+        limit_ms = self.clock.wall_ms() - self.broker.config.channel_expired_timeout
+        for peer in [peer for peer in self._peers.values() if peer.seen_ms < limit_ms]:
+            _log.warning("%r sends no heartbeats: forgetting it", peer)
+            self.forget(peer)
+
+    def _scan_and_reschedule(self) -> None:
+        self.scan()
+        self._scan = self.broker.state.timers.call_by_wall(SCAN_SECONDS, self._scan_and_reschedule)
+
+    # -- calls that overtook the settings
+
+    def when_announced(self, call: RpcCall, seconds: float, then: WhenAnnounced) -> None:
+        """Call back with the client's settings: at once if they are known, when they arrive, or with `None` after so
+        many seconds. A cancelled call is not called back."""
+        client_id = call.client_id
+        settings = self._settings.get(client_id)
+        if settings is not None or self._early_count >= MAX_EARLY:
+            then(settings)
+            return
+        waiting = self._early.setdefault(client_id, [])
+        waiting.append(then)
+        self._early_count += 1
+
+        def give_up() -> None:
+            if self._no_longer_early(client_id, then):
+                then(None)
+
+        def cancelled() -> None:
+            timer.cancel()
+            self._no_longer_early(client_id, then)
+
+        timer: asyncio.TimerHandle = call.loop.call_later(seconds, give_up)
+        call.when_cancelled(cancelled)
+
+    def _no_longer_early(self, client_id: str, then: WhenAnnounced) -> bool:
+        waiting = self._early.get(client_id)
+        if waiting is None or then not in waiting:
+            return False
+        waiting.remove(then)
+        self._early_count -= 1
+        if not waiting:
+            del self._early[client_id]
+        return True
+
+    def _go_on(self, client_id: str, settings: Settings | None) -> None:
+        waiting = self._early.pop(client_id, None)
+        if waiting:
+            self._early_count -= len(waiting)
+            for then in waiting:
+                then(settings)
+
+    # --
+
+    def _new_peer(self, call: RpcCall) -> GrpcPeer:
+        return GrpcPeer(
+            call.client_id, call.language, call.peer, call.packed_host, self.questions, self.forget, call.loop
+        )

@@ -1,0 +1,82 @@
+"""Heartbeat: a client is still there. NotifyClientTermination: it ends.
+
+Both go by the settings of the client, which a telemetry stream has brought; the client type of a heartbeat is not
+looked at. Mirrors `ClientActivity`.
+"""
+
+from typing import Final
+
+from ..calls.refusals import RpcRefused
+from ..calls.registry import rpc
+from ..calls.rpc_call import RpcCall
+from ..forms.names import checked_group
+from ..messages import (
+    OK,
+    ClientType,
+    Code,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    NotifyClientTerminationRequest,
+    NotifyClientTerminationResponse,
+    Resource,
+    Settings,
+)
+from .clients import Clients
+
+_CONSUMERS: Final = (
+    ClientType.PUSH_CONSUMER,
+    ClientType.SIMPLE_CONSUMER,
+    ClientType.PULL_CONSUMER,
+    ClientType.LITE_PUSH_CONSUMER,
+)
+_NO_GROUP: Final = Resource()
+_UNKNOWN: Final = "cannot find client settings for this client"
+
+
+@rpc(HeartbeatRequest)
+def heartbeat(clients: Clients, request: HeartbeatRequest, call: RpcCall) -> HeartbeatResponse:
+    """Renew the registrations of a client."""
+    clients.check(call, request)
+    settings = clients.settings_of(call.client_id)
+    if settings is None:
+        raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN)
+    if settings.publishing is not None:
+        clients.registration.producer(clients.registered(call), _topics(settings))
+    else:
+        _check_consumer(settings)
+        group = checked_group(request.group or _NO_GROUP)
+        clients.registration.consumer(clients.registered(call), group, settings, is_new=False)
+    return HeartbeatResponse(status=OK)
+
+
+@rpc(NotifyClientTerminationRequest)
+def notify_client_termination(
+    clients: Clients, request: NotifyClientTerminationRequest, call: RpcCall
+) -> NotifyClientTerminationResponse:
+    """Forget a client. Its telemetry stream stays open until the client closes it."""
+    clients.check(call, request)
+    settings = clients.left(call.client_id)
+    if settings is None:
+        raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN)
+    peer = clients.find(call.client_id)
+    if settings.publishing is None:
+        _check_consumer(settings)
+        group = checked_group(request.group or _NO_GROUP)
+        if peer is not None:
+            clients.registration.consumer_left(peer, group)
+    elif peer is not None:
+        clients.registration.producer_left(peer, _topics(settings))
+    if peer is not None:
+        clients.forget(peer)
+    return NotifyClientTerminationResponse(status=OK)
+
+
+def _topics(settings: Settings) -> list[str]:
+    return [] if settings.publishing is None else [topic.name for topic in settings.publishing.topics]
+
+
+def _check_consumer(settings: Settings) -> None:
+    if settings.client_type not in _CONSUMERS:
+        kind = settings.client_type
+        name = kind.name if isinstance(kind, ClientType) else "CLIENT_TYPE_UNSPECIFIED"
+        raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, name)

@@ -1,0 +1,176 @@
+"""What the broker asks a client, as commands on the client's telemetry stream.
+
+    309 consume a message now   verify_message_command            verify_message_result -> the result of the listener
+    307 the state of a client   print_thread_stack_trace_command  thread_stack_trace -> its threads
+    39  check a transaction     recover_orphaned_transaction_command   the client ends the transaction, or does not
+
+307 without jstack is answered here, from what the client announced; the official proxy lets the tool wait in vain.
+Everything else that a broker says to its clients (40, 220, 221) has no form in gRPC and is dropped. A command and its
+answer share a nonce. Mirrors `GrpcClientChannel` and `RelayData`.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.errors import PeerError
+from pocketmq.protocol.bodies.body import Body
+from pocketmq.protocol.bodies.client_state import CMResult, ConsumeMessageDirectlyResult, ConsumerRunningInfo
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.languages import V5_5_0, version_name
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.requests.send import CheckTransactionState
+from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly, GetConsumerRunningInfo
+from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command, RawBody
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import Request
+
+from ..endpoint_settings import EndpointSettings
+from ..forms.stored_message import stored_message
+from ..messages import (
+    Code,
+    PrintThreadStackTraceCommand,
+    RecoverOrphanedTransactionCommand,
+    TelemetryCommand,
+    VerifyMessageCommand,
+)
+from .open_transactions import OpenTransactions
+from .peer import GrpcPeer
+
+_log = logging.getLogger("pocketmq.grpc")
+
+MAX_WAITING: Final = 1000
+"""Questions without an answer at once; one more is not asked."""
+_RESULTS: Final = {
+    Code.OK: CMResult.CR_SUCCESS,
+    Code.FAILED_TO_CONSUME_MESSAGE: CMResult.CR_LATER,
+    Code.MESSAGE_CORRUPTED: CMResult.CR_RETURN_NULL,
+}
+
+
+class Questions:
+    """Of all clients: a nonce is unique in the endpoint. Owned by the event loop."""
+
+    def __init__(self, broker: Broker, config: EndpointSettings, transactions: OpenTransactions) -> None:
+        self._membership = broker.membership
+        self._clock = broker.clock
+        self._transactions = transactions
+        self._seconds = config.relay_timeout_seconds
+        self._is_strict = config.strict
+        self._nonce = 0
+        self._waiting: dict[str, asyncio.Future[TelemetryCommand]] = {}
+
+    async def exchange(
+        self, peer: GrpcPeer, request: Request[Any], body: RawBody | None, timeout_seconds: float
+    ) -> Command:
+        """Raises `PeerError` for a question that gRPC clients are not asked."""
+        if isinstance(request, ConsumeMessageDirectly):
+            return await self._consume_directly(peer, body)
+        if isinstance(request, GetConsumerRunningInfo):
+            if request.jstack_enable:
+                return await self._threads(peer, request.consumer_group)
+            if not self._is_strict:
+                return _reply(body=self._running_info(request.consumer_group, None))
+        raise PeerError(f"{peer.client_id} is a gRPC client, which cannot be asked {request.name}")
+
+    def notify(self, peer: GrpcPeer, request: Request[Any], body: RawBody | None) -> None:
+        """Pass the check of a transaction on; drop everything else."""
+        if not isinstance(request, CheckTransactionState):
+            return
+        try:
+            half = decode_record(body or b"")
+        except BodyError as error:
+            _log.error("cannot ask %r about a transaction: %s", peer, error)
+            return
+        properties = decode_properties(half.properties)
+        transaction_id = request.transaction_id or properties.get(names.UNIQ_KEY, "")
+        self._transactions.remember(
+            half.topic, transaction_id, request.tran_state_table_offset, request.commit_log_offset
+        )
+        properties.pop(names.TRAN_MSG, None)  # the official proxy says NORMAL here
+        message = stored_message(half, half.topic, self._clock.now_ms(), properties=properties)
+        orphan = RecoverOrphanedTransactionCommand(message=message, transaction_id=transaction_id)
+        if not peer.command(TelemetryCommand(recover_orphaned_transaction_command=orphan)):
+            _log.warning("%r has no telemetry stream: its transaction is checked later", peer)
+
+    def answered(self, nonce: str, command: TelemetryCommand) -> None:
+        """The client's answer; dropped if nobody waits for it."""
+        future = self._waiting.get(nonce)
+        if future is not None and not future.done():
+            future.set_result(command)
+
+    # -- the two questions with an answer
+
+    async def _consume_directly(self, peer: GrpcPeer, body: RawBody | None) -> Command:
+        record: Record = decode_record(body or b"")
+        message = stored_message(record, record.topic, self._clock.now_ms())
+        nonce = self._next_nonce()
+        question = TelemetryCommand(verify_message_command=VerifyMessageCommand(nonce=nonce, message=message))
+        answer = await self._ask(peer, nonce, question)
+        if answer is None:
+            return _reply(ResponseCode.SYSTEM_BUSY, "call remote timeout")
+        result = ConsumeMessageDirectlyResult(
+            consume_result=_RESULTS.get(_code(answer)), remark="from gRPC client", auto_commit=True
+        )
+        return _reply(body=result)
+
+    async def _threads(self, peer: GrpcPeer, group: str) -> Command:
+        nonce = self._next_nonce()
+        question = TelemetryCommand(
+            print_thread_stack_trace_command=PrintThreadStackTraceCommand(nonce=nonce)
+        )
+        answer = await self._ask(peer, nonce, question)
+        if answer is None:
+            return _reply(ResponseCode.SYSTEM_BUSY, "call remote timeout")
+        code, text = _code(answer), answer.status.message if answer.status is not None else ""
+        if code == Code.VERIFY_FIFO_MESSAGE_UNSUPPORTED:
+            return _reply(ResponseCode.NO_PERMISSION, text)
+        if code != Code.OK or answer.thread_stack_trace is None:
+            return _reply(ResponseCode.SYSTEM_ERROR, text)
+        return _reply(body=self._running_info(group, answer.thread_stack_trace.thread_stack_trace))
+
+    def _running_info(self, group: str, jstack: str | None) -> ConsumerRunningInfo:
+        """What the server knows of the consumer; the official proxy answers the threads alone."""
+        known = self._membership.consumers.get(group)
+        if known is None or self._is_strict:
+            return ConsumerRunningInfo(jstack=jstack)
+        return ConsumerRunningInfo(
+            properties={
+                "PROP_CLIENT_VERSION": version_name(V5_5_0),
+                "PROP_CONSUME_TYPE": known.consume_type or "",
+            },
+            subscription_set=list(known.subscriptions.values()),
+            jstack=jstack,
+        )
+
+    async def _ask(self, peer: GrpcPeer, nonce: str, question: TelemetryCommand) -> TelemetryCommand | None:
+        """The client's answer; `None` if none arrives in time, or if there is no stream to ask on."""
+        if len(self._waiting) >= MAX_WAITING or not peer.command(question):
+            return None
+        future: asyncio.Future[TelemetryCommand] = peer.loop.create_future()
+        self._waiting[nonce] = future
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await future
+        except TimeoutError:
+            return None
+        finally:
+            del self._waiting[nonce]
+
+    def _next_nonce(self) -> str:
+        nonce = str(self._nonce)
+        self._nonce += 1
+        return nonce
+
+
+def _code(answer: TelemetryCommand) -> Code:
+    return Code.CODE_UNSPECIFIED if answer.status is None else answer.status.code
+
+
+def _reply(
+    code: ResponseCode = ResponseCode.SUCCESS, remark: str | None = None, body: Body | None = None
+) -> Command:
+    return Command(code, 0, RESPONSE_FLAG, remark, None, None if body is None else body.encode())

@@ -1,0 +1,105 @@
+"""Clients in the broker's groups of producers and consumers, where `mqadmin` and the transaction check see them.
+
+A producer is in one group for each topic that it publishes, named like the topic. A consumer is in its group, without
+notices to the other members: the server shares messages out, not the clients. Mirrors `ClientActivity` and
+`ConsumerManager`.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.client import Client
+from pocketmq.protocol.bodies.client import (
+    SQL92,
+    TAG,
+    ConsumeFromWhere,
+    ConsumeType,
+    ExpressionError,
+    MessageModel,
+    SubscriptionData,
+    build_subscription,
+)
+from pocketmq.protocol.languages import V5_5_0
+
+from ..calls.refusals import RpcRefused
+from ..messages import ClientType, Code, FilterType, Settings, SubscriptionEntry
+from .peer import GrpcPeer
+
+PUSH: Final = (ClientType.PUSH_CONSUMER, ClientType.LITE_PUSH_CONSUMER)
+
+
+def expression_type(filter_type: int) -> str:
+    """A type that is not sent is TAG."""
+    return SQL92 if filter_type == FilterType.SQL else TAG
+
+
+class Registration:
+    """Reads and changes the broker's tables of members."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._membership = broker.membership
+        self._groups = broker.groups
+
+    def producer(self, peer: GrpcPeer, topics: Iterable[str]) -> None:
+        """Register or renew a producer of these topics."""
+        client = self._client(peer)
+        for topic in topics:
+            self._membership.producers.register(topic, client)
+
+    def consumer(self, peer: GrpcPeer, group: str, settings: Settings, *, is_new: bool) -> None:
+        """Register a consumer. With `is_new` its subscriptions replace those that its group had before, as the newest
+        settings win; without, they count only if the group had none. Raises `RpcRefused` for a bad expression."""
+        membership, subscription = self._membership, settings.subscription
+        assert subscription is not None  # only settings of a consumer get here
+        before = membership.consumers.get(group)
+        subscriptions = None
+        if is_new or before is None:
+            subscriptions = self._subscriptions(subscription.subscriptions)
+        subscribed = {} if before is None else before.expressions()
+        is_push = settings.client_type in PUSH
+        membership.consumers.register(
+            group,
+            self._client(peer),
+            consume_type=ConsumeType.CONSUME_PASSIVELY if is_push else ConsumeType.CONSUME_ACTIVELY,
+            message_model=MessageModel.CLUSTERING,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+            subscriptions=subscriptions,
+            is_notified=False,
+        )
+        if subscriptions is not None:
+            membership.filters.register(group, subscriptions)
+            after = membership.consumers.get(group)
+            if after is not None:
+                membership.hints.heartbeat(after, subscribed, subscriptions, shares_queues=True)
+
+    def producer_left(self, peer: GrpcPeer, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self._membership.producers.unregister(topic, peer)
+
+    def consumer_left(self, peer: GrpcPeer, group: str) -> None:
+        self._membership.consumers.unregister(group, peer, is_notified=False)
+
+    def gone(self, peer: GrpcPeer) -> None:
+        """Out of every group."""
+        self._membership.connection_closed(peer)
+
+    def _client(self, peer: GrpcPeer) -> Client:
+        now_ms = self._membership.clock.wall_ms()
+        return Client(peer, peer.client_id, peer.language, V5_5_0, now_ms)
+
+    def _subscriptions(self, entries: Iterable[SubscriptionEntry]) -> list[SubscriptionData]:
+        version = self._membership.clock.wall_ms()
+        try:
+            return [
+                build_subscription(
+                    entry.topic.name,
+                    entry.expression.expression,
+                    expression_type(entry.expression.type),
+                    sub_version=version,
+                )
+                for entry in entries
+            ]
+        except ExpressionError:
+            text = "expression format is not correct"
+            raise RpcRefused(Code.ILLEGAL_FILTER_EXPRESSION, text) from None

@@ -1,0 +1,154 @@
+"""Telemetry: the stream on which a client sends its settings and the server sends commands.
+
+    settings                of a producer: its topics; of a consumer: its group and subscriptions. Answered with the
+                            settings that the client shall use (`merged_settings.py`)
+    thread_stack_trace,     answers to questions (`questions.py`)
+    verify_message_result
+
+Commands to a client are sent on the stream on which it last sent settings. The end of a stream changes nothing: the
+client opens the next one. Mirrors `ClientActivity`.
+"""
+
+from typing import Final
+
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.languages import LANGUAGE_CODES
+
+from ..calls.refusals import GrpcStatus, RpcFailed, RpcRefused
+from ..calls.registry import rpc
+from ..calls.rpc_call import RpcCall
+from ..forms.names import checked_group, checked_topic
+from ..messages import (
+    OK,
+    ClientType,
+    Code,
+    Publishing,
+    Settings,
+    Subscription,
+    TelemetryCommand,
+)
+from ..wire.declare import Message
+from .clients import Clients
+from .merged_settings import consumer_settings, producer_settings
+
+_LITE: Final = (ClientType.LITE_PUSH_CONSUMER, ClientType.LITE_SIMPLE_CONSUMER)
+_LITE_BIND_TOPIC: Final = "lite.bind.topic"
+_ENUM: Final = "No enum constant org.apache.rocketmq.remoting.protocol.LanguageCode."
+
+
+class TelemetryStream:
+    """The client's side of one stream."""
+
+    def __init__(self, clients: Clients, call: RpcCall) -> None:
+        self._clients = clients
+        self._call = call
+
+    def received(self, message: Message) -> None:
+        """Raises `RpcRefused` for a stream that may not be, `RpcFailed` for settings that are refused."""
+        assert isinstance(message, TelemetryCommand)
+        self._clients.check(self._call, message)
+        if message.settings is not None:
+            try:
+                settings = self._settled(message.settings)
+            except RpcRefused as refused:
+                raise _failure(refused) from None
+            self._call.send(TelemetryCommand(status=OK, settings=settings))
+        elif message.thread_stack_trace is not None:
+            self._clients.questions.answered(message.thread_stack_trace.nonce, message)
+        elif message.verify_message_result is not None:
+            self._clients.questions.answered(message.verify_message_result.nonce, message)
+
+    def closed(self) -> None:
+        """The client sends nothing more on this stream: neither do we."""
+        peer = self._clients.find(self._call.client_id)
+        if peer is not None and peer.stream is self._call:
+            peer.stream = None
+        self._call.end()
+
+    def _settled(self, sent: Settings) -> Settings:
+        """Register the client, and keep and return its settings."""
+        if sent.publishing is not None:
+            return self._producer(sent, sent.publishing)
+        if sent.subscription is not None:
+            return self._consumer(sent, sent.subscription)
+        text = "there is no publishing or subscription data in settings"
+        raise RpcFailed(GrpcStatus.INVALID_ARGUMENT, text)
+
+    def _producer(self, sent: Settings, publishing: Publishing) -> Settings:
+        clients = self._clients
+        topics = [checked_topic(topic, clients.topics) for topic in publishing.topics]
+        self._check_language()
+        settings = producer_settings(sent, publishing, clients.config)
+        peer = clients.registered(self._call)
+        clients.registration.producer(peer, topics)
+        peer.stream = self._call
+        clients.announced(peer, settings)
+        return settings
+
+    def _consumer(self, sent: Settings, subscription: Subscription) -> Settings:
+        clients = self._clients
+        group = checked_group(subscription.group) if subscription.group is not None else _no_group()
+        self._check_language()
+        self._check_type(sent.client_type)
+        group_config = clients.groups.find(group)
+        if group_config is None and not clients.config.strict:
+            group_config = clients.groups.find_or_create(group)
+        if group_config is None:
+            raise RpcRefused(Code.CONSUMER_GROUP_NOT_FOUND, f"group not found: {group}")
+        _check_lite(sent, subscription, group, group_config)
+        settings = consumer_settings(sent, subscription, group_config, clients.config)
+        peer = clients.registered(self._call)
+        clients.registration.consumer(peer, group, settings, is_new=True)
+        peer.stream = self._call
+        clients.announced(peer, settings)
+        return settings
+
+    def _check_language(self) -> None:
+        language = self._call.language
+        if language not in LANGUAGE_CODES:
+            text = f"{_ENUM}{language}" if language else "Name is null"
+            raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)
+
+    def _check_type(self, client_type: ClientType | None) -> None:
+        allowed = {ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER, ClientType.LITE_PUSH_CONSUMER}
+        if not self._clients.config.strict:
+            allowed.add(
+                ClientType.PULL_CONSUMER
+            )  # its rpcs are served here, other than in the official proxy
+        if client_type not in allowed:
+            name = client_type.name if isinstance(client_type, ClientType) else "CLIENT_TYPE_UNSPECIFIED"
+            raise RpcRefused(Code.INTERNAL_SERVER_ERROR, f"Client type is not consumer, type: {name}")
+
+
+def _no_group() -> str:
+    raise RpcRefused(Code.ILLEGAL_CONSUMER_GROUP, "the specified group is blank")
+
+
+def _check_lite(
+    sent: Settings, subscription: Subscription, group: str, group_config: SubscriptionGroupConfig
+) -> None:
+    """A lite consumer needs a group that is bound to a topic, and such a group has lite consumers only."""
+    bound = group_config.attributes.get(_LITE_BIND_TOPIC)
+    if sent.client_type not in _LITE:
+        if bound is not None:
+            raise RpcRefused(Code.ILLEGAL_CONSUMER_GROUP, f"lite group must use LITE mode: {group}")
+        return
+    if bound is None:
+        raise RpcRefused(Code.ILLEGAL_CONSUMER_GROUP, f"regular group cannot use LITE mode: {group}")
+    for entry in subscription.subscriptions:
+        if entry.topic.name != bound:
+            text = f"lite group {group} is expected to bind topic {bound}, but actual is {entry.topic.name}"
+            raise RpcRefused(Code.ILLEGAL_TOPIC, text)
+
+
+def _failure(refused: RpcRefused) -> RpcFailed:
+    """Refused settings end the stream with a gRPC status."""
+    is_clients_mistake = 40_000 <= refused.code < 50_000
+    status = GrpcStatus.INVALID_ARGUMENT if is_clients_mistake else GrpcStatus.INTERNAL
+    return RpcFailed(status, f"process client telemetryCommand failed. {refused.text}")
+
+
+@rpc(TelemetryCommand)
+def telemetry(clients: Clients, call: RpcCall) -> TelemetryStream:
+    """A client opened its stream."""
+    return TelemetryStream(clients, call)

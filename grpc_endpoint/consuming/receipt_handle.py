@@ -1,0 +1,75 @@
+"""The receipt handle: what a client sends back to acknowledge or hide a message that it received.
+
+    startOffset popTime invisibleTime reviveQueue topicType broker queue offset position
+
+Nine fields with blanks between. The first eight are the pop receipt (`protocol/message/pop_receipt.py`); the ninth is
+the position of the record in the commit log, by which a dead letter is copied. Times are in ms. Mirrors
+`ReceiptHandle`.
+"""
+
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.pop_receipt import NO_RETRY, RETRY_V1, RETRY_V2, Receipt, parse_receipt
+
+from ..calls.refusals import RpcRefused
+from ..messages import Code
+
+NO_POSITION: Final = -1
+_POSITION_AT: Final = 8
+_LEAST_FIELDS: Final = 8
+_LONGEST_NUMBER: Final = 20
+
+
+class ReceiptHandle(msgspec.Struct, frozen=True):
+    """One delivery of one message."""
+
+    receipt: Receipt
+    position: int = NO_POSITION
+    """Where the record is in the commit log; `NO_POSITION` if the client's handle does not say it."""
+    tail: str = ""
+    """What follows the position: only the official proxy's handle of a changed message has it."""
+
+    def __str__(self) -> str:
+        return f"{self.receipt} {self.position}{self.tail}"
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether the message may have been delivered again since."""
+        return self.receipt.visible_again_ms <= now_ms
+
+    def changed(self, pop_time_ms: int, invisible_time_ms: int, *, is_strict: bool) -> "ReceiptHandle":
+        """The handle after the invisible time was changed.
+
+        The official proxy in LOCAL mode writes 0 as the position, and the old position behind it. So a dead letter is
+        then a copy of whichever record begins the log. Only a strict endpoint does the same.
+        """
+        receipt = msgspec.structs.replace(
+            self.receipt, pop_time_ms=pop_time_ms, invisible_time_ms=invisible_time_ms
+        )
+        if is_strict:
+            return ReceiptHandle(receipt, 0, f" {self.position}")
+        return ReceiptHandle(receipt, self.position)
+
+
+def parse_handle(text: str) -> ReceiptHandle:
+    """The handle of a request. Raises `RpcRefused` with INTERNAL_SERVER_ERROR, the code of the official proxy."""
+    parts = text.split(" ")
+    if len(parts) < _LEAST_FIELDS:
+        raise _not_a_handle(f"Parse failed, dataList size {len(parts)}. A receipt handle has nine fields")
+    try:
+        receipt = parse_receipt(text)
+    except BodyError as error:
+        raise _not_a_handle(str(error)) from error
+    if receipt.retry_flag not in (NO_RETRY, RETRY_V1, RETRY_V2):
+        raise _not_a_handle(f"the topic type must be 0, 1 or 2, got {receipt.retry_flag[:40]!r}")
+    if len(parts) == _LEAST_FIELDS:
+        return ReceiptHandle(receipt)
+    position = parts[_POSITION_AT]
+    if not (position.removeprefix("-").isdecimal() and position.isascii()) or len(position) > _LONGEST_NUMBER:
+        raise _not_a_handle(f"the ninth field must be a position in the commit log, got {position[:40]!r}")
+    return ReceiptHandle(receipt, int(position))
+
+
+def _not_a_handle(text: str) -> RpcRefused:
+    return RpcRefused(Code.INTERNAL_SERVER_ERROR, text)

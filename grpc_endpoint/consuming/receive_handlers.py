@@ -1,0 +1,149 @@
+"""ReceiveMessage: the next messages for a member of a group, at once or after a wait.
+
+The checks are those of the official `ReceiveMessageActivity`, in its order. Every answer but a refusal of the guard
+ends with the time of the delivery. The pop itself is `receiving.py`. A receive that arrives before the settings of its
+client waits for them; only a strict endpoint refuses it at once.
+"""
+
+from typing import Final
+
+from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData, build_subscription
+from pocketmq.protocol.message import flags
+from pocketmq.protocol.requests.pop import PopMessage
+
+from ..calls.refusals import PROXY, RpcRefused
+from ..calls.registry import rpc
+from ..calls.rpc_call import HELD, Held, RpcCall
+from ..clients.registration import expression_type
+from ..forms.names import checked_group, checked_topic
+from ..messages import Code, FilterExpression, ReceiveMessageRequest, Settings
+from ..producing.routes import topic_not_found
+from .consuming import Consuming
+from .receiving import Receiving, end_stream
+
+MOST_MESSAGES: Final = 32
+"""In one receive; a larger batch size counts as this."""
+INIT_AT_NEWEST: Final = 1
+"""Where a group starts that has no offset: at the newest message of a queue, unless all of it is in memory."""
+EARLY_SECONDS: Final = 1
+"""How long a receive waits for the settings of its client."""
+FIRST_WITH_POLLING_CODE: Final = "5.0.3"
+"""Clients before this version do not know the code ILLEGAL_POLLING_TIME."""
+_UNKNOWN_CLIENT: Final = "cannot find client settings for this client"
+_TOO_LATE: Final = "The deadline time remaining is not enough for polling, please check network condition"
+
+
+@rpc(ReceiveMessageRequest)
+def receive_message(consuming: Consuming, request: ReceiveMessageRequest, call: RpcCall) -> Held:
+    """Deliver messages, which stay hidden from the group until they are acknowledged or their time is over."""
+    clients = consuming.clients
+    clients.checked(call, request)
+    seconds = 0 if consuming.settings.strict else EARLY_SECONDS
+    clients.when_announced(call, seconds, lambda settings: _receive(consuming, request, call, settings))
+    return HELD
+
+
+def _receive(
+    consuming: Consuming, request: ReceiveMessageRequest, call: RpcCall, settings: Settings | None
+) -> None:
+    try:
+        if settings is None:
+            raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN_CLIENT)
+        polling_ms = _polling_ms(consuming, request, call, settings)
+        topic = checked_topic(request.message_queue.topic, consuming.broker.topics)
+        group = checked_group(request.group)
+        invisible_ms = _invisible_ms(consuming, request)
+        subscription = subscription_of(topic, request.filter_expression)
+        check_readable(consuming, topic)
+    except RpcRefused as refused:
+        end_stream(call, refused.status, consuming.broker.clock.now_ms())
+        return
+    pop = PopMessage(
+        consumer_group=group,
+        topic=topic,
+        queue_id=-1,
+        max_msg_nums=max(min(request.batch_size, MOST_MESSAGES), 0),
+        invisible_time=invisible_ms,
+        poll_time=polling_ms,
+        init_mode=INIT_AT_NEWEST,
+        exp_type=subscription.expression_type,
+        exp=subscription.sub_string,
+        order=_is_fifo(settings),
+        attempt_id=request.attempt_id,
+    )
+    is_renewed = request.auto_renew and consuming.settings.is_renewal_on
+    Receiving(consuming, call, pop, subscription, _max_attempts(settings), is_renewed=is_renewed).begin()
+
+
+def _polling_ms(
+    consuming: Consuming, request: ReceiveMessageRequest, call: RpcCall, settings: Settings
+) -> int:
+    """How long the receive may wait. Never longer than the client does."""
+    shortest, longest = consuming.settings.min_long_polling_ms, consuming.settings.max_long_polling_ms
+    remaining_seconds = call.remaining_seconds
+    remaining_ms = None if remaining_seconds is None else int(remaining_seconds * 1000)
+    if request.long_polling_timeout is not None:
+        polling_ms = request.long_polling_timeout.ms
+    elif remaining_ms is None:
+        polling_ms = longest
+    else:
+        timeout = settings.request_timeout
+        polling_ms = remaining_ms - (0 if timeout is None else timeout.ms) // 2
+    polling_ms = min(max(polling_ms, shortest), longest)
+    if remaining_ms is None or polling_ms <= remaining_ms:
+        return polling_ms
+    if remaining_ms >= shortest:
+        return remaining_ms
+    version = call.metadata.get("x-mq-client-version")
+    knows_code = version is not None and version >= FIRST_WITH_POLLING_CODE
+    raise RpcRefused(Code.ILLEGAL_POLLING_TIME if knows_code else Code.BAD_REQUEST, _TOO_LATE)
+
+
+def _invisible_ms(consuming: Consuming, request: ReceiveMessageRequest) -> int:
+    settings = consuming.settings
+    if request.auto_renew and settings.is_renewal_on:
+        return settings.default_invisible_time_ms
+    duration = request.invisible_duration
+    invisible_ms = 0 if duration is None else duration.ms
+    check_invisible_time(
+        invisible_ms, settings.min_invisible_time_ms_for_receive, settings.max_invisible_time_ms
+    )
+    return invisible_ms
+
+
+def check_invisible_time(invisible_ms: int, least_ms: int, most_ms: int) -> None:
+    """Raises `RpcRefused` with ILLEGAL_INVISIBLE_TIME. A limit `most_ms` of 0 is none."""
+    if invisible_ms < least_ms:
+        text = f"the invisibleTime is too small. min is {least_ms}"
+        raise RpcRefused(Code.ILLEGAL_INVISIBLE_TIME, text)
+    if 0 < most_ms < invisible_ms:
+        text = f"the invisibleTime is too large. max is {most_ms}"
+        raise RpcRefused(Code.ILLEGAL_INVISIBLE_TIME, text)
+
+
+def subscription_of(topic: str, expression: FilterExpression) -> SubscriptionData:
+    """What a client wants of a topic. Raises `RpcRefused` with ILLEGAL_FILTER_EXPRESSION."""
+    kind = expression_type(expression.type)
+    try:
+        return build_subscription(topic, expression.expression, kind, sub_version=0)
+    except ExpressionError as error:
+        raise RpcRefused(Code.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
+
+
+def check_readable(consuming: Consuming, topic: str) -> None:
+    """Raises `RpcRefused` if this broker does not have the topic, or no queue of it can be read."""
+    config = consuming.broker.topics.find(topic)
+    if config is None:
+        raise topic_not_found(topic)
+    if config.read_queue_nums <= 0 or not config.perm & flags.PERM_READ:
+        raise RpcRefused(Code.FORBIDDEN, f"{PROXY}no readable queue")
+
+
+def _is_fifo(settings: Settings) -> bool:
+    subscription = settings.subscription
+    return subscription is not None and bool(subscription.fifo)
+
+
+def _max_attempts(settings: Settings) -> int | None:
+    policy = settings.backoff_policy
+    return None if policy is None else policy.max_attempts

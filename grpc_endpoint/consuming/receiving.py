@@ -1,0 +1,173 @@
+"""One ReceiveMessage that passed its checks: a pop, maybe a wait, and the messages on the stream.
+
+What the pop found is looked at once more: a message whose tag only has the same hash as a wanted one is acknowledged
+and dropped; one that was delivered often enough becomes a dead letter. The rest is sent. A client that cancels while
+it waits takes no message with it; messages that could not be sent are hidden for one second only, and that delivery
+does not count. Mirrors `ReceiveMessageActivity`, `ReceiveMessageResponseStreamWriter` and `PopMessageResultFilterImpl`.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from pocketmq.broker.errors import Refusal
+from pocketmq.broker.network.dispatch import HELD, Answer
+from pocketmq.broker.pop.pop_handlers import pop_message
+from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.requests.pop import PopMessage
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..calls.refusals import PROXY
+from ..calls.rpc_call import RpcCall
+from ..forms.stored_message import stored_message
+from ..messages import OK, Code, Message, ReceiveMessageResponse, Status, Timestamp
+from .consuming import Consuming
+from .dead_letters import give_up
+from .delivered import Delivered
+from .handler_call import HandlerAnswer, HandlerCall
+from .pop_records import PoppedRecord, popped_records
+
+UNSENT_MS: Final = 1000
+"""How long a message stays hidden that was popped for a client which has gone."""
+_POLLING_FULL: Final = Status(code=Code.TOO_MANY_REQUESTS, message="polling full")
+_NO_NEW_MESSAGE: Final = Status(code=Code.MESSAGE_NOT_FOUND, message="no new message")
+_NO_MATCH: Final = Status(code=Code.MESSAGE_NOT_FOUND, message="no match message")
+_WITHOUT_MESSAGES: Final[dict[int, Status]] = {
+    ResponseCode.POLLING_FULL: _POLLING_FULL,
+    ResponseCode.POLLING_TIMEOUT: _NO_NEW_MESSAGE,
+    ResponseCode.PULL_NOT_FOUND: _NO_NEW_MESSAGE,
+}
+_OK_RESPONSE: Final = ReceiveMessageResponse(status=OK)
+
+
+class _Kept(NamedTuple):
+    """A message that is sent to the client."""
+
+    message: Message
+    message_id: str
+    delivered: Delivered
+    reconsume_times: int
+
+
+def end_stream(call: RpcCall, status: Status, now_ms: int) -> None:
+    """Answer without messages."""
+    call.send(ReceiveMessageResponse(status=status))
+    call.answer(ReceiveMessageResponse(delivery_timestamp=Timestamp.of_ms(now_ms)))
+
+
+class Receiving:
+    """`begin` pops; the answer is sent at once or after a wait."""
+
+    __slots__ = ("_call", "_consuming", "_is_renewed", "_max_attempts", "_pop", "_pop_call", "_subscription")
+
+    def __init__(
+        self,
+        consuming: Consuming,
+        call: RpcCall,
+        pop: PopMessage,
+        subscription: SubscriptionData,
+        max_attempts: int | None,
+        *,
+        is_renewed: bool,
+    ) -> None:
+        self._consuming = consuming
+        self._call = call
+        self._pop = pop
+        self._subscription = subscription
+        self._max_attempts = max_attempts
+        self._is_renewed = is_renewed
+        self._pop_call = HandlerCall.of(call, pop.code, self._popped)
+
+    def begin(self) -> None:
+        """Pop. A receive that waits is cancelled with its call."""
+        try:
+            answer = pop_message(self._consuming.broker.popping, self._pop, self._pop_call)
+        except Refusal as refusal:
+            answer = Answer(code=refusal.code, remark=refusal.remark)
+        if isinstance(answer, Answer):
+            self._popped(answer)
+        else:
+            assert answer is HELD
+            self._call.when_cancelled(self._cancelled)
+
+    def _cancelled(self) -> None:
+        self._pop_call.connection.close()
+        self._consuming.broker.popping.waiters.cancel(self._pop_call)
+
+    def _popped(self, answer: HandlerAnswer) -> None:
+        assert isinstance(answer, Answer)
+        if answer.code == ResponseCode.SUCCESS:
+            self._deliver(list(popped_records(answer, self._consuming.broker.config.broker_name)))
+            return
+        refused = Status(code=Code.INTERNAL_SERVER_ERROR, message=f"{PROXY}{answer.remark}")
+        self._end(_WITHOUT_MESSAGES.get(answer.code, refused))
+
+    def _deliver(self, records: list[PoppedRecord]) -> None:
+        consuming, call = self._consuming, self._call
+        if call.cancelled:
+            self._give_back(self._delivered(popped) for popped in records)
+            return
+        if self._is_renewed and not consuming.is_member(call.client_id, self._pop.consumer_group):
+            self._give_back(self._delivered(popped) for popped in records)
+            text = f"The client [{call.client_id}] is disconnected."
+            self._end(Status(code=Code.MESSAGE_NOT_FOUND, message=text))
+            return
+        kept = list(self._kept(records))
+        if not kept:
+            self._end(_NO_MATCH)
+            return
+        if self._is_renewed:
+            consuming.renewal.add(
+                call.client_id,
+                self._pop.consumer_group,
+                [(one.message_id, one.delivered, one.reconsume_times) for one in kept],
+            )
+        call.when_undelivered(lambda: self._undelivered(kept))
+        call.send(_OK_RESPONSE)
+        for one in kept:
+            call.send(ReceiveMessageResponse(message=one.message))
+        call.answer(
+            ReceiveMessageResponse(delivery_timestamp=Timestamp.of_ms(consuming.broker.clock.now_ms()))
+        )
+
+    def _undelivered(self, kept: list[_Kept]) -> None:
+        """The client went away before it had read everything. It drops what it had read, too."""
+        take, client_id = self._consuming.renewal.take, self._call.client_id
+        self._give_back(take(client_id, one.message_id, one.delivered) for one in kept)
+
+    def _kept(self, records: list[PoppedRecord]) -> Iterator[_Kept]:
+        """The messages for the client; the others are dealt with."""
+        topic, limit = self._pop.topic, self._max_attempts
+        tags = self._subscription.tags_set if is_tag_type(self._subscription.expression_type) else None
+        now_ms = self._consuming.broker.clock.now_ms()
+        for popped in records:
+            record, handle, times = popped
+            properties = decode_properties(record.properties)
+            delivered = self._delivered(popped)
+            if tags and properties.get(names.TAGS) not in tags:
+                delivered.acknowledge()
+                continue
+            message = stored_message(
+                record,
+                topic,
+                now_ms,
+                properties=properties,
+                receipt_handle=str(handle),
+                reconsume_times=times,
+            )
+            message_id = message.system_properties.message_id
+            if limit is not None and times >= limit:
+                give_up(self._consuming, delivered, message_id)
+                continue
+            yield _Kept(message, message_id, delivered, times)
+
+    def _delivered(self, popped: PoppedRecord) -> Delivered:
+        return Delivered(self._consuming.broker, self._pop.consumer_group, self._pop.topic, popped.handle)
+
+    def _give_back(self, messages: Iterator[Delivered]) -> None:
+        for delivered in messages:
+            delivered.hide(UNSENT_MS, is_strict=False, is_suspended=True)
+
+    def _end(self, status: Status) -> None:
+        end_stream(self._call, status, self._consuming.broker.clock.now_ms())

@@ -1,0 +1,200 @@
+"""Automatic renewal: messages that a push consumer works on stay hidden from others, as long as the client lives.
+
+A receive with auto_renew registers its messages here. Every few seconds a scan hides those again whose invisible time
+is almost over, for longer and longer: 1, 3, 5, 10, 30 and 60 minutes. The client keeps its first handle; the newest one
+is looked up here when the client acknowledges. A client that leaves its group loses its messages, so that other
+members get them at once. Times are those of the broker's clock, which may be virtual. Mirrors
+`DefaultReceiptHandleManager`, `ReceiptHandleGroup` and `RenewStrategyPolicy`; owned by the event loop.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+from pocketmq.broker.broker import Broker
+from pocketmq.protocol.bodies.group_config import (
+    CustomizedRetryPolicy,
+    ExponentialRetryPolicy,
+    GroupRetryPolicy,
+)
+
+from ..endpoint_settings import EndpointSettings
+from .delivered import Delivered
+
+_log = logging.getLogger("pocketmq.grpc")
+
+MOST_MESSAGES: Final = 200_000
+"""Messages under renewal at once, of all clients; further ones are delivered again when their first time is over."""
+_MINUTE_MS: Final = 60_000
+RENEWAL_MS: Final = tuple(minutes * _MINUTE_MS for minutes in (1, 3, 5, 10, 30, 60))
+"""The invisible time of each renewal; the last one repeats."""
+_LARGEST_EXPONENT: Final = 32
+_FIRST_RETRY_STEP: Final = 2
+"""Where in the list of retry delays the first redelivery is (official nextDelayDuration)."""
+
+Member = tuple[str, str]
+"""Client id and group."""
+MessageKey = tuple[str, str, str, int, int]
+"""Topic, message id, retry flag, queue and offset."""
+
+
+class RenewedMessage:
+    """One message that a client works on."""
+
+    __slots__ = ("delivered", "delivered_ms", "reconsume_times", "renewals")
+
+    def __init__(self, delivered: Delivered, reconsume_times: int, delivered_ms: int) -> None:
+        self.delivered = delivered
+        """The message with its newest handle."""
+        self.reconsume_times = reconsume_times
+        self.delivered_ms = delivered_ms
+        self.renewals = 0
+
+
+class Renewal:
+    """The messages under renewal, by client and group."""
+
+    def __init__(
+        self, broker: Broker, settings: EndpointSettings, is_member: Callable[[str, str], bool]
+    ) -> None:
+        """`is_member` says whether a client is in a group now."""
+        self._clock, self._groups = broker.clock, broker.groups
+        self._settings = settings
+        self._is_member = is_member
+        self._messages: dict[Member, dict[MessageKey, RenewedMessage]] = {}
+        self._count = 0
+        self._earliest_ms: int | None = None
+        """No message is due before; `None` if there is none."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    # -- in and out
+
+    def add(self, client_id: str, group: str, messages: Iterable[tuple[str, Delivered, int]]) -> None:
+        """Renew these from now on: each message id with its delivery and the number of earlier ones."""
+        now_ms = self._clock.now_ms()
+        known = self._messages.setdefault((client_id, group), {})
+        for message_id, delivered, reconsume_times in messages:
+            if self._count >= MOST_MESSAGES:
+                _log.warning("%d messages are renewed already: further ones are not", self._count)
+                break
+            message = RenewedMessage(delivered, reconsume_times, now_ms)
+            key = _key(message_id, delivered)
+            self._count += key not in known
+            known[key] = message
+            self._note_due(message)
+        if not known:
+            del self._messages[client_id, group]
+
+    def take(self, client_id: str, message_id: str, delivered: Delivered) -> Delivered:
+        """The message with its newest handle, and not renewed any more; as given if it never was renewed."""
+        member = client_id, delivered.group
+        known = self._messages.get(member)
+        if known is None:
+            return delivered
+        message = known.pop(_key(message_id, delivered), None)
+        if message is None:
+            return delivered
+        self._count -= 1
+        if not known:
+            del self._messages[member]
+        return message.delivered
+
+    def client_left(self, client_id: str) -> None:
+        """Give all messages of a client back."""
+        for member in [member for member in self._messages if member[0] == client_id]:
+            self._give_back(member)
+
+    def member_left(self, client_id: str, group: str) -> None:
+        """Give the messages back that a client received as a member of this group."""
+        self._give_back((client_id, group))
+
+    def stop(self) -> None:
+        """Give all messages back, because the endpoint stops."""
+        for member in list(self._messages):
+            self._give_back(member)
+
+    def forget(self) -> None:
+        """Drop everything, because the broker goes back to an earlier state."""
+        self._messages.clear()
+        self._count = 0
+        self._earliest_ms = None
+
+    # -- in time
+
+    def next_work(self) -> int | None:
+        """From which time on (ms since 1970) a scan may have work."""
+        return self._earliest_ms
+
+    def scan(self) -> None:
+        """Renew what is due; give back what clients hold that are no members any more."""
+        now_ms = self._clock.now_ms()
+        self._earliest_ms = None
+        for member, messages in list(self._messages.items()):
+            if not self._is_member(*member):
+                self._give_back(member)
+                continue
+            for key, message in list(messages.items()):
+                if self._due_ms(message) > now_ms or self._renew(message, now_ms):
+                    self._note_due(message)
+                else:
+                    del messages[key]
+                    self._count -= 1
+            if not messages:
+                self._messages.pop(member, None)
+
+    def _renew(self, message: RenewedMessage, now_ms: int) -> bool:
+        """Hide the message again; False if it is not renewed any more."""
+        if message.delivered.handle.is_expired(now_ms):
+            return False
+        if now_ms - message.delivered_ms >= self._settings.renew_max_ms:
+            self._hide(message, self._retry_delay_ms(message))
+            return False
+        step = min(message.renewals, len(RENEWAL_MS) - 1)
+        message.renewals += 1
+        return self._hide(message, RENEWAL_MS[step])
+
+    def _hide(self, message: RenewedMessage, invisible_ms: int) -> bool:
+        handle = message.delivered.hide(invisible_ms, is_strict=self._settings.strict)
+        if handle is None:
+            return False
+        message.delivered = msgspec.structs.replace(message.delivered, handle=handle)
+        return True
+
+    def _give_back(self, member: Member) -> None:
+        now_ms = self._clock.now_ms()
+        messages = self._messages.pop(member, {})
+        self._count -= len(messages)
+        for message in messages.values():
+            if not message.delivered.handle.is_expired(now_ms):
+                self._hide(message, self._settings.invisible_time_ms_when_cleared)
+
+    def _due_ms(self, message: RenewedMessage) -> int:
+        return message.delivered.handle.receipt.visible_again_ms - self._settings.renew_ahead_ms
+
+    def _note_due(self, message: RenewedMessage) -> None:
+        due_ms = self._due_ms(message)
+        if self._earliest_ms is None or due_ms < self._earliest_ms:
+            self._earliest_ms = due_ms
+
+    def _retry_delay_ms(self, message: RenewedMessage) -> int:
+        config = self._groups.find(message.delivered.group)
+        policy = GroupRetryPolicy() if config is None else config.group_retry_policy
+        return retry_delay_ms(policy, message.reconsume_times)
+
+
+def retry_delay_ms(policy: GroupRetryPolicy, reconsume_times: int) -> int:
+    """How long a message waits for its next delivery, in ms (official RetryPolicy.nextDelayDuration)."""
+    times = max(reconsume_times, 0)
+    if policy.type == "EXPONENTIAL":
+        grown = policy.exponential_retry_policy or ExponentialRetryPolicy()
+        return min(grown.max, grown.initial * int(grown.multiplier ** min(times, _LARGEST_EXPONENT)))
+    steps = (policy.customized_retry_policy or CustomizedRetryPolicy()).next
+    return steps[min(times + _FIRST_RETRY_STEP, len(steps) - 1)] if steps else 0
+
+
+def _key(message_id: str, delivered: Delivered) -> MessageKey:
+    receipt = delivered.handle.receipt
+    return delivered.topic, message_id, receipt.retry_flag, receipt.queue_id, receipt.offset

@@ -1,0 +1,120 @@
+"""The gRPC port of one broker: builds its parts, binds the port, and stops both.
+
+    Clients < Producing, Consuming        each made from the broker and the parts before it
+
+The parts stand in front of the broker's own and share its loop, its timers and its tables.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.config.addresses import socket_address
+from pocketmq.broker.errors import StartError
+from pocketmq.broker.node import Node, reachable
+
+from .calls.inspection_handlers import inspection_handlers
+from .calls.registry import HANDLERS
+from .calls.serving import Calls
+from .clients.clients import Clients
+from .consuming.consuming import Consuming
+from .endpoint_settings import EndpointSettings, settings_of
+from .handler_modules import HANDLER_MODULES
+from .http2.certificates import Certificates, GrpcTls
+from .http2.port import Http2Port
+from .http2.role import Limits
+from .producing.producing import Producing
+from .producing.routes import Routes
+
+assert HANDLER_MODULES, "importing the modules fills the table of handlers"
+
+MOST_CALLS: Final = 10_000
+"""Calls of one connection at once, also where grpcMaxConcurrentCallsPerConnection allows more."""
+MOST_SHUTDOWN_SECONDS: Final = 2.0
+
+
+class Endpoint:
+    """`start` and `stop` mirror each other; stop it before the broker."""
+
+    def __init__(self, node: Node, settings: EndpointSettings) -> None:
+        """Raises `StartError` where the broker cannot serve gRPC clients."""
+        broker = node.broker
+        if not broker.config.is_5:
+            raise StartError("a gRPC port needs emulate=5: the 4.9 line has no gRPC clients")
+        self.settings = settings
+        self._broker = broker
+        self.address = ""
+        """`host:port` at which a client on this machine reaches it."""
+        self._tls = GrpcTls(_certificates(broker))
+        self._tls.check()
+        self.clients = Clients(broker, settings)
+        self.routes = Routes(broker, settings, node.name_server)
+        self.producing = Producing(broker, self.clients, self.routes)
+        self.consuming = Consuming(broker, self.clients, self.routes)
+        handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
+        self.calls = Calls(handlers | inspection_handlers(), broker.state.timers)
+        limits = Limits(
+            message_bytes=settings.max_inbound_message_size,
+            calls=min(settings.max_concurrent_calls_per_connection, MOST_CALLS),
+            idle_seconds=settings.client_idle_ms / 1000,
+            shutdown_seconds=min(settings.shutdown_seconds, MOST_SHUTDOWN_SECONDS),
+        )
+        self.port = Http2Port(self.calls, limits, self._tls if self._tls.is_served else None)
+
+    async def start(self) -> None:
+        """Bind the port and accept calls. Raises `StartError` if it is in use."""
+        host = self._broker.config.bind_address
+        try:
+            port = await self.port.bind(host, self.settings.port)
+        except BaseException:
+            await self.port.stop()
+            raise
+        self.routes.port = port
+        self.address = socket_address(reachable(host), port)
+        self.clients.start()
+        self.consuming.start()
+        await self.port.serve()
+
+    async def stop(self) -> None:
+        """End the open calls, close the connections."""
+        self.port.go_away()
+        await self.port.stop()
+        self.routes.stop()
+        self.consuming.stop()
+        self.clients.stop()
+
+
+def _certificates(broker: Broker) -> Certificates:
+    config = broker.config.endpoint
+    return Certificates(
+        mode=broker.config.tls_server_mode,
+        is_test=config.tls_test_mode_enable,
+        cert_path=config.tls_cert_path,
+        key_path=config.tls_key_path,
+        key_password=config.tls_key_password,
+    )
+
+
+@asynccontextmanager
+async def open_endpoint(node: Node) -> AsyncIterator[Endpoint]:
+    """The gRPC port of a running node, a free one unless grpcServerPort names it. `StartError` if it is in use or the
+    broker cannot serve it."""
+    config = node.broker.config
+    settings = settings_of(config)
+    if config.endpoint.grpc_server_port is None:
+        settings = msgspec.structs.replace(settings, port=0)
+    endpoint = Endpoint(node, settings)
+    await endpoint.start()
+    try:
+        yield endpoint
+    finally:
+        await endpoint.stop()
+
+
+@asynccontextmanager
+async def endpoint_beside(node: Node) -> AsyncIterator[Mapping[str, str]]:
+    """What runs beside a node of `pocketmq serve --grpc-port`."""
+    async with open_endpoint(node) as endpoint:
+        yield {"GRPC_ENDPOINT": endpoint.address}

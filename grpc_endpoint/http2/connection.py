@@ -1,0 +1,420 @@
+"""One connection of a client: frames in, streams, settings and windows, the end. The protocol class that asyncio calls.
+
+One pass handles at most `PASS_REQUESTS` requests of what was read and answers them with one write; the rest waits for
+the next loop iteration, so that other connections get their share. Limits (`role.Limits`): calls at once, bytes of
+requests that are not complete, the header list, replies that the client does not read. A client that breaks a rule of
+HTTP/2, or floods, gets GOAWAY with the reason, and one line is logged.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, cast
+
+from . import frames
+from .floods import CONTROL_FRAMES, RESETS, FloodGate
+from .frames import FIRST_WINDOW, HEAD, HEAD_BYTES, STREAM_MASK, ConnectionFault, ErrorCode
+from .header_blocks import HEADER_LIST_BYTES, Block, HeaderBlocks
+from .headers import HeadersRefused, MalformedHeaders, read_head, refusal_frame
+from .messages import RESOURCE_EXHAUSTED, MessageCutter
+from .outgoing import Outgoing
+from .role import Role, keep_alive, packed
+from .server_stream import OUR_WINDOW, ServerStream
+
+_log = logging.getLogger("pocketmq.grpc")
+
+OUR_CONNECTION_WINDOW: Final = 4 * OUR_WINDOW
+PASS_REQUESTS: Final = 16
+"""Requests handled in one pass."""
+AHEAD_BYTES: Final = 1_048_576
+"""Read from a client while earlier frames wait to be handled; beyond that we stop reading."""
+WRITE_BYTES: Final = 1_048_576
+"""Handed to the socket and not taken; beyond that we neither read nor write."""
+
+
+class Http2Connection(asyncio.Protocol):
+    """Owned by its port."""
+
+    def __init__(self, role: Role) -> None:
+        self._role = role
+        self.loop = role.loop
+        self.streams: dict[int, ServerStream] = {}
+        self.out = Outgoing(role.loop, self.streams)
+        self.peer = ""
+        self.packed_host = b""
+        self.last_activity = 0.0
+        self.closed = False
+        self._transport: asyncio.Transport | None = None
+        self._blocks = HeaderBlocks()
+        self._buffer = b""
+        self._at = 0
+        """Up to here the buffer is handled."""
+        self._has_preface = False
+        self._is_scheduled = False
+        self._is_failed = False
+        """It is being closed: what still arrives is ignored."""
+        self._is_ending = False
+        """GOAWAY was sent: no new calls."""
+        self._last_stream_id = 0
+        self._stream_window = FIRST_WINDOW
+        self._left = FIRST_WINDOW
+        self._credit = 0
+        self._pass_requests = 0
+        self._has_complained = False
+        self._resets = FloodGate("cancelled calls", RESETS)
+        self._controls = FloodGate("control frames", CONTROL_FRAMES)
+
+    # -- what asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = self.out.transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BYTES)
+        host = transport.get_extra_info("peername") or ("", 0)
+        self.peer = f"{host[0]}:{host[1]}"
+        self.packed_host = packed(host[0], host[1])
+        self.last_activity = self.loop.time()
+        keep_alive(transport.get_extra_info("socket"))
+        self._role.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.last_activity = self.loop.time()
+        if self._is_failed:
+            return
+        left = len(self._buffer) - self._at
+        self._buffer = self._buffer[self._at :] + data if left else data
+        self._at = 0
+        if not self._is_scheduled and not self.out.is_unread:
+            self._handle()
+        elif len(self._buffer) > AHEAD_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        self.out.is_unread = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self.out.is_unread = False
+        self.out.send_queued()
+        self._go_on()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = self._is_failed = True
+        self._buffer, self._at = b"", 0
+        for stream in list(self.streams.values()):
+            stream.cancel()
+        self.streams.clear()
+        self._role.disconnected(self)
+
+    # -- passes
+
+    def _handle(self) -> None:
+        """One pass over what was read."""
+        out = self.out
+        out.in_pass = True
+        self._pass_requests = 0
+        has_more = False
+        try:
+            has_more = self._cut()
+        except ConnectionFault as fault:
+            self._fail(fault)
+        except Exception:
+            _log.exception("closing %s: a request failed", self.peer)
+            self._fail(ConnectionFault(ErrorCode.INTERNAL_ERROR, "internal error"))
+        finally:
+            out.in_pass = False
+            out.flush()
+        if has_more and not self._is_scheduled:
+            self._is_scheduled = True
+            self.loop.call_soon(self._go_on_scheduled)
+
+    def _go_on_scheduled(self) -> None:
+        self._is_scheduled = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        transport = self._transport
+        if self.out.is_unread or self._is_scheduled or transport is None or transport.is_closing():
+            return
+        self._handle()
+        if not self._is_scheduled and not self.out.is_unread and not transport.is_closing():
+            transport.resume_reading()
+
+    def _cut(self) -> bool:
+        """Handle the whole frames in the buffer; True if the pass ended before they did."""
+        buffer, at = self._buffer, self._at
+        if not self._has_preface:
+            if not self._read_preface(buffer):
+                return False
+            at = self._at = len(frames.PREFACE)
+        end = len(buffer)
+        while end - at >= HEAD_BYTES:
+            if self._pass_requests >= PASS_REQUESTS:
+                return True
+            size_high, size_low, kind, flags, stream_id = HEAD.unpack_from(buffer, at)
+            size = size_high << 8 | size_low
+            if size > frames.MAX_FRAME:
+                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {size} bytes, at most 16384")
+            stop = at + HEAD_BYTES + size
+            if stop > end:
+                break
+            payload = buffer[at + HEAD_BYTES : stop]
+            at = self._at = stop
+            self._frame_received(kind, flags, stream_id & STREAM_MASK, payload)
+        return False
+
+    def _read_preface(self, buffer: bytes) -> bool:
+        preface = frames.PREFACE
+        if buffer[: len(preface)] != preface[: len(buffer)]:
+            what = "HTTP/1" if b"HTTP/1." in buffer[:1024] else "no HTTP/2"
+            raise ConnectionFault(
+                ErrorCode.PROTOCOL_ERROR, f"it speaks {what}; this port is for gRPC clients"
+            )
+        self._has_preface = len(buffer) >= len(preface)
+        if self._has_preface:
+            self._send_preface()
+        return self._has_preface
+
+    def _send_preface(self) -> None:
+        """Not before the client's: inside TLS nothing can be sent until the handshake is over."""
+        first = {
+            frames.SETTINGS_MAX_CONCURRENT_STREAMS: self._role.limits.calls,
+            frames.SETTINGS_INITIAL_WINDOW_SIZE: OUR_WINDOW,
+            frames.SETTINGS_MAX_HEADER_LIST_SIZE: HEADER_LIST_BYTES,
+        }
+        self.out.write(frames.settings(first))
+        self.out.write(frames.window_update(0, OUR_CONNECTION_WINDOW - FIRST_WINDOW))
+        self._left = OUR_CONNECTION_WINDOW
+
+    # -- frames
+
+    def _frame_received(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        block_id = self._blocks.stream_id
+        if block_id and (kind != frames.CONTINUATION or stream_id != block_id):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block was interrupted")
+        if kind == frames.DATA:
+            self._data_received(flags, stream_id, payload)
+        elif kind == frames.HEADERS:
+            self._headers_received(flags, stream_id, payload)
+        else:
+            self._controls.passed(self.last_activity)
+            handle = _CONTROL.get(kind)
+            if handle is not None:  # unknown kinds are ignored
+                handle(self, flags, stream_id, payload)
+
+    def _data_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        size = len(payload)
+        self._left -= size
+        if self._left < 0:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "the connection is beyond its window")
+        self._credit += size
+        if self._credit > OUR_CONNECTION_WINDOW // 2:
+            self.out.write(frames.window_update(0, self._credit))
+            self._left += self._credit
+            self._credit = 0
+        is_end = bool(flags & frames.END_STREAM)
+        if not size and not is_end:
+            self._controls.passed(self.last_activity)
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._refuse_idle(stream_id, "DATA")
+            return
+        if stream.is_half_closed:
+            stream.reset(ErrorCode.STREAM_CLOSED)
+            return
+        if is_end:
+            self._pass_requests += 1
+        stream.data_received(frames.unpadded(flags, payload, "DATA"), size, is_end=is_end)
+        if self.out.unfinished_bytes > self._role.limits.message_bytes + OUR_WINDOW:
+            stream.refuse_message(RESOURCE_EXHAUSTED, "too many unfinished requests on this connection")
+
+    def _headers_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        block = self._blocks.begun(flags, stream_id, payload)
+        if block is not None:
+            self._block_received(block)
+
+    def _continuation_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        block = self._blocks.continued(flags, payload)
+        if block is not None:
+            self._block_received(block)
+
+    def _block_received(self, block: Block) -> None:
+        stream_id = block.stream_id
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            self._trailers_received(stream, is_end=block.is_end)
+        elif not stream_id & 1:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} is not a client's")
+        elif stream_id <= self._last_stream_id:
+            self._controls.passed(self.last_activity)
+            self.out.write(frames.rst_stream(stream_id, ErrorCode.STREAM_CLOSED))
+        else:
+            self._last_stream_id = stream_id
+            self._open(stream_id, block.fields, is_end=block.is_end)
+
+    def _trailers_received(self, stream: ServerStream, *, is_end: bool) -> None:
+        if stream.is_half_closed or not is_end:
+            stream.reset(ErrorCode.STREAM_CLOSED if stream.is_half_closed else ErrorCode.PROTOCOL_ERROR)
+        else:
+            self._pass_requests += 1
+            stream.half_close()
+
+    def _open(self, stream_id: int, fields: list[tuple[bytes, bytes]], *, is_end: bool) -> None:
+        """A call begins."""
+        limits, out = self._role.limits, self.out
+        if len(self.streams) >= limits.calls or self._is_ending:
+            self._controls.passed(self.last_activity)
+            out.write(frames.rst_stream(stream_id, ErrorCode.REFUSED_STREAM))
+            return
+        try:
+            head = read_head(fields)
+        except HeadersRefused as refusal:
+            out.write(refusal_frame(stream_id, refusal))
+            if not is_end:
+                out.write(frames.rst_stream(stream_id, ErrorCode.NO_ERROR))
+            return
+        except MalformedHeaders as error:
+            if not self._has_complained:
+                _log.warning("resetting a call of %s: %s", self.peer, error)
+            self._has_complained = True
+            self._controls.passed(self.last_activity)
+            out.write(frames.rst_stream(stream_id, ErrorCode.PROTOCOL_ERROR))
+            return
+        stream = ServerStream(out, stream_id, self._stream_window, self.peer, self.packed_host)
+        self.streams[stream_id] = stream
+        if out.queued_bytes > limits.unread_bytes:
+            stream.finish(RESOURCE_EXHAUSTED, "the client does not read its replies")
+            return
+        exchange = self._role.service.opened(stream, head)
+        if exchange is not None and not stream.is_closed:
+            stream.begin(exchange, MessageCutter(head.encoding, limits.message_bytes))
+            if is_end:
+                self._pass_requests += 1
+                stream.half_close()
+
+    def _reset_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        frames.read_long(payload, "RST_STREAM")
+        self._refuse_idle(stream_id, "RST_STREAM")
+        stream = self.streams.pop(stream_id, None)
+        if stream is not None:
+            stream.cancel()
+            self._resets.passed(self.last_activity)
+
+    def _settings_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "SETTINGS on a stream")
+        if flags & frames.ACK:
+            if payload:
+                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "an acknowledgement with settings")
+            return
+        for name, value in frames.read_settings(payload):
+            if name == frames.SETTINGS_INITIAL_WINDOW_SIZE:
+                self._stream_windows_changed(value)
+            elif name == frames.SETTINGS_MAX_FRAME_SIZE:
+                if not frames.MAX_FRAME <= value < 1 << 24:
+                    raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"a maximum frame size of {value}")
+                self.out.max_frame = min(value, OUR_WINDOW)
+            elif name == frames.SETTINGS_ENABLE_PUSH and value > 1:
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"ENABLE_PUSH is {value}")
+        self.out.write(frames.SETTINGS_ACK)
+        self.out.send_queued()
+
+    def _stream_windows_changed(self, value: int) -> None:
+        if value > frames.WINDOW_MAX:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, f"an initial window of {value}")
+        change, self._stream_window = value - self._stream_window, value
+        for stream in self.streams.values():
+            stream.window_opened(change)
+
+    def _window_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        increment = frames.read_long(payload, "WINDOW_UPDATE") & STREAM_MASK
+        if stream_id:
+            self._refuse_idle(stream_id, "WINDOW_UPDATE")
+            stream = self.streams.get(stream_id)
+            if stream is not None:
+                if not increment:
+                    stream.reset(ErrorCode.PROTOCOL_ERROR)
+                    return
+                stream.window_opened(increment)
+        else:
+            self.out.window += increment
+            if not increment or self.out.window > frames.WINDOW_MAX:
+                raise ConnectionFault(
+                    ErrorCode.FLOW_CONTROL_ERROR if increment else ErrorCode.PROTOCOL_ERROR,
+                    f"the connection's window was opened by {increment} to {self.out.window}",
+                )
+        if self.out.queued_bytes:
+            self.out.send_queued()
+
+    def _ping_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id or len(payload) != 8:
+            code = ErrorCode.PROTOCOL_ERROR if stream_id else ErrorCode.FRAME_SIZE_ERROR
+            raise ConnectionFault(code, "a malformed PING")
+        if not flags & frames.ACK:
+            self.out.write(frames.frame(frames.PING, frames.ACK, 0, payload))
+
+    def _priority_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 5 or not stream_id:
+            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a malformed PRIORITY")
+
+    def _goaway_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id or len(payload) < 8:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a malformed GOAWAY")
+
+    def _push_received(self, flags: int, stream_id: int, payload: bytes) -> None:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a client cannot push")
+
+    def _refuse_idle(self, stream_id: int, name: str) -> None:
+        if not stream_id or stream_id > self._last_stream_id or not stream_id & 1:
+            raise ConnectionFault(
+                ErrorCode.PROTOCOL_ERROR, f"{name} on stream {stream_id}, which is not open"
+            )
+
+    # -- the end
+
+    def _fail(self, fault: ConnectionFault) -> None:
+        if fault.code is not ErrorCode.INTERNAL_ERROR:
+            _log.warning("closing %s: %s", self.peer, fault.reason)
+        self._is_failed, self._buffer, self._at = True, b"", 0
+        if self._has_preface:
+            self.out.write(frames.goaway(self._last_stream_id, fault.code, fault.reason))
+        self.close()
+
+    def go_away(self, text: str = "") -> None:
+        """Accept no new calls; close when the open ones have ended."""
+        if not self._is_ending:
+            self._is_ending = True
+            self.out.write(frames.goaway(self._last_stream_id, ErrorCode.NO_ERROR, text))
+            self.out.when_empty = self.close
+            if not self.streams:
+                self.close()
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+        self.out.flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        """Put a transport between the connection and its socket."""
+        if self._transport is not None:
+            self._transport = self.out.transport = wrap(self._transport)
+
+
+_CONTROL: Final[dict[int, Callable[[Http2Connection, int, int, bytes], None]]] = {
+    frames.CONTINUATION: Http2Connection._continuation_received,
+    frames.RST_STREAM: Http2Connection._reset_received,
+    frames.SETTINGS: Http2Connection._settings_received,
+    frames.WINDOW_UPDATE: Http2Connection._window_received,
+    frames.PING: Http2Connection._ping_received,
+    frames.PRIORITY: Http2Connection._priority_received,
+    frames.GOAWAY: Http2Connection._goaway_received,
+    frames.PUSH_PROMISE: Http2Connection._push_received,
+}

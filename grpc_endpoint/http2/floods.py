@@ -1,0 +1,37 @@
+"""How often a client may do what costs us and not it: resets, pings, settings, empty frames.
+
+A window of time and a count; a client beyond it is disconnected with ENHANCE_YOUR_CALM. The limits are far above what
+any client does: the busiest one seen sends 13 pings in 5 s.
+"""
+
+from typing import Final
+
+from .frames import ConnectionFault, ErrorCode
+
+WINDOW_SECONDS: Final = 10.0
+RESETS: Final = 1_000
+"""Calls that a client may cancel in a window."""
+CONTROL_FRAMES: Final = 10_000
+"""Frames that carry no request, in a window."""
+
+
+class FloodGate:
+    """Counts one kind of frame of one connection."""
+
+    __slots__ = ("_count", "_most", "_name", "_since")
+
+    def __init__(self, name: str, most: int) -> None:
+        self._name = name
+        self._most = most
+        self._since = 0.0
+        self._count = 0
+
+    def passed(self, now: float) -> None:
+        """One more, at this time. Raises `ConnectionFault` beyond the limit."""
+        if now - self._since > WINDOW_SECONDS:
+            self._since, self._count = now, 0
+        self._count += 1
+        if self._count > self._most:
+            raise ConnectionFault(
+                ErrorCode.ENHANCE_YOUR_CALM, f"more than {self._most} {self._name} in {WINDOW_SECONDS:.0f} s"
+            )

@@ -1,0 +1,131 @@
+"""The port: listening sockets, its connections, idle ones, and the clean stop."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from typing import Final
+
+from pocketmq.broker.network.first_byte import FirstByte, TlsPolicy
+from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, port_of
+
+from .connection import Http2Connection
+from .role import Limits, Member
+from .service import Service
+
+_log = logging.getLogger("pocketmq.grpc")
+
+SCAN_SECONDS: Final = 10.0
+"""At most; with a short idle limit the scan runs more often."""
+PREFACE_SECONDS: Final = 20.0
+"""A connection that has not sent its first byte by then is closed."""
+
+
+class Http2Port:
+    """`bind` opens the port, `serve` accepts connections, `stop` ends both; all on one event loop."""
+
+    def __init__(self, service: Service, limits: Limits, tls: TlsPolicy | None) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.service = service
+        self.limits = limits
+        self._tls = tls
+        """`None` if this port does not speak TLS."""
+        self.connections: set[Member] = set()
+        self._waiting: set[FirstByte] = set()
+        """Connections before their first byte."""
+        self._sockets: list[socket.socket] = []
+        self._listeners: list[asyncio.Server] = []
+        self._is_stopped = False
+        self._last_closed: asyncio.Event | None = None
+        """While `stop` waits for the connections."""
+        self._scan_seconds = min(SCAN_SECONDS, limits.idle_seconds / 4)
+        self._scan = self.loop.call_later(self._scan_seconds, self._close_idle)
+
+    async def bind(self, host: str, port: int) -> int:
+        """Bind `host:port` (0 picks a free port) and return the port. Raises `StartError` if it is in use."""
+        self._sockets += await bind_sockets(self.loop, host, port, "gRPC")
+        return port_of(self._sockets)
+
+    async def serve(self) -> None:
+        """Accept connections on the bound port."""
+        while self._sockets:
+            bound = self._sockets.pop()
+            self._listeners.append(await self.loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))
+
+    def _protocol(self) -> asyncio.Protocol:
+        if self._tls is None:
+            return self._new_connection()
+        return FirstByte(
+            self.loop, self._tls, self._new_connection, self._opened_silently, self._waiting.discard
+        )
+
+    def _new_connection(self) -> Http2Connection:
+        return Http2Connection(self)
+
+    def go_away(self) -> None:
+        """Accept nothing new, and let the open calls end."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        self._scan.cancel()
+        close_all(self._sockets)
+        for listener in self._listeners:
+            listener.close()
+        for waiting in list(self._waiting):
+            waiting.abort()
+        for connection in list(self.connections):
+            connection.go_away("the server stops")
+            for stream in list(connection.streams.values()):
+                stream.server_stops()
+
+    async def stop(self) -> None:
+        """Wait for the open calls (at most `Limits.shutdown_seconds`), then close every connection."""
+        self.go_away()
+        if self.connections:
+            self._last_closed = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.limits.shutdown_seconds):
+                    await self._last_closed.wait()
+        self.abort()
+        await asyncio.sleep(0)  # asyncio reports their end in the next loop iteration
+        self._listeners.clear()
+        self._sockets.clear()
+
+    def abort(self) -> None:
+        """Close every connection at once."""
+        for connection in list(self.connections):
+            connection.abort()
+
+    # -- called by the connections
+
+    def connected(self, connection: Member) -> None:
+        self.connections.add(connection)
+        if self._is_stopped:  # accepted from the backlog after the listener was closed
+            connection.abort()
+
+    def disconnected(self, connection: Member) -> None:
+        self.connections.discard(connection)
+        if self._last_closed is not None and not self.connections:
+            self._last_closed.set()
+
+    def _opened_silently(self, connection: FirstByte) -> None:
+        self._waiting.add(connection)
+        if self._is_stopped:
+            connection.abort()
+
+    def _close_idle(self) -> None:
+        now, idle = self.loop.time(), self.limits.idle_seconds
+        for waiting in list(self._waiting):
+            if waiting.last_activity < now - PREFACE_SECONDS:
+                waiting.abort()
+        for connection in list(self.connections):
+            out = connection.out
+            if out.queued_bytes and out.progress_at < now - idle:
+                _log.warning("closing %s: it does not read its replies", connection.peer)
+                connection.abort()
+            elif not connection.streams and connection.last_activity < now - idle:
+                _log.info("closing %s: no call for %.0f s", connection.peer, idle)
+                connection.go_away("idle")
+                if connection.last_activity < now - 2 * idle:
+                    connection.abort()  # it does not read either
+        self._scan = self.loop.call_later(self._scan_seconds, self._close_idle)

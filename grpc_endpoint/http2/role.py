@@ -1,0 +1,70 @@
+"""What a connection uses of the port it belongs to, and the limits of each connection."""
+
+import asyncio
+import socket
+from typing import Any, Protocol
+
+import msgspec
+from pocketmq.protocol.message.offset_id import pack_host
+
+from .outgoing import Outgoing
+from .server_stream import ServerStream
+from .service import Service
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Of each connection."""
+
+    message_bytes: int = 136_314_880
+    """The longest message of a client."""
+    calls: int = 10_000
+    """Calls at once; a client keeps back more than that."""
+    idle_seconds: float = 120.0
+    """A connection without a call is closed after this time."""
+    shutdown_seconds: float = 2.0
+    """How long open calls may take when the port stops."""
+    unread_bytes: int = 67_108_864
+    """Replies that wait for a client's window; new calls are refused beyond that."""
+
+
+class Member(Protocol):
+    """A connection, as its port keeps it."""
+
+    peer: str
+    last_activity: float
+    """Loop time of the last read."""
+    streams: dict[int, ServerStream]
+    out: Outgoing
+
+    def go_away(self, text: str = "") -> None:
+        """Accept no new calls; close when the open ones have ended."""
+
+    def abort(self) -> None: ...
+
+
+class Role(Protocol):
+    """The port, as its connections see it."""
+
+    loop: asyncio.AbstractEventLoop
+    service: Service
+    limits: Limits
+
+    def connected(self, connection: Member) -> None: ...
+
+    def disconnected(self, connection: Member) -> None: ...
+
+
+def packed(address: str, port: int) -> bytes:
+    """The peer's address in the form of a record; an IPv4 address mapped into IPv6 becomes IPv4."""
+    try:
+        return pack_host(address.partition("%")[0].removeprefix("::ffff:"), port)
+    except ValueError:  # a socket without an IP address
+        return pack_host("127.0.0.1", 0)
+
+
+def keep_alive(below: Any) -> None:
+    """Clients that vanish with an open call are noticed by the system."""
+    if below is not None and below.family in (socket.AF_INET, socket.AF_INET6):
+        below.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            below.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)

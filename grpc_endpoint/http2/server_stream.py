@@ -1,0 +1,217 @@
+"""One call on its connection: DATA in, replies and trailers out, both under the windows of flow control."""
+
+from collections import deque
+from typing import Final
+
+from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, head, rst_stream, window_update
+from .headers import headers_frame, trailers_frame
+from .messages import PREFIX, MessageCutter, MessageRefused
+from .outgoing import Outgoing
+from .service import Exchange
+
+OUR_WINDOW: Final = 1_048_576
+"""How much a client may send on one stream before it hears of us: the official server's value."""
+_CREDIT: Final = OUR_WINDOW // 2
+"""The window is opened again when so much was used."""
+
+
+class ServerStream:
+    """Owned by its connection, which calls everything above `send_headers`."""
+
+    __slots__ = (
+        "_credit",
+        "_cutter",
+        "_ending",
+        "_finished",
+        "_has_sent_headers",
+        "_left",
+        "_out",
+        "_queue",
+        "exchange",
+        "id",
+        "is_closed",
+        "is_half_closed",
+        "packed_host",
+        "peer",
+        "queued_bytes",
+        "unfinished_bytes",
+        "window",
+    )
+
+    def __init__(self, out: Outgoing, stream_id: int, window: int, peer: str, packed_host: bytes) -> None:
+        self._out = out
+        self.id = stream_id
+        self.window = window
+        """What the client still accepts on this stream; negative after it made its windows smaller."""
+        self.peer = peer
+        self.packed_host = packed_host
+        self.exchange: Exchange | None = None
+        self.is_half_closed = False
+        """The client sends nothing more."""
+        self.is_closed = False
+        """Ended in both directions, or reset."""
+        self.queued_bytes = 0
+        self.unfinished_bytes = 0
+        self._cutter: MessageCutter | None = None
+        self._left = OUR_WINDOW
+        self._credit = 0
+        self._queue: deque[bytes | memoryview] = deque()
+        self._ending: tuple[int, str] | None = None
+        self._finished: Exchange | None = None
+        """The exchange of a call that has finished, while replies wait for a window."""
+        self._has_sent_headers = False
+
+    # -- from the client
+
+    def begin(self, exchange: Exchange, cutter: MessageCutter) -> None:
+        self.exchange = exchange
+        self._cutter = cutter
+
+    def data_received(self, data: bytes, frame_bytes: int, *, is_end: bool) -> None:
+        """One DATA frame, of so many bytes with its padding. Raises `ConnectionFault`."""
+        self._left -= frame_bytes
+        if self._left < 0:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, f"stream {self.id} is beyond its window")
+        if self._cutter is not None and self.exchange is not None:
+            try:
+                messages = self._cutter.feed(data)
+            except MessageRefused as refusal:
+                self.refuse_message(refusal.status, refusal.text)
+                return
+            self._keeps(self._cutter.unfinished_bytes)
+            for message in messages:
+                if self.exchange is not None:
+                    self.exchange.message_received(message)
+        if is_end:
+            self.half_close()
+        elif not self.is_closed:
+            self._credit += frame_bytes
+            if self._credit >= _CREDIT:
+                self._out.write(window_update(self.id, self._credit))
+                self._left += self._credit
+                self._credit = 0
+
+    def half_close(self) -> None:
+        self.is_half_closed = True
+        if self.exchange is not None and self._cutter is not None:
+            if self._cutter.unfinished_bytes:
+                self.refuse_message(13, "Encountered end-of-stream mid-frame")
+            else:
+                self.exchange.half_closed()
+
+    def server_stops(self) -> None:
+        """The program ends calls that would stay open."""
+        if self.exchange is not None:
+            self.exchange.server_stops()
+
+    def window_opened(self, increment: int) -> None:
+        """Raises `ConnectionFault` for a window beyond 2^31-1."""
+        self.window += increment
+        if self.window > WINDOW_MAX:
+            raise ConnectionFault(
+                ErrorCode.FLOW_CONTROL_ERROR, f"the window of stream {self.id} is too large"
+            )
+
+    def cancel(self) -> None:
+        """The client reset the stream, or its connection is gone."""
+        self.is_closed = True
+        self._queue.clear()
+        self._out.unqueued(self, self.queued_bytes)
+        self.queued_bytes = 0
+        self._keeps(0)
+        self._cutter = None
+        exchange, self.exchange = self.exchange, None
+        if exchange is not None:
+            exchange.cancelled()
+        finished, self._finished = self._finished, None
+        if finished is not None:
+            finished.undelivered()
+
+    def _keeps(self, unfinished_bytes: int) -> None:
+        self._out.unfinished_bytes += unfinished_bytes - self.unfinished_bytes
+        self.unfinished_bytes = unfinished_bytes
+
+    def refuse_message(self, status: int, text: str) -> None:
+        """End the call because of a message that is not complete."""
+        self._cutter = None
+        self._abandon()
+        self.finish(status, text)
+
+    def _abandon(self) -> None:
+        """The call ends because of what the client sent: the program hears that it is over."""
+        self._keeps(0)
+        exchange, self.exchange = self.exchange, None
+        if exchange is not None:
+            exchange.cancelled()
+
+    # -- to the client
+
+    def send_headers(self) -> None:
+        if not self._has_sent_headers and not self.is_closed:
+            self._has_sent_headers = True
+            self._out.write(headers_frame(self.id))
+
+    def send_message(self, data: bytes) -> None:
+        if self.is_closed or self._ending is not None:
+            return
+        self.send_headers()
+        size = len(data) + 5
+        out = self._out
+        if not self._queue and size <= self.window and size <= out.window and size <= out.max_frame:
+            self.window -= size
+            out.window -= size
+            out.write(head(DATA, 0, self.id, size) + PREFIX.pack(0, len(data)) + data)
+            return
+        self._queue.append(PREFIX.pack(0, len(data)) + data)
+        self.queued_bytes += size
+        out.queued(self, size)
+
+    def finish(self, status: int, text: str) -> None:
+        if self.is_closed or self._ending is not None:
+            return
+        exchange, self.exchange = self.exchange, None
+        self._ending = status, text
+        if not self._queue:
+            self._end()
+        else:
+            self._finished = exchange
+
+    def send_queued(self) -> bool:
+        """Send one frame of what waits, if the windows allow it. Returns whether it sent something."""
+        out = self._out
+        room = min(self.window, out.window, out.max_frame)
+        if not self._queue or room <= 0:
+            return False
+        piece = self._queue.popleft()
+        if len(piece) > room:
+            whole = memoryview(piece)
+            self._queue.appendleft(whole[room:])
+            piece = whole[:room]
+        size = len(piece)
+        self.window -= size
+        out.window -= size
+        self.queued_bytes -= size
+        out.unqueued(self, size)
+        out.write(head(DATA, 0, self.id, size))
+        out.write(piece)
+        if not self._queue and self._ending is not None:
+            self._end()
+        return True
+
+    def reset(self, code: ErrorCode) -> None:
+        """End the stream without a reply."""
+        if not self.is_closed:
+            self._out.write(rst_stream(self.id, code))
+            self.cancel()
+            self._out.ended(self)
+
+    def _end(self) -> None:
+        assert self._ending is not None
+        status, text = self._ending
+        self._finished = None
+        self.is_closed = True
+        self._keeps(0)
+        self._out.write(trailers_frame(self.id, status, text, is_only=not self._has_sent_headers))
+        if not self.is_half_closed:
+            self._out.write(rst_stream(self.id, ErrorCode.NO_ERROR))  # the client need not send the rest
+        self._out.ended(self)

@@ -1,0 +1,47 @@
+"""What a connection needs of the program above it: something that opens an `Exchange` for each call."""
+
+from typing import Protocol
+
+from .headers import RequestHead
+
+
+class ReplyStream(Protocol):
+    """The replies' side of a call, as a program uses it."""
+
+    peer: str
+    packed_host: bytes
+
+    def send_headers(self) -> None:
+        """Send the headers now; otherwise they leave with the first message."""
+
+    def send_message(self, data: bytes) -> None:
+        """Send one message. It waits here while the client's window is closed."""
+
+    def finish(self, status: int, text: str) -> None:
+        """End the call with a gRPC status, after the messages."""
+
+
+class Exchange(Protocol):
+    """One call, as its stream sees it. After `finish` only `undelivered` is called, after `cancelled` nothing."""
+
+    def message_received(self, data: bytes) -> None:
+        """A whole message arrived."""
+
+    def half_closed(self) -> None:
+        """The client sends no more messages."""
+
+    def cancelled(self) -> None:
+        """The client wants no reply any more, or its connection is gone."""
+
+    def undelivered(self) -> None:
+        """The call has finished, but the client, or its connection, has gone before all replies were written."""
+
+    def server_stops(self) -> None:
+        """End the call now, if it would wait for something."""
+
+
+class Service(Protocol):
+    """The program. Called on the loop; none of its methods waits."""
+
+    def opened(self, stream: ReplyStream, head: RequestHead) -> Exchange | None:
+        """A call begins; `None` if it was refused and ended at once."""

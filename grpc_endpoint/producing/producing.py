@@ -1,0 +1,23 @@
+"""The part of the endpoint that serves producers, and routes to everybody."""
+
+from pocketmq.broker.broker import Broker
+
+from ..clients.clients import Clients
+from .routes import Routes
+
+
+class Producing:
+    """What its handlers use, as attributes: a send is the hottest call."""
+
+    def __init__(self, broker: Broker, clients: Clients, routes: Routes) -> None:
+        self.clients = clients
+        self.config = clients.config
+        self.routes = routes
+        self.clock = broker.clock
+        self.topics = broker.topics
+        self.broker_config = broker.config
+        self.sending = broker.sending
+        self.delayed = broker.delayed
+        self.transactions = broker.transactions
+        self.random = broker.state.random
+        self.unique_ids = broker.state.unique_ids

@@ -1,0 +1,179 @@
+"""The brokers and queues of a topic, as they are now.
+
+The topics of this broker are read from its own table, those of other brokers from the name server: from its route
+table if it runs in this process, by a request otherwise. Nothing is remembered: the official proxy keeps a route for
+20 seconds, also a missing one, so that a topic made just now is not there.
+
+Each broker of a route is expected to have a gRPC port of the same number, as behind official proxies. Other brokers on
+this machine cannot have that one, so a friendly route leaves them out.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Final
+
+import msgspec
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.config.addresses import host_and_port
+from pocketmq.broker.errors import PeerError, Refusal
+from pocketmq.broker.name_server.name_server import NameServer
+from pocketmq.broker.name_server.topic_routes import find_route
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_dlq_topic, is_retry_topic
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+
+from ..calls.refusals import RpcRefused
+from ..endpoint_settings import EndpointSettings
+from ..messages import Address, AddressScheme, Code, Endpoints
+
+_log = logging.getLogger("pocketmq.grpc")
+
+MAX_ASKING: Final = 1000
+"""Routes that are asked of a name server at once; one more is answered from the broker's own topics."""
+NEW_TOPIC_QUEUES: Final = 4
+"""Queues of a topic made by a client, as remoting producers ask for."""
+
+
+class RoutedBroker(msgspec.Struct, frozen=True):
+    """The queues of a topic on one broker. `endpoints` by broker id; 0 is the master."""
+
+    name: str
+    endpoints: dict[int, Endpoints]
+    read_queues: int
+    write_queues: int
+    perm: int
+
+
+class TopicRoute(msgspec.Struct, frozen=True):
+    """`message_type` is the topic's attribute; `None` if this broker does not have the topic."""
+
+    brokers: list[RoutedBroker]
+    message_type: str | None
+
+
+WhenFound = Callable[[TopicRoute | None], None]
+
+
+class Routes:
+    """`port` is that of the endpoint, known after it is bound. Owned by the event loop."""
+
+    def __init__(
+        self, broker: Broker, config: EndpointSettings, name_server: NameServer | None = None
+    ) -> None:
+        self.port = config.port
+        self._broker = broker
+        self._config = config
+        self._name_server = name_server
+        self._host = host_and_port(broker.identity.address)[0]
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def stop(self) -> None:
+        """End the questions to name servers; their calls stay unanswered."""
+        for task in self._tasks:
+            task.cancel()
+
+    # -- topics of this broker
+
+    def own_topic(self, topic: str) -> TopicConfig | None:
+        """The topic at this broker; made, if clients may make topics. The broker's own retry and dead-letter topics are
+        not made here."""
+        config = self._broker.topics.find(topic)
+        if config is not None or self._config.strict or not self._broker.config.auto_create_topic_enable:
+            return config
+        if is_retry_topic(topic) or is_dlq_topic(topic):
+            return None
+        return self._broker.topics.create_for_send(topic, AUTO_CREATE_TOPIC, NEW_TOPIC_QUEUES)
+
+    # -- routes
+
+    def when_found(self, topic: str, then: WhenFound) -> None:
+        """Call back with the route, or `None` for a topic that nobody has; at once unless a name server is asked."""
+        config = self._broker.config
+        if self._name_server is not None:
+            table = self._name_server.routes
+            then(self._merged(topic, find_route(table, topic, with_acting_master=False)))
+        elif not config.namesrv_addr or len(self._tasks) >= MAX_ASKING:
+            then(self._merged(topic, None))
+        else:
+            task = asyncio.get_running_loop().create_task(
+                self._ask(topic, then), name=f"gRPC route of {topic}"
+            )
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, topic: str, then: WhenFound) -> None:
+        route: TopicRouteData | None = None
+        try:
+            route = await self._broker.cluster.registration.ask(GetRouteInfoByTopic(topic=topic))
+        except Refusal:
+            pass  # no broker has registered the topic
+        except (PeerError, ProtocolError) as error:
+            _log.warning("no route of topic %s from a name server: %s", topic, error)
+        then(self._merged(topic, route))
+
+    def _merged(self, topic: str, known: TopicRouteData | None) -> TopicRoute | None:
+        """The name server's route, with this broker's queues as they are now."""
+        own_name, has_others = self._broker.config.broker_name, False
+        groups: dict[str, BrokerData] = {}
+        queues: dict[str, QueueData] = {}
+        if known is not None:
+            groups = {group.broker_name or "": group for group in known.broker_datas}
+            queues = {data.broker_name or "": data for data in known.queue_datas}
+            has_others = bool(queues.keys() - {own_name})
+        config = self._broker.topics.find(topic) if has_others else self.own_topic(topic)
+        if config is not None:
+            queues[own_name] = self._own_queues(config)
+        brokers = []
+        for name, data in queues.items():
+            endpoints = self._endpoints(name, groups.get(name))
+            if endpoints:
+                brokers.append(
+                    RoutedBroker(name, endpoints, data.read_queue_nums, data.write_queue_nums, data.perm)
+                )
+        if not brokers:
+            return None
+        return TopicRoute(brokers, None if config is None else config.message_type)
+
+    def _own_queues(self, config: TopicConfig) -> QueueData:
+        return QueueData(
+            broker_name=self._broker.config.broker_name,
+            read_queue_nums=config.read_queue_nums,
+            write_queue_nums=config.write_queue_nums,
+            perm=config.perm & self._broker.config.broker_permission,
+        )
+
+    def _endpoints(self, name: str, group: BrokerData | None) -> dict[int, Endpoints]:
+        """Where the brokers of a group are, by their ids."""
+        config = self._broker.config
+        found = {}
+        if name == config.broker_name:
+            found[config.broker_id] = self.endpoints_of(self._host)
+        for broker_id, address in ((group.broker_addrs or {}) if group is not None else {}).items():
+            host = address.rpartition(":")[0].strip("[]")
+            if host and broker_id not in found and (self._config.strict or host != self._host):
+                found[broker_id] = self.endpoints_of(host)
+        return dict(sorted(found.items()))
+
+    def endpoints_of(self, host: str) -> Endpoints:
+        """The gRPC port of a machine."""
+        return Endpoints(scheme=_scheme(host), addresses=[Address(host=host, port=self.port)])
+
+
+def topic_not_found(topic: str) -> RpcRefused:
+    """Nobody has the topic, and it cannot be made."""
+    return RpcRefused(
+        Code.TOPIC_NOT_FOUND,
+        f"CODE: 17  DESC: No topic route info in name server for the topic: {topic}\n"
+        "For more information, please visit the url, https://rocketmq.apache.org/docs/bestPractice/06FAQ",
+    )
+
+
+def _scheme(host: str) -> AddressScheme:
+    try:
+        return AddressScheme.IPv4 if ip_address(host).version == 4 else AddressScheme.IPv6
+    except ValueError:
+        return AddressScheme.DOMAIN_NAME

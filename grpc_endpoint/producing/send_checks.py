@@ -1,0 +1,126 @@
+"""What a sent message is refused for, in the order and with the texts of the official proxy.
+
+A refusal is one of the whole request. Mirrors `SendMessageActivity` and `GrpcValidator`.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from ..calls.refusals import PROXY, RpcRefused
+from ..endpoint_settings import EndpointSettings
+from ..forms.message_types import MIXED, SYSTEM_PROPERTIES
+from ..forms.names import check_lite_topic
+from ..messages import Code, Message, MessageType, SystemProperties
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
+
+
+def check_message(message: Message, topic: object, config: EndpointSettings, wall_ms: int) -> None:
+    """Raises `RpcRefused` for the first check that fails. `topic` is the resource of the request's first message."""
+    if message.topic != topic:
+        raise RpcRefused(Code.MESSAGE_CORRUPTED, "topic in message is not same")
+    if not message.body and config.is_empty_body_refused:
+        raise RpcRefused(Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
+    if len(message.body) > config.max_message_size > 0:
+        text = f"message body cannot exceed the max {config.max_message_size}"
+        raise RpcRefused(Code.MESSAGE_BODY_TOO_LARGE, text)
+    system = message.system_properties
+    if message.user_properties:
+        _check_user_properties(message, config)
+    _check_tag(system.tag)
+    _check_keys(system.keys)
+    _check_total_size(message, config)
+    if not system.message_id or system.message_id.isspace():
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
+    _check_times(system, config, wall_ms)
+    if system.message_group:
+        _check_group(system.message_group, config)
+    if system.lite_topic:
+        check_lite_topic(system.lite_topic, config.max_lite_topic_size)
+
+
+def _check_user_properties(message: Message, config: EndpointSettings) -> None:
+    properties = message.user_properties
+    if len(properties) > config.max_user_properties:
+        text = f"too many user properties, max is {config.max_user_properties}"
+        raise RpcRefused(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
+    for key, value in properties.items():
+        if key in SYSTEM_PROPERTIES:
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, f"property is used by system: {key}")
+        if _CONTROL(key):
+            text = "the key of property cannot contain control character"
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
+        if _CONTROL(value):
+            text = "the value of property cannot contain control character"
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
+
+
+def _check_tag(tag: str | None) -> None:
+    if not tag:
+        return
+    if tag.isspace():
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot be the char sequence of whitespace")
+    if "|" in tag:
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot contain '|'")
+    if _CONTROL(tag):
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot contain control character")
+
+
+def _check_keys(keys: Sequence[str]) -> None:
+    for key in keys:
+        if not key:
+            continue
+        if key.isspace():
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_KEY, "key cannot be the char sequence of whitespace")
+        if _CONTROL(key):
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_KEY, "key cannot contain control character")
+
+
+def _check_total_size(message: Message, config: EndpointSettings) -> None:
+    system = message.system_properties
+    texts = [
+        *message.user_properties.keys(),
+        *message.user_properties.values(),
+        *system.keys,
+        system.tag or "",
+    ]
+    if len("".join(texts).encode("utf-8", "replace")) > config.max_user_property_size:
+        text = f"the total size of user property is too large, max is {config.max_user_property_size}"
+        raise RpcRefused(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
+
+
+def _check_times(system: SystemProperties, config: EndpointSettings, wall_ms: int) -> None:
+    recovery = system.orphaned_transaction_recovery_duration
+    longest = config.max_transaction_recovery_seconds
+    if (
+        system.message_type == MessageType.TRANSACTION
+        and recovery is not None
+        and recovery.seconds > longest > 0
+    ):
+        text = f"the max transaction recovery time of message is too large, max is {longest}"
+        raise RpcRefused(Code.BAD_REQUEST, text)
+    delivery, furthest = system.delivery_timestamp, config.max_delay_time_ms
+    if delivery is not None and furthest > 0 and delivery.ms - wall_ms > furthest:
+        text = f"the max delay time of message is too large, max is {furthest}"
+        raise RpcRefused(Code.ILLEGAL_DELIVERY_TIME, text)
+
+
+def _check_group(group: str, config: EndpointSettings) -> None:
+    if group.isspace():
+        raise RpcRefused(
+            Code.ILLEGAL_MESSAGE_GROUP, "message group cannot be the char sequence of whitespace"
+        )
+    if len(group.encode("utf-8", "replace")) >= config.max_message_group_size > 0:
+        text = f"message group exceed the max size {config.max_message_group_size}"
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_GROUP, text)
+    if _CONTROL(group):
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_GROUP, "message group cannot contain control character")
+
+
+def check_type(topic_type: str | None, kind: MessageType, config: EndpointSettings) -> None:
+    """Whether a topic of this type takes such a message; `None` is a topic that the broker does not have."""
+    expected = topic_type or "UNSPECIFIED"
+    if config.is_message_type_checked and expected not in (MIXED, kind.name):
+        text = f"TopicMessageType validate failed, the expected type is {expected}, but actual type is {kind.name}"
+        raise RpcRefused(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, PROXY + text)

@@ -1,0 +1,273 @@
+"""Whether consume queues and log match, both ways: every record has its unit, and every unit its record.
+
+    record of Orders 0, offset 7, at 4100, 312 bytes     unit 7 of Orders 0 must be (4100, 312)
+    unit 7 of Orders 0: (4100, 312)                      at 4100 must be a record of Orders 0, offset 7, 312 bytes
+
+A record is compared with the unit at its own offset, so nothing is sorted or joined. Only records that the broker had
+dispatched when the scan was planned are compared, so a store that is being written has no false findings. Units of
+deleted log files and units of other topics that point at the same record (as multi-dispatch makes them) are not
+findings. Records of deleted topics, also of one that was created again under its name, are counted on their own.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message.record import MIN_RECORD_BYTES
+from pocketmq.protocol.text.fastjson import loads
+
+from ..errors import OptionError
+from ..records.records import Flags, Records
+from ..records.slices import Ints
+from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units
+from .log_files import LogFile, log_files
+from .mapped_file import FILE_NAME, map_file
+from .run_statuses import DELETED_TOPIC, NO_RECORD, NO_UNIT, OTHER_RECORD, OTHER_SIZE
+from .runs import RUN, Runs, RunTable
+
+UNIT_ROWS: Final = 1 << 16
+_NEVER: Final = 1 << 62
+_Units = npt.NDArray[Any]
+
+
+class QueueFiles:
+    """The units of all queues of a store, read by offset. Keeps no file open."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._files: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        self._begins: dict[tuple[str, int], int] = {}
+        self._topics: dict[str, bool] = {}
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether the topic has a folder of queues."""
+        if topic not in self._topics:
+            self._topics[topic] = _is_plain_name(topic) and (self._root / topic).is_dir()
+        return self._topics[topic]
+
+    def units(self, topic: str, queue_id: int, lo: int, hi: int) -> _Units:
+        """Units [lo, hi) of a queue; those that no file has are zeros."""
+        found = np.zeros(hi - lo, dtype=UNIT)
+        for base, path in self._files_of(topic, queue_id):
+            if base >= hi:
+                break
+            begin = max(lo, base)
+            with contextlib.suppress(FileNotFoundError):  # deleted since the folder was listed
+                if begin - base >= os.path.getsize(path) // UNIT.itemsize:
+                    continue
+                piece = np.fromfile(path, UNIT, hi - begin, offset=(begin - base) * UNIT.itemsize)
+                found[begin - lo : begin - lo + len(piece)] = piece
+        return found
+
+    def begin(self, topic: str, queue_id: int) -> int:
+        """The log position of the queue's first unit; of the topic's first one if the queue has none."""
+        queue = (topic, queue_id)
+        if queue not in self._begins:
+            found = self._first_position(topic, queue_id)
+            if found is None:
+                ids = [path.name for path in (self._root / topic).iterdir() if path.name.isdigit()]
+                firsts = [self._first_position(topic, int(name)) for name in ids]
+                found = min((first for first in firsts if first is not None), default=-1)
+            self._begins[queue] = found
+        return self._begins[queue]
+
+    def _first_position(self, topic: str, queue_id: int) -> int | None:
+        for _, path in self._files_of(topic, queue_id)[:1]:
+            first = np.fromfile(path, UNIT)
+            written = np.flatnonzero((first["size"] > 0) & (first["size"] < PRE_BLANK))
+            if len(written):
+                return int(first["position"][written[0]])
+        return None
+
+    def _files_of(self, topic: str, queue_id: int) -> list[tuple[int, str]]:
+        queue = (topic, queue_id)
+        if queue not in self._files:
+            folder = self._root / topic / str(queue_id)
+            names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+            self._files[queue] = sorted(
+                (int(name) // UNIT.itemsize, str(folder / name))
+                for name in names
+                if FILE_NAME.fullmatch(name)
+            )
+        return self._files[queue]
+
+
+def _is_plain_name(topic: str) -> bool:
+    """Whether a topic can be the name of one folder: a damaged record may hold any text."""
+    return bool(topic) and "/" not in topic and "\0" not in topic and topic not in (".", "..")
+
+
+class RecordCheck:
+    """Compares records with their units. What does not match becomes runs with a status."""
+
+    def __init__(self, root: str, table: RunTable, known_end: int) -> None:
+        self._files = QueueFiles(Path(root) / "consumequeue")
+        self._topics = _known_topics(Path(root) / "config" / "topics.json")
+        self._has_queues = (
+            Path(root) / "consumequeue"
+        ).is_dir()  # without it, queues are lost, not topics deleted
+        self._table = table
+        self._known_end = known_end
+
+    def check(self, runs: Runs) -> Runs:
+        """`runs` has one run for each record; those of one queue are together. Returns those of topics that exist."""
+        if not len(runs):
+            return runs
+        edges = np.flatnonzero(np.diff(runs["key"], prepend=runs["key"][0] - 1)).tolist()
+        kept = [
+            self._check_queue(*self._table.queue(int(runs["key"][begin])), runs[begin:end])
+            for begin, end in zip(edges, [*edges[1:], len(runs)], strict=True)
+        ]
+        return np.concatenate(kept) if sum(map(len, kept)) < len(runs) else runs
+
+    def _check_queue(self, topic: str, queue_id: int, runs: Runs) -> Runs:
+        """The runs without those of deleted topics."""
+        positions = runs["firstPosition"]
+        without = np.zeros(len(runs), dtype=np.bool_)
+        known = np.flatnonzero(positions < self._known_end)
+        if len(known):
+            without[known] = self._are_without_unit(topic, queue_id, runs[known])
+        if not without.any():
+            return runs
+        is_deleted = without & (positions < self._begin(topic, queue_id))
+        for mask, status in ((is_deleted, DELETED_TOPIC), (without & ~is_deleted, NO_UNIT)):
+            if mask.any():
+                self._report(topic, queue_id, runs[mask], status)
+        return runs[~is_deleted]
+
+    def _begin(self, topic: str, queue_id: int) -> int:
+        """Where the log of the topic begins: a record before it, without a unit, is of a topic deleted since."""
+        if not self._files.has_topic(topic):
+            return -1 if topic in self._topics or not self._has_queues else _NEVER
+        return self._files.begin(topic, queue_id)
+
+    def _are_without_unit(self, topic: str, queue_id: int, runs: Runs) -> Flags:
+        offsets = runs["firstOffset"]
+        if not self._files.has_topic(topic):
+            return np.ones(len(runs), dtype=np.bool_)
+        lo, hi = int(offsets.min()), int(offsets.max()) + 1
+        if lo >= 0 and hi - lo <= 4 * len(runs) + UNIT_ROWS:
+            return self._compare(topic, queue_id, runs, lo, hi)
+        # Offsets far apart, as damage leaves them.
+        each = [max(offset, 0) for offset in offsets.tolist()]
+        found = [
+            self._compare(topic, queue_id, runs[row : row + 1], offset, offset + 1)
+            for row, offset in enumerate(each)
+        ]
+        return np.concatenate(found)
+
+    def _compare(self, topic: str, queue_id: int, runs: Runs, lo: int, hi: int) -> Flags:
+        """Which have no unit. Reports those whose unit has another size."""
+        units_of_queue = self._files.units(topic, queue_id, lo, hi)
+        own = units_of_queue[np.maximum(runs["firstOffset"] - lo, 0)]
+        has_unit = (own["position"] == runs["firstPosition"]) & (own["size"] > 0)
+        has_unit &= runs["firstOffset"] >= 0
+        differs = has_unit & (own["size"] != runs["bytes"])
+        if differs.any():
+            self._report(topic, queue_id, runs[differs], OTHER_SIZE)
+        without: Flags = ~has_unit
+        return without
+
+    def _report(self, topic: str, queue_id: int, runs: Runs, status: str) -> None:
+        found = runs.copy()
+        found["key"] = self._table.key(status, topic, queue_id)
+        self._table.add(found)
+
+
+def _known_topics(path: Path) -> frozenset[str]:
+    """The topics that the broker knows; none if the table cannot be read."""
+    try:
+        return frozenset(loads(path.read_bytes())["topicConfigTable"])
+    except (OSError, ProtocolError, ValueError, KeyError, TypeError):
+        return frozenset()
+
+
+def check_units(split: QueueSplit, log_folder: str) -> Iterator[Any]:
+    """Runs of the units of a split that do not match their record, as batches of `RUN_COLUMNS`."""
+    table = RunTable()
+    try:
+        files = log_files(Path(log_folder))
+    except OptionError:  # deleted since planning
+        return
+    begin = files[0].base if files else 0
+    for lo in range(split.lo, split.hi, UNIT_ROWS):
+        batch = units(split.folder, lo, min(lo + UNIT_ROWS, split.hi))
+        checked = _CheckedUnits(split, lo, batch, begin)
+        for file in files:
+            checked.compare(file)
+        for status, runs in checked.findings():
+            runs["key"] = table.key(status, split.topic, split.queue_id)
+            table.add(runs)
+        yield from table.full()
+    yield from table.rest()
+
+
+class _CheckedUnits:
+    """Some units of a queue, and which of them have been found to match or not."""
+
+    def __init__(self, split: QueueSplit, lo: int, batch: _Units, log_begin: int) -> None:
+        self._split = split
+        self._positions: Ints = batch["position"].astype(np.int64)
+        self._sizes: Ints = batch["size"].astype(np.int64)
+        self._offsets = np.arange(lo, lo + len(batch), dtype=np.int64)
+        written = (self._sizes > 0) & (self._sizes < PRE_BLANK)
+        self._is_open: Flags = written & (self._positions >= log_begin)
+        self._is_other = np.zeros(len(batch), dtype=np.bool_)
+        self._is_other_size = np.zeros(len(batch), dtype=np.bool_)
+
+    def compare(self, file: LogFile) -> None:
+        """Compare the units that point into this file."""
+        rows = np.flatnonzero(
+            self._is_open & (self._positions >= file.base) & (self._positions < file.base + file.size)
+        )
+        if not len(rows):
+            return
+        try:
+            data = map_file(file.path)
+        except FileNotFoundError:  # deleted since planning, and so are its records
+            self._is_open[rows] = False
+            return
+        starts = self._positions[rows] - file.base
+        fits = starts + MIN_RECORD_BYTES <= len(data)
+        rows, starts = rows[fits], starts[fits]
+        order = np.argsort(starts, kind="stable")
+        rows, starts = rows[order], starts[order]
+        records = Records(data, starts)
+        sizes = records.sizes
+        is_record = (sizes >= MIN_RECORD_BYTES) & (starts + sizes <= len(data))
+        is_record &= records.head("physicalOffset") == starts + file.base
+        rows, records, sizes = rows[is_record], records.only(is_record), sizes[is_record]
+        agree = records.lengths_agree()
+        rows, records, sizes = rows[agree], records.only(agree), sizes[agree]
+        self._is_open[rows] = False
+        if not len(rows):
+            return
+        is_own = (records.head("queueId") == self._split.queue_id) & (
+            records.queue_offsets == self._offsets[rows]
+        )
+        self._is_other_size[rows] = is_own & (sizes != self._sizes[rows])
+        if not is_own.all():  # a record of another topic may have units in several queues
+            of_topic = np.asarray(pc.equal(records.only(~is_own).topics(), self._split.topic))
+            self._is_other[rows[~is_own][of_topic]] = True
+
+    def findings(self) -> Iterator[tuple[str, Runs]]:
+        """(status, one run for each unit) of what does not match."""
+        for status, mask in (
+            (NO_RECORD, self._is_open),
+            (OTHER_RECORD, self._is_other),
+            (OTHER_SIZE, self._is_other_size),
+        ):
+            rows = np.flatnonzero(mask)
+            if len(rows):
+                runs = np.zeros(len(rows), dtype=RUN)
+                runs["firstOffset"] = runs["lastOffset"] = self._offsets[rows]
+                runs["firstPosition"] = runs["lastPosition"] = self._positions[rows]
+                runs["records"] = 1
+                runs["bytes"] = self._sizes[rows]
+                yield status, runs

@@ -1,0 +1,166 @@
+"""The lag of groups, queue by queue: from the files of a store, or from brokers. No engine, no Spark.
+
+store     the offset table; the end and one unit of each consume queue; the head of one record
+brokers   the statistics of each group (request 208); with topics and groups the offsets of those queues, for which
+          the right to read is enough; one pull for the time of the next unread message
+"""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.errors import ClientError, NotReachable
+from pocketmq.protocol.message.topics import is_internal_group
+
+from ..brokers.broker_client import BrokerClient
+from ..brokers.range_reader import RangeReader
+from ..errors import PipelineError, SourceUnreachable
+from ..files.consume_queues import consumer_offsets, units, written_units
+from ..files.log_files import log_files
+from ..files.mapped_file import map_file
+from ..planning.positions import Queue
+from ..planning.ranges import Range
+from ..planning.topic_options import SourceOptions
+from ..records.records import Records
+from ..sql.message_input import MessageInput
+
+RETRY_TIMEOUT_MS: Final = 10_000
+
+
+class Lag(msgspec.Struct, frozen=True, order=True):
+    """A group in one queue. `stored_ms` is when its next unread message was stored; None without one."""
+
+    group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    offset: int
+    end: int
+    stored_ms: int | None = None
+
+    @property
+    def messages(self) -> int:
+        return max(self.end - self.offset, 0)
+
+    def waiting_seconds(self, now_ms: float) -> float | None:
+        return None if self.stored_ms is None else round((now_ms - self.stored_ms) / 1000, 1)
+
+
+def names_in(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+# -- a store
+
+
+def lags_of_store(source: MessageInput, groups: list[str]) -> list[Lag]:
+    """From the files. A queue that no longer has a folder is left out: its topic was deleted."""
+    root, topics = Path(source.store or ""), names_in(source.topics)
+    found = []
+    for group, topic, queue_id, offset in consumer_offsets(root / "config" / "consumerOffset.json"):
+        folder = root / "consumequeue" / topic / str(queue_id)
+        if (groups and group not in groups) or (topics and topic not in topics) or not folder.is_dir():
+            continue
+        first, end = written_units(folder)
+        unread = max(offset, first)
+        stored_ms = _stored_ms(root, folder, unread) if unread < end else None
+        found.append(Lag(group, topic, "", queue_id, offset, end, stored_ms))
+    return found
+
+
+def _stored_ms(root: Path, folder: Path, offset: int) -> int | None:
+    """When the message of a unit was stored; None if its log file was deleted."""
+    (position,) = units(str(folder), offset, offset + 1)["position"].tolist() or (-1,)
+    for file in log_files(root / "commitlog"):
+        if file.base <= position < file.base + file.size:
+            return int(Records(map_file(file.path), [position - file.base]).store_times_ms[0])
+    return None
+
+
+# -- brokers
+
+
+def lags_of_brokers(source: MessageInput, groups: list[str]) -> list[Lag]:
+    """From the brokers. Groups of the brokers and of their tools are left out, unless they are named."""
+    assert source.namesrv_addr is not None
+    topics = names_in(source.topics)
+    with BrokerClient(source.namesrv_addr, source.access).closing() as client:
+        if groups and topics:
+            found = list(_committed(client, groups, topics))
+        else:
+            found = client.run(_statistics(source, groups))
+        wanted = [lag for lag in found if not topics or lag.topic in topics]
+        return [
+            msgspec.structs.replace(lag, stored_ms=_pulled_ms(client, lag, source)) if lag.messages else lag
+            for lag in wanted
+        ]
+
+
+def _committed(client: BrokerClient, groups: list[str], topics: list[str]) -> Iterable[Lag]:
+    for topic in topics:
+        bounds = client.bounds(client.queues(topic, RETRY_TIMEOUT_MS), RETRY_TIMEOUT_MS)
+        for group in groups:
+            for queue, offset in client.committed(group, bounds, RETRY_TIMEOUT_MS).items():
+                if offset is not None:
+                    yield Lag(group, topic, queue.broker_name, queue.queue_id, offset, bounds[queue].high)
+
+
+async def _statistics(source: MessageInput, groups: list[str]) -> list[Lag]:
+    """Every queue for which a master has an offset of one of the groups, or of any group."""
+    found = []
+    settings: dict[str, Any] = {"namesrv_addr": source.namesrv_addr}
+    if source.access.uses_tls:
+        settings |= source.access.tls_settings()
+    try:
+        async with AdminClient(hooks=source.access.hooks(), **settings) as admin:
+            info = await admin.cluster_info()
+            for cluster in info.cluster_addr_table or {}:
+                for address in await admin.master_addresses(cluster):
+                    found += await _statistics_at(admin, address, groups)
+    except NotReachable as error:
+        raise SourceUnreachable(str(error)) from error
+    except ClientError as error:
+        raise PipelineError(str(error)) from error
+    return found
+
+
+async def _statistics_at(admin: AdminClient, address: str, groups: list[str]) -> list[Lag]:
+    names = groups or [name for name in await admin.group_configs(address) if not is_internal_group(name)]
+
+    async def of_group(group: str) -> list[Lag]:
+        try:
+            table = (await admin.consume_stats_at(address, group)).offset_table
+        except NotReachable:
+            raise
+        except ClientError:
+            return []  # a group that has no offsets here
+        return [
+            Lag(
+                group,
+                queue.topic,
+                queue.broker_name,
+                queue.queue_id,
+                place.consumer_offset,
+                place.broker_offset,
+            )
+            for queue, place in table.items()
+            if place.consumer_offset >= 0
+        ]
+
+    return [lag for lags in await asyncio.gather(*map(of_group, names)) for lag in lags]
+
+
+def _pulled_ms(client: BrokerClient, lag: Lag, source: MessageInput) -> int | None:
+    """When the first unread message was stored; None if it cannot be pulled."""
+    options = SourceOptions(namesrv_addr=client.namesrv_addr, access=source.access, fail_on_data_loss=False)
+    queue = Queue(lag.topic, lag.broker_name, lag.queue_id)
+    held = client.bounds([queue], RETRY_TIMEOUT_MS)[queue]
+    first = max(lag.offset, held.low)
+    if first >= held.high:
+        return None
+    for records in RangeReader(client, Range(queue, first, first + 1), options).batches():
+        return int(records.store_times_ms[0])
+    return None

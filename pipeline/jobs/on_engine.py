@@ -1,0 +1,136 @@
+"""How a job in SQL runs: on DuckDB in this process, or on Spark. Exit codes are those of `run.py`.
+
+On a terminal, the number of rows read so far is printed while DuckDB works.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from ..report.report import Outputs, Report, write
+from ..sql.engine import ENGINES, SPARK, SPARK_FROM_BYTES, Engine, choose_engine
+from .run import FINDINGS, INTERRUPTED, check_outputs, exit_on_user_error, output_options, run_job
+
+PRINT_SECONDS = 0.25
+
+
+def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every job, and `--engine`."""
+    return click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        help="Where the job runs: duckdb in this process, or spark.  [default: spark with --master, and for a "
+        f"store of {SPARK_FROM_BYTES >> 30} GiB or more; else duckdb]",
+    )(output_options(command))
+
+
+def run_on_engine(
+    name: str,
+    build: Callable[[Engine], Report],
+    *,
+    engine: str | None,
+    check: Callable[[], object] = lambda: None,
+    store_bytes: Callable[[], int] = lambda: 0,
+    fails_on_findings: bool = True,
+    **options: Any,
+) -> None:
+    """Run a job on its engine, and write its report.
+
+    `check` raises `OptionError` for what can be checked without an engine. `store_bytes` is called after it.
+    """
+    with exit_on_user_error():
+        check()
+        master = options["master"] if _is_given("master") else None
+        chosen = choose_engine(engine, master=master, store_bytes=store_bytes())
+    if chosen == SPARK:
+        from ..sql.spark_engine import SparkEngine
+
+        run_job(
+            name,
+            lambda spark: build(SparkEngine(spark)),
+            check=check,
+            fails_on_findings=fails_on_findings,
+            **options,
+        )
+        return
+
+    def run(outputs: Outputs) -> Report:
+        from ..sql.arrow_frame import ArrowFrame
+        from ..sql.duckdb_engine import DuckEngine
+
+        memory = options["memory"] if _is_given("memory") else None
+        with (
+            RowCount(is_shown=not outputs.is_quiet) as count,
+            DuckEngine(memory=memory, seen=count.add) as here,
+        ):
+            report = build(here)
+            for section in report.sections:
+                if isinstance(section.frame, ArrowFrame):
+                    section.frame.compute()
+            count.clear()
+            write(report, outputs)
+        return report
+
+    run_here(run, fails_on_findings=fails_on_findings, **options)
+
+
+def run_here(
+    run: Callable[[Outputs], Report],
+    *,
+    json_file: str | None,
+    parquet_folder: str | None,
+    html_file: str | None,
+    quiet: bool,
+    fails_on_findings: bool = True,
+    **_: Any,
+) -> None:
+    """Run a job in this process. `run` writes the report and returns it."""
+    outputs = Outputs(json_file, parquet_folder, html_file, quiet)
+    try:
+        with exit_on_user_error():
+            check_outputs(outputs)
+            report = run(outputs)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    if report.findings and fails_on_findings:
+        sys.exit(FINDINGS)
+
+
+def _is_given(option: str) -> bool:
+    """Whether the user typed an option."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
+
+
+class RowCount:
+    """Prints how many rows were read, on a terminal."""
+
+    def __init__(self, *, is_shown: bool) -> None:
+        self._is_shown = is_shown and sys.stderr.isatty()
+        self._rows = 0
+        self._begun = self._printed = time.monotonic()
+
+    def __enter__(self) -> "RowCount":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def add(self, rows: int) -> None:
+        """Count more rows."""
+        self._rows += rows
+        now = time.monotonic()
+        if self._is_shown and now - self._printed >= PRINT_SECONDS:
+            self._printed = now
+            rate = self._rows / (now - self._begun)
+            print(f"\r\x1b[K{self._rows:,} rows read, {rate:,.0f}/s", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._is_shown and self._printed != self._begun:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._begun = self._printed

@@ -1,0 +1,70 @@
+"""Your own query: `pocketmq pipeline sql "select topic, count(*) from messages group by 1" --store DIR`.
+
+    messages           with --store or --namesrv and --topics; with --damaged also what is not a record (column status)
+    consumequeue       with --store: the units of the consume queues
+    consumer_offsets   with --store: the offsets of the groups
+    journal            with --journal
+
+Only the columns that the text uses are decoded (DuckDB). The text is in the engine's own SQL.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ..report.report import Report, Section
+from ..sql.engine import Engine
+from ..sql.message_input import MessageInput
+from .inputs import input_options, split_input_options
+from .on_engine import engine_options, run_on_engine
+
+DAMAGED: Final = {"onCorrupt": "report"}
+
+
+def build(
+    engine: Engine, text: str, source: MessageInput, *, journal: str | None = None, shows_damage: bool = False
+) -> Report:
+    """The report: one table, the rows of the query."""
+    from ..records.columns import MESSAGE_COLUMNS, STORE_COLUMNS
+
+    if source.store is not None:
+        options = DAMAGED if shows_damage else {}
+        engine.open_messages("messages", source, tuple(STORE_COLUMNS), **options)
+        engine.open_store_table("consumequeue", source, "consumequeue")
+        if (Path(source.store) / "config" / "consumerOffset.json").is_file():
+            engine.open_store_table("consumer_offsets", source, "consumerOffsets")
+    elif source.namesrv_addr is not None:
+        engine.open_messages("messages", source, tuple(MESSAGE_COLUMNS))
+    if journal is not None:
+        engine.open_journal("journal", journal)
+    return Report("SQL", text.strip(), [Section("rows", "Rows", engine.sql(text))])
+
+
+def check(source: MessageInput, journal: str | None) -> None:
+    """`OptionError` unless there is a table."""
+    if source.store is None and source.namesrv_addr is None and journal is not None:
+        return
+    source.check_topics()
+
+
+@click.command("sql")
+@click.argument("text")
+@input_options
+@click.option("--journal", metavar="DIR", help="Read a broker's journal too.")
+@click.option("--damaged", "shows_damage", is_flag=True, help="With --store: damage is a row, not an error.")
+@engine_options
+def main(*, text: str, journal: str | None, shows_damage: bool, **values: Any) -> None:
+    """Run a query over messages, consume queues, offsets or a journal."""
+    source, options = split_input_options(values)
+    run_on_engine(
+        "sql",
+        lambda engine: build(engine, text, source, journal=journal, shows_damage=shows_damage),
+        check=lambda: check(source, journal),
+        store_bytes=source.store_bytes,
+        **options,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Which master a session uses, and which settings it gets. No Spark.
+
+Much of what helps on one machine harms a cluster: a number of shuffle partitions taken from this machine, this Python's
+path for workers elsewhere, checkpoint files renamed as on a local disk. So those settings are for local masters only.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from .class_archive import archive_options
+
+LOCAL: Final = "local[*]"
+MASTER: Final = "spark.master"
+DEFAULT_MEMORY: Final = "1g"
+FILE_MANAGER: Final = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+EVERYWHERE: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+"""A cluster's sessions get these too, unless they are set there: times are UTC, and filters reach the readers."""
+
+
+def is_local(master: str) -> bool:
+    """Whether driver and tasks are one process on this machine."""
+    return re.match(r"local(\[|$)", master) is not None
+
+
+def is_connect(master: str) -> bool:
+    """Whether the session is that of a Spark Connect server."""
+    return master.startswith("sc://")
+
+
+def chosen_master(
+    asked: str | None, settings: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[str, bool]:
+    """(the master that Spark will use, whether the session must set it).
+
+    A master that was asked for wins. Else `spark.master` of the settings, the server in `SPARK_REMOTE`, what
+    `spark-submit` was started with (its text is not known here: ""), and `spark.master` of `spark-defaults.conf`
+    apply, and are left as they are. Without any of them it is `local[*]`.
+    """
+    if asked is not None:
+        return asked, True
+    if MASTER in settings:
+        return settings[MASTER], True
+    if environ.get("SPARK_REMOTE"):
+        return environ["SPARK_REMOTE"], True
+    if environ.get("PYSPARK_GATEWAY_PORT"):  # this program was started by spark-submit
+        return "", False
+    in_file = _master_in_defaults(environ)
+    return (LOCAL, True) if in_file is None else (in_file, False)
+
+
+def _master_in_defaults(environ: Mapping[str, str]) -> str | None:
+    folder = environ.get("SPARK_CONF_DIR") or (
+        os.path.join(environ["SPARK_HOME"], "conf") if environ.get("SPARK_HOME") else None
+    )
+    if folder is None:
+        return None
+    try:
+        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^\s*spark\.master[\s=:]+(\S+)", text, re.MULTILINE)
+    return found[1] if found else None
+
+
+def settings_for(
+    master: str,
+    *,
+    memory: str | None = None,
+    optimize_for_startup: bool = False,
+    java_home: Path | None = None,
+) -> dict[str, str]:
+    """The settings with which a session is created.
+
+    Only for a local master: its shuffle partitions, its loopback addresses, its JVM's options, the quick checkpoint
+    files of a local disk, no web pages. `optimize_for_startup` limits the JVM to its first compiler, which suits tests
+    and short jobs. `java_home` is the Java that will run; its class archive is used if there is one.
+    """
+    settings = {} if memory is None else {"spark.driver.memory": memory}
+    if not is_local(master):
+        return settings
+    java_options = "-XX:+UseSerialGC" + (" -XX:TieredStopAtLevel=1" if optimize_for_startup else "")
+    if java_home is not None:
+        java_options = f"{java_options} {archive_options(java_home)}".strip()
+    return {
+        "spark.driver.memory": DEFAULT_MEMORY,
+        **settings,
+        **EVERYWHERE,
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": str(_cores(master)),
+        "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+
+
+def _cores(master: str) -> int:
+    matched = re.match(r"local\[(\d+)", master)
+    if master == "local":
+        return 1
+    return int(matched[1]) if matched else os.cpu_count() or 2
+
+
+def parallelism_of(default: int, conf: Mapping[str, str]) -> int:
+    """How many tasks a session can run at once: Spark's default parallelism, or more where its settings name more
+    cores than executors have registered yet."""
+    numbers = {
+        name: int(conf[name])
+        for name in ("spark.executor.instances", "spark.executor.cores", "spark.cores.max")
+        if conf.get(name, "").isdigit()
+    }
+    of_executors = numbers.get("spark.executor.instances", 0) * numbers.get("spark.executor.cores", 1)
+    return max(default, of_executors, numbers.get("spark.cores.max", 0), 1)

@@ -1,0 +1,103 @@
+"""An Arrow table in the place of a Spark data frame, for reports."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+
+class ArrowRow:
+    """One row, as reports use the rows of Spark."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    def asDict(self, recursive: bool = False) -> dict[str, Any]:
+        return dict(self._values)
+
+    def __iter__(self) -> Any:
+        return iter(self._values.values())
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_values"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class ArrowFrame:
+    """A table that is computed when it is first used."""
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self._computed_by = compute
+
+    @cached_property
+    def table(self) -> Any:
+        """The table."""
+        return self._computed_by()
+
+    def compute(self) -> None:
+        """Compute the table now, while whoever reports progress is listening."""
+        assert self.table is not None
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.table.schema.names)
+
+    def collect(self) -> list[ArrowRow]:
+        """All rows. A map is a dict, as in Spark."""
+        maps = [field.name for field in self.table.schema if pa.types.is_map(field.type)]
+        rows = self.table.to_pylist()
+        for row in rows:
+            for name in maps:
+                if row[name] is not None:
+                    row[name] = dict(row[name])
+        return [ArrowRow(row) for row in rows]
+
+    def count(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def write(self) -> "ArrowWriter":
+        return ArrowWriter(self)
+
+
+class ArrowWriter:
+    """The part of Spark's writer that reports use."""
+
+    def __init__(self, frame: ArrowFrame) -> None:
+        self._frame = frame
+
+    def mode(self, _: str) -> "ArrowWriter":
+        """Always overwrites."""
+        return self
+
+    def parquet(self, folder: str) -> None:
+        """Write the table as one file in a folder, on this machine or at a URL that Arrow knows."""
+        import pyarrow.dataset as ds
+
+        if "://" not in folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        ds.write_dataset(
+            self._frame.table,
+            folder,
+            format="parquet",
+            basename_template="part-{i}.parquet",
+            existing_data_behavior="delete_matching",
+        )
+
+
+def frame_of_rows(schema: Mapping[str, Any], rows: Sequence[Sequence[Any]]) -> ArrowFrame:
+    """A frame of rows in hand; `schema` is column -> Arrow type."""
+    fields = pa.schema(list(schema.items()))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(fields)
+    table = pa.Table.from_arrays(
+        [pa.array(list(values), field.type) for values, field in zip(columns, fields, strict=True)],
+        schema=fields,
+    )
+    return ArrowFrame(lambda: table)

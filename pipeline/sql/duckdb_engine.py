@@ -1,0 +1,141 @@
+"""Jobs on DuckDB, in this process: tables are read as Arrow while a query runs, so nothing is copied to a disk first.
+
+DuckDB asks each table for the columns and rows that a query needs. What does not fit into memory goes to a temporary
+folder.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from ..errors import OptionError, PipelineError
+from ..tables.readers import Table, dataset_of, journal_table, store_table, topic_table
+from .arrow_frame import ArrowFrame
+from .message_input import MessageInput
+from .prelude import FOR_DUCKDB
+
+Seen = Callable[[int], object]
+"""Called with the number of rows of each batch that is read."""
+_STORE_OPTIONS: Final = {"onCorrupt": "on_corrupt", "verifyCrc": "verify_crc", "brokerName": "broker_name"}
+
+
+class DuckEngine:
+    """One DuckDB connection with its tables. Use as a context manager: it removes its temporary folder."""
+
+    name = "duckdb"
+
+    def __init__(self, *, memory: str | None = None, seen: Seen | None = None) -> None:
+        import duckdb
+
+        self._errors = duckdb.Error
+        self._spill = tempfile.mkdtemp(prefix="pocketmq-duckdb-")
+        self._connection = duckdb.connect(":memory:")
+        self._seen = seen
+        self._failure: Exception | None = None
+        self._tables: dict[str, Any] = {}
+        settings = {"temp_directory": self._spill, "TimeZone": "UTC"}
+        if memory is not None:
+            settings["memory_limit"] = _memory(memory)
+        for key, value in settings.items():
+            self._connection.execute(f"set {key} = '{value}'")
+        for macro in FOR_DUCKDB:
+            self._connection.execute(macro)
+
+    def __enter__(self) -> "DuckEngine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection and remove what it left on the disk."""
+        self._connection.close()
+        shutil.rmtree(self._spill, ignore_errors=True)
+
+    # -- tables
+
+    def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
+        """DuckDB names the columns itself, for each query."""
+        if source.store is not None:
+            chosen: dict[str, Any] = {_STORE_OPTIONS[key]: value for key, value in options.items()}
+            if "verify_crc" in chosen:
+                chosen["verify_crc"] = chosen["verify_crc"] == "true"
+            self._register(name, store_table(source.store, topics=source.topics, **chosen))
+            return
+        assert source.namesrv_addr is not None
+        self._register(
+            name,
+            topic_table(
+                source.namesrv_addr,
+                source.topics or "",
+                since=source.since_ms,
+                until=source.until_ms,
+                access=source.access,
+                **options,
+            ),
+        )
+
+    def open_store_table(self, name: str, source: MessageInput, table: str) -> None:
+        topics = source.topics if table == "consumequeue" else None
+        self._register(name, store_table(source.store or "", topics=topics, table=table))
+
+    def open_journal(self, name: str, path: str) -> None:
+        self._register(name, journal_table(path))
+
+    def _register(self, name: str, table: Table) -> None:
+        dataset = self._tables[name] = dataset_of(_WatchedTable(table, self))
+        self._connection.register(name, dataset)
+
+    # -- queries
+
+    def sql(self, text: str) -> ArrowFrame:
+        return ArrowFrame(lambda: self._run(text))
+
+    def keep(self, name: str, text: str) -> None:
+        self._run(f"create or replace temp table {name} as {text}")
+
+    def _run(self, text: str) -> Any:
+        """The rows as an Arrow table; None for a text that has none.
+
+        `OptionError` with DuckDB's words for a text that it cannot run; an error of a table as it was raised.
+        """
+        self._failure = None
+        try:
+            found = self._connection.sql(text)
+            return None if found is None else found.to_arrow_table()
+        except self._errors as error:
+            if self._failure is not None:
+                raise self._failure from error
+            raise OptionError(f"SQL: {' '.join(str(error).split())}") from error
+
+    def _watch(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The same batches. DuckDB turns errors into texts, so they are remembered."""
+        try:
+            for batch in batches:
+                if self._seen is not None:
+                    self._seen(batch.num_rows)
+                yield batch
+        except (PipelineError, OSError) as error:
+            self._failure = error
+            raise
+
+
+class _WatchedTable:
+    """A table whose batches are counted and whose errors are kept."""
+
+    def __init__(self, table: Table, engine: DuckEngine) -> None:
+        self.schema = table.schema
+        self._table = table
+        self._engine = engine
+
+    def check(self) -> None:
+        self._table.check()
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        return self._engine._watch(self._table.batches(names, condition))
+
+
+def _memory(text: str) -> str:
+    """A size such as 512m as DuckDB writes it."""
+    return f"{text[:-1]}{text[-1].upper()}iB"

@@ -1,0 +1,73 @@
+"""What a job asks of an engine, and which engine runs it: DuckDB in this process, or Spark.
+
+A job's questions are one SQL text for both, in the words that both know; `prelude.py` has the rest.
+"""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any, Final, Protocol
+
+from ..errors import OptionError, PipelineError
+from .message_input import MessageInput
+
+DUCKDB, SPARK = "duckdb", "spark"
+ENGINES: Final = (DUCKDB, SPARK)
+SPARK_FROM_BYTES: Final = 64 << 30
+"""A store of this size or more is read by Spark, unless the user says otherwise."""
+
+
+class Frame(Protocol):
+    """The rows of a query, computed when they are collected."""
+
+    def collect(self) -> list[Any]: ...
+
+    def count(self) -> int: ...
+
+    @property
+    def write(self) -> Any: ...
+
+
+class Engine(Protocol):
+    """Runs SQL over tables that it opens."""
+
+    name: str
+
+    def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
+        """Make the messages of a source a table. `columns` are those that the queries use; `options` are those of the
+        formats `rocketmq` and `rocketmq-store`."""
+
+    def open_store_table(self, name: str, source: MessageInput, table: str) -> None:
+        """Make `consumequeue` or `consumerOffsets` of a store a table."""
+
+    def open_journal(self, name: str, path: str) -> None:
+        """Make a journal a table."""
+
+    def sql(self, text: str) -> Frame:
+        """The rows of a query."""
+
+    def keep(self, name: str, text: str) -> None:
+        """Make the rows of a query a table, computed once."""
+
+
+def choose_engine(wanted: str | None, *, master: str | None, store_bytes: int) -> str:
+    """The engine of a job: as wanted, else Spark if a master is named or the store is large, else DuckDB.
+
+    Without a wish, what is installed decides too. `PipelineError` if the engine is not installed.
+    """
+    if wanted == DUCKDB and master is not None:
+        raise OptionError("--master is for --engine spark")
+    chosen = wanted or (SPARK if master is not None or store_bytes >= SPARK_FROM_BYTES else DUCKDB)
+    has = {DUCKDB: _has("duckdb"), SPARK: _has("pyspark")}
+    if wanted is None and master is None and not has[chosen]:
+        chosen = SPARK if chosen == DUCKDB and has[SPARK] else DUCKDB
+    if not has[chosen] or not (_has("pyarrow") and _has("numpy")):
+        extra = "tables" if chosen == DUCKDB else "spark"
+        raise PipelineError(f"--engine {chosen} needs its extra: pip install 'pocketmq[{extra}]'")
+    return chosen
+
+
+def _has(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # set to None in sys.modules
+        return False

@@ -1,0 +1,24 @@
+"""Functions that a job's SQL may use besides those that DuckDB and Spark share.
+
+    startswith(text, prefix)       unix_micros(time)        array_join(list, separator)
+    has_bytes(binary, text)        unhex_text(hexadecimal)
+
+Spark has the first three; DuckDB gets them as macros. The last two are made on both sides.
+"""
+
+from typing import Final
+
+FOR_DUCKDB: Final = (
+    "create macro startswith(t, prefix) as starts_with(t, prefix)",
+    "create macro unix_micros(moment) as epoch_us(moment)",
+    "create macro array_join(list, separator) as array_to_string(list, separator)",
+    # A blob as text has \xNN for every byte that is not printable ASCII, and for the backslash.
+    "create macro has_bytes(bytes, t) as contains(cast(bytes as varchar), cast(encode(t) as varchar))",
+    "create macro unhex_text(digits) as decode(unhex(digits))",
+)
+FOR_SPARK: Final = (
+    "create or replace temporary function has_bytes(bytes binary, t string) returns boolean "
+    "return contains(bytes, cast(t as binary))",
+    "create or replace temporary function unhex_text(digits string) returns string "
+    "return cast(unhex(digits) as string)",
+)

@@ -1,0 +1,62 @@
+"""Jobs on Spark: the same tables as views of the formats `rocketmq`, `rocketmq-store` and `pocketmq-journal`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import OptionError
+from ..planning.access import source_options
+from ..records.columns import STORE_COLUMNS
+from .message_input import MessageInput
+from .prelude import FOR_SPARK
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+
+class SparkEngine:
+    """A Spark session with its views."""
+
+    name = "spark"
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self.spark = spark
+        for function in FOR_SPARK:
+            spark.sql(function)
+
+    def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
+        """Spark prunes no columns of Python sources, so only `columns` are decoded."""
+        if source.store is not None:
+            reader = self._store(source)
+        else:
+            reader = self.spark.read.format("rocketmq").option("nameServer", source.namesrv_addr or "")
+            reader = reader.option("subscribe", source.topics or "").options(**source_options(source.access))
+            if source.since_ms is not None:
+                reader = reader.option("startingTimestamp", source.since_ms)
+                reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
+            if source.until_ms is not None:
+                reader = reader.option("endingTimestamp", source.until_ms)
+        schema = ", ".join(f"{column} {STORE_COLUMNS[column][0]}" for column in columns)
+        reader.schema(schema).options(**options).load().createOrReplaceTempView(name)
+
+    def open_store_table(self, name: str, source: MessageInput, table: str) -> None:
+        self._store(source).option("table", table).load().createOrReplaceTempView(name)
+
+    def _store(self, source: MessageInput) -> "DataFrameReader":
+        reader = self.spark.read.format("rocketmq-store").option("path", source.store or "")
+        return reader if source.topics is None else reader.option("topics", source.topics)
+
+    def open_journal(self, name: str, path: str) -> None:
+        self.spark.read.format("pocketmq-journal").load(path).createOrReplaceTempView(name)
+
+    def sql(self, text: str) -> "DataFrame":
+        """`OptionError` with Spark's words for a text that it cannot read."""
+        from pyspark.errors import AnalysisException, ParseException
+
+        try:
+            return self.spark.sql(text)
+        except (AnalysisException, ParseException) as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise OptionError(f"SQL: {lines[0] if lines else error}") from error
+
+    def keep(self, name: str, text: str) -> None:
+        self.sql(text).cache().createOrReplaceTempView(name)

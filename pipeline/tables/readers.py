@@ -1,0 +1,255 @@
+"""`open_store`, `open_topic` and `open_journal`: each a `pyarrow.RecordBatchReader`; and the same as datasets.
+
+A reader is read once, from its beginning to its end. A dataset can be asked again and again, and an engine that knows
+Arrow datasets (DuckDB, Polars) tells it which columns and rows it needs.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from ..errors import OptionError
+from .conditions import Moment, condition_of, timestamp
+from .processes import processes_for, read_tasks
+
+MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
+STORE_TABLES: Final = (MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS)
+Columns = Sequence[str] | str | None
+
+
+class Table(Protocol):
+    """What can be opened: its columns, and its rows for some columns and a condition."""
+
+    schema: Any
+
+    def check(self) -> None: ...
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]: ...
+
+
+class TaskTable(Protocol):
+    """A table of tasks that processes can share."""
+
+    schema: Any
+
+    def check(self) -> None: ...
+
+    def tasks(self, condition: Any) -> Sequence[Any]: ...
+
+    def log_bytes(self) -> int: ...
+
+
+class SharedTable:
+    """A table of tasks, read by some processes."""
+
+    def __init__(self, table: TaskTable, processes: int | None) -> None:
+        if processes is not None and processes < 1:
+            raise OptionError(f"processes must be 1 or more, got {processes}")
+        self.schema = table.schema
+        self._table = table
+        self._processes = processes
+
+    def check(self) -> None:
+        self._table.check()
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        """The rows, in the order of the tasks. Errors of planning are raised by this call."""
+        tasks = self._table.tasks(condition)
+        return read_tasks(tasks, names, condition, processes_for(self._table.log_bytes(), self._processes))
+
+
+def open_store(
+    path: str | Path | Mapping[str, str],
+    *,
+    columns: Columns = None,
+    filters: Any = None,
+    topics: Sequence[str] | str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    table: str = MESSAGES,
+    processes: int | None = None,
+    **options: Any,
+) -> Any:
+    """The rows of a store directory, ours or an official broker's, as a `pyarrow.RecordBatchReader`.
+
+    `path` is a store, or `{broker name: store}` for the stores of several brokers. `table` is messages, consumequeue or
+    consumerOffsets. `columns` names columns; None means all. `filters` is a `pyarrow.compute` expression or a list such
+    as `[("tags", "=", "paid")]`. `topics` and the store times `since <= storeTimestamp < until` limit what is read.
+    `processes` is how many processes read messages; None means one for each core for a store of 64 MiB or more. Rows
+    are in the order of the log. Other options: `on_corrupt` (fail, skip, report), `verify_crc`, `decompress`,
+    `broker_name`, `commit_log_path`. `OptionError` for what is wrong in a call; `CorruptStoreError` while reading.
+    """
+    source = store_table(path, topics=topics, table=table, processes=processes, **options)
+    return reader_of(source, columns, condition_of(source.schema, filters, since, until))
+
+
+def store_dataset(
+    path: str | Path | Mapping[str, str],
+    *,
+    topics: Sequence[str] | str | None = None,
+    table: str = MESSAGES,
+    processes: int | None = None,
+    **options: Any,
+) -> Any:
+    """The same as a `pyarrow.dataset.Dataset`: DuckDB and Polars ask it for the columns and rows of a query."""
+    return dataset_of(store_table(path, topics=topics, table=table, processes=processes, **options))
+
+
+def open_topic(
+    namesrv_addr: str,
+    topics: Sequence[str] | str,
+    *,
+    columns: Columns = None,
+    filters: Any = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    **options: Any,
+) -> Any:
+    """The messages of topics of running brokers, as a `pyarrow.RecordBatchReader`.
+
+    What is read is fixed by this call: from each queue's first message (or `since`) to its end at this moment (or
+    `until`, a store time). `columns` and `filters` are as in `open_store`. `tags` ("paid || open") and `sql92` let the
+    brokers filter; `access` has keys and TLS; other options are those of the source `rocketmq` in snake case
+    (`group_id`, `pull_batch_size`, `fail_on_data_loss`, ...). Rows are queue by queue, in the order of each queue.
+    `OptionError` for what is wrong in a call, `SourceUnreachable` without brokers, `DataLossError` while reading.
+    """
+    source = topic_table(namesrv_addr, topics, since=since, until=until, **options)
+    return reader_of(source, columns, condition_of(source.schema, filters, since, until))
+
+
+def topic_dataset(namesrv_addr: str, topics: Sequence[str] | str, **options: Any) -> Any:
+    """The same as a `pyarrow.dataset.Dataset`; every scan reads to the ends of the queues at its own moment."""
+    return dataset_of(topic_table(namesrv_addr, topics, **options))
+
+
+def open_journal(
+    path: str | Path | Sequence[str],
+    *,
+    columns: Columns = None,
+    filters: Any = None,
+    processes: int | None = None,
+) -> Any:
+    """The entries of a journal (`serve --journal DIR`), as a `pyarrow.RecordBatchReader`. `path` is a folder, a file or
+    a list of them. `columns`, `filters` and `processes` are as in `open_store`."""
+    source = journal_table(path, processes)
+    return reader_of(source, columns, condition_of(source.schema, filters))
+
+
+def journal_dataset(path: str | Path | Sequence[str], *, processes: int | None = None) -> Any:
+    """The same as a `pyarrow.dataset.Dataset`."""
+    return dataset_of(journal_table(path, processes))
+
+
+# -- tables
+
+
+def store_table(
+    path: str | Path | Mapping[str, str],
+    *,
+    topics: Sequence[str] | str | None = None,
+    table: str = MESSAGES,
+    processes: int | None = None,
+    **options: Any,
+) -> Table:
+    """One table of a store. `OptionError` for a folder that is no store, and for an option that is not allowed."""
+    from .queue_tables import ConsumeQueueTable, ConsumerOffsetTable
+    from .store_table import StoreTable, stores_of, topic_names
+
+    if table not in STORE_TABLES:
+        raise OptionError(f"table must be one of {', '.join(STORE_TABLES)}, got {table!r}")
+    found: Table
+    if table == MESSAGES:
+        found = SharedTable(StoreTable(stores_of(path, topics=topics, **options)), processes)
+    elif isinstance(path, Mapping) or options:
+        raise OptionError(f"table {table} is of one store, without other options")
+    elif table == CONSUME_QUEUE:
+        found = ConsumeQueueTable(str(path), frozenset(topic_names(topics)))
+    else:
+        found = ConsumerOffsetTable(str(path))
+    found.check()
+    return found
+
+
+def topic_table(
+    namesrv_addr: str,
+    topics: Sequence[str] | str,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    tags: str | None = None,
+    sql92: str | None = None,
+    access: Any = None,
+    **options: Any,
+) -> Table:
+    """The table of topics. `OptionError` for an option that is not allowed."""
+    from ..planning.topic_options import read_source_options
+    from .store_table import topic_names
+    from .topic_table import TopicTable, between_times
+
+    texts = {_camel(name): _text(value) for name, value in options.items()}
+    texts |= {"nameServer": namesrv_addr, "subscribe": ",".join(topic_names(topics))}
+    if tags is not None and sql92 is not None:
+        raise OptionError("tags and sql92: set one of them")
+    if tags is not None or sql92 is not None:
+        texts |= {"subExpression": tags or sql92 or "", "filterType": "TAG" if sql92 is None else "SQL92"}
+    chosen = read_source_options(texts, is_stream=False)
+    if access is not None:
+        import msgspec
+
+        chosen = msgspec.structs.replace(chosen, access=access)
+    return TopicTable(between_times(chosen, _ms("since", since), _ms("until", until)))
+
+
+def journal_table(path: str | Path | Sequence[str], processes: int | None = None) -> Table:
+    """The table of journals. `OptionError` for a path without one."""
+    from .journal_table import JournalTable
+
+    paths = [str(path)] if isinstance(path, str | Path) else [str(each) for each in path]
+    found = SharedTable(JournalTable(paths), processes)
+    found.check()
+    return found
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(part.title() for part in others)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _ms(option: str, moment: Moment | None) -> int | None:
+    return None if moment is None else int(timestamp(option, moment).value // 1000)
+
+
+# -- readers
+
+
+def column_names(columns: Columns, schema: Any) -> list[str]:
+    """The named columns. `OptionError` for an unknown one, or one named twice."""
+    if columns is None:
+        return list(schema.names)
+    names = [part.strip() for part in columns.split(",")] if isinstance(columns, str) else list(columns)
+    for name in names:
+        if name not in schema.names:
+            raise OptionError(f"unknown column {name}; the columns are {', '.join(schema.names)}")
+    if len(set(names)) < len(names) or not names:
+        raise OptionError(f"columns must name each column once, and at least one, got {', '.join(names)!r}")
+    return names
+
+
+def reader_of(table: Table, columns: Columns, condition: Any) -> Any:
+    """A reader of some columns of a table."""
+    names = column_names(columns, table.schema)
+    schema = pa.schema([table.schema.field(name) for name in names])
+    return pa.RecordBatchReader.from_batches(schema, table.batches(names, condition))
+
+
+def dataset_of(table: Table) -> Any:
+    """A dataset of a table."""
+    from .dataset import TableDataset
+
+    return TableDataset(table)

@@ -1,0 +1,333 @@
+"""The messages of store directories as a table: planned as tasks, each read by itself, here or in another process.
+
+A task is a split of the commit log, records at known positions, or a hole between two log files. What a condition rules
+out is not read: whole files and splits by store time and log position, and records of other topics by the consume
+queues if the wanted topics are a small part of the log. Store times are taken to rise in a log, except for a clock that
+was set back by up to `CLOCK_SLACK_MS`.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import CorruptStoreError, OptionError
+from ..files.consume_queues import PRE_BLANK, QueueSplit, known_log_end, queue_splits, units
+from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
+from ..files.mapped_file import map_file
+from ..files.run_statuses import OK
+from ..files.scan import (
+    FAIL,
+    REPORT,
+    SKIP,
+    ScannedRecords,
+    ScanOptions,
+    records_at_units,
+    scan_log,
+)
+from ..records.boundaries import find_record
+from ..records.columns import STORE_COLUMNS, TIMESTAMP, arrow_schema
+from ..records.records import Records
+from ..records.slices import repeated
+from .conditions import columns_in, possible_parts, rows_matching, topics_wanted
+
+SPLIT_BYTES: Final = 8 * 1024 * 1024
+BATCH_ROWS: Final = 16_384
+CLOCK_SLACK_MS: Final = 60_000
+MISSING: Final = "missing"
+"""The status of a hole between two files of the log."""
+MOST_UNITS: Final = 4_000_000
+"""Units that are held at once when a few topics are read by their consume queues."""
+SMALL_PART: Final = 4
+"""Topics are read by their consume queues if they have less than a fourth of the log's bytes."""
+ON_CORRUPT: Final = (FAIL, SKIP, REPORT)
+
+
+class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """One store directory, and how it is read; picklable."""
+
+    root: str
+    log_folder: str
+    scan: ScanOptions
+
+    def queues_root(self) -> Path:
+        return Path(self.root) / "consumequeue"
+
+
+class LogTask(msgspec.Struct, frozen=True):
+    """The records that begin in a split of the log."""
+
+    settings: StoreSettings
+    split: LogSplit
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        return _batches(scan_log(self.split, self.settings.scan), names, condition)
+
+    def guarantee(self) -> Any:
+        position, base = pc.field("physicalOffset"), self.split.file.base
+        return (position >= base + self.split.begin) & (position < base + self.split.end)
+
+
+class UnitsTask(msgspec.Struct, frozen=True):
+    """The records at positions of one file, which units of consume queues name; positions rise."""
+
+    settings: StoreSettings
+    file: LogFile
+    positions: Any
+    sizes: Any
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        return _batches(self._found(), names, condition)
+
+    def _found(self) -> Iterator[ScannedRecords]:
+        rows = self.settings.scan.decode_rows
+        for first in range(0, len(self.positions), rows):
+            chosen = slice(first, first + rows)
+            yield from records_at_units(
+                self.file, self.positions[chosen], self.sizes[chosen], self.settings.scan
+            )
+
+
+class HoleTask(msgspec.Struct, frozen=True):
+    """The missing bytes after a file, as a row."""
+
+    settings: StoreSettings
+    file: LogFile
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        hole = ScannedRecords(self.file, None, None, self.file.size, MISSING)
+        return _batches(iter((hole,)), names, condition)
+
+
+Task = LogTask | UnitsTask | HoleTask
+
+
+class StoreTable:
+    """The messages of one or several stores, each of one broker."""
+
+    def __init__(self, stores: Sequence[StoreSettings]) -> None:
+        self.schema = arrow_schema(STORE_COLUMNS, list(STORE_COLUMNS))
+        self._stores = stores
+
+    def check(self) -> None:
+        """`OptionError` for a folder that is no store; `CorruptStoreError` for a hole that must fail."""
+        self.tasks(None)
+
+    def tasks(self, condition: Any) -> list[Any]:
+        """What must be read for a condition, in the order of the log."""
+        return [task for store in self._stores for task in plan_store(store, condition, self.schema)]
+
+    def log_bytes(self) -> int:
+        """The bytes of the log files."""
+        return sum(file.size for store in self._stores for file in log_files(Path(store.log_folder)))
+
+
+def store_settings(
+    root: str,
+    *,
+    broker_name: str | None = None,
+    topics: Sequence[str] | str | None = None,
+    on_corrupt: str = FAIL,
+    verify_crc: bool | None = None,
+    decompress: bool = True,
+    commit_log_path: str | None = None,
+) -> StoreSettings:
+    """`OptionError` for a value that is not allowed."""
+    if on_corrupt not in ON_CORRUPT:
+        raise OptionError(f"on_corrupt must be one of {', '.join(ON_CORRUPT)}, got {on_corrupt!r}")
+    scan = ScanOptions(
+        topics=frozenset(topic_names(topics)),
+        on_corrupt=on_corrupt,
+        verifies_crc=on_corrupt == REPORT if verify_crc is None else verify_crc,
+        decompresses=decompress,
+        decode_rows=BATCH_ROWS,
+        broker_name=broker_name,
+    )
+    return StoreSettings(
+        root=str(root), log_folder=str(commit_log_path or Path(root) / "commitlog"), scan=scan
+    )
+
+
+def topic_names(topics: Sequence[str] | str | None) -> list[str]:
+    """Names in a list, or in a text with commas. `OptionError` for an empty text or list."""
+    if topics is None:
+        return []
+    parts = topics.split(",") if isinstance(topics, str) else list(topics)
+    names = [part.strip() for part in parts if part.strip()]
+    if not names:
+        raise OptionError(f"topics must name a topic, got {topics!r}")
+    return names
+
+
+def plan_store(settings: StoreSettings, condition: Any, schema: Any) -> list[Task]:
+    """The tasks of one store, in the order of its log."""
+    files = log_files(Path(settings.log_folder))
+    queues = queue_splits(settings.queues_root(), frozenset())
+    known_end = known_log_end(queues)
+    splits = log_splits(files, SPLIT_BYTES, 1, known_end)
+    known = sorted({queue.topic for queue in queues})
+    wanted = topics_wanted(condition, schema, known)
+    topics = settings.scan.topics or wanted or frozenset()
+    if topics:
+        settings = msgspec.structs.replace(
+            settings, scan=msgspec.structs.replace(settings.scan, topics=topics)
+        )
+    tasks: list[Task] = [LogTask(settings, split) for split in splits]
+    positions = _positions_of(topics, queues, files) if settings.scan.on_corrupt != REPORT else None
+    if positions is not None:
+        tasks = [*_units_tasks(settings, files, *positions), *_undispatched(settings, splits, known_end)]
+    tasks = _possible(tasks, condition, schema)
+    return [*_holes(settings, files), *tasks]
+
+
+def _holes(settings: StoreSettings, files: list[LogFile]) -> list[Task]:
+    holes = log_holes(files)
+    if holes and settings.scan.on_corrupt == FAIL:
+        file, size = holes[0]
+        raise CorruptStoreError(
+            f"{file.path}: {size} bytes of the log are missing after it; on_corrupt='skip' continues, "
+            "on_corrupt='report' makes a row of it"
+        )
+    return [HoleTask(settings, file) for file, _ in holes] if settings.scan.on_corrupt == REPORT else []
+
+
+def _possible(tasks: list[Task], condition: Any, schema: Any) -> list[Task]:
+    """The tasks that may have a row. First by position and by the time of each file, then by that of each split."""
+    if condition is None:
+        return tasks
+    splits = [task for task in tasks if isinstance(task, LogTask)]
+    others = [task for task in tasks if not isinstance(task, LogTask)]
+    splits = [
+        splits[number] for number in possible_parts(condition, schema, [one.guarantee() for one in splits])
+    ]
+    if "storeTimestamp" in columns_in(condition, schema.names):
+        files = [list(group) for _, group in itertools.groupby(splits, lambda task: task.split.file)]
+        begins = [_first_time(group[0].split) for group in files]
+        splits = [
+            task
+            for number in possible_parts(condition, schema, _time_guarantees(begins))
+            for task in files[number]
+        ]
+        begins = [_first_time(task.split) for task in splits]
+        splits = [splits[number] for number in possible_parts(condition, schema, _time_guarantees(begins))]
+    return [*others, *splits]
+
+
+def _first_time(split: LogSplit) -> int | None:
+    """The store time of the first record of a split; None if it has none that can be read."""
+    data = map_file(split.file.path)
+    position = find_record(data, split.begin, min(split.end, len(data)), split.file.base)
+    if position >= min(split.end, len(data)):
+        return None
+    return int(Records(data, [position]).store_times_ms[0])
+
+
+def _time_guarantees(begins: list[int | None]) -> list[Any]:
+    """What the store times of the parts must be: between the first of a part and the first of a later one."""
+    time, guarantees = pc.field("storeTimestamp"), []
+    for number, begin in enumerate(begins):
+        after = next((later for later in begins[number + 1 :] if later is not None), None)
+        guarantee = pc.scalar(True)
+        if begin is not None:
+            guarantee = time >= pa.scalar((begin - CLOCK_SLACK_MS) * 1000, TIMESTAMP)
+            if after is not None:
+                guarantee &= time <= pa.scalar((after + CLOCK_SLACK_MS) * 1000, TIMESTAMP)
+        guarantees.append(guarantee)
+    return guarantees
+
+
+# -- topics that are a small part of the log
+
+
+def _positions_of(
+    topics: frozenset[str], queues: list[QueueSplit], files: list[LogFile]
+) -> tuple[Any, Any] | None:
+    """(positions, sizes) of the records of some topics, in the order of the log; None if a scan is better."""
+    if not topics:
+        return None
+    chosen = [queue for queue in queues if queue.topic in topics]
+    if sum(queue.hi - queue.lo for queue in chosen) > MOST_UNITS or not files:
+        return None
+    entries = [units(queue.folder, queue.lo, queue.hi) for queue in chosen]
+    positions = np.concatenate(
+        [np.empty(0, np.int64), *(each["position"].astype(np.int64) for each in entries)]
+    )
+    sizes = np.concatenate([np.empty(0, np.int64), *(each["size"].astype(np.int64) for each in entries)])
+    written = (sizes > 0) & (sizes < PRE_BLANK) & (positions >= files[0].base)
+    positions, sizes = positions[written], sizes[written]
+    if int(sizes.sum()) * SMALL_PART > sum(file.size for file in files):
+        return None
+    order = np.argsort(positions, kind="stable")
+    return positions[order], sizes[order]
+
+
+def _units_tasks(settings: StoreSettings, files: list[LogFile], positions: Any, sizes: Any) -> Iterator[Task]:
+    for file in files:
+        first, end = np.searchsorted(positions, (file.base, file.base + file.size)).tolist()
+        step = 4 * BATCH_ROWS
+        for begin in range(first, end, step):
+            chosen = slice(begin, min(begin + step, end))
+            yield UnitsTask(settings, file, positions[chosen] - file.base, sizes[chosen])
+
+
+def _undispatched(settings: StoreSettings, splits: list[LogSplit], known_end: int) -> Iterator[Task]:
+    """What no queue knows yet: the log after the last record of the queues."""
+    for split in splits:
+        begin = max(split.begin, known_end - split.file.base)
+        if begin < split.end:
+            yield LogTask(settings, LogSplit(split.file, begin, split.end, split.known_end))
+
+
+# -- rows
+
+
+def _batches(found: Iterator[ScannedRecords], names: Sequence[str], condition: Any) -> Iterator[Any]:
+    schema = arrow_schema(STORE_COLUMNS, names)
+    tested = [] if condition is None else columns_in(condition, list(STORE_COLUMNS))
+    of_condition = arrow_schema(STORE_COLUMNS, tested)
+    for each in found:
+        if condition is not None:
+            few = pa.RecordBatch.from_arrays([column_of(each, name) for name in tested], schema=of_condition)
+            rows = rows_matching(condition, few)
+            if not len(rows):
+                continue
+            each = _only(each, rows)
+        yield pa.RecordBatch.from_arrays([column_of(each, name) for name in names], schema=schema)
+
+
+def _only(found: ScannedRecords, rows: Any) -> ScannedRecords:
+    if found.records is None or len(rows) == len(found.records):
+        return found
+    mask = np.zeros(len(found.records), dtype=np.bool_)
+    mask[np.asarray(rows)] = True
+    statuses = None if found.statuses is None else found.statuses.take(rows)
+    return ScannedRecords(found.file, found.records.only(mask), statuses)
+
+
+def column_of(found: ScannedRecords, name: str) -> Any:
+    """One column of records with their file and status, or of the row that stands for damage."""
+    if found.records is None:
+        position = found.file.base + found.bad_position
+        values = {"file": found.file.path, "status": found.bad_status, "physicalOffset": position}
+        return pa.array([values.get(name)], type=STORE_COLUMNS[name][1])
+    count = len(found.records)
+    if name == "file":
+        return repeated(found.file.path, count)
+    if name == "status":
+        return repeated(OK, count) if found.statuses is None else found.statuses
+    return found.records.column(name)
+
+
+def stores_of(path: str | Path | Mapping[str, str], **options: Any) -> list[StoreSettings]:
+    """The settings of one store, or of several with their brokers' names."""
+    if isinstance(path, Mapping):
+        broker = options.pop("broker_name", None)
+        if broker is not None or not path:
+            raise OptionError("path must be a folder, or {broker name: folder} without broker_name")
+        return [store_settings(str(folder), broker_name=name, **options) for name, folder in path.items()]
+    return [store_settings(str(path), **options)]

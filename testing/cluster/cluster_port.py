@@ -1,0 +1,75 @@
+"""The HTTP port of a cluster: faults, requests, clock and ledger of all members, and what each broker has.
+
+    http://127.0.0.1:8080/api/topics                 of the first master that runs
+    http://127.0.0.1:8080/brokers/b1/api/topics      of b1; the page is at /brokers/b1/
+
+Imported when a port is asked for: it loads `pocketmq.console`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from pocketmq.broker.node import Node
+from pocketmq.console.server import Console
+from pocketmq.console.stand import NotRunning, Stand
+
+from ..server.admin_port import stand_on
+from .cluster_broker import ClusterBroker
+from .cluster_life import ClusterLife
+
+
+class ClusterPort:
+    """`start` and `stop` mirror each other, on the cluster's loop."""
+
+    def __init__(self, life: ClusterLife, brokers: Mapping[str, ClusterBroker]) -> None:
+        self._life: Final = life
+        self._brokers = brokers
+        self._console = Console(self._stand(self._first), Others(self._stand, brokers))
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen; returns the address. `StartError` if the port is taken."""
+        return await self._console.start(host, port)
+
+    async def stop(self) -> None:
+        await self._console.stop()
+
+    @property
+    def url(self) -> str:
+        return self._console.url
+
+    def _stand(self, node: Callable[[], Node]) -> Stand:
+        assert self._life.watched is not None
+        return stand_on(node, self._life.watched, time=lambda: self._life.time)
+
+    def _first(self) -> Node:
+        """The first master that runs."""
+        for broker in self._brokers.values():
+            if broker.is_running and not broker.broker_id:
+                return broker.node
+        raise NotRunning("no broker of the cluster is running")
+
+
+class Others(Mapping[str, Stand]):
+    """What the port shows of each broker, by name."""
+
+    def __init__(
+        self, stand: Callable[[Callable[[], Node]], Stand], brokers: Mapping[str, ClusterBroker]
+    ) -> None:
+        self._stand = stand
+        self._brokers = brokers
+
+    def __getitem__(self, name: str) -> Stand:
+        broker = self._brokers[name]
+
+        def node() -> Node:
+            if not broker.is_running:
+                raise NotRunning(f"broker {name} is not running")
+            return broker.node
+
+        return self._stand(node)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._brokers)
+
+    def __len__(self) -> int:
+        return len(self._brokers)

@@ -1,0 +1,126 @@
+"""Suspended pops by themselves: a cancelled one takes no message, and none is kept after its end."""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+from pocketmq.broker.network.dispatch import Call
+from pocketmq.broker.pop.pop_waiters import ANY_QUEUE, LEAST_GONE, Polling, PopWaiter, PopWaiters
+from pocketmq.broker.state.timers import LoopTimers
+from pocketmq.protocol.wire.command import Command
+from pocketmq.store import VirtualClock
+
+from broker_fakes import FakeConnection
+
+KEY = ("orders", "g", ANY_QUEUE)
+
+
+class Waiting:
+    """Waiters of one topic and group; `answered` has the names of those that were handled again."""
+
+    def __init__(self, clock: VirtualClock, *, wakes_last: bool = False) -> None:
+        self.clock = clock
+        self.answered: list[str] = []
+        self.waiters = PopWaiters(
+            clock,
+            LoopTimers(clock),
+            key_limit=lambda: 100_000,
+            total_limit=lambda: 100_000,
+            force_interval=lambda: 0,
+            wakes_last=wakes_last,
+        )
+
+    def hold(self, name: str, seconds: float = 20, connection: FakeConnection | None = None) -> Call:
+        call = Call(connection or FakeConnection(), Command(200050))
+        until_ms = self.clock.now_ms() + round(seconds * 1000)
+        again: Callable[[], None] = lambda: self.answered.append(name)  # noqa: E731
+        waiter = PopWaiter(call, until_ms, until_ms, again, None, None)
+        assert self.waiters.hold(KEY, waiter, round(seconds * 1000)) is Polling.WAITS
+        return call
+
+    async def arrives(self) -> None:
+        self.waiters.arrived("orders", 0, 1, 0, None)
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def waiting(clock: VirtualClock) -> Waiting:
+    return Waiting(clock)
+
+
+async def test_a_cancelled_request_is_not_woken(waiting: Waiting) -> None:
+    first, second = waiting.hold("first"), waiting.hold("second")
+    assert waiting.waiters.cancel(first)
+    assert not waiting.waiters.cancel(first)
+    assert len(waiting.waiters) == waiting.waiters.count(*KEY) == 1
+    await waiting.arrives()
+    assert waiting.answered == ["second"]
+    assert not waiting.waiters.cancel(second)
+
+
+async def test_a_request_cancelled_after_it_was_woken_passes_the_message_on(waiting: Waiting) -> None:
+    first = waiting.hold("first")
+    waiting.hold("second")
+    waiting.waiters.arrived("orders", 0, 1, 0, None)
+    assert waiting.waiters.cancel(first)
+    for _ in range(4):
+        await asyncio.sleep(0)
+    assert waiting.answered == ["second"]
+    assert len(waiting.waiters) == 0
+
+
+async def test_a_connection_that_closes_after_its_request_was_woken_passes_the_message_on(
+    waiting: Waiting,
+) -> None:
+    connection = FakeConnection()
+    waiting.hold("first", connection=connection)
+    waiting.hold("second")
+    waiting.waiters.arrived("orders", 0, 1, 0, None)
+    connection.close()
+    for _ in range(4):
+        await asyncio.sleep(0)
+    assert waiting.answered == ["second"]
+
+
+@pytest.mark.parametrize("wakes_last", [False, True])
+async def test_any_order_of_cancels_leaves_the_rest_in_their_order(
+    clock: VirtualClock, wakes_last: bool
+) -> None:
+    waiting = Waiting(clock, wakes_last=wakes_last)
+    calls = {number: waiting.hold(str(number), 10 + number) for number in range(40)}
+    chosen = random.Random(5).sample(sorted(calls), 30)
+    for number in chosen:
+        assert waiting.waiters.cancel(calls[number])
+    for _ in range(12):
+        await waiting.arrives()
+    left = sorted(set(calls) - set(chosen), reverse=wakes_last)
+    assert waiting.answered == [str(number) for number in left]
+
+
+async def test_nothing_is_kept_of_requests_that_no_longer_wait(waiting: Waiting) -> None:
+    for number in range(10 * LEAST_GONE):
+        call = waiting.hold(str(number), 3600)
+        if number % 2:
+            assert waiting.waiters.cancel(call)
+        else:
+            await waiting.arrives()
+    assert len(waiting.waiters) == 0
+    waiters = waiting.waiters
+    kept = [len(waiters._times), len(waiters._waiting), len(waiters._held), len(waiters._groups)]
+    assert kept[0] <= LEAST_GONE
+    assert kept[1:] == [0, 0, 0]
+
+
+async def test_requests_whose_time_is_over_are_forgotten_on_an_idle_topic(
+    waiting: Waiting, clock: VirtualClock
+) -> None:
+    for number in range(50):
+        waiting.hold(str(number), 1)
+        clock.advance(1000)
+        waiting.waiters.scan(clock.now_ms())
+        await asyncio.sleep(0)
+    assert len(waiting.answered) == 50
+    assert not waiting.waiters._waiting
+    assert not waiting.waiters._held

@@ -1,0 +1,130 @@
+"""Heartbeats, terminations, and clients that vanish."""
+
+from typing import Any
+
+import pytest
+from pocketmq.grpc_endpoint.messages import (
+    ClientType,
+    Code,
+    HeartbeatRequest,
+    NotifyClientTerminationRequest,
+    Resource,
+    Settings,
+)
+
+from broker_fakes import FakeLoop
+from grpc_calls import FakeStream, GrpcBroker, consumer, producer
+
+UNKNOWN = (Code.UNRECOGNIZED_CLIENT_TYPE, "cannot find client settings for this client")
+PUSH = HeartbeatRequest(group=Resource(name="g"), client_type=ClientType.PUSH_CONSUMER)
+PRODUCER = HeartbeatRequest(client_type=ClientType.PRODUCER)
+
+
+async def test_heartbeat_before_settings_is_refused(grpc: GrpcBroker) -> None:
+    assert grpc.refused(PRODUCER) == UNKNOWN
+
+
+@pytest.mark.parametrize(("settings", "request_"), [(producer("t"), PRODUCER), (consumer("g"), PUSH)])
+async def test_heartbeats_keep_a_member(
+    grpc: GrpcBroker, clock: Any, settings: Settings, request_: HeartbeatRequest
+) -> None:
+    grpc.telemetry(settings)
+    membership = grpc.broker.membership
+    for _ in range(5):
+        clock.advance(100_000)
+        assert grpc.refused(request_) == (Code.OK, "OK")
+        membership.consumers.expire(clock.wall_ms())
+        membership.producers.expire(clock.wall_ms())
+        grpc.clients.scan()
+    assert len(membership.consumers) + len(membership.producers) == 1
+    assert len(grpc.clients) == 1
+
+
+async def test_heartbeat_of_a_consumer_checks_its_group(grpc: GrpcBroker) -> None:
+    grpc.telemetry(consumer("g"))
+    blank = HeartbeatRequest(client_type=ClientType.PUSH_CONSUMER)
+    assert grpc.refused(blank) == (Code.ILLEGAL_CONSUMER_GROUP, "the specified group is blank")
+
+
+async def test_heartbeat_keeps_the_subscriptions_of_other_members(grpc: GrpcBroker, clock: Any) -> None:
+    grpc.telemetry(consumer("g", ["t"]), client_id="c1")
+    clock.advance(1)
+    grpc.telemetry(consumer("g", ["u"]), client_id="c2")
+    clock.advance(1)
+    grpc.call(PUSH, client_id="c1")
+    group = grpc.broker.membership.consumers.get("g")
+    assert group is not None
+    assert list(group.subscriptions) == ["u"]
+
+
+async def test_silent_members_are_dropped_and_so_are_their_settings(
+    grpc: GrpcBroker, clock: Any, loop: FakeLoop
+) -> None:
+    gone: list[str] = []
+    grpc.clients.when_gone.append(lambda peer: gone.append(peer.client_id))
+    grpc.telemetry(consumer("g"), client_id="c1")
+    grpc.telemetry(producer(), client_id="c2")
+    grpc.clients.start()
+    loop.run_for(131_000)
+    assert sorted(gone) == ["c1", "c2"]
+    assert len(grpc.clients) == 0
+    assert grpc.broker.membership.consumers.get("g") is None
+    assert grpc.refused(PUSH) == UNKNOWN
+    grpc.clients.stop()
+
+
+async def test_member_that_the_broker_drops_is_forgotten(grpc: GrpcBroker, clock: Any) -> None:
+    import asyncio
+
+    grpc.telemetry(producer("t", "u"))
+    clock.advance(121_000)
+    grpc.broker.membership.producers.expire(clock.wall_ms())
+    await asyncio.sleep(0)
+    assert len(grpc.clients) == 0
+    assert grpc.broker.membership.producers.all() == {}
+
+
+async def test_termination_of_a_producer(grpc: GrpcBroker) -> None:
+    stream = grpc.telemetry(producer("t", "u"))
+    assert grpc.refused(NotifyClientTerminationRequest()) == (Code.OK, "OK")
+    assert grpc.broker.membership.producers.all() == {}
+    assert stream.ended is None
+    assert grpc.refused(PRODUCER) == UNKNOWN
+    assert grpc.refused(NotifyClientTerminationRequest()) == UNKNOWN
+
+
+async def test_termination_of_a_consumer(grpc: GrpcBroker) -> None:
+    gone: list[str] = []
+    grpc.clients.when_gone.append(lambda peer: gone.append(peer.client_id))
+    grpc.telemetry(consumer("g"))
+    assert grpc.refused(NotifyClientTerminationRequest(group=Resource(name="g"))) == (Code.OK, "OK")
+    assert grpc.broker.membership.consumers.get("g") is None
+    assert gone == ["c1"]
+
+
+async def test_call_that_overtakes_its_settings_waits_for_them(grpc: GrpcBroker) -> None:
+    got: list[Settings | None] = []
+    call = grpc.new_call(HeartbeatRequest, FakeStream())
+    grpc.clients.when_announced(call, 1.0, got.append)
+    assert got == []
+    grpc.telemetry(consumer("g"))
+    assert got == [grpc.clients.settings_of("c1")]
+
+
+async def test_call_waits_for_settings_no_longer_than_it_is_said(grpc: GrpcBroker) -> None:
+    import asyncio
+
+    got: list[Settings | None] = []
+    call = grpc.new_call(HeartbeatRequest, FakeStream())
+    grpc.clients.when_announced(call, 0.0, got.append)
+    await asyncio.sleep(0.001)
+    assert got == [None]
+
+
+async def test_cancelled_call_waits_for_nothing(grpc: GrpcBroker) -> None:
+    got: list[Settings | None] = []
+    call = grpc.new_call(HeartbeatRequest, FakeStream())
+    grpc.clients.when_announced(call, 1.0, got.append)
+    call.cancel()
+    grpc.telemetry(consumer("g"))
+    assert got == []

@@ -1,0 +1,222 @@
+"""Settings on the telemetry stream: what a client gets back, and where the broker sees it."""
+
+from typing import Any
+
+import pytest
+from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
+from pocketmq.grpc_endpoint.messages import (
+    ClientType,
+    Code,
+    Duration,
+    FilterExpression,
+    FilterType,
+    Metric,
+    RetryPolicy,
+    Settings,
+    TelemetryCommand,
+)
+from pocketmq.protocol.bodies.group_config import (
+    ExponentialRetryPolicy,
+    GroupRetryPolicy,
+)
+
+from grpc_calls import FakeTelemetry, GrpcBroker, consumer, producer
+
+FAILED = "process client telemetryCommand failed. "
+
+
+def refusal(stream: FakeTelemetry) -> tuple[GrpcStatus, str]:
+    assert not stream.replies
+    assert stream.ended is not None
+    return stream.ended
+
+
+async def test_producer_gets_limits_and_retries_of_the_server(grpc: GrpcBroker) -> None:
+    stream = grpc.telemetry(producer("t", "u"))
+    (reply,) = stream.replies
+    assert reply.status.code == Code.OK
+    assert reply.settings.publishing.max_body_size == 4 * 1024 * 1024
+    assert reply.settings.publishing.validate_message_type
+    assert [topic.name for topic in reply.settings.publishing.topics] == ["t", "u"]
+    policy = reply.settings.backoff_policy
+    assert (policy.max_attempts, policy.exponential_backoff.multiplier) == (3, 2.0)
+    assert policy.exponential_backoff.initial == Duration.of_ms(10)
+    assert policy.exponential_backoff.max == Duration.of_ms(1000)
+    assert reply.settings.metric == Metric()
+    assert stream.ended is None
+
+
+async def test_producer_is_in_a_group_named_like_each_topic(grpc: GrpcBroker) -> None:
+    grpc.telemetry(producer("t", "u"), language="PYTHON")
+    producers = grpc.broker.membership.producers
+    assert sorted(producers.all()) == ["t", "u"]
+    (client,) = producers.all()["t"]
+    assert (client.client_id, client.language, client.version) == ("c1", "PYTHON", 513)
+    assert client.connection.peer == "127.0.0.1:51000"
+
+
+async def test_producer_without_topics_is_in_no_group_but_may_send_heartbeats(grpc: GrpcBroker) -> None:
+    assert grpc.telemetry(producer()).settings.backoff_policy is not None
+    assert grpc.broker.membership.producers.all() == {}
+    assert grpc.clients.settings_of("c1") is not None
+
+
+async def test_consumer_gets_the_settings_of_its_group(grpc: GrpcBroker) -> None:
+    grpc.group("g", retry_max_times=4, consume_message_orderly=True)
+    sent = consumer("g", kind=ClientType.SIMPLE_CONSUMER)
+    settings = grpc.telemetry(sent).settings
+    assert settings.backoff_policy.max_attempts == 5
+    steps = settings.backoff_policy.customized_backoff.next
+    assert [step.seconds for step in steps[:3]] == [1, 5, 10]
+    assert len(steps) == 18
+    subscription = settings.subscription
+    assert (subscription.fifo, subscription.receive_batch_size) == (True, 32)
+    assert subscription.long_polling_timeout == Duration(seconds=20)
+    assert (subscription.lite_subscription_quota, subscription.max_lite_topic_size) == (2000, 64)
+
+
+async def test_exponential_retry_policy_of_a_group(grpc: GrpcBroker) -> None:
+    policy = GroupRetryPolicy(
+        type="EXPONENTIAL",
+        exponential_retry_policy=ExponentialRetryPolicy(initial=1500, max=9000, multiplier=3),
+    )
+    grpc.group("g", group_retry_policy=policy)
+    got: RetryPolicy = grpc.telemetry(consumer("g")).settings.backoff_policy
+    assert got.exponential_backoff is not None
+    assert got.exponential_backoff.initial.ms == 1500
+    assert (got.exponential_backoff.max.ms, got.exponential_backoff.multiplier) == (9000, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "consume_type"),
+    [(ClientType.PUSH_CONSUMER, "CONSUME_PASSIVELY"), (ClientType.SIMPLE_CONSUMER, "CONSUME_ACTIVELY")],
+)
+async def test_consumer_is_a_member_of_its_group(
+    grpc: GrpcBroker, kind: ClientType, consume_type: str
+) -> None:
+    expression = FilterExpression(type=FilterType.TAG, expression="A || B")
+    grpc.telemetry(consumer("g", kind=kind, expression=expression))
+    group = grpc.broker.membership.consumers.get("g")
+    assert group is not None
+    assert group.client_ids() == ["c1"]
+    assert (group.consume_type, group.message_model) == (consume_type, "CLUSTERING")
+    assert group.consume_from_where == "CONSUME_FROM_LAST_OFFSET"
+    assert group.expressions() == {"t": "A || B"}
+
+
+async def test_newer_settings_replace_the_subscriptions(grpc: GrpcBroker, clock: Any) -> None:
+    stream = grpc.telemetry(consumer("g", ["t", "u"]))
+    clock.advance(1000)
+    changed = FilterExpression(type=FilterType.SQL, expression="a > 1")
+    stream.send(TelemetryCommand(settings=consumer("g", ["t"], expression=changed)))
+    group = grpc.broker.membership.consumers.get("g")
+    assert group is not None
+    assert group.expressions() == {"t": "a > 1"}
+    subscription = group.subscription("t")
+    assert subscription is not None
+    assert subscription.expression_type == "SQL92"
+
+
+async def test_other_members_are_not_notified(grpc: GrpcBroker) -> None:
+    first = grpc.telemetry(consumer("g"), client_id="c1")
+    grpc.telemetry(consumer("g"), client_id="c2")
+    assert len(first.replies) == 1
+
+
+async def test_unknown_group_is_made_unless_strict(grpc: GrpcBroker, strict: GrpcBroker) -> None:
+    assert grpc.telemetry(consumer("new")).settings is not None
+    assert grpc.broker.groups.find("new") is not None
+    refused = refusal(strict.telemetry(consumer("new")))
+    assert refused == (GrpcStatus.INVALID_ARGUMENT, FAILED + "group not found: new")
+
+
+async def test_unknown_group_is_refused_where_groups_are_not_made(grpc_maker: Any) -> None:
+    grpc = grpc_maker(auto_create_subscription_group=False)
+    assert refusal(grpc.telemetry(consumer("new")))[1] == FAILED + "group not found: new"
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "text"),
+    [
+        (
+            producer("a b"),
+            GrpcStatus.INVALID_ARGUMENT,
+            "The specified topic[a b] contains illegal characters",
+        ),
+        (producer("TBW102"), GrpcStatus.INVALID_ARGUMENT, "cannot access system topic"),
+        (consumer(""), GrpcStatus.INVALID_ARGUMENT, "the specified group is blank"),
+        (
+            consumer("g", kind=ClientType.LITE_SIMPLE_CONSUMER),
+            GrpcStatus.INTERNAL,
+            "Client type is not consumer, type: LITE_SIMPLE_CONSUMER",
+        ),
+        (
+            consumer("g", kind=ClientType.LITE_PUSH_CONSUMER),
+            GrpcStatus.INVALID_ARGUMENT,
+            "regular group cannot use LITE mode: g",
+        ),
+        (
+            consumer("g", expression=FilterExpression(type=FilterType.TAG, expression="||")),
+            GrpcStatus.INVALID_ARGUMENT,
+            "expression format is not correct",
+        ),
+    ],
+)
+async def test_refused_settings_end_the_stream(
+    grpc: GrpcBroker, settings: Settings, status: GrpcStatus, text: str
+) -> None:
+    got, got_text = refusal(grpc.telemetry(settings))
+    assert got == status
+    assert got_text.startswith(FAILED + text)
+
+
+async def test_pull_consumer_is_refused_by_strict_only(grpc: GrpcBroker, strict: GrpcBroker) -> None:
+    strict.group("g")
+    settings = consumer("g", kind=ClientType.PULL_CONSUMER)
+    assert grpc.telemetry(settings).settings is not None
+    text = FAILED + "Client type is not consumer, type: PULL_CONSUMER"
+    assert refusal(strict.telemetry(settings)) == (GrpcStatus.INTERNAL, text)
+
+
+async def test_settings_of_neither_kind_are_refused(grpc: GrpcBroker) -> None:
+    text = "there is no publishing or subscription data in settings"
+    assert refusal(grpc.telemetry(Settings())) == (GrpcStatus.INVALID_ARGUMENT, text)
+
+
+async def test_unknown_language_is_refused(grpc: GrpcBroker) -> None:
+    status, text = refusal(grpc.telemetry(producer("t"), language="KLINGON"))
+    assert status == GrpcStatus.INTERNAL
+    assert text.endswith("LanguageCode.KLINGON")
+
+
+async def test_blank_client_id_ends_the_stream_with_a_status_in_a_command(grpc: GrpcBroker) -> None:
+    stream = grpc.telemetry(producer("t"), client_id="")
+    (reply,) = stream.replies
+    assert (reply.status.code, reply.status.message) == (
+        Code.CLIENT_ID_REQUIRED,
+        "client id cannot be empty",
+    )
+    assert stream.ended == (GrpcStatus.OK, "")
+
+
+async def test_command_without_content_is_ignored(grpc: GrpcBroker) -> None:
+    stream = grpc.telemetry()
+    stream.send(TelemetryCommand())
+    assert (stream.replies, stream.ended) == ([], None)
+
+
+async def test_end_of_the_stream_changes_no_membership(grpc: GrpcBroker) -> None:
+    stream = grpc.telemetry(consumer("g"))
+    stream.close()
+    assert stream.ended == (GrpcStatus.OK, "")
+    assert grpc.clients.settings_of("c1") is not None
+    assert grpc.broker.membership.consumers.get("g") is not None
+
+
+async def test_a_client_is_one_member_whatever_its_connections(grpc: GrpcBroker) -> None:
+    grpc.telemetry(consumer("g"), port=51_001)
+    grpc.telemetry(consumer("g"), port=51_002)
+    group = grpc.broker.membership.consumers.get("g")
+    assert group is not None
+    (client,) = group.clients()
+    assert client.connection.peer == "127.0.0.1:51001"

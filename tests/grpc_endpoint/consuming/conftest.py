@@ -1,0 +1,56 @@
+"""Consumers of a broker without sockets: each rpc runs through its handler, as a connection would run it."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.broker.broker import Broker
+from pocketmq.store import VirtualClock
+
+from broker_fakes import FakeLoop, close_broker, make_broker
+from grpc_consumers import Consumers
+
+MakeConsumers = Callable[..., Consumers]
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def loop(clock: VirtualClock) -> FakeLoop:
+    return FakeLoop(clock)
+
+
+@pytest.fixture
+async def broker(tmp_path: Path, clock: VirtualClock, loop: FakeLoop) -> AsyncIterator[Broker]:
+    broker = make_broker(tmp_path / "store", clock, loop=loop, store={"timer_flush_interval_ms": 3_600_000})
+    broker.delayed.timer.start()
+    yield broker
+    close_broker(broker)
+
+
+@pytest.fixture
+async def make_consumers(broker: Broker, loop: FakeLoop) -> AsyncIterator[MakeConsumers]:
+    """`make_consumers(strict=True, ...)`: settings of the endpoint in, its handlers out."""
+    made: list[Consumers] = []
+
+    def make(**settings: Any) -> Consumers:
+        consumers = Consumers(broker, loop, **settings)
+        made.append(consumers)
+        return consumers
+
+    yield make
+    for consumers in made:
+        consumers.consuming.stop()
+
+
+@pytest.fixture
+async def consumers(make_consumers: MakeConsumers) -> Consumers:
+    """Topic `orders` with one queue and the messages m0 to m3, tags A and B in turn; group g has the member c1."""
+    consumers = make_consumers()
+    consumers.fill()
+    consumers.announce("c1")
+    return consumers

@@ -1,0 +1,225 @@
+"""AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue: handles first, changed, expired and forged."""
+
+from typing import Any
+
+import pytest
+from pocketmq.grpc_endpoint.messages import ChangeInvisibleDurationRequest as Change
+from pocketmq.grpc_endpoint.messages import Code, Duration, Resource
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.store import VirtualClock
+
+from grpc_consumers import Consumers
+
+PX = "org.apache.rocketmq.proxy.common.ProxyException: "
+EXPIRED = (Code.INVALID_RECEIPT_HANDLE, f"{PX}receipt handle is expired")
+
+
+def dead_letters(consumers: Consumers) -> list[str]:
+    found = consumers.broker.store.get_message("%DLQ%g", 0, 0, 32)
+    return [bytes(record.body).decode() for view in found.views for record in decode_records(view)]
+
+
+# -- acknowledge
+
+
+async def test_an_acknowledged_message_does_not_come_back(consumers: Consumers) -> None:
+    asked = consumers.receive(invisible=10)
+    acked = consumers.ack(("id-m0", asked.handles[0]), ("id-m2", asked.handles[2]))
+    assert acked.status == (Code.OK, "OK")
+    assert [entry.receipt_handle for entry in acked.reply.entries] == [asked.handles[0], asked.handles[2]]
+    assert {entry.status.code for entry in acked.reply.entries} == {Code.OK}
+    assert consumers.ack(("id-m0", asked.handles[0])).status == (Code.OK, "OK")
+    consumers.pass_time(16)
+    assert consumers.receive().bodies == ["m1", "m3"]
+
+
+async def test_each_entry_has_a_status_of_its_own(consumers: Consumers, clock: VirtualClock) -> None:
+    asked = consumers.receive(batch_size=2, invisible=30)
+    old = consumers.receive(batch_size=1, invisible=10)
+    consumers.pass_time(11)
+    acked = consumers.ack(("id-m0", asked.handles[0]), ("id-m2", old.handles[0]), ("x", "a b"))
+    assert acked.status == (Code.MULTIPLE_RESULTS, "MULTIPLE_RESULTS")
+    statuses = [(entry.status.code, entry.status.message) for entry in acked.reply.entries]
+    assert statuses[:2] == [(Code.OK, "OK"), EXPIRED]
+    assert statuses[2][0] == Code.INTERNAL_SERVER_ERROR
+    assert statuses[2][1].startswith("Parse failed, dataList size 2.")
+
+
+async def test_no_entries_are_refused(consumers: Consumers) -> None:
+    assert consumers.ack().status == (Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
+
+
+FAR = 1 << 62
+FORGED = [
+    ("0 {now} 60000 0 0 broker-a 0 99 0", Code.INTERNAL_SERVER_ERROR),  # no such offset
+    ("0 {now} 60000 0 0 broker-a 9 0 0", Code.INTERNAL_SERVER_ERROR),  # no such queue
+    ("0 {now} 60000 0 1 broker-a 0 0 0", Code.INTERNAL_SERVER_ERROR),  # no retry topic
+    ("0 {now} 60000 0 7 broker-a 0 0 0", Code.INTERNAL_SERVER_ERROR),  # no such type of topic
+    ("0 x 60000 0 0 broker-a 0 0 0", Code.INTERNAL_SERVER_ERROR),
+    ("0 {now} 60000 0 0 broker-a 0 0 zero", Code.INTERNAL_SERVER_ERROR),
+    ("0 {now} 60000 0 0 broker-a 0 99999999999999999999 0", Code.INTERNAL_SERVER_ERROR),
+    (f"0 {FAR} {FAR} 0 0 broker-a 0 0 0", Code.OK),  # accepted without effect, as officially
+    ("-1 {now} 60000 77 0 broker-a 0 0 0", Code.OK),
+    ("0 {now} 60000 0 0 other 0 0", Code.OK),
+    (f"0 -{FAR} -{FAR} 0 0 broker-a 0 0 0", Code.INVALID_RECEIPT_HANDLE),
+    ("", Code.INTERNAL_SERVER_ERROR),
+    (" " * 9, Code.INTERNAL_SERVER_ERROR),
+    ("\x00\ufffd" * 4, Code.INTERNAL_SERVER_ERROR),
+]
+
+
+@pytest.mark.parametrize(("text", "code"), FORGED)
+async def test_forged_handles_harm_nobody(
+    consumers: Consumers, clock: VirtualClock, text: str, code: Code
+) -> None:
+    consumers.receive(invisible=20)
+    handle = text.format(now=clock.now_ms())
+    assert consumers.ack(("id-m0", handle)).status[0] == code
+    changed = consumers.change("id-m0", handle, 10).status[0]
+    assert changed in (Code.INTERNAL_SERVER_ERROR, Code.INVALID_RECEIPT_HANDLE, Code.OK)
+    consumers.pass_time(26)
+    assert sorted(set(consumers.receive().bodies)) == ["m0", "m1", "m2", "m3"]
+
+
+# -- change
+
+
+async def test_a_changed_time_starts_now_and_its_handle_keeps_the_place(
+    consumers: Consumers, clock: VirtualClock
+) -> None:
+    asked = consumers.receive(batch_size=1, invisible=10)
+    position = asked.handles[0].split(" ")[8]
+    clock.advance(1000)
+    changed = consumers.change("id-m0", asked.handles[0], 30)
+    assert changed.status == (Code.OK, "OK")
+    handle = changed.reply.receipt_handle
+    assert handle == f"0 {clock.now_ms()} 30000 0 0 broker-a 0 0 {position}"
+    consumers.pass_time(12)
+    acked = consumers.ack(("id-m0", asked.handles[0]))
+    assert acked.status == (Code.INVALID_RECEIPT_HANDLE, "INVALID_RECEIPT_HANDLE")
+    assert acked.reply.entries[0].status.message == EXPIRED[1]
+    assert consumers.ack(("id-m0", handle)).status == (Code.OK, "OK")
+
+
+async def test_the_handle_of_a_strict_endpoint_loses_its_place(make_consumers: Any) -> None:
+    strict: Consumers = make_consumers(strict=True)
+    strict.fill()
+    strict.broker.groups.find_or_create("g")
+    strict.announce("c1")
+    handle = strict.receive(batch_size=2, invisible=10).handles[1]
+    position = handle.split(" ")[8]
+    once = strict.change("id-m1", handle, 30).reply.receipt_handle
+    assert once.split(" ")[6:] == ["0", "1", "0", position]
+    twice = strict.change("id-m1", once, 30).reply.receipt_handle
+    assert twice.split(" ")[6:] == ["0", "1", "0", "0"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code"),
+    [(0, Code.OK), (1, Code.OK), (43_200, Code.OK), (43_201, Code.ILLEGAL_INVISIBLE_TIME)],
+)
+async def test_the_changed_time_has_limits(consumers: Consumers, seconds: int, code: Code) -> None:
+    handle = consumers.receive(batch_size=1, invisible=10).handles[0]
+    assert consumers.change("id-m0", handle, seconds).status[0] == code
+
+
+async def test_a_negative_time_is_too_small(consumers: Consumers) -> None:
+    request = Change(
+        group=Resource(name="g"),
+        topic=Resource(name="orders"),
+        receipt_handle="x",
+        invisible_duration=Duration(seconds=-1),
+    )
+    text = "the invisibleTime is too small. min is 0"
+    assert consumers.ask(request).status == (Code.ILLEGAL_INVISIBLE_TIME, text)
+
+
+async def test_a_nack_redelivers_after_its_delay_and_counts(consumers: Consumers) -> None:
+    handles = consumers.receive().handles
+    assert consumers.change("id-m0", handles[0], 5).status[0] == Code.OK
+    consumers.pass_time(11)
+    again = consumers.receive()
+    assert (again.bodies, again.attempts) == (["m0"], [2])
+
+
+async def test_a_suspended_message_does_not_count_as_delivered(consumers: Consumers) -> None:
+    handles = consumers.receive().handles
+    assert consumers.change("id-m0", handles[0], 5, suspend=True).status[0] == Code.OK
+    consumers.pass_time(11)
+    again = consumers.receive()
+    assert (again.bodies, again.attempts) == (["m0"], [1])
+
+
+async def test_an_expired_or_unknown_message_cannot_be_changed(consumers: Consumers) -> None:
+    handle = consumers.receive(batch_size=1, invisible=10).handles[0]
+    consumers.pass_time(10)
+    assert consumers.change("id-m0", handle, 30).status == EXPIRED
+    unknown = handle.replace(" 0 0 broker-a 0 0 ", " 0 0 broker-a 0 77 ").replace("10000", "99000")
+    text = "changeInvisibleDuration failed: status is abnormal"
+    assert consumers.change("id-m0", unknown, 30).status == (Code.INTERNAL_SERVER_ERROR, text)
+
+
+async def test_a_message_in_order_that_was_passed_can_be_changed_without_effect(consumers: Consumers) -> None:
+    consumers.broker.groups.update(SubscriptionGroupConfig(group_name="g", consume_message_orderly=True))
+    consumers.announce("c1")
+    handle = consumers.receive(batch_size=1, attempt_id="a", invisible=20).handles[0]
+    assert consumers.ack(("id-m0", handle)).status[0] == Code.OK
+    changed = consumers.change("id-m0", handle, 30)
+    assert changed.status == (Code.OK, "OK")
+    assert changed.reply.receipt_handle == handle
+
+
+# -- dead letters
+
+
+async def test_a_message_given_up_is_copied_and_consumed(consumers: Consumers) -> None:
+    handles = consumers.receive(invisible=10).handles
+    assert consumers.give_up("id-m1", handles[1]).status == (Code.OK, "0")
+    assert dead_letters(consumers) == ["m1"]
+    consumers.pass_time(16)
+    assert consumers.receive().bodies == ["m0", "m2", "m3"]
+
+
+async def test_a_message_is_given_up_by_its_changed_handle(consumers: Consumers) -> None:
+    handle = consumers.receive(invisible=10).handles[1]
+    changed = consumers.change("id-m1", handle, 30).reply.receipt_handle
+    again = consumers.change("id-m1", changed, 30).reply.receipt_handle
+    consumers.pass_time(40)
+    assert consumers.give_up("id-m1", again).status == (Code.OK, "0")  # expired, and still accepted
+    assert dead_letters(consumers) == ["m1"]
+
+
+async def test_a_strict_endpoint_copies_the_first_record_for_a_changed_handle(make_consumers: Any) -> None:
+    strict: Consumers = make_consumers(strict=True)
+    strict.fill()
+    strict.broker.groups.find_or_create("g")
+    strict.announce("c1")
+    handle = strict.receive(invisible=10).handles[1]
+    changed = strict.change("id-m1", handle, 30).reply.receipt_handle
+    assert strict.give_up("id-m1", changed).status == (Code.OK, "0")
+    assert dead_letters(strict) == ["m0"]
+
+
+async def test_a_handle_with_the_position_of_another_message_copies_nothing(consumers: Consumers) -> None:
+    consumers.fill(topic="secret", count=1)
+    first, second = consumers.receive(invisible=10).handles[:2]
+    forged = f"{first.rpartition(' ')[0]} {second.rpartition(' ')[2]}"
+    for handle in (forged, f"{first.rpartition(' ')[0]} 1", f"{first.rpartition(' ')[0]} 99999999"):
+        assert consumers.give_up("id-m0", handle).status[0] == Code.INVALID_RECEIPT_HANDLE
+    assert dead_letters(consumers) == []
+
+
+async def test_a_handle_without_position_is_refused(consumers: Consumers) -> None:
+    handle = consumers.receive(invisible=10).handles[0].rpartition(" ")[0]
+    text = f"{PX}commit log offset is empty"
+    assert consumers.give_up("id-m0", handle).status == (Code.INVALID_RECEIPT_HANDLE, text)
+
+
+async def test_a_retried_message_is_given_up_from_its_retry_topic(consumers: Consumers) -> None:
+    consumers.receive(batch_size=1, invisible=10)
+    consumers.receive(batch_size=3, invisible=300)
+    consumers.pass_time(16)
+    asked = consumers.receive()
+    assert consumers.give_up("id-m0", asked.handles[0]).status == (Code.OK, "0")
+    assert dead_letters(consumers) == ["m0"]

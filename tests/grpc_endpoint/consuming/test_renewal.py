@@ -1,0 +1,155 @@
+"""Automatic renewal, on a virtual clock: messages stay with a client as long as it lives, and no longer."""
+
+from typing import Any
+
+import pytest
+from pocketmq.grpc_endpoint.consuming.renewal import RENEWAL_MS, retry_delay_ms
+from pocketmq.grpc_endpoint.messages import Code
+from pocketmq.protocol.bodies.group_config import (
+    CustomizedRetryPolicy,
+    ExponentialRetryPolicy,
+    GroupRetryPolicy,
+    SubscriptionGroupConfig,
+)
+from pocketmq.store import VirtualClock
+
+from grpc_consumers import Consumers, turns
+
+
+async def test_a_message_that_a_client_holds_is_not_delivered_again(consumers: Consumers) -> None:
+    asked = consumers.receive(batch_size=1)
+    consumers.pass_time(300)
+    assert consumers.receive(batch_size=1).bodies == ["m1"]
+    assert consumers.ack(("id-m0", asked.handles[0])).status == (Code.OK, "OK")
+    assert len(consumers.consuming.renewal) == 1
+    consumers.pass_time(400)
+    assert consumers.receive().bodies == ["m2", "m3"]
+
+
+async def test_each_renewal_is_for_longer(consumers: Consumers, clock: VirtualClock) -> None:
+    consumers.receive(batch_size=1)
+    seen = []
+    for _ in range(3 * 720):
+        clock.advance(5000)
+        consumers.consuming.renewal.scan()
+        [held] = consumers.consuming.renewal._messages["c1", "g"].values()
+        invisible_ms = held.delivered.handle.receipt.invisible_time_ms
+        if held.renewals and (not seen or seen[-1] != invisible_ms):
+            seen.append(invisible_ms)
+    assert tuple(seen) == RENEWAL_MS
+
+
+async def test_renewal_ends_some_hours_after_the_delivery(make_consumers: Any) -> None:
+    consumers: Consumers = make_consumers(renew_max_ms=200_000)
+    consumers.fill()
+    consumers.announce("c1")
+    asked = consumers.receive(batch_size=1)
+    consumers.receive(batch_size=3, invisible=4000)
+    consumers.pass_time(260)
+    assert consumers.receive(batch_size=1, invisible=4000).bodies == []
+    consumers.pass_time(30)
+    assert len(consumers.consuming.renewal) == 0
+    assert consumers.receive().bodies == ["m0"]
+    assert consumers.ack(("id-m0", asked.handles[0])).status[0] == Code.INVALID_RECEIPT_HANDLE
+
+
+async def test_a_client_that_ends_gives_its_messages_back_at_once(consumers: Consumers) -> None:
+    consumers.announce("c2")
+    consumers.receive()
+    waiting = consumers.receive("c2")
+    peer = consumers.clients.find("c1")
+    assert peer is not None
+    consumers.clients.forget(peer)
+    assert len(consumers.consuming.renewal) == 0
+    consumers.pass_time(5)
+    await turns()
+    assert sorted(waiting.bodies + consumers.receive("c2").bodies) == ["m0", "m1", "m2", "m3"]
+
+
+async def test_a_client_that_is_no_member_at_a_scan_gives_its_messages_back(consumers: Consumers) -> None:
+    consumers.announce("c2")
+    consumers.receive()
+    peer = consumers.clients.find("c1")
+    assert peer is not None
+    consumers.broker.membership.consumers.unregister("g", peer, is_notified=False)
+    consumers.pass_time(60)
+    assert sorted(consumers.receive("c2").bodies) == ["m0", "m1", "m2", "m3"]
+
+
+async def test_the_end_of_the_endpoint_gives_all_messages_back(consumers: Consumers) -> None:
+    consumers.receive()
+    consumers.consuming.stop()
+    assert len(consumers.consuming.renewal) == 0
+    consumers.pass_time(6)
+    assert len(consumers.receive(invisible=30).bodies) == 4
+
+
+async def test_a_broker_that_goes_back_in_time_forgets_what_clients_hold(consumers: Consumers) -> None:
+    consumers.receive()
+    consumers.broker.popping.rewind()
+    assert len(consumers.consuming.renewal) == 0
+    assert consumers.consuming.renewal.next_work() is None
+
+
+async def test_a_changed_message_is_not_renewed_any_more(consumers: Consumers) -> None:
+    asked = consumers.receive(batch_size=1)
+    assert consumers.change("id-m0", asked.handles[0], 20).status[0] == Code.OK
+    assert len(consumers.consuming.renewal) == 0
+    consumers.receive(batch_size=3, invisible=4000)
+    consumers.pass_time(30)
+    assert consumers.receive().bodies == ["m0"]
+
+
+async def test_another_clients_ack_uses_the_handle_it_sends(consumers: Consumers) -> None:
+    asked = consumers.receive(batch_size=1)
+    consumers.pass_time(70)
+    assert consumers.ack(("id-m0", asked.handles[0]), client_id="c2").status[0] == Code.INVALID_RECEIPT_HANDLE
+    assert consumers.ack(("id-m0", asked.handles[0])).status[0] == Code.OK
+
+
+async def test_a_message_given_up_is_not_renewed_any_more(consumers: Consumers) -> None:
+    asked = consumers.receive(batch_size=1)
+    consumers.pass_time(70)
+    assert consumers.give_up("id-m0", asked.handles[0]).status[0] == Code.OK
+    assert len(consumers.consuming.renewal) == 0
+
+
+async def test_messages_in_order_are_renewed_too(consumers: Consumers) -> None:
+    consumers.broker.groups.update(SubscriptionGroupConfig(group_name="g", consume_message_orderly=True))
+    consumers.announce("c1")
+    asked = consumers.receive(batch_size=1, attempt_id="a")
+    waiting = consumers.receive(attempt_id="b")
+    consumers.pass_time(15)
+    assert waiting.bodies == []
+    consumers.pass_time(100)
+    other = consumers.receive(attempt_id="c")
+    assert other.bodies == []
+    assert consumers.ack(("id-m0", asked.handles[0])).status[0] == Code.OK
+    await turns()
+    assert other.bodies == ["m1", "m2", "m3"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "times", "expected_ms"),
+    [
+        (GroupRetryPolicy(), 0, 10_000),
+        (GroupRetryPolicy(), 1, 30_000),
+        (GroupRetryPolicy(), 99, 7_200_000),
+        (GroupRetryPolicy(customized_retry_policy=CustomizedRetryPolicy(next=(7,))), 0, 7),
+        (GroupRetryPolicy(type="EXPONENTIAL"), 0, 5000),
+        (GroupRetryPolicy(type="EXPONENTIAL"), 3, 40_000),
+        (GroupRetryPolicy(type="EXPONENTIAL"), 1000, 7_200_000),
+        (
+            GroupRetryPolicy(
+                type="EXPONENTIAL",
+                exponential_retry_policy=ExponentialRetryPolicy(initial=10, max=1 << 50, multiplier=2),
+            ),
+            1000,
+            10 << 32,
+        ),
+    ],
+)
+def test_the_delay_after_the_last_renewal_is_the_groups(
+    policy: GroupRetryPolicy, times: int, expected_ms: int
+) -> None:
+    assert retry_delay_ms(policy, times) == expected_ms

@@ -1,0 +1,294 @@
+"""Peers that break the rules of HTTP/2: the connection or the stream ends with the right code, one line is logged, and
+other connections notice nothing."""
+
+import asyncio
+import gzip
+import logging
+from collections.abc import Callable
+
+import pytest
+from pocketmq.grpc_endpoint.http2 import frames
+from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS
+from pocketmq.grpc_endpoint.http2.frames import ErrorCode, frame, settings
+
+from grpc_client import GrpcClient, RpcError, framed
+from http2_echo import CALL, PREFACE, Limited, RawPeer, echo_port, goaway_in, raw_peer
+
+HEADERS = {
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": "/echo/Unary",
+    ":authority": "test",
+    "content-type": "application/grpc",
+}
+
+
+def call_frames(stream_id: int = 1, block: bytes = CALL, *, flags: int = frames.END_HEADERS) -> bytes:
+    return frame(frames.HEADERS, flags, stream_id, block)
+
+
+async def after(data: bytes, *, limits: Limited | None = None) -> tuple[int, str] | None:
+    """The GOAWAY that these bytes are answered with. Another connection works before and after."""
+    async with echo_port(limits) as (port, _, _), GrpcClient.connected(port) as other:
+        assert await other.open("/echo/Unary", b"\0\0\0\0\1x").all() == [b"x"]
+        async with raw_peer(port) as peer:
+            peer.write(data)
+            found = goaway_in(await peer.rest())
+        assert await other.open("/echo/Unary", b"\0\0\0\0\1y").all() == [b"y"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "it speaks HTTP/1"),
+        (b"POST /a HTTP/1.1\r\n", "it speaks HTTP/1"),
+        (b"\x00\x01\x02\x03", "it speaks no HTTP/2"),
+        (b"PRI * HTTP/2.0\r\n\r\nXX", "it speaks no HTTP/2"),
+        (b"\x00\x00\x00\xf9\x00\x00\x00\x65{", "it speaks no HTTP/2"),
+    ],
+    ids=["GET", "POST", "garbage", "nearly a preface", "a remoting frame"],
+)
+async def test_peers_that_speak_something_else_are_closed_with_one_line(
+    data: bytes, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "pocketmq.grpc"):
+        assert await after(data) is None
+    assert [reason in record.getMessage() for record in caplog.records] == [True]
+
+
+BROKEN: list[tuple[str, bytes, ErrorCode]] = [
+    ("frame too long", b"\x00\x40\x01\x00\x00\x00\x00\x00\x01", ErrorCode.FRAME_SIZE_ERROR),
+    ("settings of 5 bytes", frame(frames.SETTINGS, 0, 0, b"12345"), ErrorCode.FRAME_SIZE_ERROR),
+    ("settings on a stream", frame(frames.SETTINGS, 0, 1), ErrorCode.PROTOCOL_ERROR),
+    (
+        "settings acknowledged with settings",
+        frame(frames.SETTINGS, 1, 0, b"123456"),
+        ErrorCode.FRAME_SIZE_ERROR,
+    ),
+    ("a window of 2^31", settings({4: 1 << 31}), ErrorCode.FLOW_CONTROL_ERROR),
+    ("frames of 100 bytes", settings({5: 100}), ErrorCode.PROTOCOL_ERROR),
+    ("ping of 7 bytes", frame(frames.PING, 0, 0, b"1234567"), ErrorCode.FRAME_SIZE_ERROR),
+    ("ping on a stream", frame(frames.PING, 0, 1, b"12345678"), ErrorCode.PROTOCOL_ERROR),
+    ("data on stream 0", frame(frames.DATA, 0, 0, b"x"), ErrorCode.PROTOCOL_ERROR),
+    ("data before headers", frame(frames.DATA, 0, 1, b"x"), ErrorCode.PROTOCOL_ERROR),
+    ("reset before headers", frame(frames.RST_STREAM, 0, 3, bytes(4)), ErrorCode.PROTOCOL_ERROR),
+    ("window of an idle stream", frames.window_update(5, 1), ErrorCode.PROTOCOL_ERROR),
+    ("window opened by 0", frames.window_update(0, 0), ErrorCode.PROTOCOL_ERROR),
+    ("window beyond 2^31", frames.window_update(0, (1 << 31) - 1), ErrorCode.FLOW_CONTROL_ERROR),
+    ("headers on stream 0", call_frames(0), ErrorCode.PROTOCOL_ERROR),
+    ("headers on a server's stream", call_frames(2), ErrorCode.PROTOCOL_ERROR),
+    ("padding longer than the frame", frame(frames.HEADERS, 0xC, 1, b"\x09abc"), ErrorCode.PROTOCOL_ERROR),
+    ("priority cut", frame(frames.HEADERS, 0x24, 1, b"abc"), ErrorCode.FRAME_SIZE_ERROR),
+    ("continuation alone", frame(frames.CONTINUATION, 4, 1), ErrorCode.PROTOCOL_ERROR),
+    (
+        "block interrupted",
+        call_frames(flags=0) + frame(frames.PING, 0, 0, bytes(8)),
+        ErrorCode.PROTOCOL_ERROR,
+    ),
+    ("index beyond the table", call_frames(block=b"\xff\xff\x7f"), ErrorCode.COMPRESSION_ERROR),
+    ("integer without end", call_frames(block=b"\xff" * 200), ErrorCode.COMPRESSION_ERROR),
+    ("table larger than allowed", call_frames(block=b"\x3f\xff\xff\x7f"), ErrorCode.COMPRESSION_ERROR),
+    (
+        "Huffman that ends nowhere",
+        call_frames(block=b"\x00\x84\xff\xff\xff\xff\x00"),
+        ErrorCode.COMPRESSION_ERROR,
+    ),
+    ("promise", frame(frames.PUSH_PROMISE, 4, 1, bytes(4)), ErrorCode.PROTOCOL_ERROR),
+    ("goaway of 3 bytes", frame(frames.GOAWAY, 0, 0, b"abc"), ErrorCode.PROTOCOL_ERROR),
+    ("many continuations", call_frames(flags=0) + frame(9, 0, 1) * 20, ErrorCode.ENHANCE_YOUR_CALM),
+    (
+        "header bomb",  # one header of 4000 bytes in the table, then named 4000 times in a kilobyte each
+        call_frames(block=CALL + b"\x40\x01a\x7f\xa1\x1e" + b"x" * 4000 + b"\xbe" * 4000),
+        ErrorCode.ENHANCE_YOUR_CALM,
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "code"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+async def test_a_broken_rule_ends_the_connection_with_its_code(data: bytes, code: ErrorCode) -> None:
+    goaway = await after(PREFACE + data)
+    assert goaway is not None
+    assert goaway[0] == code
+    assert goaway[1]
+
+
+FLOODS: list[tuple[str, Callable[[int], bytes]]] = [
+    ("settings", lambda _: settings({3: 1})),
+    ("pings", lambda _: frame(frames.PING, 0, 0, bytes(8))),
+    ("priorities", lambda _: frame(frames.PRIORITY, 0, 1, bytes(5))),
+    ("unknown frames", lambda _: frame(0x77, 0, 0, b"?")),
+    ("empty data", lambda number: frame(frames.DATA, 0, 1) if number else call_frames()),
+]
+
+
+@pytest.mark.parametrize("one", [row[1] for row in FLOODS], ids=[row[0] for row in FLOODS])
+async def test_a_flood_of_frames_that_carry_no_request_ends_the_connection(
+    one: Callable[[int], bytes],
+) -> None:
+    goaway = await after(PREFACE + b"".join(one(number) for number in range(CONTROL_FRAMES + 2)))
+    assert goaway is not None
+    assert goaway[0] == ErrorCode.ENHANCE_YOUR_CALM
+
+
+async def test_rapid_resets_end_the_connection_and_leave_no_call_behind() -> None:
+    async with echo_port() as (port, echo, _), raw_peer(port) as peer:
+        peer.write(PREFACE)
+        for number in range(RESETS + 1):
+            stream_id = 2 * number + 1
+            reset = frame(frames.RST_STREAM, 0, stream_id, ErrorCode.CANCEL.to_bytes(4))
+            peer.write(call_frames(stream_id, CALL.replace(b"Unary", b"Never")) + reset)
+        goaway = goaway_in(await peer.rest())
+        assert goaway is not None
+        assert goaway[0] == ErrorCode.ENHANCE_YOUR_CALM
+        assert not echo.open
+
+
+async def test_calls_beyond_the_limit_are_refused_and_the_others_go_on() -> None:
+    limits = Limited(calls=3)
+    async with echo_port(limits) as (port, _, _), GrpcClient.connected(port) as client:
+        await client.ping()
+        held = [client.open("/echo/Never", framed(b"")) for _ in range(3)]
+        with pytest.raises(Exception, match="Max outbound streams"):  # h2 knows our limit
+            client.open("/echo/Unary", framed(b"x"))
+        held[0].cancel()
+        assert await client.open("/echo/Unary", framed(b"x")).all() == [b"x"]
+    async with echo_port(limits) as (port, _, _), raw_peer(port) as peer:
+        peer.write(PREFACE + b"".join(call_frames(stream_id) for stream_id in (1, 3, 5, 7)))
+        found = [await peer.frame() for _ in range(4)]
+        assert (frames.RST_STREAM, 7, ErrorCode.REFUSED_STREAM) in [
+            (kind, stream, int.from_bytes(payload)) for kind, _, stream, payload in found
+        ]
+
+
+REFUSED: list[tuple[str, dict[str, str], str, str]] = [
+    ("GET", {":method": "GET"}, "405", "Method 'GET' is not supported"),
+    ("text", {"content-type": "text/plain"}, "415", "Content-Type 'text/plain' is not supported"),
+    ("a path without slash", {":path": "echo"}, "404", "Expected path to start with /: echo"),
+    ("bad timeout", {"grpc-timeout": "3X"}, "200", "Invalid timeout: 3X"),
+    ("unknown encoding", {"grpc-encoding": "snappy"}, "200", "Can't find decompressor for snappy"),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "text"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+async def test_headers_that_are_no_call_are_refused_and_the_connection_stays(
+    change: dict[str, str], status: str, text: str
+) -> None:
+    async with echo_port() as (port, _, _), GrpcClient.connected(port) as client:
+        call = client.open_raw(HEADERS | change)
+        with pytest.raises(RpcError) as error:
+            await call.all()
+        assert (call.headers[":status"], error.value.text) == (status, text)
+        assert await client.open("/echo/Unary", framed(b"x")).all() == [b"x"]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        bytes.fromhex("8386"),
+        bytes.fromhex("83838644") + b"\x02/a",
+        CALL + bytes.fromhex("83"),
+        CALL + b"\x00\x01A\x01b",
+        CALL + b"\x00\x0aconnection\x05close",
+        CALL + b"\x00\x05:what\x01b",
+        CALL + b"\x00\x00\x01b",
+    ],
+    ids=["no path", "method twice", "late method", "capital", "connection", "unknown pseudo", "no name"],
+)
+async def test_malformed_headers_reset_their_stream_only(block: bytes) -> None:
+    async with echo_port() as (port, _, _), raw_peer(port) as peer:
+        peer.write(PREFACE + call_frames(1, block) + call_frames(3) + frame(frames.DATA, 1, 3, framed(b"x")))
+        found: dict[int, list[int]] = {}
+        while frames.DATA not in found.get(3, ()):
+            kind, _, stream, _ = await peer.frame()
+            found.setdefault(stream, []).append(kind)
+        assert found[1] == [frames.RST_STREAM]
+
+
+MESSAGES: list[tuple[str, bytes, dict[str, str], int]] = [
+    ("longer than allowed", framed(bytes(1001)), {}, 8),
+    ("announced longer than allowed", b"\0\xff\xff\xff\xff", {}, 8),
+    ("compressed without encoding", framed(b"x", compressed=1), {}, 13),
+    ("no gzip", framed(b"xyz", compressed=1), {"grpc-encoding": "gzip"}, 13),
+    ("gzip cut", framed(gzip.compress(b"xyz")[:-9], compressed=1), {"grpc-encoding": "gzip"}, 13),
+    ("gzip bomb", framed(gzip.compress(bytes(100_000)), compressed=1), {"grpc-encoding": "gzip"}, 8),
+    ("bad flag", framed(b"x", compressed=7), {}, 13),
+    ("half a message", b"\0\0\0\0\5ab", {}, 13),
+]
+
+
+@pytest.mark.parametrize(
+    ("data", "others", "status"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES]
+)
+async def test_bad_messages_end_their_call_with_the_right_status(
+    data: bytes, others: dict[str, str], status: int
+) -> None:
+    async with (
+        echo_port(Limited(message_bytes=1000)) as (port, echo, _),
+        GrpcClient.connected(port) as client,
+    ):
+        with pytest.raises(RpcError) as error:
+            await client.open_raw(HEADERS | others, None, data).all()
+        assert error.value.status == status
+        assert await client.open("/echo/Unary", framed(b"x")).all() == [b"x"]
+        assert not echo.open
+
+
+async def test_gzip_is_understood() -> None:
+    async with echo_port() as (port, _, _), GrpcClient.connected(port) as client:
+        data = framed(gzip.compress(b"hello"), compressed=1) + framed(b"plain")
+        found = await client.open_raw(HEADERS | {"grpc-encoding": "gzip"}, None, data).all()
+        assert found == [b"hello", b"plain"]
+
+
+async def test_many_unfinished_requests_of_one_connection_are_bounded() -> None:
+    limits = Limited(message_bytes=2_000_000)
+    async with echo_port(limits) as (port, _, server), GrpcClient.connected(port) as client:
+        calls = []
+        for _ in range(5):
+            call = client.open("/echo/Unary")
+            call.send_bytes(b"\0" + (1_900_000).to_bytes(4) + bytes(900_000))
+            calls.append(call)
+        await client.ping()
+        with pytest.raises(RpcError) as error:
+            await calls[-1].all()
+        assert error.value.status == 8
+        (connection,) = server.connections
+        assert connection.out.unfinished_bytes < 4_000_000
+
+
+async def test_a_client_that_vanishes_cancels_its_calls() -> None:
+    async with echo_port() as (port, echo, _):
+        async with GrpcClient.connected(port) as client:
+            for _ in range(3):
+                client.open("/echo/Never", framed(b""))
+            await client.ping()
+            assert len(echo.open) == 3
+        async with asyncio.timeout(5):
+            while echo.open:  # noqa: ASYNC110 - the server hears of it from the system
+                await asyncio.sleep(0.001)
+        assert echo.cancelled == 3
+
+
+async def test_data_after_the_end_of_a_stream_resets_it() -> None:
+    async with echo_port() as (port, _, _), raw_peer(port) as peer:
+        never = call_frames(1, CALL.replace(b"Unary", b"Never"), flags=frames.END_HEADERS | frames.END_STREAM)
+        peer.write(PREFACE + never + frame(frames.DATA, 0, 1, b"x"))
+        assert await reset_of(peer, 1) == ErrorCode.STREAM_CLOSED
+
+
+async def reset_of(peer: RawPeer, stream_id: int) -> int:
+    while True:
+        kind, _, stream, payload = await peer.frame()
+        if (kind, stream) == (frames.RST_STREAM, stream_id):
+            return int.from_bytes(payload)
+
+
+async def test_a_failing_program_closes_the_connection_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async with echo_port() as (port, _, _), GrpcClient.connected(port) as client:
+        call = client.open("/echo/Large", framed(b"not a number"))
+        await client.is_closed.wait()
+        assert call.status == -1
+    assert "a request failed" in caplog.text

@@ -1,0 +1,192 @@
+"""QueryRoute: the queues of a topic as clients see them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from pocketmq.broker.config.name_server_config import NameServerConfig
+from pocketmq.broker.name_server.name_server import NameServer
+from pocketmq.grpc_endpoint.messages import (
+    AddressScheme,
+    Code,
+    MessageType,
+    Permission,
+    QueryRouteRequest,
+    Resource,
+)
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+
+from grpc_calls import GrpcBroker
+
+
+def route(grpc: GrpcBroker, topic: str, namespace: str = "") -> Any:
+    request = QueryRouteRequest(topic=Resource(name=topic, resource_namespace=namespace))
+    return grpc.call(request)
+
+
+def permissions(reply: Any) -> list[tuple[int, str]]:
+    return [(queue.id, Permission(queue.permission).name) for queue in reply.message_queues]
+
+
+async def test_route_of_a_plain_topic(grpc: GrpcBroker) -> None:
+    grpc.topic("t", queues=2)
+    grpc.routes.port = 8081
+    reply = route(grpc, "t", namespace="ns")
+    assert (reply.status.code, reply.status.message) == (Code.OK, "OK")
+    assert permissions(reply) == [(0, "READ_WRITE"), (1, "READ_WRITE")]
+    queue = reply.message_queues[0]
+    assert (queue.topic.name, queue.topic.resource_namespace) == ("t", "ns")
+    assert (queue.broker.name, queue.broker.id) == ("broker-a", 0)
+    assert queue.broker.endpoints.scheme == AddressScheme.IPv4
+    (address,) = queue.broker.endpoints.addresses
+    assert (address.host, address.port) == ("127.0.0.1", 8081)
+    assert list(queue.accept_message_types) == [MessageType.NORMAL]
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "perm", "expected"),
+    [
+        (1, 3, 6, [(0, "WRITE"), (1, "WRITE"), (2, "READ_WRITE")]),
+        (3, 1, 6, [(0, "READ"), (1, "READ"), (2, "READ_WRITE")]),
+        (2, 3, 4, [(0, "READ"), (1, "READ")]),
+        (2, 3, 2, [(0, "WRITE"), (1, "WRITE"), (2, "WRITE")]),
+        (2, 0, 0, [(0, "NONE"), (1, "NONE")]),
+    ],
+)
+async def test_queues_by_permission(
+    grpc: GrpcBroker, read: int, write: int, perm: int, expected: list[tuple[int, str]]
+) -> None:
+    grpc.topic("t", read_queue_nums=read, write_queue_nums=write, perm=perm)
+    assert permissions(route(grpc, "t")) == expected
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "DELAY", "TRANSACTION", "PRIORITY"])
+async def test_types_of_a_topic(grpc: GrpcBroker, kind: str) -> None:
+    grpc.topic("t", kind, queues=1)
+    (queue,) = route(grpc, "t").message_queues
+    assert list(queue.accept_message_types) == [MessageType[kind]]
+
+
+async def test_mixed_topic_takes_four_types(grpc: GrpcBroker) -> None:
+    grpc.topic("t", "MIXED", queues=1)
+    (queue,) = route(grpc, "t").message_queues
+    names = [MessageType(kind).name for kind in queue.accept_message_types]
+    assert names == ["NORMAL", "FIFO", "DELAY", "TRANSACTION"]
+
+
+async def test_unknown_topic_is_made_unless_strict(grpc: GrpcBroker, strict: GrpcBroker) -> None:
+    assert len(route(grpc, "new").message_queues) == 4
+    assert grpc.broker.topics.find("new") is not None
+    reply = route(strict, "new")
+    assert reply.status.code == Code.TOPIC_NOT_FOUND
+    assert reply.status.message == (
+        "CODE: 17  DESC: No topic route info in name server for the topic: new\n"
+        "For more information, please visit the url, https://rocketmq.apache.org/docs/bestPractice/06FAQ"
+    )
+    assert strict.broker.topics.find("new") is None
+
+
+async def test_unknown_topic_is_not_found_where_topics_are_not_made(grpc_maker: Any) -> None:
+    grpc = grpc_maker(auto_create_topic_enable=False)
+    assert route(grpc, "new").status.code == Code.TOPIC_NOT_FOUND
+
+
+async def test_retry_topics_are_not_made(grpc: GrpcBroker) -> None:
+    assert route(grpc, "%RETRY%g").status.code == Code.TOPIC_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("topic", "text"),
+    [
+        ("", "The specified topic is blank"),
+        ("x" * 128, "The specified topic is longer than topic max length 127."),
+        ("a.b", "The specified topic[a.b] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"),
+        ("TBW102", "cannot access system topic"),
+        ("rmq_sys_x", "cannot access system topic"),
+    ],
+)
+async def test_refused_names(grpc: GrpcBroker, topic: str, text: str) -> None:
+    assert grpc.refused(QueryRouteRequest(topic=Resource(name=topic))) == (Code.ILLEGAL_TOPIC, text)
+
+
+def with_others(grpc: GrpcBroker, clock: Any, *, strict: bool = False) -> GrpcBroker:
+    """The same broker beside a name server that knows others: broker-b elsewhere with a slave, broker-c here."""
+    name_server = NameServer(NameServerConfig(), clock)
+    table = name_server.routes
+    for name, addresses in (
+        ("broker-b", {0: "10.0.0.2:10911", 1: "10.0.0.3:10911"}),
+        ("broker-c", {0: "127.0.0.1:20911"}),
+        ("broker-d", {0: "host.example:10911"}),
+    ):
+        table.brokers[name] = BrokerData(cluster="c", broker_name=name, broker_addrs=addresses)
+        table.topics.setdefault("far", {})[name] = QueueData(
+            broker_name=name, read_queue_nums=1, write_queue_nums=1, perm=6
+        )
+    table.topics["here"] = {"broker-c": table.topics["far"]["broker-c"]}
+    return GrpcBroker(grpc.broker, name_server, strict=strict, port=8081)
+
+
+def places(reply: Any) -> list[tuple[str, int, str]]:
+    return [
+        (queue.broker.name, queue.broker.id, queue.broker.endpoints.addresses[0].host)
+        for queue in reply.message_queues
+    ]
+
+
+async def test_other_brokers_are_expected_at_the_same_port(grpc: GrpcBroker, clock: Any) -> None:
+    cluster = with_others(grpc, clock)
+    grpc.topic("far", queues=1)
+    reply = route(cluster, "far")
+    assert sorted(places(reply)) == [
+        ("broker-a", 0, "127.0.0.1"),
+        ("broker-b", 0, "10.0.0.2"),
+        ("broker-b", 1, "10.0.0.3"),
+        ("broker-d", 0, "host.example"),
+    ]
+    assert {queue.broker.endpoints.addresses[0].port for queue in reply.message_queues} == {8081}
+    schemes = {queue.broker.name: queue.broker.endpoints.scheme for queue in reply.message_queues}
+    assert schemes["broker-d"] == AddressScheme.DOMAIN_NAME
+
+
+async def test_strict_route_has_the_other_brokers_of_this_machine(grpc: GrpcBroker, clock: Any) -> None:
+    cluster = with_others(grpc, clock, strict=True)
+    reply = route(cluster, "here")
+    assert places(reply) == [("broker-c", 0, "127.0.0.1")]
+    (queue,) = reply.message_queues
+    assert list(queue.accept_message_types) == [MessageType.MESSAGE_TYPE_UNSPECIFIED]
+
+
+async def test_topic_of_other_brokers_is_not_made_here(grpc: GrpcBroker, clock: Any) -> None:
+    cluster = with_others(grpc, clock)
+    assert sorted({name for name, _, _ in places(route(cluster, "far"))}) == ["broker-b", "broker-d"]
+    assert grpc.broker.topics.find("far") is None
+
+
+async def test_name_server_elsewhere_is_asked(grpc_maker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    grpc = grpc_maker(namesrv_addr="10.0.0.9:9876")
+    queue = QueueData(broker_name="broker-b", read_queue_nums=1, write_queue_nums=1, perm=6)
+    group = BrokerData(cluster="c", broker_name="broker-b", broker_addrs={0: "10.0.0.2:10911"})
+    asked: list[str] = []
+
+    async def answer(request: GetRouteInfoByTopic) -> TopicRouteData:
+        asked.append(request.topic)
+        return TopicRouteData(queue_datas=[queue], broker_datas=[group])
+
+    monkeypatch.setattr(grpc.broker.cluster.registration, "ask", answer)
+    stream, _ = grpc.begin(QueryRouteRequest(topic=Resource(name="far")))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    (reply,) = stream.replies
+    assert places(reply) == [("broker-b", 0, "10.0.0.2")]
+    assert asked == ["far"]
+
+
+async def test_name_server_that_does_not_answer_hides_no_topic(grpc_maker: Any) -> None:
+    grpc = grpc_maker(namesrv_addr="10.0.0.9:9876")
+    grpc.topic("t", queues=1)
+    stream, _ = grpc.begin(QueryRouteRequest(topic=Resource(name="t")))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    (reply,) = stream.replies
+    assert places(reply) == [("broker-a", 0, "127.0.0.1")]

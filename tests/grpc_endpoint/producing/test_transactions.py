@@ -1,0 +1,134 @@
+"""Transactions of gRPC clients: half messages, their ends, and the check of those without an end."""
+
+from typing import Any
+
+import pytest
+from pocketmq.broker.transactions.op_queue import record_at_offset
+from pocketmq.grpc_endpoint.messages import (
+    Code,
+    Duration,
+    EndTransactionRequest,
+    Message,
+    MessageType,
+    Resource,
+    TransactionResolution,
+    TransactionSource,
+)
+from pocketmq.protocol.message.topics import HALF_TOPIC
+
+from grpc_calls import GrpcBroker, new_message, producer, send
+
+PX = "org.apache.rocketmq.proxy.common.ProxyException: "
+ID = "01AABBCCDDEEFF00112233445566000002"
+LOST = (Code.INTERNAL_SERVER_ERROR, PX + "cannot found transaction data")
+
+
+def half(**system: Any) -> Message:
+    return new_message("tr", b"t2", ID, {"k": "v"}, message_type=MessageType.TRANSACTION, **system)
+
+
+def end(
+    resolution: TransactionResolution,
+    transaction_id: str = ID,
+    source: TransactionSource = TransactionSource.SOURCE_CLIENT,
+) -> EndTransactionRequest:
+    return EndTransactionRequest(
+        topic=Resource(name="tr"),
+        message_id=ID,
+        transaction_id=transaction_id,
+        resolution=resolution,
+        source=source,
+    )
+
+
+COMMIT, ROLLBACK = TransactionResolution.COMMIT, TransactionResolution.ROLLBACK
+NOT_KNOWN = TransactionResolution.TRANSACTION_RESOLUTION_UNSPECIFIED
+
+
+@pytest.fixture
+async def tr(grpc: GrpcBroker) -> GrpcBroker:
+    grpc.topic("tr", "TRANSACTION", queues=1)
+    return grpc
+
+
+def count(grpc: GrpcBroker, topic: str) -> int:
+    return sum(queue.max_offset - queue.min_offset for queue in grpc.broker.store.queues_of(topic))
+
+
+async def test_commit_delivers_the_message(tr: GrpcBroker) -> None:
+    reply = tr.call(send(half()))
+    assert reply.entries[0].transaction_id == ID
+    assert (count(tr, "tr"), count(tr, HALF_TOPIC)) == (0, 1)
+    assert tr.refused(end(COMMIT)) == (Code.OK, "OK")
+    assert count(tr, "tr") == 1
+    assert tr.refused(end(COMMIT)) == LOST
+
+
+async def test_rollback_delivers_nothing(tr: GrpcBroker) -> None:
+    tr.call(send(half()))
+    assert tr.refused(end(ROLLBACK)) == (Code.OK, "OK")
+    assert count(tr, "tr") == 0
+    assert tr.refused(end(COMMIT)) == LOST
+
+
+async def test_undecided_end_takes_the_place_and_does_nothing(tr: GrpcBroker) -> None:
+    tr.call(send(half()))
+    assert tr.refused(end(NOT_KNOWN)) == (Code.OK, "OK")
+    assert count(tr, "tr") == 0
+    assert tr.refused(end(COMMIT)) == LOST
+
+
+async def test_end_after_half_a_minute_is_too_late(tr: GrpcBroker, clock: Any) -> None:
+    tr.call(send(half()))
+    clock.advance(30_001)
+    assert tr.refused(end(COMMIT)) == LOST
+
+
+async def test_ends_that_name_no_transaction(tr: GrpcBroker) -> None:
+    assert tr.refused(end(COMMIT, "")) == (
+        Code.INVALID_TRANSACTION_ID,
+        "transaction id cannot be empty",
+    )
+    assert tr.refused(end(COMMIT, "other")) == LOST
+    assert tr.refused(EndTransactionRequest())[0] == Code.ILLEGAL_TOPIC
+
+
+async def test_message_without_an_end_is_checked_and_then_committed(tr: GrpcBroker, clock: Any) -> None:
+    stream = tr.telemetry(producer("tr"))
+    now = clock.wall_ms()
+    tr.call(send(half(born_timestamp=_at(now))))
+    clock.advance(60_000)
+    await tr.broker.transactions.check.check()
+    orphan = stream.replies[-1].recover_orphaned_transaction_command
+    assert orphan.transaction_id == ID
+    message = orphan.message
+    assert (message.topic.name, message.body) == ("tr", b"t2")
+    assert message.system_properties.message_type == MessageType.NORMAL
+    assert message.system_properties.receipt_handle is None
+    assert message.user_properties["k"] == "v"
+    assert message.user_properties["TRANSACTION_CHECK_TIMES"] == "1"
+    answer = end(COMMIT, source=TransactionSource.SOURCE_SERVER_CHECK)
+    assert tr.refused(answer) == (Code.OK, "OK")
+    assert count(tr, "tr") == 1
+
+
+async def test_producer_that_never_named_the_topic_is_not_asked(tr: GrpcBroker, clock: Any) -> None:
+    stream = tr.telemetry(producer("other"))
+    tr.call(send(half(born_timestamp=_at(clock.wall_ms()))))
+    clock.advance(60_000)
+    await tr.broker.transactions.check.check()
+    assert len(stream.replies) == 1
+
+
+async def test_recovery_time_is_stored(tr: GrpcBroker) -> None:
+    tr.call(send(half(orphaned_transaction_recovery_duration=Duration(seconds=77))))
+    (queue,) = tr.broker.store.queues_of(HALF_TOPIC)
+    record = record_at_offset(tr.broker.state, queue, 0)
+    assert record is not None
+    assert b"CHECK_IMMUNITY_TIME_IN_SECONDS\x0177\x02" in bytes(record.properties)
+
+
+def _at(ms: int) -> Any:
+    from pocketmq.grpc_endpoint.messages import Timestamp
+
+    return Timestamp.of_ms(ms)

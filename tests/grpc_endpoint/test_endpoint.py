@@ -1,0 +1,110 @@
+"""The port as a whole: opened by option, key or first use; one call through all layers; refused where it cannot be."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.errors import StartError
+from pocketmq.grpc_endpoint import messages
+from pocketmq.grpc_endpoint.endpoint_settings import EndpointSettings, settings_of
+from pocketmq.testing import EmbeddedServer
+
+from grpc_client import GrpcClient, RpcError
+
+TOPIC = messages.Resource(name="T")
+
+
+def sent(body: bytes, message_id: str = "01AA") -> messages.SendMessageRequest:
+    properties = messages.SystemProperties(message_id=message_id)
+    return messages.SendMessageRequest(
+        messages=[messages.Message(topic=TOPIC, body=body, system_properties=properties)]
+    )
+
+
+async def test_a_grpc_client_sends_what_a_remoting_client_reads() -> None:
+    async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
+        reply = await client.ask(sent(b"hi"))
+        stored = server.call(lambda: server.broker.store.max_offset("T", 0))
+    assert reply.status == messages.OK
+    assert reply.entries[0].message_id == "01AA"
+    assert stored + 1  # the topic is there
+
+
+async def test_the_route_names_the_bound_port() -> None:
+    async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
+        route = await client.ask(messages.QueryRouteRequest(topic=TOPIC))
+        host, port = server.grpc_endpoint.split(":")
+    address = route.message_queues[0].broker.endpoints.addresses[0]
+    assert (address.host, address.port) == (host, int(port))
+
+
+async def test_first_use_opens_the_port_of_a_server_without_one() -> None:
+    async with EmbeddedServer() as server:
+        assert not server.has_grpc_port
+        async with GrpcClient.connected(server.grpc_endpoint) as client:
+            assert (await client.ask(sent(b"late"))).status == messages.OK
+        assert server.grpc_endpoint == server.grpc_endpoint
+
+
+async def test_a_stopped_server_starts_again_with_its_port() -> None:
+    server = EmbeddedServer(grpc_port=0)
+    for _ in range(2):
+        with server:
+            async with GrpcClient.connected(server.grpc_endpoint) as client:
+                assert (await client.ask(sent(b"again"))).status == messages.OK
+
+
+def test_the_old_line_has_no_grpc_port() -> None:
+    with pytest.raises(
+        StartError, match=r"grpcServerPort needs emulate=5: the 4\.9 line has no gRPC clients"
+    ):
+        EmbeddedServer(grpc_port=0, emulate="4.9").start()
+    with EmbeddedServer(emulate="4.9") as server, pytest.raises(StartError, match="needs emulate=5"):
+        _ = server.grpc_endpoint
+
+
+def test_a_port_in_use_is_one_line() -> None:
+    with (
+        EmbeddedServer(grpc_port=0) as server,
+        pytest.raises(StartError, match=r"cannot listen on 127\.0\.0\.1:\d+ \(gRPC\)"),
+    ):
+        EmbeddedServer(grpc_port=int(server.grpc_endpoint.split(":")[1])).start()
+
+
+async def test_methods_and_services_that_do_not_exist_are_unimplemented() -> None:
+    async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
+        for path in ("/apache.rocketmq.v2.MessagingService/Nothing", "/a.b/C", "/"):
+            with pytest.raises(RpcError) as error:
+                await client.open(path, messages.QueryRouteRequest()).all()
+            assert (error.value.status, error.value.text) == (12, f"Method not found: {path[1:]}")
+
+
+def test_settings_without_keys_are_the_defaults() -> None:
+    """The same defaults stand in the keys' table, by their official names."""
+    assert settings_of(BrokerConfig()) == EndpointSettings()
+
+
+def test_keys_of_the_proxy_reach_the_settings() -> None:
+    with EmbeddedServer(grpcServerPort=0, grpcStrict=True, renewAheadTimeMillis=7) as server:
+        found = settings_of(server.node.broker.config)
+    assert found == msgspec.structs.replace(EndpointSettings(), port=0, strict=True, renew_ahead_ms=7)
+
+
+def test_serve_writes_the_address_to_the_second_line_and_to_the_file(tmp_path: Path) -> None:
+    """Without a process: `cli/serve.py` hands the port over as something that runs beside the node."""
+
+    from pocketmq.broker.process import write_ports
+    from pocketmq.grpc_endpoint.endpoint import endpoint_beside
+
+    with EmbeddedServer(grpcServerPort=0) as server:
+
+        async def beside() -> None:
+            async with endpoint_beside(server.node) as addresses:
+                assert list(addresses) == ["GRPC_ENDPOINT"]
+                write_ports(tmp_path / "ports", server.node, addresses)
+
+        server.run(beside())
+    ports = json.loads((tmp_path / "ports").read_text())
+    assert ports["grpc"].startswith("127.0.0.1:")

@@ -1,0 +1,49 @@
+"""Statistics are counts of the records by topic, queue, tag and minute, or by fewer of them."""
+
+import collections
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+import pyarrow as pa
+from pocketmq.pipeline.files import aggregates
+from pocketmq.pipeline.files.aggregates import GROUPS, scan_statistics
+from pocketmq.pipeline.files.scan import ScanOptions
+
+from pipeline.files.random_stores import Message, whole_log, write_log
+from pipeline.files.test_runs import MESSAGES
+
+
+@settings(max_examples=40)
+@given(MESSAGES, st.sets(st.sampled_from(GROUPS)), st.integers(1, 40))
+def test_counts_are_those_of_a_loop_over_the_records(
+    messages: list[Message], groups: set[str], most: int
+) -> None:
+    names = [name for name in GROUPS if name in groups]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregates, "MOST_GROUPS", most)
+        written = write_log(Path(folder), messages)
+        batches = list(scan_statistics(whole_log(Path(folder)), ScanOptions(decode_rows=5), names))
+    expected: collections.Counter[tuple[object, ...]] = collections.Counter()
+    for number, message in enumerate(written):
+        minute = (1_700_000_000_000 + 20_000 * number) // 60_000 * 60
+        key = {
+            "topic": message.topic,
+            "queueId": message.queue_id,
+            "tags": "AB"[number % 2],
+            "minute": minute,
+        }
+        for what, value in (("messages", 1), ("bytes", message.size), ("bodyBytes", number % 7)):
+            expected[(*(key[name] for name in names), what)] += value
+    found: collections.Counter[tuple[object, ...]] = collections.Counter()
+    for row in pa.Table.from_batches(batches).to_pylist():
+        row["minute"] = None if row["minute"] is None else int(row["minute"].timestamp())
+        assert all(row[name] is None for name in GROUPS if name not in names)
+        for what in ("messages", "bytes", "bodyBytes"):
+            found[(*(row[name] for name in names), what)] += row[what]
+    assert +found == +expected

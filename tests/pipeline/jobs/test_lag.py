@@ -1,0 +1,83 @@
+"""Lag of groups, without an engine: from the files of a store, and from brokers."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+from pocketmq.pipeline.jobs import lag
+from pocketmq.pipeline.planning.access import Access
+from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from pipeline.jobs.reports import rows
+from pipeline.tables.stores import BEGIN_MS, STEP_MS
+from reader_account import only_reader
+
+
+def commit(rocketmq: RocketMQ, topic: str, group: str, offsets: dict[int, int]) -> None:
+    for queue_id, offset in offsets.items():
+        rocketmq.server.request(
+            UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset)
+        )
+
+
+def test_lag_of_a_store_is_in_messages_and_in_time(store: Path) -> None:
+    now = BEGIN_MS + 600 * STEP_MS
+    report = lag.build(MessageInput(store=str(store)), now_ms=lambda: now)
+    first, second = rows(report, "queues")
+    assert first == {
+        "group": "paying",
+        "topic": "Bills",
+        "brokerName": None,
+        "queueId": 0,
+        "offset": 3,
+        "maxOffset": 30,
+        "lag": 27,
+        "waitingSeconds": (600 - 60) * STEP_MS / 1000,
+    }
+    assert (second["queueId"], second["lag"], second["waitingSeconds"]) == (2, 0, None)
+    (group,) = rows(report, "groups")
+    assert (group["lag"], group["queues"], group["waitingSeconds"]) == (27, 2, first["waitingSeconds"])
+
+
+def test_lag_of_other_groups_and_topics_is_left_out(store: Path) -> None:
+    assert rows(lag.build(MessageInput(store=str(store)), groups="others"), "queues") == []
+    assert rows(lag.build(MessageInput(store=str(store), topics="Orders")), "queues") == []
+
+
+def test_lag_of_a_broker_is_of_all_groups_that_have_offsets(rocketmq: RocketMQ) -> None:
+    topic, group, idle = rocketmq.topic("behind", queues=2), rocketmq.group("billing"), rocketmq.group("idle")
+    for number in range(10):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    commit(rocketmq, topic, group, {0: 2, 1: 5})
+    for names in (None, group):
+        found = rows(lag.build(MessageInput(namesrv_addr=rocketmq.namesrv_addr), groups=names), "queues")
+        ours = [row for row in found if row["topic"] == topic]
+        assert [(row["group"], row["queueId"], row["offset"], row["lag"]) for row in ours] == [
+            (group, 0, 2, 3),
+            (group, 1, 5, 0),
+        ]
+        assert all(row["brokerName"] for row in ours)
+        assert isinstance(ours[0]["waitingSeconds"], float)
+        assert ours[1]["waitingSeconds"] is None
+        assert idle not in {row["group"] for row in found}
+
+
+def test_lag_of_named_groups_and_topics_needs_the_right_to_read_only(tmp_path: Path) -> None:
+    with EmbeddedServer(store=tmp_path / "store") as server:
+        rocketmq = RocketMQ(server)
+        topic, group = rocketmq.topic("behind", queues=2), rocketmq.group("billing")
+        for number in range(10):
+            rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+        commit(rocketmq, topic, group, {0: 2, 1: 5})
+    with EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server:
+        access = Access(access_key="reader1", secret_key="12345678", uses_tls=True)
+        source = MessageInput(namesrv_addr=server.namesrv_addr, topics=topic, access=access)
+        queues = rows(lag.build(source, groups=group), "queues")
+    assert [(row["queueId"], row["offset"], row["maxOffset"], row["lag"]) for row in queues] == [
+        (0, 2, 5, 3),
+        (1, 5, 5, 0),
+    ]

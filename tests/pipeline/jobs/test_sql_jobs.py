@@ -1,0 +1,221 @@
+"""Jobs in SQL on DuckDB: statistics, find, duplicates, and a query of one's own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+
+from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.pipeline.errors import CorruptStoreError, OptionError
+from pocketmq.pipeline.jobs import duplicates, find, stats
+from pocketmq.pipeline.jobs import sql as sql_job
+from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.testing import RocketMQ
+
+from pipeline.jobs.reports import rows
+from pipeline.tables.stores import BEGIN_MS, COUNT, STEP_MS, message
+from spark.planted_store import DOUBLE, TOPIC
+from spark.planted_store import write_store as write_planted_store
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(pipeline, list(words))
+
+
+# -- stats
+
+
+def test_statistics_count_messages_and_bytes(engine: Any, store: Path) -> None:
+    report = stats.build(engine, MessageInput(store=str(store)), keys=2)
+    topics = {row["topic"]: row for row in rows(report, "topics")}
+    assert topics["Orders"]["messages"] == COUNT - COUNT // 10
+    assert topics["Bills"]["messages"] == COUNT // 10
+    log_bytes = engine.sql("select sum(storeSize) as n from messages").collect()[0].n
+    assert sum(row["bytes"] for row in topics.values()) == log_bytes
+    assert round(topics["Orders"]["messagesPerSecond"], 2) == 0.03
+    minutes = rows(report, "minutes")
+    assert sum(row["messages"] for row in minutes) == COUNT
+    assert max(row["messages"] for row in minutes) == 2
+    queues = [row for row in rows(report, "queues") if row["topic"] == "Bills"]
+    assert [(row["queueId"], row["shareOfTopic"]) for row in queues] == [(0, 0.5), (2, 0.5)]
+    assert [row["messages"] for row in rows(report, "keys")] == [1, 1]
+
+
+def test_statistics_of_some_minutes(engine: Any, store: Path) -> None:
+    source = MessageInput(store=str(store), since_ms=BEGIN_MS, until_ms=BEGIN_MS + 10 * STEP_MS)
+    assert sum(row["messages"] for row in rows(stats.build(engine, source), "tags")) == 10
+
+
+# -- find
+
+
+def found(engine: Any, store: Path, **wanted: Any) -> list[str]:
+    report = find.build(engine, MessageInput(store=str(store)), find.Wanted(**wanted))
+    return [row["msgId"] for row in rows(report, "messages")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        ({"message_key": "k17"}, [17]),
+        ({"message_key": "k1"}, [1]),
+        ({"message_id": f"{0xAB:032x}"}, [0xAB]),
+        ({"text": '"n": 33}'}, [33]),
+        ({"text": "n': 3"}, []),
+        ({"tag": "B", "where": "queueOffset = 2 and topic = 'Orders'"}, [13, 9, 11]),
+        ({"message_key": "all", "text": "599"}, [599]),
+    ],
+)
+def test_messages_are_found(engine: Any, store: Path, wanted: dict[str, Any], numbers: list[int]) -> None:
+    if "where" in wanted:
+        assert {int(text, 16) for text in found(engine, store, **wanted)} <= set(range(1, 40, 2))
+        return
+    assert [int(text, 16) for text in found(engine, store, **wanted)] == numbers
+
+
+def test_an_offset_message_id_is_found(engine: Any, store: Path) -> None:
+    engine.open_messages("m", MessageInput(store=str(store)), ())
+    wanted = engine.sql("select offsetMsgId as id from m where keys = 'k5 all'").collect()[0].id
+    assert [int(text, 16) for text in found(engine, store, message_id=wanted.lower())] == [5]
+
+
+def test_text_with_quotes_and_backslashes_is_data(engine: Any, store: Path) -> None:
+    assert found(engine, store, text="x' or 'a'='a") == []
+    assert found(engine, store, text="a\\b é") == []
+    assert found(engine, store, message_key="k5\\") == []
+
+
+def test_find_says_when_there_are_more(engine: Any, store: Path) -> None:
+    report = find.build(engine, MessageInput(store=str(store)), find.Wanted(tag="A"), limit=3)
+    assert report.lead.endswith("More than 3 messages match; --limit shows more.")
+    assert [row["keys"] for row in rows(report, "messages")] == ["k0 all", "k2 all", "k4 all"]
+    assert report.findings == ["3 messages found"]
+
+
+def test_find_in_a_topic(engine: Any, rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("looked", queues=2)
+    for number in range(6):
+        rocketmq.send(topic, f"body {number}", keys=f"k{number}")
+    source = MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=topic)
+    report = find.build(engine, source, find.Wanted(text="body 4"))
+    assert [(row["keys"], row["body"]) for row in rows(report, "messages")] == [("k4", b"body 4")]
+
+
+# -- duplicates
+
+
+def test_one_duplicate_is_found_with_its_queues_and_offsets(engine: Any, tmp_path: Path) -> None:
+    source = MessageInput(store=str(write_planted_store(tmp_path / "store")))
+    report = duplicates.build(engine, source)
+    assert rows(report, "duplicates") == [
+        {
+            "msgId": DOUBLE,
+            "topic": TOPIC,
+            "level": "stored twice",
+            "copies": 2,
+            "seconds": 31.0,
+            "places": "0/11, 1/25",
+        }
+    ]
+    assert report.findings == [f"{TOPIC}: msgId {DOUBLE} is stored 2 times, 31.0 s apart: 0/11, 1/25"]
+
+
+def test_no_duplicate_is_no_finding(engine: Any, store: Path) -> None:
+    report = duplicates.build(engine, MessageInput(store=str(store)))
+    assert (report.findings, rows(report, "duplicates")) == ([], [])
+
+
+# -- a query of one's own
+
+
+def test_a_query_reads_all_tables_of_a_store(store: Path) -> None:
+    text = (
+        "select m.topic, count(*) as n, (select count(*) from consumequeue) as units, "
+        '(select max("offset") from consumer_offsets) as most from messages m group by 1 order by 1'
+    )
+    ran = run("sql", text, "--store", str(store))
+    assert ran.exit_code == 0, ran.output
+    assert "Bills" in ran.output
+    assert "600" in ran.output
+
+
+def test_a_query_writes_json(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    ran = run(
+        "sql",
+        "select min(storeTimestamp) as t from messages",
+        "--store",
+        str(store),
+        "--json-file",
+        str(file),
+    )
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(file.read_text())["rows"] == [{"t": "2023-11-14T22:13:20+00:00"}]
+
+
+def test_a_wrong_query_is_one_line(store: Path) -> None:
+    ran = run("sql", "select colour from messages", "--store", str(store))
+    assert ran.exit_code == 2
+    assert ran.output.startswith("pocketmq: SQL: Binder Error")
+    assert len(ran.output.splitlines()) == 1
+
+
+def test_an_error_of_a_table_is_raised_as_it_is(engine: Any, tmp_path: Path) -> None:
+    root = write_planted_store(tmp_path / "store")
+    path = root / "commitlog" / f"{0:020}"
+    raw = bytearray(path.read_bytes())
+    raw[4:8] = b"????"
+    path.write_bytes(raw)
+    report = sql_job.build(engine, "select count(keys) from messages", MessageInput(store=str(root)))
+    with pytest.raises(CorruptStoreError, match="bad magic"):
+        rows(report, "rows")
+
+
+def test_a_query_of_damage(engine: Any, tmp_path: Path) -> None:
+    source = MessageInput(store=str(write_planted_store(tmp_path / "store")))
+    text = "select status, count(*) as n from messages group by 1 order by 1"
+    report = sql_job.build(engine, text, source, shows_damage=True)
+    assert rows(report, "rows") == [{"status": "bad crc", "n": 1}, {"status": "ok", "n": 79}]
+
+
+@pytest.mark.parametrize(
+    ("words", "output"),
+    [
+        ("find --store {0}", "say what to find: --key, --id, --tag, --text, --where, --since or --until"),
+        ("find --store {0} --key k --where nonsense(", "SQL: Parser Error"),
+        ("stats --store {0} --engine duckdb --master local[2]", "--master is for --engine spark"),
+        ("stats -n 127.0.0.1:1", "--topics is required with --namesrv"),
+        ("stats --store {0}/nosuch", "--store: {0}/nosuch/commitlog is not a folder"),
+        ("stats --store {0} --json-file {0}/no/r.json", "--json-file: folder {0}/no does not exist"),
+        ("sql select", "one of --store DIR and --namesrv ADDR is required"),
+    ],
+)
+def test_what_the_user_can_correct_is_one_line_and_code_2(store: Path, words: str, output: str) -> None:
+    ran = run(*(word.format(store) for word in words.split()))
+    assert ran.exit_code == 2, ran.output
+    assert output.format(store) in ran.output
+
+
+def test_exit_code_1_says_that_there_is_a_message(store: Path) -> None:
+    assert run("find", "--store", str(store), "--key", "k5").exit_code == 1
+    assert run("find", "--store", str(store), "--key", "nobody").exit_code == 0
+
+
+def test_a_body_is_shown_as_text(store: Path) -> None:
+    assert message(5)["body"].decode() in run("find", "--store", str(store), "--key", "k5").output
+
+
+def test_times_on_the_command_line(store: Path) -> None:
+    ran = run("find", "--store", str(store), "--since", "2023-11-15T03:00:00", "--until", "1700017500000")
+    assert ran.exit_code == 1, ran.output
+    assert run("find", "--store", str(store), "--since", "noon").exit_code == 2
+
+
+def test_the_condition_of_nothing_is_refused() -> None:
+    with pytest.raises(OptionError):
+        find.check(MessageInput(store=None), find.Wanted())

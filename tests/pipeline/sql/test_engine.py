@@ -1,0 +1,68 @@
+"""Which engine runs a job, and what is the same on both."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+import pyarrow as pa
+from pocketmq.pipeline.errors import OptionError, PipelineError
+from pocketmq.pipeline.sql import engine as engines
+from pocketmq.pipeline.sql.arrow_frame import frame_of_rows
+from pocketmq.pipeline.sql.engine import DUCKDB, SPARK, SPARK_FROM_BYTES, choose_engine
+from pocketmq.pipeline.sql.message_input import MessageInput, sql_text
+
+BOTH = frozenset({"duckdb", "pyspark", "pyarrow", "numpy"})
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def install(packages: frozenset[str]) -> None:
+        monkeypatch.setattr(engines, "_has", packages.__contains__)
+
+    install(BOTH)
+    return install
+
+
+def test_one_machine_is_duckdbs_and_a_master_or_a_large_store_is_sparks(installed: Any) -> None:
+    assert choose_engine(None, master=None, store_bytes=0) == DUCKDB
+    assert choose_engine(None, master="local[2]", store_bytes=0) == SPARK
+    assert choose_engine(None, master=None, store_bytes=SPARK_FROM_BYTES) == SPARK
+    assert choose_engine(DUCKDB, master=None, store_bytes=SPARK_FROM_BYTES) == DUCKDB
+    assert choose_engine(SPARK, master=None, store_bytes=0) == SPARK
+    with pytest.raises(OptionError, match="--master is for --engine spark"):
+        choose_engine(DUCKDB, master="yarn", store_bytes=0)
+
+
+def test_what_is_installed_decides_where_the_user_does_not(installed: Any) -> None:
+    installed(BOTH - {"duckdb"})
+    assert choose_engine(None, master=None, store_bytes=0) == SPARK
+    with pytest.raises(PipelineError, match=r"pip install 'pocketmq\[tables\]'"):
+        choose_engine(DUCKDB, master=None, store_bytes=0)
+    installed(BOTH - {"pyspark"})
+    assert choose_engine(None, master=None, store_bytes=SPARK_FROM_BYTES) == DUCKDB
+    with pytest.raises(PipelineError, match=r"pip install 'pocketmq\[spark\]'"):
+        choose_engine(None, master="yarn", store_bytes=0)
+    installed(frozenset())
+    with pytest.raises(PipelineError, match=r"pip install 'pocketmq\[tables\]'"):
+        choose_engine(None, master=None, store_bytes=0)
+
+
+def test_texts_are_literals() -> None:
+    assert sql_text("it's") == "'it''s'"
+    assert sql_text("a\\b") == "unhex_text('615C62')"
+    assert MessageInput(store="s").time_condition() == "true"
+
+
+def test_a_frame_of_rows_is_written_as_parquet(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    frame = frame_of_rows({"a": pa.int32(), "b": pa.string()}, [(1, "x"), (2, None)])
+    for _ in range(2):
+        frame.write.mode("overwrite").parquet(str(tmp_path / "rows"))
+    assert pq.read_table(tmp_path / "rows").to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+    assert [row["b"] for row in frame.collect()] == ["x", None]
+    assert frame.collect()[0].a == 1
+    assert frame_of_rows({"a": pa.int32()}, []).collect() == []

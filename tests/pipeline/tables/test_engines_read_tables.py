@@ -1,0 +1,73 @@
+"""DuckDB, Polars and pandas read the tables; DuckDB pushes columns and conditions into a dataset."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+
+import duckdb
+from pocketmq.pipeline.tables import open_store, store_dataset
+from pocketmq.pipeline.tables.dataset import TableDataset
+from pocketmq.pipeline.tables.readers import store_table
+
+from pipeline.tables.stores import COUNT, write_store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_store(tmp_path_factory.mktemp("engines") / "store")
+
+
+class Recorded:
+    """A table that remembers what it was asked for."""
+
+    def __init__(self, table: Any) -> None:
+        self.schema = table.schema
+        self.asked: list[tuple[list[str], str]] = []
+        self._table = table
+
+    def batches(self, names: Any, condition: Any) -> Any:
+        self.asked.append((list(names), str(condition)))
+        return self._table.batches(names, condition)
+
+
+def test_duckdb_reads_a_reader(store: Path) -> None:
+    messages = open_store(store)
+    found = duckdb.sql("select topic, count(*) from messages group by 1 order by 1").fetchall()
+    assert found == [("Bills", COUNT // 10), ("Orders", COUNT - COUNT // 10)]
+    assert messages is not None
+
+
+def test_duckdb_asks_a_dataset_for_what_a_query_needs(store: Path) -> None:
+    table = Recorded(store_table(store))
+    connection = duckdb.connect()
+    connection.register("messages", TableDataset(table))
+    query = "select max(queueOffset) from messages where topic = 'Bills' and queueId = 2"
+    assert connection.execute(query).fetchall() == [(29,)]
+    ((names, condition),) = table.asked
+    assert set(names) <= {"queueOffset", "topic", "queueId"}
+    assert 'topic == "Bills"' in condition
+    assert connection.execute("select count(*) from messages a join messages b using (msgId)").fetchall() == [
+        (COUNT,)
+    ]
+
+
+def test_polars_pushes_columns_and_conditions(store: Path) -> None:
+    polars: Any = pytest.importorskip("polars")
+    found = (
+        polars.scan_pyarrow_dataset(store_dataset(store))
+        .filter(polars.col("tags") == "A")
+        .select("keys")
+        .collect()
+    )
+    assert found.height == COUNT // 2
+
+
+def test_pandas_reads_a_reader(store: Path) -> None:
+    pandas: Any = pytest.importorskip("pandas")
+    frame = open_store(store, columns=["topic", "queueId"]).read_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == COUNT

@@ -1,0 +1,212 @@
+"""A store as an Arrow reader: every column and filter, and what is not read at all."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pocketmq.pipeline.errors import CorruptStoreError, OptionError
+from pocketmq.pipeline.records.columns import STORE_COLUMNS
+from pocketmq.pipeline.tables import open_store, store_dataset
+from pocketmq.pipeline.tables.conditions import condition_of
+from pocketmq.pipeline.tables.store_table import LogTask, StoreTable, UnitsTask, stores_of
+
+from pipeline.tables.stores import BEGIN_MS, COUNT, FILE_BYTES, STEP_MS, message, write_store
+
+NUMBERS = list(range(COUNT))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_store(tmp_path_factory.mktemp("tables") / "store")
+
+
+def numbers(reader: Any) -> list[int]:
+    """The numbers of the messages, read from their ids."""
+    return [int(text, 16) for text in reader.read_all().column("msgId").to_pylist()]
+
+
+def tasks(store: Path, **wanted: Any) -> list[Any]:
+    table = StoreTable(stores_of(store, topics=wanted.pop("topics", None)))
+    return table.tasks(condition_of(table.schema, **wanted))
+
+
+def test_all_columns_of_all_messages_in_the_order_of_the_log(store: Path) -> None:
+    reader = open_store(store)
+    assert isinstance(reader, pa.RecordBatchReader)
+    rows = reader.read_all()
+    assert rows.schema.names == list(STORE_COLUMNS)
+    assert [row["physicalOffset"] for row in rows.to_pylist()] == sorted(
+        rows.column("physicalOffset").to_pylist()
+    )
+    seventh = message(7)
+    row = rows.to_pylist()[7]
+    assert {name: row[name] for name in seventh if name != "storeMs"} == {
+        name: value for name, value in seventh.items() if name != "storeMs"
+    }
+    assert row["storeTimestamp"] == datetime.fromtimestamp(seventh["storeMs"] / 1000, UTC)
+
+
+def test_columns_are_in_the_order_in_which_they_are_named(store: Path) -> None:
+    assert open_store(store, columns="tags, topic").schema.names == ["tags", "topic"]
+    assert open_store(store, columns=["queueOffset"]).read_all().num_rows == COUNT
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_wanted"),
+    [
+        ({"filters": [("tags", "=", "A")]}, lambda one: one["tags"] == "A"),
+        ({"filters": [("queueId", "in", [1, 2]), ("tags", "!=", "A")]}, lambda one: one["queueId"] == 1),
+        ({"filters": [[("queueId", "=", 0)], [("queueId", "=", 3)]]}, lambda one: one["queueId"] in (0, 3)),
+        ({"filters": pc.field("msgId") == f"{9:032X}"}, lambda one: one["msgId"] == f"{9:032X}"),
+        (
+            {"filters": pc.match_substring(pc.field("body"), '"n": 4}')},
+            lambda one: one["body"] == b'{"n": 4}',
+        ),
+        ({"topics": "Bills"}, lambda one: one["topic"] == "Bills"),
+        ({"topics": ["Bills", "Nobody"]}, lambda one: one["topic"] == "Bills"),
+        ({"filters": [("topic", "=", "Bills")]}, lambda one: one["topic"] == "Bills"),
+        ({"since": BEGIN_MS + 100 * STEP_MS}, lambda one: one["storeMs"] >= BEGIN_MS + 100 * STEP_MS),
+        ({"until": BEGIN_MS + 100 * STEP_MS}, lambda one: one["storeMs"] < BEGIN_MS + 100 * STEP_MS),
+        (
+            {"topics": "Bills", "since": datetime.fromtimestamp(BEGIN_MS / 1000, UTC) + timedelta(hours=2)},
+            lambda one: one["topic"] == "Bills" and one["storeMs"] >= BEGIN_MS + 7_200_000,
+        ),
+        ({"filters": [("status", "=", "ok")]}, lambda one: True),
+        ({"filters": [("status", "=", "bad crc")]}, lambda one: False),
+    ],
+)
+def test_rows_are_those_that_meet_the_condition(store: Path, wanted: dict[str, Any], is_wanted: Any) -> None:
+    assert numbers(open_store(store, columns=["msgId"], **wanted)) == [
+        number for number in NUMBERS if is_wanted(message(number))
+    ]
+
+
+CONDITIONS = st.one_of(
+    st.builds(
+        lambda compare, number: compare(
+            pc.field("storeTimestamp"),
+            pa.scalar((BEGIN_MS + number * STEP_MS) * 1000, pa.timestamp("us", "UTC")),
+        ),
+        st.sampled_from([pc.less, pc.greater_equal, pc.equal]),
+        st.integers(-5, COUNT + 5),
+    ),
+    st.builds(lambda position: pc.field("physicalOffset") >= position, st.integers(0, 8 * FILE_BYTES)),
+    st.builds(lambda topic: pc.field("topic") == topic, st.sampled_from(["Bills", "Orders", "Nobody"])),
+    st.builds(lambda topic: pc.field("topic") >= topic, st.sampled_from(["B", "C", "Orders", "P"])),
+    st.builds(lambda queue: pc.field("queueId") == queue, st.integers(0, 4)),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(CONDITIONS, min_size=1, max_size=3), st.sampled_from(["and", "or", "not"]))
+def test_what_is_not_read_has_no_row_that_meets_the_condition(
+    store: Path, parts: list[Any], join: str
+) -> None:
+    condition = parts[0]
+    for part in parts[1:]:
+        condition = condition | part if join == "or" else condition & part
+    condition = ~condition if join == "not" else condition
+    expected = open_store(store).read_all().filter(condition)
+    assert open_store(store, filters=condition).read_all().equals(expected)
+
+
+def test_files_and_splits_outside_the_times_are_not_read(store: Path) -> None:
+    every, hour = tasks(store), tasks(store, since=BEGIN_MS, until=BEGIN_MS + 3_600_000)
+    assert len(every) > 5
+    assert 1 <= len(hour) <= 3
+    assert tasks(store, since=BEGIN_MS + COUNT * STEP_MS * 2) == tasks(store)[-1:], "the last may still grow"
+
+
+def test_a_topic_that_is_a_small_part_is_read_by_its_consume_queues(store: Path) -> None:
+    for few in (tasks(store, topics="Bills"), tasks(store, filters=[("topic", "=", "Bills")])):
+        *units, rest = few
+        assert {type(task) for task in units} == {UnitsTask}
+        assert rest.split.begin > 0, "only what follows the last record that a queue knows"
+    assert {type(task) for task in tasks(store, topics="Orders")} == {LogTask}
+
+
+def test_what_no_queue_knows_yet_is_read_from_the_log(tmp_path: Path) -> None:
+    root = write_store(tmp_path / "store")
+    queue = root / "consumequeue" / "Bills" / "0" / f"{0:020}"
+    for path in (root / "consumequeue").rglob("0" * 20):
+        path.write_bytes(path.read_bytes()[: -40 if path == queue else -80])
+    assert numbers(open_store(root, columns="msgId", topics="Bills"))[-1] == COUNT - 10
+
+
+def test_stores_of_several_brokers_are_one_table(store: Path) -> None:
+    rows = open_store({"broker-a": str(store), "broker-b": str(store)}, columns=["brokerName"]).read_all()
+    assert rows.column("brokerName").value_counts().to_pylist() == [
+        {"values": "broker-a", "counts": COUNT},
+        {"values": "broker-b", "counts": COUNT},
+    ]
+
+
+def test_small_tables_of_a_store(store: Path) -> None:
+    units = open_store(store, table="consumequeue", topics="Bills", filters=[("queueId", "=", 2)]).read_all()
+    assert units.column("queueOffset").to_pylist() == list(range(COUNT // 20))
+    offsets = open_store(store, table="consumerOffsets", columns="queueId,offset").read_all()
+    assert offsets.to_pylist() == [{"queueId": 0, "offset": 3}, {"queueId": 2, "offset": 30}]
+
+
+def damaged(root: Path) -> Path:
+    write_store(root)
+    path = root / "commitlog" / f"{0:020}"
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(b'{"n": 5}')] ^= 1
+    path.write_bytes(raw)
+    (root / "commitlog" / f"{2 * FILE_BYTES:020}").unlink()
+    return root
+
+
+def test_damage_is_an_error_a_warning_or_a_row(tmp_path: Path) -> None:
+    root = damaged(tmp_path / "store")
+    with pytest.raises(CorruptStoreError, match="bytes of the log are missing after it"):
+        open_store(root)
+    statuses = open_store(root, on_corrupt="report", columns=["status"], filters=pc.field("status") != "ok")
+    assert sorted(statuses.read_all().column("status").to_pylist()) == ["bad crc", "missing"]
+    assert len(numbers(open_store(root, on_corrupt="skip", verify_crc=True))) < COUNT - 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"columns": "topic,colour"}, "unknown column colour; the columns are topic, brokerName"),
+        ({"columns": ["topic", "topic"]}, "columns must name each column once"),
+        ({"table": "files"}, "table must be one of messages, consumequeue, consumerOffsets, got 'files'"),
+        ({"topics": " ,"}, "topics must name a topic"),
+        ({"on_corrupt": "ignore"}, "on_corrupt must be one of fail, skip, report, got 'ignore'"),
+        ({"processes": 0}, "processes must be 1 or more, got 0"),
+        ({"since": "yesterday"}, "since must be a datetime or epoch ms, got 'yesterday'"),
+        ({"filters": "tags = 'A'"}, "filters must be an expression or a list"),
+        (
+            {"filters": [("colour", "=", 1)]},
+            "filters: No match for FieldRef.Name(colour); the columns are topic",
+        ),
+        ({"filters": [("queueId", "=", "x")]}, "filters: Function 'equal' has no kernel"),
+    ],
+)
+def test_what_is_wrong_in_a_call_is_named(store: Path, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        open_store(store, **wrong)
+    assert message in str(raised.value)
+
+
+def test_a_folder_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="commitlog is not a folder"):
+        open_store(tmp_path)
+
+
+def test_a_dataset_reads_anew_for_every_question(store: Path) -> None:
+    dataset = store_dataset(store)
+    assert dataset.count_rows() == COUNT
+    table = dataset.to_table(columns=["keys"], filter=pc.field("topic") == "Bills")
+    assert table.column("keys").to_pylist()[:2] == ["k0 all", "k10 all"]
+    assert dataset.head(3, columns=["tags"]).to_pydict() == {"tags": ["A", "B", "A"]}

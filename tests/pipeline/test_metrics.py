@@ -1,0 +1,55 @@
+"""The numbers of a stream, from progress events as Spark writes them."""
+
+import json
+from typing import Any
+
+from pocketmq.pipeline.planning.positions import Queue, StreamPosition
+from pocketmq.pipeline.session.metrics import metrics_line, stream_metrics
+
+A, B = Queue("A", "b0", 0), Queue("B", "b0", 0)
+
+
+def event(**more: Any) -> dict[str, Any]:
+    start, end, latest = (StreamPosition({A: a, B: b}).to_json() for a, b in ((1, 0), (5, 2), (9, 2)))
+    source = {"startOffset": json.dumps(start), "endOffset": end, "latestOffset": latest}
+    return {
+        "name": "copies",
+        "batchId": 3,
+        "numInputRows": 6,
+        "processedRowsPerSecond": 12.0,
+        "durationMs": {"triggerExecution": 500},
+        "sources": [source, {"startOffset": None, "endOffset": 5, "description": "RateStream"}],
+        **more,
+    }
+
+
+def test_lag_and_requested_messages_are_by_topic() -> None:
+    numbers = stream_metrics(event())
+    assert (numbers.query, numbers.batch, numbers.rows) == ("copies", 3, 6)
+    assert numbers.requested == {"A": 4, "B": 2}
+    assert numbers.lag == {"A": 4, "B": 0}
+    assert (numbers.messages, numbers.bytes, numbers.missing) == (None, None, None)
+    assert metrics_line(numbers) == "batch 3: 6 rows in 500 ms (12/s), 4 waiting"
+
+
+def test_what_a_measured_source_did_not_deliver_is_missing() -> None:
+    numbers = stream_metrics(event(observedMetrics={"pocketmq": {"messages": 4, "bytes": 80}}))
+    assert (numbers.messages, numbers.bytes, numbers.missing) == (4, 80, 2)
+    assert metrics_line(numbers).endswith("4 waiting, 2 missing")
+
+
+def test_nothing_is_missing_where_the_broker_filters() -> None:
+    progress = event(observedMetrics={"pocketmq": {"messages": 4}})
+    progress["sources"][0]["endOffset"]["filtered"] = True
+    assert stream_metrics(progress).missing is None
+
+
+def test_the_first_batch_begins_where_its_end_says() -> None:
+    end = StreamPosition({A: 5}, begun_at={A: 3}).to_json()
+    progress = event(sources=[{"startOffset": None, "endOffset": end, "latestOffset": None}])
+    assert stream_metrics(progress).requested == {"A": 2}
+
+
+def test_an_event_without_sources_has_no_numbers() -> None:
+    numbers = stream_metrics({})
+    assert (numbers.rows, numbers.lag, numbers.requested) == (0, {}, {})

@@ -1,0 +1,59 @@
+"""Which master a session uses, and that what helps one machine is not set on a cluster."""
+
+from pathlib import Path
+
+import pytest
+from pocketmq.pipeline.planning.parallelism import PARALLELISM, default_parallelism
+from pocketmq.pipeline.session.settings import chosen_master, parallelism_of, settings_for
+
+pytest.importorskip("pyspark")
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "environ", "master", "is_set"),
+    [
+        (None, {}, {}, "local[*]", True),
+        ("yarn", {}, {"PYSPARK_GATEWAY_PORT": "1"}, "yarn", True),
+        (None, {"spark.master": "spark://h:1"}, {}, "spark://h:1", True),
+        (None, {}, {"PYSPARK_GATEWAY_PORT": "1"}, "", False),
+        (None, {}, {"SPARK_REMOTE": "sc://h:1"}, "sc://h:1", True),
+    ],
+)
+def test_the_master_is_the_one_asked_for_or_else_spark_s_own(
+    asked: str | None, settings: dict[str, str], environ: dict[str, str], master: str, is_set: bool
+) -> None:
+    assert chosen_master(asked, settings, environ) == (master, is_set)
+
+
+def test_the_master_of_spark_s_own_file_is_left_in_place(tmp_path: Path) -> None:
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    (folder / "spark-defaults.conf").write_text("# spark.master yarn\nspark.master   spark://h:7077\n")
+    for environ in ({"SPARK_CONF_DIR": str(folder)}, {"SPARK_HOME": str(tmp_path)}):
+        assert chosen_master(None, {}, environ) == ("spark://h:7077", False)
+    (folder / "spark-defaults.conf").write_text("spark.driver.memory 2g\n")
+    assert chosen_master(None, {}, {"SPARK_HOME": str(tmp_path)}) == ("local[*]", True)
+
+
+@pytest.mark.parametrize("master", ["spark://h:1", "yarn", "k8s://h", "local-cluster[1,1,1024]", ""])
+def test_a_cluster_gets_no_setting_that_is_for_one_machine(master: str) -> None:
+    assert settings_for(master, optimize_for_startup=True, java_home=Path("/java")) == {}
+    assert settings_for(master, memory="3g") == {"spark.driver.memory": "3g"}
+
+
+def test_a_local_session_has_as_many_shuffle_partitions_as_cores() -> None:
+    for master, cores in (("local", "1"), ("local[3]", "3"), ("local[4,2]", "4")):
+        chosen = settings_for(master)
+        assert chosen["spark.sql.shuffle.partitions"] == cores
+        assert chosen["spark.driver.memory"] == "1g"
+        assert chosen["spark.ui.enabled"] == "false"
+
+
+def test_planning_processes_learn_how_many_tasks_run_at_once() -> None:
+    assert default_parallelism({PARALLELISM: "12"}) == 12
+    assert default_parallelism({PARALLELISM: "0"}) == 1
+    assert default_parallelism({}) >= 1
+    assert parallelism_of(2, {}) == 2
+    assert parallelism_of(2, {"spark.executor.instances": "3", "spark.executor.cores": "4"}) == 12
+    assert parallelism_of(2, {"spark.cores.max": "8"}) == 8
+    assert parallelism_of(20, {"spark.cores.max": "8", "spark.executor.instances": "x"}) == 20

@@ -1,0 +1,70 @@
+"""A job in SQL gives the same rows on Spark as on DuckDB: the text is one."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+
+from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.jobs import duplicates, find, stats
+from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
+from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.sql.spark_engine import SparkEngine
+from pyspark.sql import SparkSession
+
+from pipeline.tables.stores import BEGIN_MS, STEP_MS, write_store
+from spark.planted_store import write_store as write_planted_store
+
+
+def plain(value: Any) -> Any:
+    """Times without their zone: Spark's rows have none."""
+    if isinstance(value, float):
+        return round(value, 9)
+    return value.replace(tzinfo=None) if hasattr(value, "tzinfo") else value
+
+
+def tables(report: Any) -> dict[str, Any]:
+    return {
+        section.name: [
+            {name: plain(value) for name, value in row.asDict(recursive=True).items()}
+            for row in section.frame.collect()
+        ]
+        for section in report.sections
+    }
+
+
+JOBS: dict[str, Callable[[Any, MessageInput], Any]] = {
+    "stats": lambda engine, source: stats.build(engine, source, keys=5),
+    "find": lambda engine, source: find.build(
+        engine, source, find.Wanted(message_key="all", text='"n": 5', tag="B", where="queueId in (1, 3)")
+    ),
+    "find a text with a backslash": lambda engine, source: find.build(
+        engine, source, find.Wanted(text="\\n'")
+    ),
+    "duplicates": lambda engine, source: duplicates.build(engine, source, by="msgId"),
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path, job: str) -> None:
+    write = write_planted_store if job == "duplicates" else write_store
+    store = str(write(tmp_path / "store"))
+    source = MessageInput(store=store)
+    if job == "stats":
+        source = MessageInput(store=store, since_ms=BEGIN_MS, until_ms=BEGIN_MS + 100 * STEP_MS)
+    on_spark = JOBS[job](SparkEngine(spark), source)
+    with DuckEngine() as engine:
+        on_duckdb = JOBS[job](engine, source)
+        assert tables(on_spark) == tables(on_duckdb)
+        assert on_spark.findings == on_duckdb.findings
+
+
+def test_a_wrong_text_is_an_option_error_in_one_line(spark: SparkSession) -> None:
+    for text in ("select nothing from nowhere", "selekt 1"):
+        with pytest.raises(OptionError, match="SQL: ") as raised:
+            SparkEngine(spark).sql(text)
+        assert "\n" not in str(raised.value)
