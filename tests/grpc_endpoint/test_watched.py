@@ -148,8 +148,6 @@ async def test_the_ledger_judges_a_grpc_consumer(rocketmq: RocketMQ, client: Grp
     await announce(client)
     for body in (b"one", b"two"):
         await client.ask(sent(body))
-    verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
-    assert len(verdict.unread) == 2
     found = await received(client)
     handles = [one.system_properties.receipt_handle or "" for one in found]
     one = m.AckMessageEntry(message_id=found[0].system_properties.message_id, receipt_handle=handles[0])
