@@ -58,9 +58,10 @@ class Node:
         timers: VirtualTimers | None = None,
         seed: int | None = None,
         journal_folder: Path | None = None,
+        server_made: Callable[[Server], None] | None = None,
     ) -> None:
         """`timers` are those of a virtual clock that belongs to somebody else, who moves it; with `virtual_time` the
-        node has its own."""
+        node has its own. `server_made` gets each server before a client can connect to it."""
         self._config = config
         self._name_server_config = name_server_config
         self._host = host
@@ -74,6 +75,7 @@ class Node:
         self.beside: list[WatchedServer] = []
         """Servers of other protocols in front of the same broker, while they run (gRPC)."""
         self.when_beside_changed: list[Callable[[], None]] = []
+        self._server_made = server_made
         self._ha_sockets: list[socket] = []
         self._journal_folder = journal_folder
         self._journal: Journal | None = None
@@ -274,6 +276,8 @@ class Node:
             signer=signer,
         )
         self._servers.append(server)
+        if self._server_made is not None:
+            self._server_made(server)
         return server
 
 

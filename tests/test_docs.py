@@ -35,7 +35,7 @@ DOCUMENTS = sorted(
     path for folder in (".", "docs", "protocol", "store") for path in (ROOT / folder).resolve().glob("*.md")
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
-SPARK_DOCUMENTS = {"docs/pipeline.md"}
+SPARK_DOCUMENTS = {name for name in NAMES if name.startswith("docs/pipeline")}
 """`spark/test_document.py` runs these."""
 SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md"}
 
@@ -153,6 +153,30 @@ def test_files_named_with_their_folder_exist(document: Path) -> None:
         document.read_text(),
     )
     assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_every_feature_of_the_stand_in_names_tests_that_exist() -> None:
+    """By file and function, so that a test that is renamed or removed is missed here."""
+    lines = [
+        line
+        for line in (ROOT / "docs" / "stand-in.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and not line.startswith(("| Feature", "| Input"))
+    ]
+    assert len(lines) > 40
+    without = []
+    for line in lines:
+        named = re.findall(r"`([\w/]+\.py)::(\w+)`", line)
+        if not named:
+            without.append(line.split("|")[1].strip())
+        for path, function in named:
+            tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+            functions = {
+                node.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            }
+            assert function in functions, f"{path} has no {function}"
+    assert without == ["an image for two processors"]
 
 
 def test_functions_named_in_the_architecture_exist() -> None:

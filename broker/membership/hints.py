@@ -3,8 +3,9 @@
     members that subscribe differently   each heartbeat replaces the group's subscriptions, so messages are lost
     more members than queues             the members without a queue are idle
     a topic that does not exist          nothing arrives until somebody creates it
+    a pull ahead of the heartbeats       nothing arrives until the client's next heartbeat
 
-Nothing depends on it. Only heartbeats call it.
+Nothing depends on it. Heartbeats call it, and pulls that are refused.
 """
 
 import logging
@@ -44,6 +45,20 @@ class MembershipHints:
         for topic in after:
             if not is_retry_topic(topic):
                 self._look_at_topic(group, topic, 0 if shares_queues else members)
+
+    def pull_is_ahead(self, group: str, topic: str) -> None:
+        """A pull was refused because its subscription is newer than those of the heartbeats.
+
+        Java clients change the version when their queues change, and say so at once, unless another heartbeat is under
+        way: then only with the next one.
+        """
+        if self._said.first(("ahead", group, topic)):
+            _log.warning(
+                "group %s pulls topic %s with a newer subscription than its heartbeats had, and gets nothing until the "
+                "next heartbeat: after 30 s, unless the consumer sets heartbeatBrokerInterval",
+                group,
+                topic,
+            )
 
     def _say_differs(self, group: str, before: dict[str, str], after: dict[str, str]) -> None:
         if self._said.first(("differs", group)):

@@ -114,6 +114,7 @@ def _checked_subscription(
         remark = f"the consumer's subscription not exist{faq(is_5=pulling.config.is_5)}"
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
     if subscription.sub_version < request.sub_version:
+        pulling.hints.pull_is_ahead(request.consumer_group, request.topic)
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_tag_type(subscription.expression_type):
         return tags_match(subscription), None

@@ -25,6 +25,7 @@ class Pulling:
         self.statistics = state.statistics
         self.identity = state.identity
         self.consumers = membership.consumers
+        self.hints = membership.hints
         self.filters = membership.filters
         self.broadcasts = first_position.broadcasts
         self.waiters = PullWaiters(state.config.pull_thread_pool_queue_capacity, state.timers.call_soon)

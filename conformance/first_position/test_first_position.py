@@ -276,7 +276,7 @@ def check_explained(side: Server, names: Callable[[str], str], rows: dict[str, R
     with RawClient(side) as client:
         for name, row in rows.items():
             if name in SAID:
-                asked[name] = Place(client, names("group"), names("topic"))
+                asked[name] = Place(client, names(f"group-{name}"), names(f"topic-{name}"))
                 row.prepare(asked[name])
         found = explained(side, asked, log)
     line = 0 if side.emulates == "4.9" else 1

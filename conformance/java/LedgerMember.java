@@ -23,6 +23,7 @@ public class LedgerMember {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[1]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setInstanceName(args[3]);
+        consumer.setHeartbeatBrokerInterval(1000); // a heartbeat that is dropped is made up for soon
         if ("sql".equals(mode)) {
             consumer.subscribe(topic, MessageSelector.bySql("number >= 10"));
         } else {

@@ -1,5 +1,6 @@
 """Bad requests: each is one clear error, nothing changes, and the broker serves on."""
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,6 +10,8 @@ import pytest
 from pocketmq.console.guard import Guard
 from pocketmq.console.stand_in_views import MOST_STREAMS
 from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from waiting import wait_until
 
 from .conftest import Api
 
@@ -151,3 +154,90 @@ def test_streams_are_counted(api: Api) -> None:
 def test_a_port_that_is_taken_is_one_clear_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Exception, match="the admin port"):
         EmbeddedServer(admin_port=taken.getsockname()[1]).start()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../pyproject.toml",
+        "/%2e%2e/app.py",
+        "/..%2fapp.py",
+        "/page/../app.py",
+        "/./page.css/../../app.py",
+        "//etc/passwd",
+        "/page.css%00.html",
+        "/app.py",
+        "/api/topics/..%2f..%2fgroups",
+        "/api/topics/orders%00",
+        "/api/faults/../reset",
+        "/brokers/b0/api/topics",
+    ],
+)
+def test_a_trick_with_the_path_finds_nothing(api: Api, path: str) -> None:
+    """Files are found by their names in a table, not by a path."""
+    status, body, _ = api.raw("GET", path)
+    assert status in (404, 405)
+    assert body.startswith(b'{"error":')
+
+
+def test_a_thousand_open_streams_leave_the_server_serving(api: Api, rocketmq: RocketMQ) -> None:
+    """Those beyond the limit are refused; when the others end, there is room again."""
+    request = f"GET /api/requests/stream HTTP/1.1\r\nHost: {api.host}\r\n\r\n".encode()
+    answers = []
+    with ExitStack() as streams:
+        for _ in range(1000):
+            try:
+                connection = streams.enter_context(
+                    socket.create_connection(api.host.split(":"), timeout=10)  # type: ignore[arg-type]
+                )
+                connection.sendall(request)
+                answers.append(connection.recv(12)[9:])
+            except OSError:
+                answers.append(b"")
+        assert answers.count(b"200") == MOST_STREAMS
+        assert set(answers) <= {b"200", b"409", b"503", b""}
+        rocketmq.send(rocketmq.topic("orders"), "served all the same")
+        assert [message.text for message in rocketmq.messages("orders")] == ["served all the same"]
+    wait_until(lambda: api.raw("GET", "/healthz")[0] == 200, "the port has room again")
+    wait_until(lambda: len(tried_stream(api, request)) > 0, "a stream has room again")
+
+
+def tried_stream(api: Api, request: bytes) -> bytes:
+    """The first bytes of a stream; empty if it is refused."""
+    with socket.create_connection(api.host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]
+        connection.sendall(request)
+        answer = connection.recv(12)
+        return answer if answer.endswith(b"200") else b""
+
+
+def test_a_reader_that_does_not_read_holds_nothing_up(api: Api, rocketmq: RocketMQ) -> None:
+    """What is sent meanwhile waits in the request log only, and arrives when the reader reads."""
+    topic = rocketmq.topic("orders", queues=1)
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.settimeout(10)
+        host, _, port = api.host.partition(":")
+        reader.connect((host, int(port)))
+        head = f"GET /api/requests/stream?code=SEND_MESSAGE_V2 HTTP/1.1\r\nHost: {api.host}\r\n\r\n"
+        reader.sendall(head.encode())
+        assert reader.recv(12).endswith(b"200")
+        for number in range(40):
+            rocketmq.send(topic, f"{number} " + "x" * 100_000)
+        assert api.raw("GET", "/healthz")[0] == 200
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        tail = b""
+        while b'"text":"39 x' not in tail:
+            data = reader.recv(1 << 20)
+            assert data
+            tail = tail[-20:] + data
+    assert [message.text[:2] for message in rocketmq.messages(topic)][:3] == ["0 ", "1 ", "2 "]
+
+
+@pytest.mark.parametrize("step", [-1, "-2h", "yesterday", 1e400, None, [], "1h 2m", "٣s", True])
+def test_time_is_not_moved_backwards(step: object) -> None:
+    with EmbeddedServer(admin_port=0, virtual_time=True) as server:
+        api, before = Api(server.admin_url), server.clock.now_ms()
+        body = b'{"by": 1e400}' if step == 1e400 else json.dumps({"by": step}).encode()
+        status, answer, _ = api.raw("POST", "/api/clock/advance", body)
+        assert (status, b"allowed" in answer) == (400, True)
+        assert server.clock.now_ms() == before

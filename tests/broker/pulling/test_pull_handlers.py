@@ -158,9 +158,15 @@ class TestSubscriptionOfTheHeartbeat:
         registered.topics.update(TopicConfig(topic_name="other"))
         assert (await ask(registered, a_pull(sys_flag=0, topic="other"))).code == 24
 
-    async def test_a_newer_one_is_missed(self, registered: Broker) -> None:
-        answer = await ask(registered, a_pull(sys_flag=0, sub_version=11))
-        assert (answer.code, answer.remark) == (25, "the consumer's subscription not latest")
+    async def test_a_newer_one_is_missed_and_the_log_says_so_once(
+        self, registered: Broker, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for _ in range(2):
+            answer = await ask(registered, a_pull(sys_flag=0, sub_version=11))
+            assert (answer.code, answer.remark) == (25, "the consumer's subscription not latest")
+        assert (
+            caplog.text.count("group g pulls topic orders with a newer subscription than its heartbeats") == 1
+        )
 
     async def test_a_forbidden_topic_is_refused(self, registered: Broker) -> None:
         registered.groups.find_or_create("g")
