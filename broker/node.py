@@ -6,6 +6,7 @@ broker in its route table; `stop` mirrors it. `broker.py` builds the broker, `pr
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING
@@ -57,9 +58,10 @@ class Node:
         timers: VirtualTimers | None = None,
         seed: int | None = None,
         journal_folder: Path | None = None,
+        server_made: Callable[[Server], None] | None = None,
     ) -> None:
         """`timers` are those of a virtual clock that belongs to somebody else, who moves it; with `virtual_time` the
-        node has its own."""
+        node has its own. `server_made` gets each server before a client can connect to it."""
         self._config = config
         self._name_server_config = name_server_config
         self._host = host
@@ -70,6 +72,7 @@ class Node:
         self.time: VirtualTime | None = None
         """Moves the broker's clock, which starts at the wall's time; `None` if the broker follows the wall's time."""
         self._servers: list[Server] = []
+        self._server_made = server_made
         self._ha_sockets: list[socket] = []
         self._journal_folder = journal_folder
         self._journal: Journal | None = None
@@ -258,6 +261,8 @@ class Node:
             signer=signer,
         )
         self._servers.append(server)
+        if self._server_made is not None:
+            self._server_made(server)
         return server
 
 

@@ -1,5 +1,6 @@
-"""Settings of a client, and the telemetry stream that announces them."""
+"""Settings of a client, the telemetry stream that announces them, and ids of messages."""
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -21,6 +22,14 @@ from pocketmq.grpc_endpoint.messages import (
 from grpc_client import ClientCall, GrpcClient
 
 ALL = FilterExpression(type=FilterType.TAG, expression="*")
+
+
+_numbers = itertools.count(1)
+
+
+def new_id() -> str:
+    """The id of one more message."""
+    return f"01AABBCCDDEEFF{next(_numbers):020d}"
 
 
 def producer(*topics: str) -> Settings:

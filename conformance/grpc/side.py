@@ -25,7 +25,7 @@ TOPICS = {
     "MoreReadT": ("NORMAL", 3, 1, 6),
 }
 """Message type, read queues, write queues, perm."""
-GROUPS = ("g", "g2", "simple")
+GROUPS = ("g", "g2", "g3", "simple")
 SIDES = ("ours", "official-proxy")
 
 SETTINGS: Mapping[str, object] = {"autoCreateTopicEnable": False, "transactionTimeOut": 6000}

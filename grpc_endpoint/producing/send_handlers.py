@@ -17,6 +17,7 @@ from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.properties import encode_properties, encode_properties_text
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_dlq_topic, is_retry_topic
@@ -179,6 +180,11 @@ def _remember(producing: Producing, topic: str, answer: Answer) -> None:
     producing.clients.transactions.remember(topic, transaction_id, queue_offset, position)
 
 
+def _as_java_orders(properties: dict[str, str]) -> dict[str, str]:
+    """The elements of a batch are stored as sent, and the official proxy sends them from a Java map."""
+    return {name: properties[name] for name in hash_map_order(properties)}
+
+
 def _send_batch(
     producing: Producing,
     peer: GrpcPeer,
@@ -212,7 +218,7 @@ def _send_batch(
         batch=True,
     )
     elements = [
-        BatchElement(0, message.body, encode_properties(properties))
+        BatchElement(0, message.body, encode_properties(_as_java_orders(properties)))
         for message, properties in zip(messages, texts, strict=True)
     ]
     try:

@@ -18,7 +18,7 @@ from ..records.slices import repeated
 from .log_files import LogSplit
 from .queue_check import RecordCheck
 from .run_statuses import OK
-from .runs import RunTable, in_queues, merge_ordered, ordered_by_queue, runs_of
+from .runs import RunTable, in_queues, merge_ordered, ordered_by_queue, runs_of, times_of
 from .scan import BAD_CRC, ScannedRecords, ScanOptions, scan_log
 
 GROUPS: Final = ("topic", "queueId", "tags", "minute")
@@ -70,7 +70,7 @@ def damage_row(found: ScannedRecords) -> Any:
     records = found.records.only(np.asarray(is_bad, dtype=np.bool_))
     count = len(records)
     positions = pa.array(records.starts + found.file.base)
-    times = records.times("storeTimestamp")
+    times = times_of(records.store_times_ms)
     columns = {
         "status": found.statuses.filter(is_bad),
         "topic": records.topics(),

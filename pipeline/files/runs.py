@@ -34,6 +34,7 @@ RUN: Final = np.dtype(
 )
 """`key` is the number of status and topic in the upper half, the queue id in the lower half."""
 Runs = npt.NDArray[Any]
+_LAST_MS: Final = 253_402_300_799_999
 _QUEUE_BITS: Final = 32
 _QUEUE_MASK: Final = (1 << _QUEUE_BITS) - 1
 
@@ -103,8 +104,8 @@ class RunTable:
             "status": statuses.take(codes),
             "topic": topics.take(codes),
             "queueId": pa.array(runs["key"].astype(np.uint32).astype(np.int32)),
-            "firstTime": _times(runs["firstTime"]),
-            "lastTime": _times(runs["lastTime"]),
+            "firstTime": times_of(runs["firstTime"]),
+            "lastTime": times_of(runs["lastTime"]),
             "file": pa.nulls(len(runs), pa.string()),
         }
         arrays = [
@@ -126,9 +127,9 @@ def runs_of(records: Records, keys: Ints, base: int) -> Runs:
     return runs
 
 
-def _times(times_ms: Ints) -> Any:
-    """Timestamps; units have no time."""
-    return pa.array(times_ms * 1000, mask=times_ms <= 0).cast(TIMESTAMP)
+def times_of(times_ms: Ints) -> Any:
+    """Timestamps; null for units, which have no time, and for times after the year 9999, as damage makes them."""
+    return pa.array(times_ms * 1000, mask=(times_ms <= 0) | (times_ms > _LAST_MS)).cast(TIMESTAMP)
 
 
 def ordered_by_queue(runs: Runs) -> Runs:

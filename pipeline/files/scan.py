@@ -43,6 +43,8 @@ WINDOW_BYTES: Final = 32 * 1024 * 1024
 """Bytes in which records are looked for at once."""
 DAMAGED_WINDOW_BYTES: Final = 256 * 1024
 """The same after damage, because what was found behind it is not trusted; doubled while no more damage is met."""
+UNIT_ROWS: Final = 1 << 16
+"""Units of a queue that are read at once."""
 FAIL, SKIP, REPORT = "fail", "skip", "report"
 
 
@@ -129,22 +131,53 @@ def _status(reason: str) -> str:
 def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) -> Iterator[ScannedRecords]:
     """The records that the units of a queue point at, in the order of the queue, without those whose log file was
     deleted."""
-    for first in range(split.lo, split.hi, options.decode_rows):
-        batch = units(split.folder, first, min(first + options.decode_rows, split.hi))
-        positions = batch["position"].astype(np.int64)
-        sizes = batch["size"].astype(np.int64)
-        is_filled = (sizes > 0) & (sizes < PRE_BLANK)
-        for file in files:
-            in_file = (positions >= file.base) & (positions < file.base + file.size) & is_filled
-            if in_file.any():
-                yield from records_at_units(file, positions[in_file] - file.base, sizes[in_file], options)
+    maps: dict[
+        str, memoryview
+    ] = {}  # of the file that the last units pointed into: mapping it again costs page faults
+    for first in range(split.lo, split.hi, UNIT_ROWS):
+        block = units(split.folder, first, min(first + UNIT_ROWS, split.hi))
+        positions = block["position"].astype(np.int64)
+        sizes = block["size"].astype(np.int64)
+        sizes[(sizes < 0) | (sizes >= PRE_BLANK)] = 0
+        for rows in batch_rows(sizes, options.decode_rows):
+            for file in _files_between(files, positions[rows]):
+                in_file = (positions[rows] >= file.base) & (positions[rows] < file.base + file.size)
+                in_file &= sizes[rows] > 0
+                if in_file.any():
+                    data = _mapped(file, maps)
+                    starts = positions[rows][in_file] - file.base
+                    yield from records_at_units(file, starts, sizes[rows][in_file], options, data)
+
+
+def batch_rows(sizes: Ints, rows: int) -> Iterator[slice]:
+    """Units in pieces of at most `rows`, of about `BATCH_BYTES` together; at least one."""
+    ends = np.cumsum(sizes)
+    first, count = 0, len(sizes)
+    while first < count:
+        before = int(ends[first - 1]) if first else 0
+        stop = min(first + rows, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
+        stop = min(max(stop, first + 1), count)
+        yield slice(first, stop)
+        first = stop
+
+
+def _files_between(files: list[LogFile], positions: Ints) -> list[LogFile]:
+    lowest, highest = int(positions.min()), int(positions.max())
+    return [file for file in files if file.base <= highest and file.base + file.size > lowest]
+
+
+def _mapped(file: LogFile, maps: dict[str, memoryview]) -> memoryview:
+    if file.path not in maps:
+        maps.clear()
+        maps[file.path] = map_file(file.path)
+    return maps[file.path]
 
 
 def records_at_units(
-    file: LogFile, starts: Any, sizes: Any, options: ScanOptions
+    file: LogFile, starts: Any, sizes: Any, options: ScanOptions, data: memoryview | None = None
 ) -> Iterator[ScannedRecords]:
-    """The records at these byte positions of one file."""
-    data = map_file(file.path)
+    """The records at these byte positions of one file; `data` is the file if it is mapped already."""
+    data = map_file(file.path) if data is None else data
     # `Records` needs rising positions. A queue's positions rise, unless it is damaged.
     order = np.argsort(starts, kind="stable")
     starts, sizes = starts[order], sizes[order]

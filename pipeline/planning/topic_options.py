@@ -72,11 +72,17 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     retry_timeout_ms: int = 60_000
     plan_timeout_ms: int = 60_000
     pushes_down: bool = False
+    stores: dict[str, str] = {}
+    """Broker name -> the folder of its store; the empty name stands for every broker."""
     access: Access = NO_ACCESS_KEYS
 
     @property
     def is_filtered(self) -> bool:
         return self.expression != "*" or self.filter_type != "TAG"
+
+    def store_of(self, broker_name: str) -> str | None:
+        """The folder of a broker's store, if its files are to be read."""
+        return self.stores.get(broker_name, self.stores.get(""))
 
 
 _NAMES: Final = (
@@ -88,7 +94,8 @@ _NAMES: Final = (
     *("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger"),
     *("groupId", "groupIdPrefix", "commitOffsets", "subExpression", "filterType", "decompress"),
     *("pullBatchSize", "pullInFlight", "pullTimeoutMs", "decodeRows", "retryTimeoutMs", "pushdown"),
-    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "includeProperties", "columns", *ACCESS_NAMES),
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "includeProperties", "columns"),
+    *("storePath", *ACCESS_NAMES),
 )
 
 
@@ -144,8 +151,27 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         retry_timeout_ms=retry_timeout_ms,
         plan_timeout_ms=_plan_timeout_ms(values, retry_timeout_ms),
         pushes_down=values.flag("pushdown", False),
+        stores=_stores(values, filter_type),
         access=read_access(values),
     )
+
+
+def _stores(values: OptionValues, filter_type: str) -> dict[str, str]:
+    """The folders that `storePath` names: one path, or JSON of broker names and paths."""
+    text = (values.text("storePath") or "").strip()
+    if not text:
+        return {}
+    if filter_type == "SQL92":
+        raise OptionError("option storePath: only a broker can filter by SQL92; leave out one of the two")
+    if not text.startswith("{"):
+        return {"": text}
+    try:
+        stores = msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise OptionError(
+            f'option storePath must be a folder or JSON such as {{"broker-a":"/path"}}, got {text!r:.100}'
+        ) from error
+    return stores
 
 
 def tags_of(expression: str) -> frozenset[str]:

@@ -3,8 +3,10 @@
 output_schema.py    record batches with the columns of the user's schema
 topic_source.py     the data source `rocketmq`, which creates the readers and writers below
 topic_reader.py     its batch reader
+hybrid_reader.py    a range from the broker's files, the rest from the broker (`storePath`)
 topic_filters.py    its batch reader with `pushdown=true`
 topic_stream.py     its stream reader
 store_source.py     the data source `rocketmq-store`
+located_readers.py  stores and journals of several brokers, and those behind a URL
 journal_source.py   the data source `pocketmq-journal`
 """

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
+from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -75,6 +76,8 @@ DECODE_ROWS: Final = 4096
 """Records of a batch: more do not fit into the processor's cache, fewer cost more calls for each."""
 AGGREGATE_ROWS: Final = 16_384
 """The same for aggregates, which touch the heads only."""
+LEAST_UNITS: Final = 1000
+"""Units of a task of `driver=consumequeue`: fewer take less time than Spark needs to start a task."""
 UNIT_ROWS: Final = 4_000_000
 """Units of a queue that one task reads: 80 MB."""
 _NAMES: Final = (
@@ -139,7 +142,11 @@ class StoreSource(DataSource):
         return "rocketmq-store"
 
     def schema(self) -> str:
-        texts = plain_options(self.options)
+        return self.schema_of(plain_options(self.options))
+
+    @staticmethod
+    def schema_of(texts: dict[str, str]) -> str:
+        """The columns of the table that the options name."""
         options = read_store_options(texts)
         if options.table != MESSAGES:
             return ddl(TABLES[options.table])
@@ -182,7 +189,7 @@ class StoreReader(DataSourceReader):
             ]
         holes = self._holes(files)
         if options.driver == CONSUME_QUEUE:
-            queues = queue_splits(queues_root, options.scan.topics)
+            queues = queue_splits(queues_root, options.scan.topics, self._rows_of_a_split(files))
             return [*holes, *(SplitPartition(split, files) for split in queues)]
         queues = queue_splits(queues_root, frozenset(), UNIT_ROWS)
         least = options.min_partitions or default_parallelism()
@@ -191,6 +198,14 @@ class StoreReader(DataSourceReader):
         if options.checks_queues:
             splits += [queue for queue in queues if self._is_wanted(queue.topic)]
         return [*holes, *(SplitPartition(split, []) for split in splits)]
+
+    def _rows_of_a_split(self, files: list[LogFile]) -> int:
+        """Units of about `splitBytes` of records, by the mean of the log."""
+        queues = queue_splits(Path(self._options.root) / "consumequeue", frozenset())
+        count = sum(queue.hi - queue.lo for queue in queues)
+        known = known_log_end(queues) - min((file.base for file in files), default=0)
+        mean = max(known // count, MIN_RECORD_BYTES) if count and known > 0 else MIN_RECORD_BYTES
+        return max(self._options.split_bytes // mean, LEAST_UNITS)
 
     def _is_wanted(self, topic: str) -> bool:
         return not self._options.scan.topics or topic in self._options.scan.topics

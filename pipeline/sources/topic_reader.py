@@ -7,11 +7,11 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ..brokers.broker_client import client_for
-from ..brokers.range_reader import RangeReader
 from ..brokers.read_planner import Planner
 from ..planning.ranges import Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS
+from .hybrid_reader import records_of
 from .output_schema import OutputSchema
 
 
@@ -29,7 +29,7 @@ def read_ranges(
     if not isinstance(partition, RangePartition):
         return  # planning found nothing to read, and Spark made an empty task of its own
     for part in partition.value:
-        for records in RangeReader(client_for(options), part, options).batches():
+        for records in records_of(part, options):
             yield output.batch_of(records)
 
 

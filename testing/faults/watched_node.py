@@ -56,7 +56,7 @@ class WatchedNodes:
         """Every broker that was attached, by name, with the addresses of its members."""
 
     def attach(self, node: Node, *, name_server: str = "n0") -> None:
-        """Watch a node that runs. Call it on the loop."""
+        """Watch a node that runs, and its servers but for those that are watched already. Call it on the loop."""
         config = node.broker.config
         self._rules.call_later = (self._timers or node.broker.state.timers).call_later
         self._rules.random = self._random or node.broker.state.random
@@ -66,7 +66,10 @@ class WatchedNodes:
         self.know_broker(
             config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address
         )
+        watched = [one[0] for one in self._watchers]
         for server in node.servers:
+            if server in watched:
+                continue
             if server.handlers.name == NAME_SERVER.name:
                 self.watch(server, name_server=name_server)
             else:

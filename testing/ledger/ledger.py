@@ -77,6 +77,10 @@ class Ledger:
         """What became of one message, by the id of its producer or of the broker. `WrongValueError` if none has it."""
         return self._on_loop(lambda: self._history(message_id))
 
+    def deliveries(self) -> list[Delivery]:
+        """Every message that a client got, in the order of the answers; retries and the broker's own topics too."""
+        return self._on_loop(lambda: [fact for fact in self._book.facts if isinstance(fact, Delivery)])
+
     # -- watching
 
     def attach(self, node: Node) -> None:

@@ -210,12 +210,13 @@ class LogWatcher(Watcher):
         last = self._last
         if last is not None and last.request is command:
             self._last = None
-            last.reply = reply
+            kept = last
         else:
-            kept = self._unanswered.pop(id(command), None)
-            if kept is None:
+            found = self._unanswered.pop(id(command), None)
+            if found is None:
                 return False
-            kept.reply = reply
+            kept = found
+        kept.reply, kept.answered_ns = reply, time_ns()
         if self._log.changed:
             self._log.tell()
         return False
