@@ -35,7 +35,7 @@ DOCUMENTS = sorted(
     path for folder in (".", "docs", "protocol", "store") for path in (ROOT / folder).resolve().glob("*.md")
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
-SPARK_DOCUMENTS = {"docs/pipeline.md"}
+SPARK_DOCUMENTS = {name for name in NAMES if name.startswith("docs/pipeline")}
 """`spark/test_document.py` runs these."""
 SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md"}
 
