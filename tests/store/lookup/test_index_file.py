@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pocketmq.store import StoreConfig
+from pocketmq.store.clock import VirtualClock
 from pocketmq.store.lookup.index_file import IndexEntry
 from pocketmq.store.lookup.key_index import KeyIndex
-from pocketmq.store.clock import VirtualClock
 
 SLOTS, UNITS = 5, 40
 HOUR_MS = 3_600_000
