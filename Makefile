@@ -25,7 +25,7 @@ AGAIN := $(if $(POCKETMQ_NIGHTLY),,--reruns 1 -r aR)
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts unit slow \
-	spark spark-all browser interop interop-all bench torture soak soak-tests pictures pins golden clean
+	spark spark-all browser interop interop-all bench torture soak soak-tests behaviour pictures pins golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -150,6 +150,9 @@ golden: $(STAMP) ## record tests/golden and conformance/requests/recorded again 
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
 	$(BIN)/python -m conformance.recorders.record_transcripts
 	$(BIN)/python -m conformance.recorders.record_mqadmin
+
+behaviour: $(STAMP) ## docs/behaviour.md: what clients in six languages do while their brokers have trouble (15 minutes)
+	$(BIN)/python -m conformance.behaviour.document
 
 pictures: $(STAMP) ## the pictures of the documents, from what the program prints
 	$(BIN)/python docs/pictures/draw.py

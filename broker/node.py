@@ -6,6 +6,7 @@ broker in its route table; `stop` mirrors it. `broker.py` builds the broker, `pr
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from .network.listening import close_all, port_of
 from .network.role import Limits, Signer
 from .network.server import Server
 from .network.tls import Tls
-from .network.watch import Watcher
+from .network.watch import WatchedServer, Watcher
 from .state.broker_state import Identity
 from .state.virtual_time import VirtualTime
 from .state.virtual_timers import VirtualTimers
@@ -57,9 +58,10 @@ class Node:
         timers: VirtualTimers | None = None,
         seed: int | None = None,
         journal_folder: Path | None = None,
+        server_made: Callable[[Server], None] | None = None,
     ) -> None:
         """`timers` are those of a virtual clock that belongs to somebody else, who moves it; with `virtual_time` the
-        node has its own."""
+        node has its own. `server_made` gets each server before a client can connect to it."""
         self._config = config
         self._name_server_config = name_server_config
         self._host = host
@@ -70,6 +72,10 @@ class Node:
         self.time: VirtualTime | None = None
         """Moves the broker's clock, which starts at the wall's time; `None` if the broker follows the wall's time."""
         self._servers: list[Server] = []
+        self.beside: list[WatchedServer] = []
+        """Servers of other protocols in front of the same broker, while they run (gRPC)."""
+        self.when_beside_changed: list[Callable[[], None]] = []
+        self._server_made = server_made
         self._ha_sockets: list[socket] = []
         self._journal_folder = journal_folder
         self._journal: Journal | None = None
@@ -98,6 +104,18 @@ class Node:
     def servers(self) -> tuple[Server, ...]:
         """Name server, main port and fast port, those that exist."""
         return tuple(self._servers)
+
+    def add_beside(self, server: WatchedServer) -> None:
+        """A server of another protocol runs now."""
+        self.beside.append(server)
+        for function in list(self.when_beside_changed):
+            function()
+
+    def remove_beside(self, server: WatchedServer) -> None:
+        """It has ended."""
+        self.beside.remove(server)
+        for function in list(self.when_beside_changed):
+            function()
 
     async def start(self) -> None:
         """Open the store, accept requests, register. When it returns, a client can send."""
@@ -258,6 +276,8 @@ class Node:
             signer=signer,
         )
         self._servers.append(server)
+        if self._server_made is not None:
+            self._server_made(server)
         return server
 
 

@@ -11,6 +11,7 @@ demo.py             a guided tour
 looking/            topics, groups, lag, clients, explain: commands that change nothing
 messages/           send and tail
 admin/              mqadmin's commands
+behave/             what a client program does while its brokers have trouble
 bench/              load, and how fast it was answered
 store_command.py    store check, store show
 pipeline/           jobs over topics, stores and journals

@@ -51,6 +51,10 @@ RUN: Final = {
     "bench": Entry(
         "pocketmq.cli.bench.command:bench", "Measure the messages a second and the latencies of a broker."
     ),
+    "behave": Entry(
+        "pocketmq.cli.behave.command:behave",
+        "Say how a client program behaves while its brokers have trouble.",
+    ),
 }
 LOOK: Final = {
     "topics": Entry("pocketmq.cli.looking.topics:topics", "List the topics with their queues and messages."),

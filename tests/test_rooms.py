@@ -85,7 +85,7 @@ ROOMS: dict[str, list[str]] = {
         "session",
         "report",
         "jobs",
-        "behaviour",
+        "behaviour moving",
     ],
     "testing": [
         "errors",
@@ -123,7 +123,7 @@ ROOMS: dict[str, list[str]] = {
     "cli": [
         "options cluster_names server_options",
         "looking messages",
-        "admin bench completion demo exec pipeline proxy serve store_command",
+        "admin behave bench completion demo exec pipeline proxy serve store_command",
         "main",
         "__main__",
     ],

@@ -4,15 +4,14 @@ Each sends ten messages, consumes them, and gives one back. The same program run
 4.9, the line these clients were written for. The packages are fetched once; if that fails, the test is skipped.
 """
 
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from conformance.official.jars import cache
+from conformance.clients.foreign import cpp_packages, node_packages
+from conformance.official.jars import PeersUnavailable
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.namespaces import clean_environment
 from conformance.servers.processes import Running
@@ -23,42 +22,12 @@ HERE = Path(__file__).parent
 SECONDS = 150.0
 
 
-def fetched(folder: Path, *command: str) -> Path:
-    """The folder, filled by the command at its first use."""
-    if not (folder / ".complete").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
-        except (OSError, subprocess.SubprocessError) as error:
-            pytest.skip(f"cannot be fetched: {command[0]}: {error}")
-        (folder / ".complete").touch()
-    return folder
-
-
 def cpp_client() -> tuple[list[str], dict[str, str]]:
-    if sys.platform != "linux":
-        pytest.skip("the package brings a Linux library")
-    pip = (
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--no-deps",
-        "--target",
-        ".",
-    )
-    folder = fetched(cache() / "foreign" / "rocketmq-0.4.4", *pip, "rocketmq==0.4.4")
-    return [sys.executable, str(HERE / "cpp_client.py")], {"PYTHONPATH": str(folder)}
+    return [sys.executable, str(HERE / "cpp_client.py")], {"PYTHONPATH": str(cpp_packages())}
 
 
 def node_client() -> tuple[list[str], dict[str, str]]:
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("node and npm are not on PATH")
-    packages = ("ali-ons@3", "urllib@2")
-    folder = fetched(cache() / "foreign" / "ali-ons-3", npm, "install", "--no-audit", "--no-fund", *packages)
-    return [node, str(HERE / "node_client.js")], {"NODE_PATH": str(folder / "node_modules")}
+    return ["node", str(HERE / "node_client.js")], {"NODE_PATH": str(node_packages())}
 
 
 CLIENTS = {"cpp": cpp_client, "node": node_client}
@@ -73,7 +42,10 @@ def test_ten_messages_are_sent_consumed_and_one_sent_back(
     names: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
-    argv, environment = CLIENTS[client]()
+    try:
+        argv, environment = CLIENTS[client]()
+    except PeersUnavailable as why:
+        pytest.skip(str(why))
     server = session_server(server_side)
     topic = names("topic")
     with RawClient(server) as raw:

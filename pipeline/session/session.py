@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from ..planning.parallelism import PARALLELISM
 from ..sources.journal_source import JournalSource
-from ..sources.store_source import StoreSource
+from ..sources.located_readers import LocatedStoreSource
 from ..sources.topic_source import RocketMQSource
 from .java import find_java
 from .settings import EVERYWHERE, MASTER, chosen_master, is_connect, is_local, parallelism_of, settings_for
@@ -121,5 +121,5 @@ def register(spark: SparkSession) -> None:
     if context is not None:
         conf = dict(context.getConf().getAll())
         context.environment[PARALLELISM] = str(parallelism_of(context.defaultParallelism, conf))
-    for source in (RocketMQSource, StoreSource, JournalSource):
+    for source in (RocketMQSource, LocatedStoreSource, JournalSource):
         spark.dataSource.register(source)

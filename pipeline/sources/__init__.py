@@ -7,5 +7,6 @@ hybrid_reader.py    a range from the broker's files, the rest from the broker (`
 topic_filters.py    its batch reader with `pushdown=true`
 topic_stream.py     its stream reader
 store_source.py     the data source `rocketmq-store`
+located_readers.py  stores and journals of several brokers, and those behind a URL
 journal_source.py   the data source `pocketmq-journal`
 """

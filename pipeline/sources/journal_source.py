@@ -2,20 +2,24 @@
 
     spark.read.format("pocketmq-journal").load("/path/to/journal")
 
-One task for each file. A torn end is left out with a warning; a newer form is
-refused. What can be made of it: `behaviour/job.py`.
+One task for each file. Option `paths` names the journals of several brokers, as for stores. A torn end is left out with
+a warning; a newer form is refused. What can be made of it: `behaviour/job.py`.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from pocketmq.protocol.journal_frames import SUFFIX
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from ..errors import OptionError
 from ..files.journal_rows import column, journal_files, read_journal
-from ..planning.option_values import OptionValues, canonical_options, plain_options
+from ..files.remote_copies import Location, is_url, temporary_copies
+from ..planning.option_values import OptionValues, canonical_options
 from ..records.columns import JOURNAL_COLUMNS, ddl
+from .located_readers import SeveralReaders, read_paths
 from .output_schema import OutputSchema
 
 _NAMES: Final = ("path",)
@@ -32,8 +36,11 @@ class JournalSource(DataSource):
         return ddl(JOURNAL_COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        values = OptionValues(canonical_options(plain_options(self.options), _NAMES, {}))
-        return JournalReader(values.required("path", "/path/to/journal"), schema)
+        paths, others = read_paths(self.options)
+        values = OptionValues(canonical_options(others, _NAMES, {}))
+        if paths is None:
+            return JournalReader(values.required("path", "/path/to/journal"), schema)
+        return SeveralReaders({name: JournalReader(path, schema) for name, path in paths.items()})
 
 
 class JournalReader(DataSourceReader):
@@ -44,9 +51,21 @@ class JournalReader(DataSourceReader):
         self._output = OutputSchema(schema, JOURNAL_COLUMNS)
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(str(file)) for file in journal_files(Path(self._path))]
+        if not is_url(self._path):
+            return [InputPartition(str(file)) for file in journal_files(Path(self._path))]
+        names = sorted(name for name in Location(self._path).sizes("") if name.endswith(SUFFIX))
+        if not names:
+            raise OptionError(f"option path: {self._path} has no file *{SUFFIX}, and so is no journal")
+        return [InputPartition(name) for name in names]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        for rows in read_journal(Path(partition.value)):
+        if not is_url(self._path):
+            yield from self._batches(Path(partition.value))
+            return
+        with temporary_copies() as folder:
+            yield from self._batches(Location(self._path).copy_whole(partition.value, folder))
+
+    def _batches(self, file: Path) -> Iterator[Any]:
+        for rows in read_journal(file):
             if rows:
                 yield self._output.batch([column(rows, name) for name in self._output.names])

@@ -139,7 +139,11 @@ class StoreSource(DataSource):
         return "rocketmq-store"
 
     def schema(self) -> str:
-        texts = plain_options(self.options)
+        return self.schema_of(plain_options(self.options))
+
+    @staticmethod
+    def schema_of(texts: dict[str, str]) -> str:
+        """The columns of the table that the options name."""
         options = read_store_options(texts)
         if options.table != MESSAGES:
             return ddl(TABLES[options.table])

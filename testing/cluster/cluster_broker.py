@@ -6,6 +6,7 @@ from pathlib import Path
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import host_and_port
 from pocketmq.broker.errors import StartError
+from pocketmq.broker.network.server import Server
 from pocketmq.broker.node import Node
 from pocketmq.broker.state.virtual_timers import VirtualTimers
 
@@ -127,11 +128,20 @@ class ClusterBroker:
         )
         timers = self._life.join_timers()
         seed = self._life.seed_of(self.name)
-        node = Node(config, None, host=config.bind_address, timers=timers, seed=seed)
+        servers: list[Server] = []
+
+        def watch(server: Server) -> None:
+            """Clients that wait for the broker connect before its start is over."""
+            servers.append(server)
+            self._life.watch(server, broker=self.broker_name)
+
+        node = Node(config, None, host=config.bind_address, timers=timers, seed=seed, server_made=watch)
         try:
             await node.start()
         except BaseException:
             self._life.leave_timers(timers)
+            for server in servers:
+                self._life.unwatch(server)
             raise
         self._timers = timers
         self._node, self._addr, self.cluster_name = node, node.bound_address, config.broker_cluster_name

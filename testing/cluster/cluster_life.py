@@ -140,9 +140,9 @@ class ClusterLife:
         if self.watched is not None:
             self.watched.detach(node)
 
-    def watch(self, server: Server, name_server: str) -> None:
+    def watch(self, server: Server, *, broker: str | None = None, name_server: str | None = None) -> None:
         if self.watched is not None:
-            self.watched.watch(server, name_server=name_server)
+            self.watched.watch(server, broker=broker, name_server=name_server)
 
     def unwatch(self, server: Server) -> None:
         if self.watched is not None:

@@ -76,7 +76,7 @@ class ClusterNameServer:
             self._held.release()
         self._held = HeldPort(self._config.bind_address, self._port)
         self._life.name_servers[self.name] = self.addr
-        self._life.watch(server, self.name)
+        self._life.watch(server, name_server=self.name)
 
     async def stop_here(self) -> None:
         server, self._server = self._server, None

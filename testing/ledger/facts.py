@@ -51,6 +51,11 @@ class Delivery(msgspec.Struct, frozen=True):
     def member(self) -> str:
         return member_of(self.request)
 
+    @property
+    def delivered_ms(self) -> int:
+        """When the answer was sent, by the machine's clock."""
+        return (self.request.answered_ns or self.request.at_ns) // 1_000_000
+
 
 class Pulled(msgspec.Struct, frozen=True):
     """A pull of a queue: the group, or the member of a broadcasting group, has everything before the offset."""

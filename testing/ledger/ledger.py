@@ -7,6 +7,7 @@
 Methods may be called from any thread. A verdict is about everything so far: wait first until the consumers are done.
 """
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
@@ -76,6 +77,10 @@ class Ledger:
         """What became of one message, by the id of its producer or of the broker. `WrongValueError` if none has it."""
         return self._on_loop(lambda: self._history(message_id))
 
+    def deliveries(self) -> list[Delivery]:
+        """Every message that a client got, in the order of the answers; retries and the broker's own topics too."""
+        return self._on_loop(lambda: [fact for fact in self._book.facts if isinstance(fact, Delivery)])
+
     # -- watching
 
     def attach(self, node: Node) -> None:
@@ -125,7 +130,8 @@ class Ledger:
     def _judged(self, topic: str, group: str) -> Verdict:
         topics = {name for node in self._nodes for name in node.broker.topics.topics}
         if topic not in topics:
-            raise WrongValueError(f"topic {topic} does not exist", sorted(topics))
+            near = _near(topic, [name for name in topics if not is_system_topic(name)])
+            raise WrongValueError(f"topic {topic} does not exist{near}", sorted(topics))
         known = self._book.subscriptions
         if (topic, group) not in known:
             groups = sorted({one for name, one in known if name == topic})
@@ -189,6 +195,13 @@ class Ledger:
             ):
                 return True
         return False
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """The names that somebody may have meant: misspelt, or without the prefix of the test."""
+    ends = [one for one in sorted(known) if one.endswith(f"-{name}")]
+    found = ends or difflib.get_close_matches(name, sorted(known), 3, 0.6)
+    return f"; did you mean {', '.join(found)}?" if found else ""
 
 
 def _origin(topic: str, properties: Mapping[str, str]) -> str:

@@ -45,6 +45,8 @@ class Kept(msgspec.Struct, gc=False):
     reply: Command | bytes | None = None
     is_to_client: bool = False
     count: int = 1
+    answered_ns: int = 0
+    """When its reply was sent; 0 without one, and for those that were answered as they arrived."""
 
     def singly(self, first: int = 0) -> "list[Kept]":
         """Itself; or an entry for each of its sends, from the one with that number on."""
@@ -73,6 +75,13 @@ class LoggedRequest:
     def at_ms(self) -> int:
         """When it arrived: milliseconds since 1970, by the machine's clock."""
         return self._kept.at_ns // 1_000_000
+
+    @property
+    def answered_ms(self) -> int | None:
+        """When its reply was sent, by the machine's clock; None if none was."""
+        if self._reply is None:
+            return None
+        return (self._kept.answered_ns or self._kept.at_ns) // 1_000_000
 
     @property
     def code(self) -> int:

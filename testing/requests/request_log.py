@@ -168,6 +168,7 @@ class LogWatcher(Watcher):
         known = self._connections.get(connection)
         if known is None:
             known = self._connections[connection] = LoggedConnection(connection.peer, self._broker)
+            known.client_id = getattr(connection, "client_id", None)  # a gRPC client says it with each call
         return known
 
     def entry_of(self, command: Command) -> Kept | None:
@@ -210,12 +211,13 @@ class LogWatcher(Watcher):
         last = self._last
         if last is not None and last.request is command:
             self._last = None
-            last.reply = reply
+            kept = last
         else:
-            kept = self._unanswered.pop(id(command), None)
-            if kept is None:
+            found = self._unanswered.pop(id(command), None)
+            if found is None:
                 return False
-            kept.reply = reply
+            kept = found
+        kept.reply, kept.answered_ns = reply, time_ns()
         if self._log.changed:
             self._log.tell()
         return False

@@ -21,9 +21,9 @@ from pocketmq.client import TopicConfig
 from pocketmq.protocol.message.topics import group_refusal, topic_refusal
 
 from ..errors import LoadError
+from .yaml_file import read_yaml
 
 MOST_QUEUES: Final = 10_000
-_MAX_FILE_BYTES: Final = 64 << 20
 _MESSAGE_FIELDS: Final = ("topic", "body", "tags", "keys", "queue_id", "properties", "delay_level")
 _TOPIC_FIELDS: Final = ("queues", "order", "attributes")
 _PARTS: Final = ("topics", "groups", "messages")
@@ -57,7 +57,7 @@ LoadSource = str | Path | Mapping[str, Any] | Load
 def read_load(source: LoadSource) -> Load:
     """Read and check everything. Raises `LoadError`: one line."""
     if isinstance(source, str | Path):
-        return _load_of(_read_file(Path(source)), str(source))
+        return _load_of(read_yaml(Path(source), _PARTS), str(source))
     if isinstance(source, Load):
         return source
     if isinstance(source, Mapping):
@@ -189,43 +189,3 @@ def _number(value: object, where: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise LoadError(f"{where} must be a whole number from 0 on, got {value!r}")
     return value
-
-
-def _read_file(path: Path) -> Mapping[Any, Any]:
-    import yaml
-
-    try:
-        if path.stat().st_size > _MAX_FILE_BYTES:
-            raise LoadError(f"{path} must have at most {_MAX_FILE_BYTES >> 20} MiB")
-        content = yaml.load(path.read_bytes(), Loader=_loader())
-    except OSError as error:
-        raise LoadError(f"cannot read {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise LoadError(f"{path} is no text: {error}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f", line {mark.line + 1}"
-        raise LoadError(f"{path}{line}: {getattr(error, 'problem', None) or 'no YAML'}") from error
-    if content is None:
-        return {}
-    if not isinstance(content, Mapping):
-        raise LoadError(f"{path} must be a map with {', '.join(_PARTS)}")
-    return content
-
-
-def _loader() -> Any:
-    """A loader that refuses a key that a map names twice; plain YAML takes the last one."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-            seen = set()
-            for key_node, _ in node.value:
-                if isinstance(key_node, yaml.ScalarNode):
-                    if key_node.value in seen:
-                        problem = f"{key_node.value} is named twice"
-                        raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
-                    seen.add(key_node.value)
-            return super().construct_mapping(node, deep=deep)
-
-    return Loader

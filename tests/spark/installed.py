@@ -4,6 +4,7 @@ The wheel is made of a copy of the source, so that nothing is left in it. Where 
 network) `WheelUnavailable` says so.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,54 @@ def make_archive(folder: Path, wheel: Path) -> Path:
     names = sorted(one.name for one in files.iterdir())
     subprocess.run([sys.executable, "-m", "zipfile", "-c", str(archive), *names], cwd=files, check=True)
     return archive
+
+
+NOT_FOR_EXECUTORS = re.compile(
+    r"(pyspark|mypy|ruff|pip|pytest|_pytest|hypothesis|xdist|duckdb|polars|_polars|setuptools)"
+    r"|.*(pocketmq|pyspark).*",
+    re.IGNORECASE,
+)
+
+
+def make_environment(folder: Path, wheel: Path) -> Path:
+    """An environment packed by venv-pack: PocketMQ, and what it needs, without PySpark. `WheelUnavailable` without
+    venv-pack."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    ours = Path(sysconfig.get_path("purelib"))
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+    for entry in ours.iterdir():
+        if NOT_FOR_EXECUTORS.match(entry.name) or entry.suffix == ".pth":
+            continue
+        if entry.is_dir():
+            shutil.copytree(
+                entry, packages / entry.name, ignore=shutil.ignore_patterns("__pycache__", "tests")
+            )
+        else:
+            shutil.copy(entry, packages)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    tool = folder.with_name("venv-pack")
+    argv = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--target",
+        str(tool),
+        "venv-pack",
+        "setuptools<81",
+    ]
+    if subprocess.run(argv, capture_output=True, check=False, timeout=BUILD_SECONDS).returncode != 0:
+        raise WheelUnavailable("venv-pack cannot be installed here")
+    packed = folder.with_name(f"{folder.name}.tar.gz")
+    words = ["-m", "venv_pack", "-p", str(folder), "-o", str(packed), "--compress-level", "1", "--quiet"]
+    made = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, env={"PYTHONPATH": str(tool)}
+    )
+    if made.returncode != 0:
+        raise WheelUnavailable(f"venv-pack failed: {made.stderr.strip()[-300:]}")
+    return packed
 
 
 def make_python(folder: Path, wheel: Path | None = None) -> Path:

@@ -1,8 +1,8 @@
 """A driver that copies a topic into Parquet until it is killed, or until it has every message. Not a test.
 
-    python parquet_driver.py NAMESRV_ADDR TOPIC FOLDER forever|all
+    python parquet_driver.py NAMESRV_ADDR TOPIC FOLDER forever|all [MASTER]
 
-`test_exactly_once.py` runs it. Checkpoint and rows lie in FOLDER.
+`test_exactly_once.py` and `test_cluster.py` run it. Checkpoint and rows lie in FOLDER.
 """
 
 import sys
@@ -13,8 +13,13 @@ BATCH_MESSAGES = 40
 
 
 def main() -> None:
-    namesrv_addr, topic, folder, until = sys.argv[1:]
-    spark = pocketmq_session("exactly-once", master="local[2]", optimize_for_startup=True)
+    namesrv_addr, topic, folder, until, *others = sys.argv[1:]
+    spark = pocketmq_session(
+        "exactly-once",
+        master=others[0] if others else "local[2]",
+        optimize_for_startup=True,
+        settings={"spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"},
+    )
     options = {"rocketmq.namesrv.addr": namesrv_addr, "subscribe": topic, "startingOffsets": "earliest"}
     frame = spark.readStream.format("rocketmq").options(**options, maxOffsetsPerTrigger=str(BATCH_MESSAGES))
     rows = frame.load().selectExpr("queueId", "queueOffset", "cast(body as string) text", "msgId")

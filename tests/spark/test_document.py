@@ -1,7 +1,7 @@
-"""Every console and Python block of docs/pipeline.md runs, in order, and prints what the document shows.
+"""Every console and Python block of docs/pipeline.md and its further pages runs, and prints what the document shows.
 
-All Python blocks are one program, run where the first of them is. A text block directly after a Python block is the
-output of that block.
+All Python blocks are one program, run where the first of them is; those of the further pages follow. A text block
+directly after a Python block is the output of that block.
 """
 
 import doctest
@@ -18,6 +18,8 @@ from pocketmq.pipeline.session.java import find_java
 from documents import ADDRESS, ANYTHING, FENCE, Terminal, blocks, commands
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline.md"
+PAGES = [DOCUMENT.with_name(f"pipeline-{name}.md") for name in ("topics", "recipes", "sink", "cluster")]
+"""In the order in which their blocks run."""
 PROGRAM_AND_OUTPUT = re.compile(
     r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
 )
@@ -25,7 +27,8 @@ NEXT_BLOCK = "-- next block"
 
 
 def program_of(address: str) -> str:
-    parts = [text.replace(ADDRESS, address) for text in blocks(DOCUMENT, "python")]
+    documents = (DOCUMENT, *PAGES)
+    parts = [text.replace(ADDRESS, address) for one in documents for text in blocks(one, "python")]
     return f"\nprint({NEXT_BLOCK!r})\n".join(parts)
 
 
@@ -51,13 +54,19 @@ def test_examples_run_and_print_what_the_document_shows(tmp_path: Path) -> None:
 def check_program(terminal: Terminal) -> None:
     (terminal.folder / "examples.py").write_text(program_of(terminal.address), encoding="utf-8")
     printed = terminal.run(".venv/bin/python examples.py").split(f"{NEXT_BLOCK}\n")
-    examples = PROGRAM_AND_OUTPUT.findall(DOCUMENT.read_text(encoding="utf-8"))
-    assert len(printed) == len(examples) == len(blocks(DOCUMENT, "python"))
+    examples = [
+        example
+        for document in (DOCUMENT, *PAGES)
+        for example in PROGRAM_AND_OUTPUT.findall(document.read_text(encoding="utf-8"))
+    ]
+    assert len(printed) == len(examples)
     for (program, expected), output in zip(examples, printed, strict=True):
         if expected:
             assert doctest.OutputChecker().check_output(expected, output, ANYTHING), f"{program}\n{output}"
 
 
 def test_every_block_is_run_or_is_text() -> None:
-    languages = [language for language, _ in FENCE.findall(DOCUMENT.read_text(encoding="utf-8"))]
-    assert set(languages) == {"console", "python", "text"}
+    for document in (DOCUMENT, *PAGES):
+        languages = {language for language, _ in FENCE.findall(document.read_text(encoding="utf-8"))}
+        assert languages <= ({"console", "python", "text"} if document == DOCUMENT else {"python", "text"})
+    assert {*DOCUMENT.parent.glob("pipeline-*.md")} == {*PAGES}

@@ -1,6 +1,7 @@
 """Virtual time, chance, verdicts and the HTTP port of a cluster: one for all of its brokers."""
 
 import json
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -229,6 +230,35 @@ def test_a_message_read_from_a_slave_was_delivered() -> None:
             pull(client, 1)
         [again] = cluster.ledger.verdict("orders", "g").duplicated
         assert again.queue_offset == 1
+
+
+def test_requests_that_arrive_while_a_broker_starts_are_seen() -> None:
+    """Clients that wait for a broker are there first: a message they got unseen would count as lost."""
+    asked, is_over = [0], threading.Event()
+
+    def ask_early(address: str) -> None:
+        while not is_over.is_set():
+            try:
+                with raw(address) as client:
+                    while not is_over.is_set():
+                        client.ask(30, topic="early", queueId=0)
+                        asked[0] += 1
+            except OSError:
+                pass  # not there yet
+
+    with RocketMQCluster(brokers=1, ledger=True) as cluster:
+        broker = cluster.broker("b0")
+        for _ in range(3):
+            broker.stop()
+            before = cluster.requests.count(topic="early")
+            asked[0] = 0
+            is_over.clear()
+            asking = threading.Thread(target=ask_early, args=(broker.addr,))
+            asking.start()
+            broker.start()
+            is_over.set()
+            asking.join()
+            assert cluster.requests.count(topic="early") - before == asked[0]
 
 
 # -- the HTTP port

@@ -25,6 +25,18 @@ class Seen:
             self.all.set()
 
 
+async def test_deliveries_are_listed_with_their_times(one: RocketMQ) -> None:
+    orders, billing = one.topic("orders", queues=1), one.group("billing")
+    sent = one.send(orders, "order 17")
+    seen = Seen(1)
+    one.faults.delay(code="PULL_MESSAGE", topic=orders, seconds=0.2)
+    async with PushConsumer(billing, seen, namesrv_addr=one.namesrv_addr, subscription={orders: "*"}):
+        await asyncio.wait_for(seen.all.wait(), 5)
+    [delivery] = await asyncio.to_thread(one.ledger.deliveries)
+    assert (delivery.group, delivery.queue.topic, delivery.offset) == (billing, orders, sent.queue_offset)
+    assert delivery.delivered_ms - delivery.store_timestamp >= 200
+
+
 async def is_clean(one: RocketMQ, make: Callable[..., PushConsumer], **words: Any) -> None:
     topic, group = one.topic("orders"), one.group("billing")
     for number in range(20):

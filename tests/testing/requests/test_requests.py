@@ -39,6 +39,23 @@ def test_an_entry_has_the_long_names_of_a_short_send(one: RocketMQ) -> None:
     assert sent.fields.keys() <= set(SendMessage.__struct_encode_fields__)
 
 
+def test_an_entry_says_when_it_arrived_and_when_it_was_answered(one: RocketMQ) -> None:
+    orders = one.topic("orders", queues=1)
+    one.faults.delay(code=SEND, seconds=0.2)
+    one.faults.silence(code="GET_MAX_OFFSET")
+    one.send(orders, "late")
+    one.send(orders, "at once")
+    with raw(one.server.broker_addr) as client:
+        client.send(30, topic=orders, queueId=0)
+        [silenced] = one.requests.wait_for(code="GET_MAX_OFFSET")
+    late, at_once = one.requests.find(code=SEND)
+    assert silenced.answered_ms is None
+    assert late.answered_ms is not None
+    assert at_once.answered_ms is not None
+    assert 190 <= late.answered_ms - late.at_ms < 1000
+    assert 0 <= at_once.answered_ms - at_once.at_ms < 150
+
+
 async def test_requests_of_clients_carry_their_client_id(one: RocketMQ) -> None:
     orders, group = one.topic("orders"), one.group("billing")
     async with PushConsumer(group, lambda message: None, namesrv_addr=one.namesrv_addr) as consumer:

@@ -1,0 +1,156 @@
+"""`pocketmq behave`: run a client program under scripted conditions and report what it did.
+
+pocketmq behave send-busy broker-killed -- python my_client.py
+pocketmq behave --save mine.json -- java -jar client.jar {namesrv} {topic}
+pocketmq behave --against java.json --against mine.json         only compare
+"""
+
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+from pocketmq.broker.errors import StartError
+from pocketmq.testing.errors import TestingError
+
+from .measures import Measures, measure
+from .program import ProgramError
+from .report import Played, Report, ReportError, read_report, write_report
+from .scenario import Scenario, built_in, read_scenario
+from .stage import Stage, now_ms
+from .steps import play
+from .table import as_text
+
+FOUND: Final = 1
+USER_ERROR: Final = 2
+MOST_AT_ONCE: Final = 16
+
+
+class BehaveCommand(click.Command):
+    """What is behind `--` is the program and its words; they arrive in `ctx.obj`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.obj = tuple(args[at + 1 :])
+        return super().parse_args(ctx, args[:at])
+
+
+@click.command(
+    cls=BehaveCommand,
+    options_metavar="[OPTIONS]",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO]... -- COMMAND")
+@click.option("--list", "lists", is_flag=True, help="List the scenarios that come with PocketMQ.")
+@click.option("--name", metavar="NAME", help="What the client is called.  [default: the program's name]")
+@click.option(
+    "--save", metavar="FILE", type=click.Path(path_type=Path), help="Write the report to FILE, as JSON."
+)
+@click.option(
+    "--against",
+    metavar="REPORT",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Show the clients of these reports beside it; repeatable. Without COMMAND only them.",
+)
+@click.option("--jobs", type=click.IntRange(1, MOST_AT_ONCE), default=1, help="So many scenarios at once.")
+@click.option(
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Keep what the program prints, a file for each scenario and program.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.pass_context
+def behave(
+    ctx: click.Context,
+    *,
+    scenarios: tuple[str, ...],
+    lists: bool,
+    name: str | None,
+    save: Path | None,
+    against: tuple[Path, ...],
+    jobs: int,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Say how a client program behaves while its brokers have trouble.
+
+    Each SCENARIO is one that comes with PocketMQ (all of them, without one) or a YAML file. COMMAND is a client of any
+    language that runs until SIGTERM. It finds NAMESRV_ADDR, BEHAVE_TOPIC, BEHAVE_GROUP and BEHAVE_ROLE in its
+    environment; {namesrv}, {topic}, {group} and {role} in its words are replaced. The exit code is 1 if a message was
+    lost, or if a scenario waited in vain.
+    """
+    command: tuple[str, ...] = ctx.obj
+    if lists:
+        _list()
+        return
+    if not command and scenarios:
+        raise click.UsageError(f"give the program after --: pocketmq behave {' '.join(scenarios)} -- COMMAND")
+    if not command and not against:
+        raise click.UsageError("give a program after --, or reports with --against")
+    try:
+        others = [read_report(path) for path in against]
+        own = []
+        if command:
+            chosen = [read_scenario(word) for word in scenarios or built_in()]
+            own.append(_run(chosen, command, name or Path(command[0]).name, jobs, output))
+        if save is not None and own:
+            write_report(save, own[0])
+    except (ReportError, ProgramError, StartError, TestingError, OSError) as error:
+        click.echo(f"pocketmq: {error}", err=True)
+        sys.exit(USER_ERROR)
+    reports = [*own, *others]
+    if as_json:
+        click.echo(msgspec.json.encode(own[0] if own else reports).decode())
+    else:
+        click.echo(as_text(reports))
+    found = [text for report in own for text in report.trouble()]
+    for text in found:
+        click.echo(f"pocketmq: {text}", err=True)
+    sys.exit(FOUND if found else 0)
+
+
+def _list() -> None:
+    known = [read_scenario(name) for name in built_in()]
+    width = max(len(one.name) for one in known)
+    for one in known:
+        click.echo(f"{one.name.ljust(width)}  {one.about}")
+
+
+def _run(
+    scenarios: Sequence[Scenario], command: Sequence[str], client: str, jobs: int, output: Path | None
+) -> Report:
+    """Play the scenarios, `jobs` at once. The first error ends it all."""
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+    folders: Any = tempfile.TemporaryDirectory() if output is None else nullcontext(str(output))
+    ended = threading.Event()
+    with folders as folder, ThreadPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(run_scenario, one, command, Path(folder), ended) for one in scenarios]
+        try:
+            measured = [task.result() for task in tasks]
+        except BaseException:
+            ended.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    played = {
+        one.name: Played(about=one.about, role=one.role, measures=measures)
+        for one, measures in zip(scenarios, measured, strict=True)
+    }
+    return Report(client=client, command=list(command), scenarios=played)
+
+
+def run_scenario(
+    scenario: Scenario, command: Sequence[str], folder: Path, ended: threading.Event | None = None
+) -> Measures:
+    """Play one scenario; files of its programs go to `folder`. `ScenarioError` soon after `ended` is set."""
+    with Stage(scenario, command, folder, ended) as stage:
+        play(stage)
+        return measure(stage, now_ms())

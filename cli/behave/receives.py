@@ -1,0 +1,100 @@
+"""What a program did as a consumer: when messages reached it, and who read which queue when."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from pocketmq.protocol.message.topics import is_system_topic
+from pocketmq.testing.ledger.facts import Delivery
+from pocketmq.testing.ledger.verdict import KINDS, Finding, Verdict
+from pocketmq.testing.requests.logged_request import LoggedRequest
+
+PULLS: Final = ("PULL_MESSAGE", "LITE_PULL_MESSAGE", "POP_MESSAGE")
+
+
+class Receives(NamedTuple):
+    """All deliveries, judged. Durations are in ms."""
+
+    delivered: int
+    """Messages that reached the program, each counted once a group."""
+    retried: int
+    """Deliveries of messages that it had sent back."""
+    first_ms: int | None
+    """When the first one reached it, since 1970."""
+    longest_wait_ms: int | None
+    """Of the messages that were delivered once trouble had begun: the longest wait, since then or since they were
+    stored."""
+
+
+def received(deliveries: Iterable[Delivery], began_ms: int) -> Receives:
+    """What the deliveries say together."""
+    first: dict[tuple[str, str], Delivery] = {}
+    retried = 0
+    for one in deliveries:
+        if is_system_topic(one.queue.topic):
+            continue
+        if one.is_retry:
+            retried += 1
+        else:
+            first.setdefault((one.group, one.message_id), one)
+    times = [one.delivered_ms for one in first.values()]
+    waits = [
+        one.delivered_ms - max(one.store_timestamp, began_ms)
+        for one in first.values()
+        if one.delivered_ms >= began_ms
+    ]
+    return Receives(
+        delivered=len(first),
+        retried=retried,
+        first_ms=min(times, default=None),
+        longest_wait_ms=max(waits, default=None),
+    )
+
+
+def findings(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """How many findings of each kind. An answer that arrives twice is no second delivery: clients drop it."""
+    found = dict.fromkeys(KINDS, 0)
+    for verdict in verdicts:
+        for kind in KINDS:
+            found[kind] += sum(not _is_one_answer(one) for one in getattr(verdict, kind))
+    return found
+
+
+def _is_one_answer(finding: Finding) -> bool:
+    ids = [request.id for request in finding.requests]
+    return len(ids) > 1 and len(set(ids)) == 1
+
+
+def rebalance_ms(
+    requests: Sequence[LoggedRequest], joined_ms: Sequence[int], left_ms: Sequence[int]
+) -> int | None:
+    """How long it took until every queue was read by the member that reads it in the end, and by no other: the longest
+    of all changes of members. A member joins with its first heartbeat, and leaves when it is asked to. None if no queue
+    changed hands."""
+    changes = [(_first_heartbeat(requests, at), at) for at in joined_ms] + [(at, at) for at in left_ms]
+    took = []
+    pulls = [one for one in requests if one.name in PULLS and one.client_id]
+    for joined, at in changes:
+        following = [other for other in (*joined_ms, *left_ms) if other > at]
+        until = min(following, default=1 << 62)
+        for queue in {_queue(one) for one in pulls}:
+            before = [one for one in pulls if _queue(one) == queue and one.at_ms < at]
+            during = [one for one in pulls if _queue(one) == queue and at <= one.at_ms < until]
+            if before and during and during[-1].client_id != before[-1].client_id:
+                owner = during[-1].client_id
+                taken = next(one.at_ms for one in during if one.client_id == owner)
+                last_of_others = max((one.at_ms for one in during if one.client_id != owner), default=0)
+                took.append(max(0, taken - joined, last_of_others - joined))
+    return max(took, default=None)
+
+
+def _queue(request: LoggedRequest) -> tuple[str | None, str | None, int | None]:
+    return request.broker, request.topic, request.queue_id
+
+
+def _first_heartbeat(requests: Sequence[LoggedRequest], at_ms: int) -> int:
+    """Of a client that was not seen before; `at_ms` if none came."""
+    known = {one.client_id for one in requests if one.at_ms < at_ms}
+    for one in requests:
+        if one.at_ms >= at_ms and one.name == "HEART_BEAT" and one.client_id and one.client_id not in known:
+            return one.at_ms
+    return at_ms

@@ -1,0 +1,136 @@
+"""What a program did as a producer: each attempt to send, and what became of its message.
+
+A message is known by its unique id, which every official client sets before the first attempt; without one, by its
+time of birth and its body. Messages of retry topics, traces and the like are no messages of the program.
+"""
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from statistics import median
+from typing import Final, NamedTuple
+
+from pocketmq.broker.broker import Broker
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.topics import is_system_topic
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.testing.ledger.stored import records
+from pocketmq.testing.requests.logged_request import LoggedRequest
+from pocketmq.testing.requests.values import response_name
+
+SENDS: Final = ("SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE")
+NO_ANSWER: Final = "no answer"
+_STORED: Final = (
+    ResponseCode.SUCCESS,
+    ResponseCode.FLUSH_DISK_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT,
+)
+
+
+class Attempt(NamedTuple):
+    """One request to store a message. Times are in ms since 1970."""
+
+    message: str
+    at_ms: int
+    answered_ms: int | None
+    result: str
+    """The name of the response code, or `no answer`."""
+    is_stored: bool
+    is_oneway: bool
+    broker: str
+
+
+class Sends(NamedTuple):
+    """All attempts, judged. Durations are in ms."""
+
+    stored: int
+    """Messages that a broker said it stored."""
+    first_ms: int | None
+    """When the first one was stored."""
+    refused: dict[str, int]
+    """Attempts that were not, by their answer."""
+    retried: dict[str, int]
+    """Attempts that were followed by another one of the same message, by their answer."""
+    retry_after_ms: int | None
+    """From an attempt to the next one: the median."""
+    given_up: int
+    """Messages whose last attempt was not stored, as far as the program knows."""
+
+
+def sends_of(requests: Iterable[LoggedRequest]) -> list[Attempt]:
+    """The attempts among some requests, oldest first."""
+    found = []
+    for request in requests:
+        topic = request.topic or ""
+        if request.name not in SENDS or topic.startswith("%") or is_system_topic(topic):
+            continue
+        response = request.response
+        found.append(
+            Attempt(
+                message=_message(request),
+                at_ms=request.at_ms,
+                answered_ms=request.answered_ms,
+                result=NO_ANSWER if response is None else response_name(response),
+                is_stored=response in _STORED,
+                is_oneway=request.oneway,
+                broker=request.broker or "",
+            )
+        )
+    return found
+
+
+def _message(request: LoggedRequest) -> str:
+    fields = request.fields
+    unique = decode_properties(fields.get("properties", "")).get(names.UNIQ_KEY)
+    return unique or f"{fields.get('bornTimestamp')} {request.body!r}"
+
+
+def judged(attempts: Sequence[Attempt]) -> Sends:
+    """What the attempts say together. One-way ones have no answer, and count nowhere."""
+    by_message: dict[str, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        if not attempt.is_oneway:
+            by_message[attempt.message].append(attempt)
+    refused: Counter[str] = Counter()
+    retried: Counter[str] = Counter()
+    pauses = []
+    for tries in by_message.values():
+        refused.update(one.result for one in tries if not one.is_stored)
+        for one, following in itertools.pairwise(tries):
+            retried[one.result] += 1
+            pauses.append(following.at_ms - one.at_ms)
+    times = stored_times(attempts)
+    return Sends(
+        stored=sum(any(one.is_stored for one in tries) for tries in by_message.values()),
+        first_ms=times[0] if times else None,
+        refused=dict(refused),
+        retried=dict(retried),
+        retry_after_ms=round(median(pauses)) if pauses else None,
+        given_up=sum(not tries[-1].is_stored for tries in by_message.values()),
+    )
+
+
+def stored_times(attempts: Iterable[Attempt]) -> list[int]:
+    """When messages were stored, in order."""
+    return sorted(one.answered_ms or one.at_ms for one in attempts if one.is_stored)
+
+
+def longest_gap_ms(times: Sequence[int], began_ms: int, end_ms: int) -> int | None:
+    """The longest time without one of these events, from `began_ms` on; None if there was none before or after."""
+    before = [at for at in times if at < began_ms][-1:]
+    during = [*before, *(at for at in times if at >= began_ms), end_ms]
+    if len(during) < 2 or not times:
+        return None
+    return max(later - earlier for earlier, later in itertools.pairwise(during))
+
+
+def stored_twice(brokers: Iterable[Broker], messages: Collection[str]) -> int:
+    """How many of these messages the brokers have more than once: an answer was lost, and they were sent again."""
+    seen: Counter[str] = Counter()
+    for queue, _, _, properties in records(brokers):
+        unique = properties.get(names.UNIQ_KEY)
+        if unique in messages and not queue.topic.startswith("%"):
+            seen[str(unique)] += 1
+    return sum(count > 1 for count in seen.values())

@@ -1,0 +1,186 @@
+"""One scenario on its stage: a cluster, the programs, and the messages that the bench itself sends.
+
+`steps.py` changes it, `measures.py` looks at what happened on it. Times are in ms since 1970, by this machine's clock.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pocketmq.testing import RocketMQCluster
+from pocketmq.testing.cluster.cluster_broker import ClusterBroker
+from pocketmq.testing.errors import TestingError
+from pocketmq.testing.faults.standing_rules import AnyRule
+from pocketmq.testing.requests.logged_request import LoggedRequest
+from pocketmq.testing.state.load import Load, LoadedMessage, read_load
+from pocketmq.testing.state.loading import apply_loads
+
+from .program import Program
+from .scenario import Scenario, ScenarioError
+
+TOPIC: Final = "BehaveTopic"
+GROUP: Final = "BehaveGroup"
+FEEDER: Final = "load"
+"""The producer group of the messages that the bench sends (`testing/state/loading.py`)."""
+_AGAIN_SECONDS: Final = 0.05
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Stage:
+    """A context manager: everything ends with it. Owned by one thread, but for the feeding of messages."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        command: Sequence[str],
+        folder: Path,
+        ended: threading.Event | None = None,
+    ) -> None:
+        """What programs print goes to files in `folder`. `ended` ends the scenario early."""
+        self.scenario: Final = scenario
+        self.cluster: Final = RocketMQCluster(
+            scenario.name_servers,
+            scenario.brokers,
+            scenario.slaves,
+            emulate=scenario.emulate,
+            ledger=True,
+            **scenario.settings,
+        )
+        self.programs: Final[list[Program]] = []
+        self.began_ms: int | None = None
+        """When the first thing went wrong."""
+        self.mended_ms: int | None = None
+        """When the last thing that was broken was mended."""
+        self.joined_ms: Final[list[int]] = []
+        """When further programs were started while others ran."""
+        self.left_ms: Final[list[int]] = []
+        """When programs were asked to end while others ran on."""
+        self.rules: Final[list[AnyRule]] = []
+        """All rules that were added, removed ones too."""
+        self.planned = 0
+        """Messages that the bench sends, those of feeds that are not over included."""
+        self.not_reached: Final[list[str]] = []
+        """What was waited for in vain."""
+        self._command = tuple(command)
+        self._folder = folder
+        self._feeders: list[threading.Thread] = []
+        self._is_over = threading.Event()
+        self._ended = ended or threading.Event()
+
+    # -- life
+
+    def __enter__(self) -> Self:
+        self.cluster.start()
+        try:
+            load = {"topics": {TOPIC: self.scenario.queues}, "groups": [GROUP]}
+            for broker in self.masters():
+                self.cluster.run(apply_loads(broker.node, [read_load(load)]))
+            if self.scenario.slaves:
+                self.cluster.wait_replicated()
+                self.cluster.grow(TOPIC, self.scenario.queues)
+        except BaseException:
+            self.cluster.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.end_programs(self.programs)
+        finally:
+            self._is_over.set()
+            for feeder in self._feeders:
+                feeder.join()
+            self.cluster.stop()
+
+    # -- the program
+
+    def start_programs(self, count: int) -> None:
+        """`ProgramError` if it cannot be run."""
+        variables = {
+            "NAMESRV_ADDR": self.cluster.namesrv_addr,
+            "BEHAVE_TOPIC": TOPIC,
+            "BEHAVE_GROUP": GROUP,
+            "BEHAVE_ROLE": self.scenario.role,
+        }
+        for _ in range(count):
+            output = self._folder / f"{self.scenario.name}-{len(self.programs) + 1}.txt"
+            self.programs.append(Program(self._command, variables, output))
+
+    def end_programs(self, programs: Iterable[Program]) -> None:
+        for program in list(programs):
+            program.end()
+
+    # -- messages from the bench
+
+    def feed(self, messages: int, seconds: float) -> None:
+        """Send messages to the topic, spread over a time, while the next steps are done. Waits for brokers that are
+        stopped."""
+        first, self.planned = self.planned, self.planned + messages
+        feeder = threading.Thread(target=self._feed, args=(first, messages, seconds), daemon=True)
+        self._feeders.append(feeder)
+        feeder.start()
+        if not seconds:
+            feeder.join()
+
+    def _feed(self, first: int, messages: int, seconds: float) -> None:
+        began, queues = time.monotonic(), self.scenario.queues
+        for number in range(messages):
+            message = LoadedMessage(
+                topic=TOPIC,
+                body=f"message {first + number}".encode(),
+                keys=str(first + number),
+                queue_id=number // max(1, self.scenario.brokers) % queues,
+            )
+            if not self._send(number, message):
+                return
+            if self._is_over.wait(max(0.0, began + seconds * (number + 1) / messages - time.monotonic())):
+                return
+
+    def _send(self, number: int, message: LoadedMessage) -> bool:
+        """To the brokers by turns; to another one, if it fails. False at the end of the scenario."""
+        while not self._is_over.is_set():
+            masters = self.masters()
+            try:
+                if masters:
+                    node = masters[number % len(masters)].node
+                    self.cluster.run(apply_loads(node, [Load(messages=(message,))]))
+                    return True
+            except TestingError:  # it was stopped meanwhile
+                number += 1
+            self._is_over.wait(_AGAIN_SECONDS)
+        return False
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass. `ScenarioError` if the scenario is to end early."""
+        if self._ended.wait(seconds):
+            raise ScenarioError(f"scenario {self.scenario.name} was ended early")
+
+    # -- looking
+
+    def masters(self) -> list[ClusterBroker]:
+        """Those that run."""
+        return [one for one in self.cluster.brokers if one.is_running and not one.broker_id]
+
+    def member(self, name: str) -> Any:
+        """A broker or a name server by its name."""
+        if name in [server.name for server in self.cluster.name_servers]:
+            return self.cluster.name_server(name)
+        return self.cluster.broker(name)
+
+    def requests(self) -> list[LoggedRequest]:
+        """What the clients asked, oldest first; without what the bench sent, and without our own requests to them."""
+        return [
+            request for request in self.cluster.requests if not request.to_client and request.group != FEEDER
+        ]
+
+    def hits(self) -> int:
+        """Requests that the rules have hit so far."""
+        return sum(len(rule.hits) for rule in self.rules)

@@ -1,0 +1,45 @@
+"""The clients that docs/behaviour.md compares: how each is fetched, built and run."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from conformance.clients.foreign import cpp_packages, go_program, node_packages
+from conformance.official.jars import cache, prepare_home
+from conformance.official.programs import CLIENT_HEAP, compile_java
+
+HERE = Path(__file__).parent
+
+
+def _python() -> list[str]:
+    return [sys.executable, str(HERE / "python_client.py")]
+
+
+def _java(version: str) -> list[str]:
+    home = cache() / "behave" / version
+    prepare_home(home)
+    program = compile_java(version, (HERE / "BehaveClient.java").read_text(encoding="utf-8"))
+    return program.command(home, CLIENT_HEAP, ())
+
+
+def _cpp() -> list[str]:
+    return ["env", f"PYTHONPATH={cpp_packages()}", sys.executable, str(HERE / "cpp_client.py")]
+
+
+def _javascript() -> list[str]:
+    return ["env", f"NODE_PATH={node_packages()}", "node", str(HERE / "javascript_client.js")]
+
+
+def _go() -> list[str]:
+    return [str(go_program(HERE / "go"))]
+
+
+CLIENTS: dict[str, Callable[[], list[str]]] = {
+    "Java 4.9.8": lambda: _java("4.9"),
+    "Java 5.5.0": lambda: _java("5.5"),
+    "Go 2.1.2": _go,
+    "C++ 0.4.4": _cpp,
+    "JavaScript ali-ons 3": _javascript,
+    "PocketMQ": _python,
+}
+"""Name in the table, and what makes its command line; it raises `PeersUnavailable` if that cannot be had here."""

@@ -1,0 +1,52 @@
+"""The client that `pocketmq behave` runs: C++, through its Python package `rocketmq` 0.4.4. It does what
+python_client.py does.
+"""
+
+import os
+import signal
+import threading
+from typing import Any
+
+from rocketmq.client import Message, Producer, PushConsumer
+
+INTERVAL_SECONDS = 0.02
+
+
+def main() -> None:
+    topic, group, role = (os.environ[f"BEHAVE_{name}"] for name in ("TOPIC", "GROUP", "ROLE"))
+    namesrv = os.environ["NAMESRV_ADDR"]
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
+
+    def consume(message: Any) -> None:
+        print("GOT", message.queue_id, message.queue_offset, flush=True)
+
+    consumer = producer = None
+    if role != "producer":
+        consumer = PushConsumer(group, orderly=role == "ordered")
+        consumer.set_namesrv_addr(namesrv)
+        consumer.subscribe(topic, consume)
+        consumer.start()
+    if role in ("producer", "both"):
+        producer = Producer(f"{group}_producer")
+        producer.set_namesrv_addr(namesrv)
+        producer.start()
+    number = 0
+    while not ended.wait(INTERVAL_SECONDS):
+        if producer is None:
+            continue
+        message = Message(topic)
+        message.set_body(f"message {number}")
+        try:
+            producer.send_sync(message)
+            print("SENT", number, flush=True)
+        except Exception as error:
+            print("FAILED", number, str(error).splitlines()[0], flush=True)
+        number += 1
+    for client in (producer, consumer):
+        if client is not None:
+            client.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Writes docs/behaviour.md: `make behaviour`. Plays every scenario with every client that can be had here.
+
+    python -m conformance.behaviour.document                      all clients, about 15 minutes
+    python -m conformance.behaviour.document "Java 5.5.0" ...     these; the others keep their last figures
+
+Reports are kept in the cache of the official programs, so that one client can be played anew.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pocketmq.cli.behave.report import read_report
+from pocketmq.cli.behave.table import as_markdown
+
+from conformance.behaviour.clients import CLIENTS
+from conformance.official.jars import PeersUnavailable, cache
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DOCUMENT = ROOT / "docs" / "behaviour.md"
+INTRODUCTION = Path(__file__).with_name("introduction.md")
+JOBS = "4"
+
+
+def play(client: str, report: Path) -> None:
+    """Every scenario with one client. Raises `PeersUnavailable` if it cannot be had."""
+    words = ("behave", "--jobs", JOBS, "--name", client, "--save", str(report), "--", *CLIENTS[client]())
+    ran = subprocess.run([sys.executable, "-m", "pocketmq.cli", *words], check=False)
+    if ran.returncode not in (0, 1):
+        raise RuntimeError(f"pocketmq behave ended with {ran.returncode} for {client}")
+
+
+def main(clients: Sequence[str]) -> None:
+    folder = cache() / "behave" / "reports"
+    folder.mkdir(parents=True, exist_ok=True)
+    for client in clients or CLIENTS:
+        try:
+            play(client, folder / f"{client}.json")
+        except PeersUnavailable as why:
+            print(f"{client}: left out: {why}", file=sys.stderr)
+    reports = [read_report(path) for client in CLIENTS if (path := folder / f"{client}.json").exists()]
+    introduction = INTRODUCTION.read_text(encoding="utf-8")
+    DOCUMENT.write_text(f"{introduction}\n{as_markdown(reports)}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,127 @@
+"""Files that must not be mapped into memory: in an object store, or on a network file system. No Spark.
+
+A mapped file on NFS that its broker deletes kills the process that reads it, and an object store has nothing to map.
+So a location given as a URL is read in windows, with plain reads, into sparse files of a temporary folder. Each copy
+has the size and the name of its original, and only the bytes that a task needs. Readers of stores then read the copy.
+
+    s3://bucket/store  gs://bucket/store  hdfs://host/store      through `pyarrow.fs`
+    file:///mnt/nfs/store                                        a folder, with reads instead of mapping
+"""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import fs
+
+from ..errors import OptionError
+from ..records.boundaries import find_record
+
+WINDOW_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of one read; also how far after a split the end of its last record is searched at first."""
+_SPARK_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
+
+
+def is_url(location: str) -> bool:
+    return "://" in location
+
+
+class Location:
+    """A folder behind a URL. `OptionError` if no file system knows the URL."""
+
+    def __init__(self, url: str) -> None:
+        scheme, _, rest = url.partition("://")
+        try:
+            self._files, self._root = fs.FileSystem.from_uri(f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}")
+        except (pa.ArrowInvalid, OSError) as error:
+            raise OptionError(f"option path: {url} cannot be opened: {error}") from error
+        self.url = url.rstrip("/")
+        self._root = self._root.rstrip("/")
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The files below a folder, as paths relative to the location, with their sizes; none if it does not exist."""
+        selector = fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True, recursive=True)
+        return {
+            str(info.path)[len(self._root) + 1 :]: int(info.size)
+            for info in self._files.get_file_info(selector)
+            if info.type == fs.FileType.File
+        }
+
+    def copy(self, name: str, target: Path, begin: int, end: int) -> None:
+        """Copy bytes [begin, end) of a file to the same place in `target`, which is created if need be."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+        with self._open(name) as source, target.open("r+b") as copy:
+            copy.seek(begin)
+            for position in range(begin, end, WINDOW_BYTES):
+                data = source.read_at(min(WINDOW_BYTES, end - position), position)
+                copy.write(data)
+                if not data:
+                    break
+
+    def copy_whole(self, name: str, folder: Path) -> Path:
+        """Copy a file into a folder, under its relative path. `OptionError` if it does not exist."""
+        size = self._files.get_file_info(f"{self._root}/{name}").size
+        if size is None:
+            raise OptionError(f"option path: {self.url}/{name} does not exist")
+        target = folder / name
+        self.copy(name, target, 0, size)
+        return target
+
+    def copy_split(self, name: str, target: Path, begin: int, end: int, size: int, base: int) -> None:
+        """Copy the bytes of a log file in which a split [begin, end) and the rest of its last record lie.
+
+        The copy is as long as the original, `size`; `base` is the log position of its first byte.
+        """
+        self.copy(name, target, begin, end)
+        with target.open("r+b") as copy:
+            copy.truncate(size)
+        reach = end
+        window = WINDOW_BYTES
+        while reach < size:
+            following = min(size, reach + window)
+            self.copy(name, target, reach, following)
+            reach, window = following, window * 2
+            data = _part(target, end, reach)
+            if find_record(memoryview(data), 0, len(data), base + end) < len(data):
+                return  # a record begins after the split, so its last one is complete
+
+    def _open(self, name: str) -> Any:
+        return self._files.open_input_file(f"{self._root}/{name}")
+
+
+def _part(path: Path, begin: int, end: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(begin)
+        return file.read(end - begin)
+
+
+@contextlib.contextmanager
+def temporary_copies() -> Iterator[Path]:
+    """A folder that is removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="pocketmq-copies-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def copy_plan(location: Location, folder: Path) -> None:
+    """Copy what planning a scan needs: the sizes of the log's files, without bytes, and the consume queues."""
+    log, queues = location.sizes("commitlog"), location.sizes("consumequeue")
+    for name, size in log.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as copy:
+            copy.truncate(size)
+            if size and not queues and name == max(log):
+                copy.seek(
+                    size - 1
+                )  # nothing else tells where the log ends: it is read to the end of its last file
+                copy.write(b"\0")
+    for name, size in queues.items():
+        location.copy(name, folder / name, 0, size)

@@ -1,0 +1,149 @@
+"""Stores and journals of several brokers and behind URLs: the same rows as from one folder. Readers, without a JVM."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+pytest.importorskip("pyspark")
+
+from pocketmq.pipeline.errors import CorruptStoreError, OptionError
+from pocketmq.pipeline.files import remote_copies
+from pocketmq.pipeline.sources.journal_source import JournalSource
+from pocketmq.pipeline.sources.located_readers import LocatedStoreSource
+from pyspark.sql.datasource import DataSource
+
+LOG_FILE_BYTES = 4096
+COUNT = 50
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two brokers' stores, each with several log files, and their journals."""
+    folder = tmp_path_factory.mktemp("stores")
+    for name in ("a", "b"):
+        settings = {"mappedFileSizeCommitLog": LOG_FILE_BYTES, "brokerName": f"broker-{name}"}
+        with EmbeddedServer(settings, store=folder / name, journal=folder / f"journal-{name}") as server:
+            rocketmq = RocketMQ(server)
+            topic = rocketmq.topic("T", queues=2)
+            for number in range(COUNT):
+                rocketmq.send(topic, f"{name}{number:02}" + "." * (number * 5), queue_id=number % 2)
+    return {name: folder / name for name in ("a", "b", "journal-a", "journal-b")}
+
+
+def rows(source: type[DataSource], schema: str, **options: str) -> list[tuple[Any, ...]]:
+    reader = source(options).reader(_schema(schema))
+    found = []
+    for partition in reader.partitions():
+        for batch in reader.read(partition):
+            found += [tuple(row.values()) for row in batch.to_pylist()]
+    return sorted(found, key=str)
+
+
+def _schema(text: str) -> Any:
+    from pyspark.sql.types import (
+        BinaryType,
+        DataType,
+        IntegerType,
+        LongType,
+        StringType,
+        StructField,
+        StructType,
+    )
+
+    kinds: dict[str, type[DataType]] = {
+        "string": StringType, "int": IntegerType, "bigint": LongType, "binary": BinaryType
+    }  # fmt: skip
+    pairs = [part.split() for part in text.split(",")]
+    return StructType([StructField(name, kinds[kind]()) for name, kind in pairs])
+
+
+MESSAGES = "queueId int, queueOffset bigint, body binary, brokerName string"
+
+
+@pytest.mark.parametrize("window", [64, 1000, 1 << 24])
+@pytest.mark.parametrize("split", ["700", "100000"])
+def test_a_store_behind_a_url_has_the_rows_of_the_folder(
+    stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch, window: int, split: str
+) -> None:
+    monkeypatch.setattr(remote_copies, "WINDOW_BYTES", window)
+    options = {"topics": "T", "splitBytes": split, "brokerName": "x"}
+    wanted = rows(LocatedStoreSource, MESSAGES, path=str(stores["a"]), **options)
+    assert len(wanted) == COUNT
+    assert rows(LocatedStoreSource, MESSAGES, path=f"file://{stores['a']}", **options) == wanted
+
+
+def test_a_store_behind_a_url_is_read_without_consume_queues_too(
+    stores: dict[str, Path], tmp_path: Path
+) -> None:
+    import shutil
+
+    shutil.copytree(stores["a"] / "commitlog", tmp_path / "commitlog")
+    offsets = rows(LocatedStoreSource, "queueOffset bigint", path=f"file://{tmp_path}", topics="T")
+    assert len(offsets) == COUNT
+
+
+@pytest.mark.parametrize(
+    ("table", "schema"),
+    [("consumequeue", "topic string, queueId int, queueOffset bigint, size int")],
+)
+def test_other_tables_are_read_behind_a_url(stores: dict[str, Path], table: str, schema: str) -> None:
+    local = rows(LocatedStoreSource, schema, path=str(stores["a"]), table=table)
+    assert local
+    assert rows(LocatedStoreSource, schema, path=f"file://{stores['a']}", table=table) == local
+
+
+def test_damage_behind_a_url_is_reported_with_the_url(stores: dict[str, Path], tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(stores["a"], tmp_path, dirs_exist_ok=True)
+    files = sorted((tmp_path / "commitlog").iterdir())
+    files[1].unlink()
+    url = f"file://{tmp_path}"
+    with pytest.raises(CorruptStoreError, match="bytes of the log are missing"):
+        rows(LocatedStoreSource, "queueOffset bigint", path=url)
+    reported = rows(LocatedStoreSource, "status string, file string", path=url, onCorrupt="report")
+    assert ("missing", f"{url}/commitlog/{files[0].name}") in reported
+
+
+def test_the_stores_of_several_brokers_are_one_table(stores: dict[str, Path]) -> None:
+    paths = f'{{"broker-a":"{stores["a"]}","broker-b":"file://{stores["b"]}"}}'
+    found = rows(LocatedStoreSource, "brokerName string, body binary", paths=paths, topics="T")
+    assert len(found) == 2 * COUNT
+    assert all(bytes(body).decode()[0] == name[-1] for name, body in found)
+
+
+def test_the_journals_of_several_brokers_are_one_table(stores: dict[str, Path]) -> None:
+    schema = "request string, topic string"
+    single = [
+        row
+        for name in ("journal-a", "journal-b")
+        for row in rows(JournalSource, schema, path=str(stores[name]))
+    ]
+    paths = f'{{"a":"{stores["journal-a"]}","b":"file://{stores["journal-b"]}"}}'
+    assert rows(JournalSource, schema, paths=paths) == sorted(single, key=str)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"paths": "[]"}, "paths must be JSON such as"),
+        ({"paths": "{}"}, "paths must be JSON such as"),
+        ({"paths": '{"a": 1}'}, "paths must be JSON such as"),
+        ({"paths": "/a,/b"}, "paths must be JSON such as"),
+        ({"paths": '{"a":"/a"}', "path": "/b"}, "leave out path, brokerName, commitLogPath"),
+        ({"paths": '{"a":"/a"}', "table": "consumequeue"}, "option paths is for table=messages"),
+        ({"path": "file:///nowhere/at/all"}, "has no folder commitlog"),
+        ({"path": "nofs://x/y"}, "nofs://x/y cannot be opened"),
+        ({"path": "file:///x", "driver": "consumequeue"}, "a URL is read with driver=commitlog"),
+    ],
+)
+def test_a_wrong_location_is_named(options: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        rows(LocatedStoreSource, "queueOffset bigint", **options)
+
+
+def test_a_journal_without_files_behind_a_url_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="so is no journal"):
+        rows(JournalSource, "topic string", path=f"file://{tmp_path}")
