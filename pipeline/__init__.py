@@ -17,11 +17,12 @@ The extras are `pocketmq[tables]` and `pocketmq[spark]`. Rooms, bottom up:
     sources/      the Spark readers of the three formats
     session/      Java, settings, registration, progress
     report/       tables on a terminal, pages of HTML
-    jobs/         audit, duplicates, stats, find, sql, lag, latency, replay, export
+    jobs/         audit, duplicates, stats, find, sql, latest, compare, lag, latency
     behaviour/    what clients really did
+    moving/       dlq, replay, export, ingest, mirror: jobs that send messages or write tables
     formats/      the modules by which Spark finds the formats
 
-pyspark is imported in sources, sink, session, sql, jobs and behaviour only, duckdb in sql only.
+pyspark is imported in sources, sink, session, sql, jobs, moving and behaviour only, duckdb in sql only.
 """
 
 TYPE_CHECKING = False  # as in `typing`, which costs more to import than this file

@@ -85,7 +85,7 @@ ROOMS: dict[str, list[str]] = {
         "session",
         "report",
         "jobs",
-        "behaviour",
+        "behaviour moving",
     ],
     "testing": [
         "errors",

@@ -13,10 +13,13 @@ JOBS: Final = {
     "stats": "pocketmq.pipeline.jobs.stats",
     "find": "pocketmq.pipeline.jobs.find",
     "sql": "pocketmq.pipeline.jobs.sql",
+    "latest": "pocketmq.pipeline.jobs.latest",
+    "compare": "pocketmq.pipeline.jobs.compare",
+    "dlq": "pocketmq.pipeline.moving.dlq",
     "lag": "pocketmq.pipeline.jobs.lag",
     "latency": "pocketmq.pipeline.jobs.latency",
-    "replay": "pocketmq.pipeline.jobs.replay",
-    "export": "pocketmq.pipeline.jobs.export",
+    "replay": "pocketmq.pipeline.moving.replay",
+    "export": "pocketmq.pipeline.moving.export",
     "prepare": "pocketmq.cli.pipeline.prepare",
 }
 """Name -> the module whose `main` is the command."""

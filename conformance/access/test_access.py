@@ -23,7 +23,7 @@ PLAIN_ACL = {"aclEnable": True}
 
 
 def test_rules_are_those_of_the_official_headers(peers: None, tmp_path: Path) -> None:
-    """broker/access_rules.tsv against the annotations in the jars of 5.5.0."""
+    """broker/access/access_rules.tsv against the annotations in the jars of 5.5.0."""
     program = compile_java("5.5", (JAVA / "AccessRules.java").read_text("utf-8"))
     with Namespace() as namespace:
         programs = Programs(namespace, tmp_path, "")
@@ -34,7 +34,7 @@ def test_rules_are_those_of_the_official_headers(peers: None, tmp_path: Path) ->
         for code, resource, actions, fields in lines
         if resource == "Cluster" or fields
     }
-    rows = (ROOT / "broker" / "access_rules.tsv").read_text("utf-8").splitlines()[1:]
+    rows = (ROOT / "broker" / "access" / "access_rules.tsv").read_text("utf-8").splitlines()[1:]
     ours = {int(code): (cluster, actions, fields) for code, cluster, actions, fields in map(_cells, rows)}
     assert ours == official
     assert len(official) > 80

@@ -5,6 +5,7 @@ rows.py              requests and the refusals that both sides give
 announcing.py        settings of a client, and its telemetry stream
 test_rows.py         each row and each route on both
 test_settings.py     settings and lives of clients on both
+test_signatures.py   signatures and rights on both
 test_sends.py        stored messages on both
 test_exchanges.py    receives, transactions, questions on both
 java_clients.py      official Java clients of two versions

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -42,6 +42,8 @@ STALE_ROUTE: Final = (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION)
 """Refusals of a broker that has the topic no longer, or no longer for writing: others may have it."""
 MOST_HALF_MESSAGES: Final = 1_000_000
 """Of one task, which keeps some 60 bytes of each and hands them to the driver."""
+Stored = Callable[[Queue, int], None]
+"""Called with the queue and the queue offset of a request's first message."""
 
 
 class HalfMessage(msgspec.Struct, frozen=True):
@@ -113,15 +115,18 @@ class BatchSender:
 
     # -- for the task
 
-    def send_batch(self, topic: str, body: Any, rows: int, *, queue: Queue | None = None) -> None:
+    def send_batch(
+        self, topic: str, body: Any, rows: int, *, queue: Queue | None = None, stored: Stored | None = None
+    ) -> None:
         """Start sending a batch body; waits while `in_flight` requests are unfinished.
 
-        Raises the error of an earlier one.
+        `stored(queue, offset)` is called with the place of its first message once the broker has it. Raises the error
+        of an earlier one.
         """
         # Only WAIT: 4.9 brokers append the properties of a batch to those of each message, and there they win.
         properties = encode_properties_text({WAIT: "true"})
         request = self._request(SendBatchMessage, topic, properties)
-        self._start(request, body, rows, queue)
+        self._start(request, body, rows, queue, stored)
 
     def send_one(
         self,
@@ -132,6 +137,7 @@ class BatchSender:
         *,
         queue: Queue | None = None,
         sys_flag: int = 0,
+        stored: Stored | None = None,
     ) -> None:
         """Start sending one message with its property text. `sys_flag` is not 0 for a half message."""
         if sys_flag and self.rows >= MOST_HALF_MESSAGES:
@@ -140,7 +146,7 @@ class BatchSender:
                 "use more partitions, smaller batches, or another guarantee"
             )
         request = self._request(SendMessageV2, topic, properties, flag=flag, sys_flag=sys_flag)
-        self._start(request, body, 1, queue)
+        self._start(request, body, 1, queue, stored)
 
     def queue_for(self, topic: str, key: str) -> Queue:
         """The queue of a sharding key, chosen as by the official SelectMessageQueueByHash."""
@@ -174,9 +180,11 @@ class BatchSender:
 
     # -- on the loop
 
-    def _start(self, request: Any, body: Any, rows: int, queue: Queue | None) -> None:
+    def _start(
+        self, request: Any, body: Any, rows: int, queue: Queue | None, stored: Stored | None = None
+    ) -> None:
         self._wait_for_rate(rows)
-        self._client.run(self._launch(request, body, rows, queue))
+        self._client.run(self._launch(request, body, queue, stored))
 
     def _wait_for_rate(self, rows: int) -> None:
         """Keep the average of this task at or below `rows_per_second`."""
@@ -187,12 +195,12 @@ class BatchSender:
             if pause > 0:
                 self._client.run(asyncio.sleep(pause))
 
-    async def _launch(self, request: Any, body: Any, rows: int, queue: Queue | None) -> None:
+    async def _launch(self, request: Any, body: Any, queue: Queue | None, stored: Stored | None) -> None:
         while len(self._unfinished) >= self._in_flight:
             await asyncio.wait(self._unfinished, return_when=asyncio.FIRST_COMPLETED)
         self._raise_failure()
         before = None if queue is None else self._last_task_of_queue.get(queue)
-        task = asyncio.get_running_loop().create_task(self._deliver(request, body, queue, before))
+        task = asyncio.get_running_loop().create_task(self._deliver(request, body, queue, before, stored))
         self._unfinished.add(task)
         task.add_done_callback(self._on_done)
         if queue is not None:
@@ -218,7 +226,12 @@ class BatchSender:
             raise self._failure
 
     async def _deliver(
-        self, request: Any, body: Any, queue: Queue | None, before: "asyncio.Task[None] | None"
+        self,
+        request: Any,
+        body: Any,
+        queue: Queue | None,
+        before: "asyncio.Task[None] | None",
+        stored: Stored | None,
     ) -> None:
         if before is not None and not before.done():
             await asyncio.wait((before,))
@@ -234,6 +247,8 @@ class BatchSender:
             if command.code not in STORED:
                 raise RequestRefused(command.code, command.remark or "", sent.name)
             self.unconfirmed_requests += command.code != ResponseCode.SUCCESS
+            if stored is not None:
+                stored(target, Connection.read_fields(sent.reply_type, command, sent.name).queue_offset)
             if isinstance(request, SendMessageV2) and not request.batch and request.sys_flag:
                 self._remember(request, target, Connection.read_fields(sent.reply_type, command, sent.name))
 

@@ -9,9 +9,9 @@ duplicates.py       messages stored more than once
 stats.py            what fills a store or a topic
 find.py             messages by key, id, tag, text and time
 sql.py              a query of your own
+latest.py           the last message of each key
+compare.py          two stores or clusters
 lag.py              how far groups are behind
 lag_rows.py         the same as rows: from files, or from brokers
 latency.py          from sent to consumed, from message traces
-replay.py           sends messages again
-export.py           messages to Parquet
 """

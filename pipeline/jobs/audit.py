@@ -11,17 +11,15 @@ so the questions here are about a few rows for each queue, however many messages
 table `runs`.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from ..files.run_statuses import DELETED_TOPIC, OK, QUEUE_STATUSES
 from ..report.report import Report, Section, counted
-from ..sql.message_input import check_store
-from .run import output_options, run_job
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from ..sql.engine import Engine
+from ..sql.message_input import MessageInput, check_store
+from .on_engine import engine_options, run_on_engine
 
 _OF_QUEUES: Final = ", ".join(f"'{status}'" for status in QUEUE_STATUSES)
 _STEPPED: Final = f"""
@@ -80,22 +78,23 @@ SHOWN: Final = 20
 """Findings of each kind that are listed one by one."""
 
 
-def build(spark: "SparkSession", store: str, *, topics: str | None = None, checks_crc: bool = True) -> Report:
+def build(engine: Engine, store: str, *, topics: str | None = None, checks_crc: bool = True) -> Report:
     """The report over a store directory."""
-    options = {"path": store, "table": "runs", "onCorrupt": "report", "checkQueues": "true"}
-    options["verifyCrc"] = str(checks_crc).lower()
-    if topics is not None:
-        options["topics"] = topics
-    runs = spark.read.format("rocketmq-store").options(**options).load().cache()
-    runs.createOrReplaceTempView("runs")
-    frames = {name: spark.sql(text) for name, _, text in TABLES}
+    options = {"onCorrupt": "report", "checkQueues": "true", "verifyCrc": str(checks_crc).lower()}
+    engine.open_store_table("scanned_runs", MessageInput(store=store, topics=topics), "runs", **options)
+    engine.keep("runs", "select * from scanned_runs")
+    frames = {name: engine.sql(text) for name, _, text in TABLES}
     sections = [Section(name, title, frames[name]) for name, title, _ in TABLES]
-    return Report("Store audit", f"Store {store}.", sections, findings_of(frames))
+    return Report("Store audit", f"Store {store}.", sections, findings_of(engine))
 
 
-def findings_of(frames: "dict[str, DataFrame]") -> list[str]:
+def findings_of(engine: Engine) -> list[str]:
     """A sentence for each row of the tables of faults, of each at most `SHOWN`."""
-    found = {name: frames[name].limit(SHOWN).collect() for name in ("damaged", "gaps", "order", "index")}
+    found = {
+        name: engine.sql(f"select * from ({text}) as faults limit {SHOWN}").collect()
+        for name, _, text in TABLES
+        if name in ("damaged", "gaps", "order", "index")
+    }
     return [
         *(f"{row.status} at log position {row.physicalOffset} ({row.file})" for row in found["damaged"]),
         *(f"{row.topic} queue {row.queueId}: {row.what}, {counted(row['count'], 'message')} from offset {row.first}"
@@ -117,13 +116,14 @@ def _offsets(first: int, last: int) -> str:
 @click.option(
     "--crc/--no-crc", "checks_crc", default=True, show_default=True, help="Check the CRC of every body."
 )
-@output_options
+@engine_options
 def main(*, store: str, topics: str | None, checks_crc: bool, **options: Any) -> None:
     """Look for gaps, disorder and damage in a store, ours or of an official broker."""
-    run_job(
+    run_on_engine(
         "audit",
-        lambda spark: build(spark, store, topics=topics, checks_crc=checks_crc),
+        lambda engine: build(engine, store, topics=topics, checks_crc=checks_crc),
         check=lambda: check_store(store),
+        store_bytes=MessageInput(store=store).store_bytes,
         **options,
     )
 

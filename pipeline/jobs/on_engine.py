@@ -3,17 +3,25 @@
 On a terminal, the number of rows read so far is printed while DuckDB works.
 """
 
+import os
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from ..report.report import Outputs, Report, write
 from ..sql.engine import ENGINES, SPARK, SPARK_FROM_BYTES, Engine, choose_engine
-from .run import FINDINGS, INTERRUPTED, check_outputs, exit_on_user_error, output_options, run_job
+from .run import (
+    FINDINGS,
+    INTERRUPTED,
+    check_memory,
+    check_outputs,
+    exit_on_user_error,
+    output_options,
+    run_job,
+)
 
 PRINT_SECONDS = 0.25
 
@@ -23,8 +31,8 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--engine",
         type=click.Choice(ENGINES),
-        help="Where the job runs: duckdb in this process, or spark.  [default: spark with --master, and for a "
-        f"store of {SPARK_FROM_BYTES >> 30} GiB or more; else duckdb]",
+        help="Where the job runs: duckdb in this process, or spark.  [default: spark with --master or --conf, under "
+        f"spark-submit, and for a store of {SPARK_FROM_BYTES >> 30} GiB or more; else duckdb]",
     )(output_options(command))
 
 
@@ -42,10 +50,12 @@ def run_on_engine(
 
     `check` raises `OptionError` for what can be checked without an engine. `store_bytes` is called after it.
     """
-    with exit_on_user_error():
+    with exit_on_user_error(is_verbose=options.get("is_verbose", False)):
+        master, settings = options.get("master"), options.get("settings")
+        is_spark = bool(master or settings or os.environ.get("PYSPARK_GATEWAY_PORT"))
+        choose_engine(engine, is_spark=is_spark, store_bytes=0)
         check()
-        master = options["master"] if _is_given("master") else None
-        chosen = choose_engine(engine, master=master, store_bytes=store_bytes())
+        chosen = choose_engine(engine, is_spark=is_spark, store_bytes=store_bytes())
     if chosen == SPARK:
         from ..sql.spark_engine import SparkEngine
 
@@ -62,7 +72,8 @@ def run_on_engine(
         from ..sql.arrow_frame import ArrowFrame
         from ..sql.duckdb_engine import DuckEngine
 
-        memory = options["memory"] if _is_given("memory") else None
+        memory = options.get("memory")
+        check_memory(memory)
         with (
             RowCount(is_shown=not outputs.is_quiet) as count,
             DuckEngine(memory=memory, seen=count.add) as here,
@@ -86,24 +97,19 @@ def run_here(
     html_file: str | None,
     quiet: bool,
     fails_on_findings: bool = True,
+    is_verbose: bool = False,
     **_: Any,
 ) -> None:
     """Run a job in this process. `run` writes the report and returns it."""
     outputs = Outputs(json_file, parquet_folder, html_file, quiet)
     try:
-        with exit_on_user_error():
+        with exit_on_user_error(is_verbose=is_verbose):
             check_outputs(outputs)
             report = run(outputs)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     if report.findings and fails_on_findings:
         sys.exit(FINDINGS)
-
-
-def _is_given(option: str) -> bool:
-    """Whether the user typed an option."""
-    context = click.get_current_context(silent=True)
-    return context is not None and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 class RowCount:

@@ -136,8 +136,13 @@ class SessionChoice(msgspec.Struct, frozen=True):
                 "--master must be local[N], local[*], spark://HOST:PORT, yarn, k8s://URL or sc://HOST:PORT, "
                 f"got {self.master!r}"
             )
-        if self.memory is not None and not re.fullmatch(_MEMORY, self.memory):
-            raise OptionError(f"--memory must be a size such as 512m or 2g, got {self.memory!r}")
+        check_memory(self.memory)
+
+
+def check_memory(memory: str | None) -> None:
+    """`OptionError` for a text that is no size."""
+    if memory is not None and not re.fullmatch(_MEMORY, memory):
+        raise OptionError(f"--memory must be a size such as 512m or 2g, got {memory!r}")
 
 
 def read_settings(texts: Iterable[str]) -> dict[str, str]:

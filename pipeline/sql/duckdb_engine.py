@@ -17,7 +17,13 @@ from .prelude import FOR_DUCKDB
 
 Seen = Callable[[int], object]
 """Called with the number of rows of each batch that is read."""
-_STORE_OPTIONS: Final = {"onCorrupt": "on_corrupt", "verifyCrc": "verify_crc", "brokerName": "broker_name"}
+_STORE_OPTIONS: Final = {
+    "onCorrupt": "on_corrupt",
+    "verifyCrc": "verify_crc",
+    "brokerName": "broker_name",
+    "checkQueues": "check_queues",
+}
+_TRUTH: Final = {"true": True, "false": False}
 
 
 class DuckEngine:
@@ -58,10 +64,7 @@ class DuckEngine:
     def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
         """DuckDB names the columns itself, for each query."""
         if source.store is not None:
-            chosen: dict[str, Any] = {_STORE_OPTIONS[key]: value for key, value in options.items()}
-            if "verify_crc" in chosen:
-                chosen["verify_crc"] = chosen["verify_crc"] == "true"
-            self._register(name, store_table(source.store, topics=source.topics, **chosen))
+            self._register(name, store_table(source.store, topics=source.topics, **_store_options(options)))
             return
         assert source.namesrv_addr is not None
         self._register(
@@ -76,9 +79,10 @@ class DuckEngine:
             ),
         )
 
-    def open_store_table(self, name: str, source: MessageInput, table: str) -> None:
-        topics = source.topics if table == "consumequeue" else None
-        self._register(name, store_table(source.store or "", topics=topics, table=table))
+    def open_store_table(self, name: str, source: MessageInput, table: str, **options: str) -> None:
+        topics = None if table == "consumerOffsets" else source.topics
+        chosen = _store_options(options)
+        self._register(name, store_table(source.store or "", topics=topics, table=table, **chosen))
 
     def open_journal(self, name: str, path: str) -> None:
         self._register(name, journal_table(path))
@@ -134,6 +138,11 @@ class _WatchedTable:
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         return self._engine._watch(self._table.batches(names, condition))
+
+
+def _store_options(options: dict[str, str]) -> dict[str, Any]:
+    """Options of the format `rocketmq-store` as those of `open_store`."""
+    return {_STORE_OPTIONS[key]: _TRUTH.get(value, value) for key, value in options.items()}
 
 
 def _memory(text: str) -> str:

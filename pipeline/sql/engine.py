@@ -36,8 +36,8 @@ class Engine(Protocol):
         """Make the messages of a source a table. `columns` are those that the queries use; `options` are those of the
         formats `rocketmq` and `rocketmq-store`."""
 
-    def open_store_table(self, name: str, source: MessageInput, table: str) -> None:
-        """Make `consumequeue` or `consumerOffsets` of a store a table."""
+    def open_store_table(self, name: str, source: MessageInput, table: str, **options: str) -> None:
+        """Make another table of a store a table: `runs`, `stats`, `consumequeue` or `consumerOffsets`."""
 
     def open_journal(self, name: str, path: str) -> None:
         """Make a journal a table."""
@@ -49,16 +49,16 @@ class Engine(Protocol):
         """Make the rows of a query a table, computed once."""
 
 
-def choose_engine(wanted: str | None, *, master: str | None, store_bytes: int) -> str:
-    """The engine of a job: as wanted, else Spark if a master is named or the store is large, else DuckDB.
+def choose_engine(wanted: str | None, *, is_spark: bool, store_bytes: int) -> str:
+    """The engine of a job: as wanted, else Spark if the user set something of Spark or the store is large, else DuckDB.
 
     Without a wish, what is installed decides too. `PipelineError` if the engine is not installed.
     """
-    if wanted == DUCKDB and master is not None:
-        raise OptionError("--master is for --engine spark")
-    chosen = wanted or (SPARK if master is not None or store_bytes >= SPARK_FROM_BYTES else DUCKDB)
+    if wanted == DUCKDB and is_spark:
+        raise OptionError("--master and --conf are for --engine spark")
+    chosen = wanted or (SPARK if is_spark or store_bytes >= SPARK_FROM_BYTES else DUCKDB)
     has = {DUCKDB: _has("duckdb"), SPARK: _has("pyspark")}
-    if wanted is None and master is None and not has[chosen]:
+    if wanted is None and not is_spark and not has[chosen]:
         chosen = SPARK if chosen == DUCKDB and has[SPARK] else DUCKDB
     if not has[chosen] or not (_has("pyarrow") and _has("numpy")):
         extra = "tables" if chosen == DUCKDB else "spark"

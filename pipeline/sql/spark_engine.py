@@ -38,8 +38,8 @@ class SparkEngine:
         schema = ", ".join(f"{column} {STORE_COLUMNS[column][0]}" for column in columns)
         reader.schema(schema).options(**options).load().createOrReplaceTempView(name)
 
-    def open_store_table(self, name: str, source: MessageInput, table: str) -> None:
-        self._store(source).option("table", table).load().createOrReplaceTempView(name)
+    def open_store_table(self, name: str, source: MessageInput, table: str, **options: str) -> None:
+        self._store(source).options(**options, table=table).load().createOrReplaceTempView(name)
 
     def _store(self, source: MessageInput) -> "DataFrameReader":
         reader = self.spark.read.format("rocketmq-store").option("path", source.store or "")

@@ -7,6 +7,7 @@ readers.py          open_store, open_topic, open_journal; the same as datasets
 dataset.py          a table as a `pyarrow.dataset.Dataset`
 conditions.py       filters and times, and what they rule out before anything is read
 store_table.py      messages of stores, as tasks
+aggregate_tables.py runs and statistics of stores
 topic_table.py      messages of running brokers, pulled by a thread
 journal_table.py    entries of journals
 queue_tables.py     units of consume queues, offsets of consumer groups

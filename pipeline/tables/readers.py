@@ -11,11 +11,13 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from ..errors import OptionError
+from ..records.columns import ALL, LEAN_COLUMNS
 from .conditions import Moment, condition_of, timestamp
 from .processes import processes_for, read_tasks
 
 MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
-STORE_TABLES: Final = (MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS)
+RUNS, STATISTICS = "runs", "stats"
+STORE_TABLES: Final = (MESSAGES, RUNS, STATISTICS, CONSUME_QUEUE, CONSUMER_OFFSETS)
 Columns = Sequence[str] | str | None
 
 
@@ -74,12 +76,13 @@ def open_store(
 ) -> Any:
     """The rows of a store directory, ours or an official broker's, as a `pyarrow.RecordBatchReader`.
 
-    `path` is a store, or `{broker name: store}` for the stores of several brokers. `table` is messages, consumequeue or
-    consumerOffsets. `columns` names columns; None means all. `filters` is a `pyarrow.compute` expression or a list such
-    as `[("tags", "=", "paid")]`. `topics` and the store times `since <= storeTimestamp < until` limit what is read.
-    `processes` is how many processes read messages; None means one for each core for a store of 64 MiB or more. Rows
-    are in the order of the log. Other options: `on_corrupt` (fail, skip, report), `verify_crc`, `decompress`,
-    `broker_name`, `commit_log_path`. `OptionError` for what is wrong in a call; `CorruptStoreError` while reading.
+    `path` is a store, or `{broker name: store}` for the stores of several brokers. `table` is messages, runs, stats,
+    consumequeue or consumerOffsets. `columns` names columns, or is "all"; without it messages have the eleven lean
+    ones. `filters` is a `pyarrow.compute` expression or a list such as `[("tags", "=", "paid")]`. `topics` and the
+    store times `since <= storeTimestamp < until` limit what is read. `processes` is how many processes read messages;
+    without it one for each core for a store of 64 MiB or more. Rows are in the order of the log. Other options:
+    `on_corrupt` (fail, skip, report), `verify_crc`, `decompress`, `broker_name`, `commit_log_path`, and `check_queues`
+    for runs. `OptionError` for what is wrong in a call; `CorruptStoreError` while reading.
     """
     source = store_table(path, topics=topics, table=table, processes=processes, **options)
     return reader_of(source, columns, condition_of(source.schema, filters, since, until))
@@ -162,14 +165,30 @@ def store_table(
     found: Table
     if table == MESSAGES:
         found = SharedTable(StoreTable(stores_of(path, topics=topics, **options)), processes)
-    elif isinstance(path, Mapping) or options:
-        raise OptionError(f"table {table} is of one store, without other options")
+    elif isinstance(path, Mapping):
+        raise OptionError(f"table {table} is of one store: path must be a folder")
+    elif table in (RUNS, STATISTICS):
+        found = SharedTable(_aggregates(table, str(path), topics=topics, **options), processes)
+    elif options:
+        raise OptionError(f"table {table} has no option {', '.join(options)}")
     elif table == CONSUME_QUEUE:
         found = ConsumeQueueTable(str(path), frozenset(topic_names(topics)))
     else:
         found = ConsumerOffsetTable(str(path))
     found.check()
     return found
+
+
+def _aggregates(table: str, path: str, *, check_queues: bool = False, **options: Any) -> TaskTable:
+    from .aggregate_tables import RunsTable, StatisticsTable
+    from .store_table import store_settings
+
+    settings = store_settings(path, **options)
+    if table == RUNS:
+        return RunsTable(settings, checks_queues=check_queues)
+    if check_queues:
+        raise OptionError(f"check_queues is for table {RUNS}")
+    return StatisticsTable(settings)
 
 
 def topic_table(
@@ -229,8 +248,10 @@ def _ms(option: str, moment: Moment | None) -> int | None:
 
 
 def column_names(columns: Columns, schema: Any) -> list[str]:
-    """The named columns. `OptionError` for an unknown one, or one named twice."""
-    if columns is None:
+    """The named columns; the lean ones of messages if none is named. `OptionError` for an unknown one, or one twice."""
+    if columns is None and set(LEAN_COLUMNS) <= set(schema.names):
+        return [name for name in schema.names if name in LEAN_COLUMNS]
+    if columns is None or columns == ALL:
         return list(schema.names)
     names = [part.strip() for part in columns.split(",")] if isinstance(columns, str) else list(columns)
     for name in names:

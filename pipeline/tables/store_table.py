@@ -182,10 +182,10 @@ def plan_store(settings: StoreSettings, condition: Any, schema: Any) -> list[Tas
     if positions is not None:
         tasks = [*_units_tasks(settings, files, *positions), *_undispatched(settings, splits, known_end)]
     tasks = _possible(tasks, condition, schema)
-    return [*_holes(settings, files), *tasks]
+    return [*holes_of(settings, files), *tasks]
 
 
-def _holes(settings: StoreSettings, files: list[LogFile]) -> list[Task]:
+def holes_of(settings: StoreSettings, files: list[LogFile]) -> list[Task]:
     holes = log_holes(files)
     if holes and settings.scan.on_corrupt == FAIL:
         file, size = holes[0]

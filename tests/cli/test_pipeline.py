@@ -38,7 +38,9 @@ def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "pocketmq.pipeline.session.session", raising=False)
     for name in {"pyspark", *(name for name in sys.modules if name.startswith("pyspark."))}:
         monkeypatch.setitem(sys.modules, name, None)
-    ran = CliRunner().invoke(main, ["pipeline", "audit", "--store", "/nothing", "--quiet"])
+    ran = CliRunner().invoke(
+        main, ["pipeline", "audit", "--store", "/nothing", "--engine", "spark", "--quiet"]
+    )
     assert ran.exit_code == 2
     assert "pocketmq[spark]" in ran.output
     assert "Traceback" not in ran.output

@@ -10,6 +10,7 @@ from spark.planted_store import COUNT, TOPIC, write_store
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.jobs import audit as audit_job
+from pocketmq.pipeline.sql.spark_engine import SparkEngine
 from pyspark.sql import SparkSession
 
 
@@ -57,7 +58,7 @@ def test_the_audit_finds_wrong_units_and_counts_deleted_topics(spark: SparkSessi
         (position,) = struct.unpack_from(">q", raw, 20 * offset)
         struct.pack_into(">q", raw, 20 * offset, position + 1)
     queue.write_bytes(raw)
-    report = audit_job.build(spark, str(store))
+    report = audit_job.build(SparkEngine(spark), str(store))
     tables = {one.name: [tuple(row) for row in one.frame.collect()] for one in report.sections}
     assert sorted((row[1], row[2], row[3], row[5]) for row in tables["index"]) == [
         (1, 10, 11, "no unit in its consume queue"),
@@ -78,7 +79,7 @@ def test_the_audit_names_repeated_offsets_and_disorder(spark: SparkSession, tmp_
         log += encode_record(record)
     (tmp_path / "commitlog").mkdir()
     (tmp_path / "commitlog" / f"{0:020}").write_bytes(log)
-    report = audit_job.build(spark, str(tmp_path))
+    report = audit_job.build(SparkEngine(spark), str(tmp_path))
     tables = {one.name: [tuple(row) for row in one.frame.collect()] for one in report.sections}
     assert tables["gaps"] == [("T", 0, "offset more than once", 1, 2), ("T", 0, "missing", 4, 1)]
     assert [row[:4] for row in tables["order"]] == [("T", 0, 1, 6)]

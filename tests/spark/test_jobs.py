@@ -15,9 +15,9 @@ from pocketmq.client.connections.connection import Connection
 from pocketmq.pipeline.behaviour import job as behaviour_job
 from pocketmq.pipeline.jobs import audit as audit_job
 from pocketmq.pipeline.jobs import duplicates as duplicates_job
-from pocketmq.pipeline.jobs import export as export_job
 from pocketmq.pipeline.jobs import latency as latency_job
-from pocketmq.pipeline.jobs import replay as replay_job
+from pocketmq.pipeline.moving import export as export_job
+from pocketmq.pipeline.moving import replay as replay_job
 from pocketmq.pipeline.report.report import Outputs, Report, write
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.pipeline.sql.spark_engine import SparkEngine
@@ -33,7 +33,7 @@ def rows(report: Report, name: str) -> list[tuple[object, ...]]:
 
 
 def test_the_audit_finds_one_gap_and_one_bad_crc(spark: SparkSession, tmp_path: Path) -> None:
-    report = audit_job.build(spark, str(write_store(tmp_path / "store")))
+    report = audit_job.build(SparkEngine(spark), str(write_store(tmp_path / "store")))
     (damaged,) = rows(report, "damaged")
     assert damaged[2:] == ("bad crc", TOPIC, BAD_BODY % 2, BAD_BODY // 2)
     assert rows(report, "gaps") == [(TOPIC, MISSING[0], "missing", MISSING[1], 1)]
@@ -48,7 +48,7 @@ def test_the_audit_finds_one_gap_and_one_bad_crc(spark: SparkSession, tmp_path: 
 
 
 def test_the_audit_of_a_sound_store_finds_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    report = audit_job.build(spark, str(write_store(tmp_path / "store", is_faulty=False)))
+    report = audit_job.build(SparkEngine(spark), str(write_store(tmp_path / "store", is_faulty=False)))
     assert report.findings == []
     assert [row[2] for row in rows(report, "queues")] == [COUNT // 2] * 2
 

@@ -9,8 +9,9 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
+import msgspec
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.jobs import duplicates, find, stats
+from pocketmq.pipeline.jobs import audit, compare, duplicates, find, latest, stats
 from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.pipeline.sql.spark_engine import SparkEngine
@@ -45,13 +46,18 @@ JOBS: dict[str, Callable[[Any, MessageInput], Any]] = {
     "find a text with a backslash": lambda engine, source: find.build(
         engine, source, find.Wanted(text="\\n'")
     ),
+    "latest": lambda engine, source: latest.build(engine, source, by="properties['TAGS']", deleted_by="A"),
+    "compare": lambda engine, source: compare.build(
+        engine, source, msgspec.structs.replace(source, topics="Orders"), has_queues=True, has_minutes=True
+    ),
+    "audit": lambda engine, source: audit.build(engine, source.store or ""),
     "duplicates": lambda engine, source: duplicates.build(engine, source, by="msgId"),
 }
 
 
 @pytest.mark.parametrize("job", JOBS)
 def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path, job: str) -> None:
-    write = write_planted_store if job == "duplicates" else write_store
+    write = write_planted_store if job in ("audit", "duplicates") else write_store
     store = str(write(tmp_path / "store"))
     source = MessageInput(store=store)
     if job == "stats":

@@ -12,14 +12,14 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.jobs import duplicates, find, stats
+from pocketmq.pipeline.jobs import audit, duplicates, find, stats
 from pocketmq.pipeline.jobs import sql as sql_job
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.testing import RocketMQ
 
 from pipeline.jobs.reports import rows
 from pipeline.tables.stores import BEGIN_MS, COUNT, STEP_MS, message
-from spark.planted_store import DOUBLE, TOPIC
+from spark.planted_store import BAD_BODY, DOUBLE, MISSING, TOPIC
 from spark.planted_store import write_store as write_planted_store
 
 
@@ -130,6 +130,26 @@ def test_no_duplicate_is_no_finding(engine: Any, store: Path) -> None:
     assert (report.findings, rows(report, "duplicates")) == ([], [])
 
 
+# -- audit
+
+
+def test_the_audit_finds_one_gap_and_one_bad_crc(engine: Any, tmp_path: Path) -> None:
+    report = audit.build(engine, str(write_planted_store(tmp_path / "store")))
+    (damaged,) = rows(report, "damaged")
+    assert (damaged["status"], damaged["queueOffset"]) == ("bad crc", BAD_BODY // 2)
+    (gap,) = rows(report, "gaps")
+    assert (gap["queueId"], gap["what"], gap["first"], gap["count"]) == (MISSING[0], "missing", MISSING[1], 1)
+    assert rows(report, "order") == rows(report, "index") == []
+    assert report.findings is not None
+    assert report.findings[1] == f"{TOPIC} queue {MISSING[0]}: missing, 1 message from offset {MISSING[1]}"
+
+
+def test_the_audit_of_a_sound_store_finds_nothing(store: Path) -> None:
+    ran = run("audit", "--store", str(store))
+    assert ran.exit_code == 0, ran.output
+    assert "Nothing found." in ran.output
+
+
 # -- a query of one's own
 
 
@@ -188,7 +208,7 @@ def test_a_query_of_damage(engine: Any, tmp_path: Path) -> None:
     [
         ("find --store {0}", "say what to find: --key, --id, --tag, --text, --where, --since or --until"),
         ("find --store {0} --key k --where nonsense(", "SQL: Parser Error"),
-        ("stats --store {0} --engine duckdb --master local[2]", "--master is for --engine spark"),
+        ("stats --store {0} --engine duckdb --master local[2]", "--master and --conf are for --engine spark"),
         ("stats -n 127.0.0.1:1", "--topics is required with --namesrv"),
         ("stats --store {0}/nosuch", "--store: {0}/nosuch/commitlog is not a folder"),
         ("stats --store {0} --json-file {0}/no/r.json", "--json-file: folder {0}/no does not exist"),

@@ -27,27 +27,27 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_one_machine_is_duckdbs_and_a_master_or_a_large_store_is_sparks(installed: Any) -> None:
-    assert choose_engine(None, master=None, store_bytes=0) == DUCKDB
-    assert choose_engine(None, master="local[2]", store_bytes=0) == SPARK
-    assert choose_engine(None, master=None, store_bytes=SPARK_FROM_BYTES) == SPARK
-    assert choose_engine(DUCKDB, master=None, store_bytes=SPARK_FROM_BYTES) == DUCKDB
-    assert choose_engine(SPARK, master=None, store_bytes=0) == SPARK
-    with pytest.raises(OptionError, match="--master is for --engine spark"):
-        choose_engine(DUCKDB, master="yarn", store_bytes=0)
+    assert choose_engine(None, is_spark=False, store_bytes=0) == DUCKDB
+    assert choose_engine(None, is_spark=True, store_bytes=0) == SPARK
+    assert choose_engine(None, is_spark=False, store_bytes=SPARK_FROM_BYTES) == SPARK
+    assert choose_engine(DUCKDB, is_spark=False, store_bytes=SPARK_FROM_BYTES) == DUCKDB
+    assert choose_engine(SPARK, is_spark=False, store_bytes=0) == SPARK
+    with pytest.raises(OptionError, match="--master and --conf are for --engine spark"):
+        choose_engine(DUCKDB, is_spark=True, store_bytes=0)
 
 
 def test_what_is_installed_decides_where_the_user_does_not(installed: Any) -> None:
     installed(BOTH - {"duckdb"})
-    assert choose_engine(None, master=None, store_bytes=0) == SPARK
+    assert choose_engine(None, is_spark=False, store_bytes=0) == SPARK
     with pytest.raises(PipelineError, match=r"pip install 'pocketmq\[tables\]'"):
-        choose_engine(DUCKDB, master=None, store_bytes=0)
+        choose_engine(DUCKDB, is_spark=False, store_bytes=0)
     installed(BOTH - {"pyspark"})
-    assert choose_engine(None, master=None, store_bytes=SPARK_FROM_BYTES) == DUCKDB
+    assert choose_engine(None, is_spark=False, store_bytes=SPARK_FROM_BYTES) == DUCKDB
     with pytest.raises(PipelineError, match=r"pip install 'pocketmq\[spark\]'"):
-        choose_engine(None, master="yarn", store_bytes=0)
+        choose_engine(None, is_spark=True, store_bytes=0)
     installed(frozenset())
     with pytest.raises(PipelineError, match=r"pip install 'pocketmq\[tables\]'"):
-        choose_engine(None, master=None, store_bytes=0)
+        choose_engine(None, is_spark=False, store_bytes=0)
 
 
 def test_texts_are_literals() -> None:

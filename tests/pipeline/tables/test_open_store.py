@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import pyarrow as pa
 import pyarrow.compute as pc
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.records.columns import STORE_COLUMNS
+from pocketmq.pipeline.records.columns import LEAN_COLUMNS, STORE_COLUMNS
 from pocketmq.pipeline.tables import open_store, store_dataset
 from pocketmq.pipeline.tables.conditions import condition_of
 from pocketmq.pipeline.tables.store_table import LogTask, StoreTable, UnitsTask, stores_of
@@ -21,6 +21,7 @@ from pocketmq.pipeline.tables.store_table import LogTask, StoreTable, UnitsTask,
 from pipeline.tables.stores import BEGIN_MS, COUNT, FILE_BYTES, STEP_MS, message, write_store
 
 NUMBERS = list(range(COUNT))
+HALF = datetime.fromtimestamp((BEGIN_MS + COUNT // 2 * STEP_MS) // 60_000 * 60, UTC)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def tasks(store: Path, **wanted: Any) -> list[Any]:
 
 
 def test_all_columns_of_all_messages_in_the_order_of_the_log(store: Path) -> None:
-    reader = open_store(store)
+    reader = open_store(store, columns="all")
     assert isinstance(reader, pa.RecordBatchReader)
     rows = reader.read_all()
     assert rows.schema.names == list(STORE_COLUMNS)
@@ -52,6 +53,11 @@ def test_all_columns_of_all_messages_in_the_order_of_the_log(store: Path) -> Non
         name: value for name, value in seventh.items() if name != "storeMs"
     }
     assert row["storeTimestamp"] == datetime.fromtimestamp(seventh["storeMs"] / 1000, UTC)
+
+
+def test_without_columns_messages_have_the_lean_ones(store: Path) -> None:
+    assert set(open_store(store).schema.names) == set(LEAN_COLUMNS)
+    assert open_store(store, table="consumerOffsets").schema.names == ["group", "topic", "queueId", "offset"]
 
 
 def test_columns_are_in_the_order_in_which_they_are_named(store: Path) -> None:
@@ -114,8 +120,8 @@ def test_what_is_not_read_has_no_row_that_meets_the_condition(
     for part in parts[1:]:
         condition = condition | part if join == "or" else condition & part
     condition = ~condition if join == "not" else condition
-    expected = open_store(store).read_all().filter(condition)
-    assert open_store(store, filters=condition).read_all().equals(expected)
+    expected = open_store(store, columns="all").read_all().filter(condition)
+    assert open_store(store, columns="all", filters=condition).read_all().equals(expected)
 
 
 def test_files_and_splits_outside_the_times_are_not_read(store: Path) -> None:
@@ -180,7 +186,10 @@ def test_damage_is_an_error_a_warning_or_a_row(tmp_path: Path) -> None:
     [
         ({"columns": "topic,colour"}, "unknown column colour; the columns are topic, brokerName"),
         ({"columns": ["topic", "topic"]}, "columns must name each column once"),
-        ({"table": "files"}, "table must be one of messages, consumequeue, consumerOffsets, got 'files'"),
+        (
+            {"table": "files"},
+            "table must be one of messages, runs, stats, consumequeue, consumerOffsets, got 'files'",
+        ),
         ({"topics": " ,"}, "topics must name a topic"),
         ({"on_corrupt": "ignore"}, "on_corrupt must be one of fail, skip, report, got 'ignore'"),
         ({"processes": 0}, "processes must be 1 or more, got 0"),
@@ -210,3 +219,16 @@ def test_a_dataset_reads_anew_for_every_question(store: Path) -> None:
     table = dataset.to_table(columns=["keys"], filter=pc.field("topic") == "Bills")
     assert table.column("keys").to_pylist()[:2] == ["k0 all", "k10 all"]
     assert dataset.head(3, columns=["tags"]).to_pydict() == {"tags": ["A", "B", "A"]}
+
+
+def test_runs_and_statistics_are_tables_too(store: Path) -> None:
+    runs = open_store(
+        store, table="runs", columns="status,records", check_queues=True, on_corrupt="report"
+    ).read_all()
+    assert set(runs.column("status").to_pylist()) == {"ok"}
+    assert sum(runs.column("records").to_pylist()) == COUNT
+    counts = open_store(store, table="stats", columns=["topic", "messages"], topics="Bills").read_all()
+    assert set(counts.column("topic").to_pylist()) == {"Bills"}
+    assert sum(counts.column("messages").to_pylist()) == COUNT // 10
+    late = open_store(store, table="stats", filters=[("minute", ">=", HALF)], columns="messages").read_all()
+    assert sum(late.column("messages").to_pylist()) == COUNT // 2

@@ -1,4 +1,4 @@
-"""Messages to Parquet, for repeated queries: `python -m pocketmq.pipeline.jobs.export --store DIR --to DIR`.
+"""Messages to Parquet, for repeated queries: `python -m pocketmq.pipeline.moving.export --store DIR --to DIR`.
 
 Folders are `date=YYYY-MM-DD/topic=...`. An export replaces an earlier export in the folder and refuses a folder that
 holds other files. A single query is faster on the store itself than on Parquet.
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..jobs.inputs import input_options, messages, split_input_options
+from ..jobs.run import check_replaceable, output_options, run_job
 from ..report.report import Report, Section
 from ..sql.message_input import MessageInput
-from .inputs import input_options, messages, split_input_options
-from .run import check_replaceable, output_options, run_job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

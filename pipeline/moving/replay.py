@@ -1,4 +1,4 @@
-"""Sends messages again: `python -m pocketmq.pipeline.jobs.replay -n ADDR --topics T --to T2`.
+"""Sends messages again: `python -m pocketmq.pipeline.moving.replay -n ADDR --topics T --to T2`.
 
 Options choose a time range, a SQL filter over the message's columns, a rate, and a dry run that only counts. Each
 copy has the id of its original in property `replayOf`. With `--queues keep` it is sent to the queue with the same id,
@@ -14,11 +14,11 @@ import click
 import msgspec
 
 from ..errors import OptionError
+from ..jobs.access_options import access_options
+from ..jobs.run import exit_on_user_error, output_options, run_job, spark_error_line
 from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
-from .access_options import access_options
-from .run import exit_on_user_error, output_options, run_job, spark_error_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

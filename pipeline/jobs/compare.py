@@ -1,0 +1,172 @@
+"""Two stores or clusters compared: `python -m pocketmq.pipeline.jobs.compare LEFT RIGHT`.
+
+LEFT and RIGHT are a store directory or the address of name servers each. What is compared:
+
+    topics     messages, bytes and ids of each topic on both sides
+    queues     the same for each queue (`--queues`: only where a queue has the same number on both sides)
+    minutes    the same for each minute of sending (`--minutes`)
+    missing    messages on one side only, by topic and id
+    different  messages with one id and different bodies, by CRC
+
+Ids are those of the clients (UNIQ_KEY); messages without one are counted only. The CRC is that of the stored bytes, so
+bodies that one side has compressed are not compared. System topics are skipped. Exit code 1 says that there is a
+difference. The proof after a mirror, a migration or a fail-over.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ..errors import OptionError
+from ..report.report import Report, Section, counted
+from ..sql.engine import Engine
+from ..sql.message_input import MessageInput
+from .access_options import access_options
+from .inputs import IS_SYSTEM_TOPIC, time_options
+from .on_engine import engine_options, run_on_engine
+
+COLUMNS: Final = (
+    *("topic", "queueId", "queueOffset", "msgId", "offsetMsgId", "bodyCRC", "sysFlag", "storeSize"),
+    *("bornTimestamp", "storeTimestamp"),
+)
+SIDES: Final = ("left", "right")
+ROWS: Final = """
+select '{side}' as side, topic, queueId, queueOffset, case when msgId <> offsetMsgId then msgId end as id, storeSize,
+       case when (sysFlag & 1) = 0 then bodyCRC end as crc, date_trunc('minute', bornTimestamp) as minute
+from {side}_messages where not ({is_system}) and {times}
+"""
+COUNTS: Final = """
+select {group}, cast(sum(case when side = 'left' then n else 0 end) as bigint) as leftMessages,
+       cast(sum(case when side = 'right' then n else 0 end) as bigint) as rightMessages,
+       cast(sum(case when side = 'left' then bytes else 0 end) as bigint) as leftBytes,
+       cast(sum(case when side = 'right' then bytes else 0 end) as bigint) as rightBytes
+from sums group by {group} order by {group}
+"""
+SUMS: Final = """
+select side, topic, queueId, minute, count(*) as n, cast(sum(storeSize) as bigint) as bytes from both_sides
+group by side, topic, queueId, minute
+"""
+MATCHED: Final = """
+select topic, id,
+       sum(case when side = 'left' then 1 else 0 end) as lefts,
+       sum(case when side = 'right' then 1 else 0 end) as rights,
+       min(case when side = 'left' then queueId end) as leftQueue,
+       min(case when side = 'left' then queueOffset end) as leftOffset,
+       min(case when side = 'right' then queueId end) as rightQueue,
+       min(case when side = 'right' then queueOffset end) as rightOffset,
+       min(crc) as leastCrc, max(crc) as mostCrc
+from both_sides where id is not null group by topic, id
+having sum(case when side = 'left' then 1 else 0 end) = 0 or sum(case when side = 'right' then 1 else 0 end) = 0
+    or min(crc) <> max(crc)
+"""
+MISSING: Final = """
+select topic, id, case when lefts = 0 then 'left' else 'right' end as missingIn,
+       coalesce(leftQueue, rightQueue) as queueId, coalesce(leftOffset, rightOffset) as queueOffset
+from unmatched where lefts = 0 or rights = 0 order by topic, missingIn, queueId, queueOffset, id
+"""
+DIFFERENT: Final = """
+select topic, id, leftQueue, leftOffset, rightQueue, rightOffset, leastCrc, mostCrc
+from unmatched where lefts > 0 and rights > 0 order by topic, id
+"""
+FINDINGS: Final = """
+select topic, sum(case when lefts = 0 then 1 else 0 end) as notLeft, sum(case when rights = 0 then 1 else 0 end) as
+       notRight, sum(case when lefts > 0 and rights > 0 then 1 else 0 end) as different
+from unmatched group by topic order by topic
+"""
+
+
+def build(
+    engine: Engine,
+    left: MessageInput,
+    right: MessageInput,
+    *,
+    has_queues: bool = False,
+    has_minutes: bool = False,
+) -> Report:
+    """The report. Both inputs have the same topics and times."""
+    for side, source in zip(SIDES, (left, right), strict=True):
+        engine.open_messages(f"{side}_messages", source, COLUMNS)
+    rows = [ROWS.format(side=side, is_system=IS_SYSTEM_TOPIC, times=left.time_condition()) for side in SIDES]
+    engine.keep("both_sides", " union all ".join(rows))
+    engine.keep("sums", SUMS)
+    engine.keep("unmatched", MATCHED)
+    sections = [Section("topics", "Topics", engine.sql(COUNTS.format(group="topic")))]
+    if has_queues:
+        sections.append(Section("queues", "Queues", engine.sql(COUNTS.format(group="topic, queueId"))))
+    if has_minutes:
+        sections.append(
+            Section("minutes", "Minutes of sending", engine.sql(COUNTS.format(group="topic, minute")))
+        )
+    sections += [
+        Section("missing", "On one side only", engine.sql(MISSING)),
+        Section("different", "Same id, other body", engine.sql(DIFFERENT)),
+    ]
+    lead = f"{left.name} on the left, {right.name} on the right."
+    return Report("Comparison", lead, sections, _findings(engine, left, right))
+
+
+def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[str]:
+    findings = []
+    for row in engine.sql(FINDINGS).collect():
+        for count, text in (
+            (row["notRight"], f"{counted(int(row['notRight']), 'message')} missing in {right.name}"),
+            (row["notLeft"], f"{counted(int(row['notLeft']), 'message')} missing in {left.name}"),
+            (row["different"], f"{counted(int(row['different']), 'message')} with another body"),
+        ):
+            if count:
+                findings.append(f"{row['topic']}: {text}")
+    counts = engine.sql(COUNTS.format(group="topic")).collect()
+    named = {finding.partition(":")[0] for finding in findings}
+    findings += [
+        f"{row['topic']}: {row['leftMessages']:,} messages on the left, {row['rightMessages']:,} on the right"
+        for row in counts
+        if row["leftMessages"] != row["rightMessages"] and row["topic"] not in named
+    ]
+    return findings
+
+
+def input_of(text: str, topics: str | None, **others: Any) -> MessageInput:
+    """A store directory, or the address of name servers."""
+    is_store = Path(text).is_dir() or "/" in text
+    if is_store:
+        return MessageInput(store=text, topics=topics, **others)
+    return MessageInput(namesrv_addr=text, topics=topics, **others)
+
+
+def check(left: MessageInput, right: MessageInput) -> None:
+    """`OptionError` for a side that cannot be read."""
+    for name, side in (("LEFT", left), ("RIGHT", right)):
+        try:
+            side.check_topics()
+        except OptionError as error:
+            text = str(error).replace("--store", name, 1).replace("--namesrv must", f"{name} must", 1)
+            raise OptionError(text) from error
+
+
+@click.command("compare")
+@click.argument("left")
+@click.argument("right")
+@click.option("--topics", metavar="T[,T]", help="Topics to compare; required unless both are stores.")
+@click.option("--queues", "has_queues", is_flag=True, help="Count by queue, too.")
+@click.option("--minutes", "has_minutes", is_flag=True, help="Count by minute of sending, too.")
+@time_options
+@access_options
+@engine_options
+def main(
+    *, left: str, right: str, topics: str | None, has_queues: bool, has_minutes: bool, **values: Any
+) -> None:
+    """Compare LEFT and RIGHT: stores, or clusters by their name servers."""
+    others = {name: values.pop(name) for name in ("since_ms", "until_ms", "access")}
+    sides = [input_of(text, topics, **others) for text in (left, right)]
+    run_on_engine(
+        "compare",
+        lambda engine: build(engine, *sides, has_queues=has_queues, has_minutes=has_minutes),
+        check=lambda: check(*sides),
+        store_bytes=lambda: sum(side.store_bytes() for side in sides),
+        **values,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Dead letters: what is dead and why, and back to where it came from: `pocketmq pipeline dlq -n ADDR`.
+
+    groups      dead messages by group, topic of origin and tag: attempts, oldest and newest, age
+    messages    the newest of them, with their origin
+
+A dead letter is a message in `%DLQ%GROUP`: its group gave up after the last attempt. `--retrying` shows `%RETRY%GROUP`
+too: messages that will be tried again. Nothing is sent without `--send-back`. With it the copies go to the topic of
+origin (`--send-back origin`: every group of that topic gets them), or to the retry topic of the group (`--send-back
+group`: that group alone). A copy keeps its id. What was sent back is remembered as the offset of group
+`pocketmq-dlq` in the dead letter topic, so a second run sends only what died since; `--again` sends all.
+"""
+
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
+
+from ..errors import OptionError
+from ..jobs.inputs import input_options, split_input_options, time_options
+from ..jobs.on_engine import engine_options, run_on_engine
+from ..report.report import Report, Section, counted
+from ..sql.engine import Engine
+from ..sql.message_input import MessageInput
+from .dead_letters import GROUP, ORIGIN, TIMEOUT_MS, Wanted
+
+COLUMNS: Final = (
+    *("topic", "brokerName", "queueId", "queueOffset", "keys", "tags", "reconsumeTimes", "bornTimestamp"),
+    *("storeTimestamp", "msgId", "storeSize", "properties"),
+)
+DEAD: Final = """
+select case when startswith(topic, '%DLQ%') then substring(topic, 6) else substring(topic, 8) end as consumerGroup,
+       case when startswith(topic, '%DLQ%') then 'dead' else 'retrying' end as state,
+       coalesce(properties['DLQ_ORIGIN_TOPIC'], properties['RETRY_TOPIC']) as originTopic,
+       tags, keys, reconsumeTimes as attempts, bornTimestamp as born, storeTimestamp as died, msgId, storeSize,
+       topic as storedIn, brokerName, queueId, queueOffset
+from messages where {condition}
+"""
+GROUPS: Final = """
+select consumerGroup, state, originTopic, tags, count(*) as messages, min(attempts) as leastAttempts,
+       max(attempts) as mostAttempts, min(died) as oldest, max(died) as newest,
+       round({now} - unix_micros(min(died)) / 1e6, 0) as oldestAgeSeconds, cast(sum(storeSize) as bigint) as bytes
+from dead group by consumerGroup, state, originTopic, tags order by messages desc, consumerGroup, originTopic, tags
+"""
+NEWEST: Final = "select * from dead order by died desc, storedIn, queueId, queueOffset desc limit {limit}"
+
+
+def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 50) -> Report:
+    """The report; with `wanted.send_back` the copies are sent before it returns."""
+    topics = dead_topics(source, wanted)
+    if not topics:
+        return Report("Dead letters", f"In {source.name}: no group has a dead letter topic.", [], [])
+    engine.open_messages("messages", msgspec.structs.replace(source, topics=",".join(topics)), COLUMNS)
+    engine.keep("dead", DEAD.format(condition=wanted.condition(source)))
+    sections = [
+        Section(
+            "groups", "Dead letters by group, origin and tag", engine.sql(GROUPS.format(now=time.time()))
+        ),
+        Section("messages", "The newest", engine.sql(NEWEST.format(limit=limit))),
+    ]
+    findings = [
+        f"{row['consumerGroup']}: {counted(row['n'], 'dead message')} of {row['originTopic'] or 'an unknown topic'}"
+        for row in engine.sql(
+            "select consumerGroup, originTopic, count(*) as n from dead where state = 'dead' "
+            "group by consumerGroup, originTopic order by n desc, consumerGroup, originTopic limit 20"
+        ).collect()
+    ]
+    lead = f"In {source.name}."
+    if wanted.send_back is not None:
+        from .sending_back import send_back
+
+        counts = send_back(source, wanted, [topic for topic in topics if is_dlq_topic(topic)])
+        sections.append(counts)
+        lead += " Copies were sent."
+    elif findings:
+        lead += " Nothing was sent: --send-back origin or --send-back group sends copies."
+    return Report("Dead letters", lead, sections, findings)
+
+
+def dead_topics(source: MessageInput, wanted: Wanted) -> list[str]:
+    """The dead letter topics of the groups, and their retry topics if those are shown."""
+    if source.store is not None:
+        root = Path(source.store) / "consumequeue"
+        existing = sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    else:
+        from ..brokers.broker_client import BrokerClient
+
+        assert source.namesrv_addr is not None
+        with BrokerClient(source.namesrv_addr, source.access).closing() as client:
+            existing = sorted(client.topics(TIMEOUT_MS))
+    chosen = [
+        topic
+        for topic in existing
+        if is_dlq_topic(topic) or (wanted.is_retrying_shown and is_retry_topic(topic))
+    ]
+    if not wanted.groups:
+        return chosen
+    return [topic for topic in chosen if topic.rpartition("%")[2] in wanted.groups]
+
+
+def check(source: MessageInput, wanted: Wanted) -> None:
+    """`OptionError` for what cannot be done."""
+    source.check()
+    if source.topics is not None:
+        raise OptionError("--topics: dead letters are chosen by --groups and --origin")
+    if wanted.send_back is not None and source.store is not None:
+        raise OptionError("--send-back needs --namesrv: a store is only read")
+
+
+@click.command("dlq")
+@input_options
+@time_options
+@click.option("--groups", metavar="G[,G]", help="Consumer groups.  [default: all]")
+@click.option("--origin", metavar="TOPIC", help="Dead letters that came from this topic.")
+@click.option("--tag", metavar="TAG", help="Dead letters with this tag.")
+@click.option(
+    "--retrying", "is_retrying_shown", is_flag=True, help="Show messages that wait for a retry, too."
+)
+@click.option(
+    "--send-back", type=click.Choice([ORIGIN, GROUP]), help="Send copies to the topic, or to the group."
+)
+@click.option(
+    "--again", "sends_again", is_flag=True, help="With --send-back: also what was sent back before."
+)
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="List so many messages.")
+@engine_options
+def main(*, limit: int, groups: str | None, **values: Any) -> None:
+    """Show dead letters, and send them back."""
+    names = tuple(part.strip() for part in (groups or "").split(",") if part.strip())
+    fields = {name: values.pop(name) for name in Wanted.__struct_fields__ if name != "groups"}
+    wanted = Wanted(groups=names, **fields)
+    source, options = split_input_options(values)
+    run_on_engine(
+        "dlq",
+        lambda engine: build(engine, source, wanted, limit=limit),
+        check=lambda: check(source, wanted),
+        store_bytes=source.store_bytes,
+        **options,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""The aggregates of a store as tables: its runs and its statistics (`files/aggregates.py`), shared by processes.
+
+A task is a split of the log, the units of a queue, or a hole between two files, as in `store_table.py`. Conditions are
+applied to the rows, which are few; the log is read as a whole.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..files.aggregates import GROUPS, damage_row, scan_runs, scan_statistics
+from ..files.consume_queues import QueueSplit, known_log_end, queue_splits
+from ..files.log_files import LogFile, LogSplit, log_files, log_splits
+from ..files.queue_check import check_units
+from ..files.scan import ScannedRecords
+from ..records.columns import RUN_COLUMNS, STATISTIC_COLUMNS, arrow_schema
+from .store_table import MISSING, HoleTask, StoreSettings, holes_of
+
+SPLIT_BYTES: Final = 64 * 1024 * 1024
+UNIT_ROWS: Final = 4_000_000
+
+
+class RunsTask(msgspec.Struct, frozen=True):
+    """The runs of a split; with `checks_queues` its records are compared with the consume queues."""
+
+    settings: StoreSettings
+    split: LogSplit
+    checks_queues: bool
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        root = self.settings.root if self.checks_queues else None
+        return _chosen(scan_runs(self.split, self.settings.scan, root=root), names, condition)
+
+
+class UnitCheckTask(msgspec.Struct, frozen=True):
+    """The units of a queue that have no record."""
+
+    settings: StoreSettings
+    split: QueueSplit
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        return _chosen(check_units(self.split, self.settings.log_folder), names, condition)
+
+
+class HoleRunsTask(msgspec.Struct, frozen=True):
+    """The missing bytes after a file, as a row."""
+
+    file: LogFile
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        hole = ScannedRecords(self.file, None, None, self.file.size, MISSING)
+        return _chosen(iter((damage_row(hole),)), names, condition)
+
+
+class StatisticsTask(msgspec.Struct, frozen=True):
+    """The counts of a split, by the groups that are asked for."""
+
+    settings: StoreSettings
+    split: LogSplit
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        groups = list(GROUPS) if condition is not None else [name for name in GROUPS if name in names]
+        return _chosen(scan_statistics(self.split, self.settings.scan, groups), names, condition)
+
+
+class RunsTable:
+    """Runs of consecutive records, damage, and with `checks_queues` what does not match the consume queues."""
+
+    def __init__(self, settings: StoreSettings, *, checks_queues: bool) -> None:
+        self.schema = arrow_schema(RUN_COLUMNS, list(RUN_COLUMNS))
+        self._settings = settings
+        self._checks_queues = checks_queues
+
+    def check(self) -> None:
+        self.tasks(None)
+
+    def tasks(self, condition: Any) -> list[Any]:
+        """The log in one piece each `SPLIT_BYTES`, and the queues if they are checked. One end is taken for both."""
+        settings, topics = self._settings, self._settings.scan.topics
+        queues = queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS)
+        files = log_files(Path(settings.log_folder))
+        splits = log_splits(files, SPLIT_BYTES, 1, known_log_end(queues))
+        holes = [HoleRunsTask(hole.file) for hole in holes_of(settings, files) if isinstance(hole, HoleTask)]
+        checks = [queue for queue in queues if self._checks_queues and (not topics or queue.topic in topics)]
+        return [
+            *holes,
+            *(RunsTask(settings, split, self._checks_queues) for split in splits),
+            *(UnitCheckTask(settings, queue) for queue in checks),
+        ]
+
+    def log_bytes(self) -> int:
+        return sum(file.size for file in log_files(Path(self._settings.log_folder)))
+
+
+class StatisticsTable:
+    """Messages and bytes by topic, queue, tag and minute."""
+
+    def __init__(self, settings: StoreSettings) -> None:
+        self.schema = arrow_schema(STATISTIC_COLUMNS, list(STATISTIC_COLUMNS))
+        self._settings = settings
+
+    def check(self) -> None:
+        self.tasks(None)
+
+    def tasks(self, condition: Any) -> list[Any]:
+        settings = self._settings
+        files = log_files(Path(settings.log_folder))
+        holes_of(settings, files)
+        known_end = known_log_end(queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS))
+        return [StatisticsTask(settings, split) for split in log_splits(files, SPLIT_BYTES, 1, known_end)]
+
+    def log_bytes(self) -> int:
+        return sum(file.size for file in log_files(Path(self._settings.log_folder)))
+
+
+def _chosen(batches: Iterator[Any], names: Sequence[str], condition: Any) -> Iterator[Any]:
+    for batch in batches:
+        matching = batch if condition is None else batch.filter(condition)
+        if matching.num_rows:
+            yield matching.select(list(names))

@@ -1,0 +1,91 @@
+"""The last message of each key, and two sides compared."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+
+from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.pipeline.jobs import compare, latest
+from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.testing import RocketMQ
+
+from pipeline.jobs.reports import rows
+from pipeline.tables.stores import COUNT, message, write_store
+
+
+def test_the_last_message_of_each_key_of_a_topic(engine: Any, rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("prices", queues=2)
+    for number in range(12):
+        tag = "deleted" if number == 10 else ""
+        rocketmq.send(topic, f"{number}", tags=tag, keys="abc"[number % 3], queue_id=number % 3 % 2)
+    source = MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=topic)
+    found = rows(latest.build(engine, source, deleted_by="deleted"), "latest")
+    assert [(row["key"], row["body"], row["versions"]) for row in found] == [("a", b"9", 4), ("c", b"11", 4)]
+    kept = rows(latest.build(engine, source), "latest")
+    assert [row["key"] for row in kept] == ["a", "b", "c"]
+
+
+def test_a_key_may_be_any_expression(engine: Any, store: Path) -> None:
+    report = latest.build(engine, MessageInput(store=str(store)), by="properties['TAGS']")
+    assert [(row["topic"], row["key"]) for row in rows(report, "latest")] == [
+        ("Bills", "A"),
+        ("Orders", "A"),
+        ("Orders", "B"),
+    ]
+    assert rows(report, "latest")[2]["body"] == message(COUNT - 1)["body"]
+
+
+def test_equal_sides_have_no_difference(engine: Any, store: Path) -> None:
+    side = MessageInput(store=str(store))
+    report = compare.build(engine, side, side, has_queues=True, has_minutes=True)
+    assert report.findings == []
+    assert [(row["leftMessages"], row["rightMessages"]) for row in rows(report, "topics")] == [
+        (60, 60),
+        (540, 540),
+    ]
+    assert len(rows(report, "queues")) == 6
+    assert sum(row["leftMessages"] for row in rows(report, "minutes")) == COUNT
+
+
+def test_missing_and_different_messages_are_named(engine: Any, store: Path, tmp_path: Path) -> None:
+    shorter = write_store(tmp_path / "shorter", count=COUNT - 3)
+    changed = shorter / "commitlog" / f"{0:020}"
+    raw = bytearray(changed.read_bytes())
+    raw[raw.index(b'{"n": 7}') - 77] ^= 1  # its CRC
+    changed.write_bytes(raw)
+    left, right = MessageInput(store=str(store)), MessageInput(store=str(shorter))
+    report = compare.build(engine, left, right)
+    missing = rows(report, "missing")
+    assert [int(row["id"], 16) for row in missing] == [COUNT - 2, COUNT - 1, COUNT - 3] or len(missing) == 3
+    assert {row["missingIn"] for row in missing} == {"right"}
+    assert [int(row["id"], 16) for row in rows(report, "different")] == [7]
+    assert report.findings == [
+        f"Orders: 3 messages missing in {shorter}",
+        "Orders: 1 message with another body",
+    ]
+
+
+def test_a_store_and_its_broker_are_compared_by_a_command(
+    rocketmq: RocketMQ, store: Path, tmp_path: Path
+) -> None:
+    topic = rocketmq.topic("copied", queues=1)
+    rocketmq.send(topic, "m1")
+    same = CliRunner().invoke(
+        pipeline, ["compare", rocketmq.namesrv_addr, rocketmq.namesrv_addr, "--topics", topic]
+    )
+    assert same.exit_code == 0, same.output
+    ran = CliRunner().invoke(pipeline, ["compare", str(store), rocketmq.namesrv_addr, "--topics", topic])
+    assert ran.exit_code == 1, ran.output
+    assert "1 message missing in" in ran.output
+    wrong = CliRunner().invoke(
+        pipeline, ["compare", f"{tmp_path}/no", rocketmq.namesrv_addr, "--topics", topic]
+    )
+    assert wrong.exit_code == 2
+    assert wrong.output.startswith("pocketmq: LEFT: ")
+    shutil.rmtree(tmp_path)

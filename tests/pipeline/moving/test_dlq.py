@@ -1,0 +1,126 @@
+"""Dead letters are counted with their origin, and sent back once."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+
+from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+DEAD = "%DLQ%billing"
+
+
+@pytest.fixture
+def rocketmq() -> Iterator[RocketMQ]:
+    with EmbeddedServer() as server:
+        rocketmq = RocketMQ(server)
+        rocketmq.topic("Orders", queues=2)
+        rocketmq.group("billing")
+        for name in (DEAD, "%DLQ%idle"):
+            rocketmq.server.request(
+                UpdateAndCreateTopic(
+                    topic=name,
+                    default_topic="TBW102",
+                    read_queue_nums=1,
+                    write_queue_nums=1,
+                    perm=6,
+                    topic_filter_type="SINGLE_TAG",
+                )
+            )
+        for number in range(5):
+            bury(rocketmq, number)
+        yield rocketmq
+
+
+def bury(rocketmq: RocketMQ, number: int, origin: str = "Orders") -> None:
+    properties = {"RETRY_TOPIC": origin, "color": "red"} if origin else {"color": "red"}
+    rocketmq.send(DEAD, f"m{number}", tags="AB"[number % 2], keys=f"k{number}", properties=properties)
+
+
+def run(rocketmq: RocketMQ, *words: str) -> Result:
+    return CliRunner().invoke(pipeline, ["dlq", "-n", rocketmq.namesrv_addr, *words])
+
+
+def tables(rocketmq: RocketMQ, tmp_path: Path, *words: str) -> Any:
+    file = tmp_path / "dlq.json"
+    ran = run(rocketmq, *words, "--quiet", "--json-file", str(file))
+    assert ran.exit_code in (0, 1), ran.output
+    return json.loads(file.read_text())
+
+
+def test_dead_letters_are_counted_and_nothing_is_sent(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    ran = run(rocketmq)
+    assert ran.exit_code == 1
+    assert "billing: 5 dead messages of Orders" in ran.output
+    assert "Nothing was sent" in ran.output
+    found = tables(rocketmq, tmp_path)
+    assert [
+        (row["consumerGroup"], row["originTopic"], row["tags"], row["messages"]) for row in found["groups"]
+    ] == [
+        ("billing", "Orders", "A", 3),
+        ("billing", "Orders", "B", 2),
+    ]
+    assert rocketmq.messages("Orders") == []
+
+
+def test_dead_letters_go_back_to_their_topic_once(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    ids = {one.text: one.message_id for one in rocketmq.messages(DEAD)}
+    assert tables(rocketmq, tmp_path, "--send-back", "origin")["sent"] == [
+        {"deadIn": DEAD, "target": "Orders", "what": "sent", "messages": 5}
+    ]
+    copies = rocketmq.messages("Orders")
+    assert sorted(one.text for one in copies) == [f"m{number}" for number in range(5)]
+    assert {one.text: one.message_id for one in copies} == ids
+    (copy,) = [one for one in copies if one.text == "m3"]
+    assert (copy.tags, copy.keys) == ("B", ["k3"])
+    assert copy.properties["color"] == "red"
+    assert copy.properties["sentBackFrom"] == DEAD
+    assert "RETRY_TOPIC" not in copy.properties
+    bury(rocketmq, 9)
+    assert tables(rocketmq, tmp_path, "--send-back", "origin")["sent"][0]["messages"] == 1
+    assert tables(rocketmq, tmp_path, "--send-back", "origin")["sent"] == []
+    assert tables(rocketmq, tmp_path, "--send-back", "origin", "--again")["sent"][0]["messages"] == 6
+
+
+def test_dead_letters_go_back_to_their_group_alone(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    sent = tables(rocketmq, tmp_path, "--send-back", "group", "--tag", "A")["sent"]
+    assert sent == [{"deadIn": DEAD, "target": "%RETRY%billing", "what": "sent", "messages": 3}]
+    assert rocketmq.messages("Orders") == []
+    assert all(one.properties["RETRY_TOPIC"] == "Orders" for one in rocketmq.messages("%RETRY%billing"))
+    assert tables(rocketmq, tmp_path, "--send-back", "origin")["sent"][0]["messages"] == 5, (
+        "a part is not remembered"
+    )
+
+
+def test_a_dead_letter_without_origin_is_counted_and_stays(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    bury(rocketmq, 7, origin="")
+    sent = tables(rocketmq, tmp_path, "--send-back", "origin")["sent"]
+    assert [(row["what"], row["messages"]) for row in sent] == [
+        ("sent", 5),
+        ("not sent: the topic of origin is unknown", 1),
+    ]
+    assert len(rocketmq.messages("Orders")) == 5
+
+
+def test_groups_and_origins_are_chosen(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    assert run(rocketmq, "--groups", "others").exit_code == 0
+    assert tables(rocketmq, tmp_path, "--origin", "Bills")["groups"] == []
+    assert (
+        tables(rocketmq, tmp_path, "--groups", "billing,idle", "--origin", "Orders", "--tag", "B")["groups"]
+        != []
+    )
+
+
+def test_mistakes_are_named(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    ran = CliRunner().invoke(pipeline, ["dlq", "--store", str(tmp_path), "--send-back", "origin"])
+    assert (ran.exit_code, ran.output) == (2, "pocketmq: --send-back needs --namesrv: a store is only read\n")
+    assert "--topics: dead letters are chosen by" in run(rocketmq, "--topics", "T").output
