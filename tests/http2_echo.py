@@ -70,6 +70,7 @@ class EchoCall:
         self._echo.open.discard(self)
 
     def server_stops(self) -> None:
+        self._echo.open.discard(self)
         self._stream.finish(14, "stopped")
 
 
