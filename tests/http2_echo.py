@@ -28,6 +28,7 @@ class Echo:
         self.opened_paths: list[str] = []
         self.open: set[EchoCall] = set()
         self.cancelled = 0
+        self.undelivered = 0
 
     def opened(self, stream: ReplyStream, head: RequestHead) -> "EchoCall | None":
         self.opened_paths.append(head.path)
@@ -68,6 +69,9 @@ class EchoCall:
     def cancelled(self) -> None:
         self._echo.cancelled += 1
         self._echo.open.discard(self)
+
+    def undelivered(self) -> None:
+        self._echo.undelivered += 1
 
     def server_stops(self) -> None:
         self._echo.open.discard(self)

@@ -83,6 +83,7 @@ async def test_a_client_that_never_opens_its_window_is_refused_new_calls_and_clo
             while server.connections:  # noqa: ASYNC110 - asyncio reports the end in a later iteration
                 await asyncio.sleep(0)
         assert not echo.open
+        assert echo.undelivered == 1
 
 
 async def test_an_idle_connection_is_told_to_go_one_with_a_call_stays() -> None:
