@@ -14,8 +14,8 @@ from pocketmq.protocol.wire.command import Command
 
 from ..http2.headers import RequestHead
 from ..http2.service import Owner, ReplyStream
-from ..messages.codes import Code
-from ..messages.service import MESSAGING, Kind, Rpc
+from ..messages.codes import Code, Status
+from ..messages.service import MESSAGING, SERVICE, Kind, Rpc
 from ..wire.declare import Message
 from ..wire.decoding import decode
 from ..wire.encoding import encode
@@ -41,6 +41,9 @@ class Calls:
         self.loop = asyncio.get_running_loop()
         self.watching: Final = Watching()
 
+    def connection_opened(self, owner: Owner) -> None:
+        self.watching.open_connections += 1
+
     def connection_closed(self, owner: Owner) -> None:
         self.watching.closed(owner)
 
@@ -63,6 +66,7 @@ class OpenCall:
         "_calls",
         "_deadline",
         "_handler",
+        "_is_counted",
         "_receiver",
         "_request",
         "_stream",
@@ -77,6 +81,7 @@ class OpenCall:
         self._request: Message | None = None
         self._receiver: Receiver | None = None
         self._deadline: Timer | None = None
+        self._is_counted = False
         self._watched: _Watched | None = None
         """While watchers see the call."""
         self._timeout = head.timeout_seconds
@@ -205,6 +210,12 @@ class OpenCall:
 
     def send_reply(self, message: Message) -> None:
         data = encode(message)
+        if not self._is_counted:
+            self._is_counted = True
+            found: Any = getattr(message, "status", None)
+            is_refusal = isinstance(found, Status) and found.code is not Code.OK
+            code = _name_of(found.code) if is_refusal else "OK"
+            self._calls.watching.answered[self._handler.rpc.name, code] += 1
         if self._watched is not None:
             self._watched.replies.append(framed(self._handler.rpc, data))
         else:
@@ -213,6 +224,8 @@ class OpenCall:
     def finish(self, status: GrpcStatus, text: str) -> None:
         self._stop_deadline()
         self._close_receiver()
+        if status is not GrpcStatus.OK:
+            self._calls.watching.answered[self._handler.rpc.name, f"grpc {status.name}"] += 1
         watched = self._watched
         if watched is not None:
             if watched.client.answering(watched.command, watched.replies, status, text):
@@ -259,7 +272,14 @@ class OpenCall:
         if refusal is None:
             _log.error("%s of %s failed", rpc.name, call.peer, exc_info=error)
             refusal = RpcRefused(Code.INTERNAL_SERVER_ERROR, f"{error}. {type(error).__name__}")
+            if rpc.service != SERVICE:  # its replies have no status
+                call.refuse(GrpcStatus.INTERNAL, refusal.text)
+                return
         call.answer(refused(rpc, refusal))
+
+
+def _name_of(code: int) -> str:
+    return code.name if isinstance(code, Code) else str(code)
 
 
 class _Watched:
