@@ -28,6 +28,8 @@ from .watching import RPC_CODES, WatchedClient, Watching, framed, messages_of
 _log = logging.getLogger("pocketmq.grpc")
 
 
+_INSPECTION: Final = ("/grpc.health.", "/grpc.reflection.")
+"""Paths of the services that tools ask."""
 _DECLARED: Final = frozenset(rpc.path for rpc in MESSAGING)
 """Rpcs of the service, with a handler or without. The texts are those of grpc-java."""
 
@@ -36,7 +38,7 @@ class Calls:
     """The handlers of the port, by path."""
 
     def __init__(self, handlers: Mapping[str, Handler], timers: Timers) -> None:
-        self.handlers: Final = dict(handlers)
+        self.handlers = dict(handlers)
         self.timers: Final = timers
         self.loop = asyncio.get_running_loop()
         self.watching: Final = Watching()
@@ -49,6 +51,11 @@ class Calls:
 
     def opened(self, stream: ReplyStream, head: RequestHead) -> "OpenCall | None":
         handler = self.handlers.get(head.path)
+        if handler is None and head.path.startswith(_INSPECTION):
+            from .inspection_handlers import inspection_handlers  # for tools: few servers ever load it
+
+            self.handlers |= inspection_handlers()
+            handler = self.handlers.get(head.path)
         if handler is None:
             method = head.path[1:]
             is_declared = head.path in _DECLARED
