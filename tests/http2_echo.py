@@ -16,7 +16,7 @@ from pocketmq.grpc_endpoint.http2.certificates import GrpcTls
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
 from pocketmq.grpc_endpoint.http2.port import Http2Port
 from pocketmq.grpc_endpoint.http2.role import Limits
-from pocketmq.grpc_endpoint.http2.service import ReplyStream
+from pocketmq.grpc_endpoint.http2.service import Owner, ReplyStream
 
 Limited = Limits
 
@@ -38,8 +38,13 @@ class Echo:
         self.open.add(call)
         return call
 
+    def connection_closed(self, owner: Owner) -> None:
+        """Nothing is kept of a connection."""
+
 
 class EchoCall:
+    """One of its calls."""
+
     def __init__(self, echo: Echo, stream: ReplyStream, head: RequestHead) -> None:
         self._echo, self._stream = echo, stream
         self.head = head

@@ -107,6 +107,7 @@ class Http2Connection(asyncio.Protocol):
         for stream in list(self.streams.values()):
             stream.cancel()
         self.streams.clear()
+        self._role.service.connection_closed(self)
         self._role.disconnected(self)
 
     # -- passes
@@ -283,7 +284,7 @@ class Http2Connection(asyncio.Protocol):
             self._controls.passed(self.last_activity)
             out.write(frames.rst_stream(stream_id, ErrorCode.PROTOCOL_ERROR))
             return
-        stream = ServerStream(out, stream_id, self._stream_window, self.peer, self.packed_host)
+        stream = ServerStream(out, stream_id, self._stream_window, self)
         self.streams[stream_id] = stream
         if out.queued_bytes > limits.unread_bytes:
             stream.finish(RESOURCE_EXHAUSTED, "the client does not read its replies")

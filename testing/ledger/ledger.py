@@ -7,6 +7,7 @@
 Methods may be called from any thread. A verdict is about everything so far: wait first until the consumers are done.
 """
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
@@ -129,7 +130,8 @@ class Ledger:
     def _judged(self, topic: str, group: str) -> Verdict:
         topics = {name for node in self._nodes for name in node.broker.topics.topics}
         if topic not in topics:
-            raise WrongValueError(f"topic {topic} does not exist", sorted(topics))
+            near = _near(topic, [name for name in topics if not is_system_topic(name)])
+            raise WrongValueError(f"topic {topic} does not exist{near}", sorted(topics))
         known = self._book.subscriptions
         if (topic, group) not in known:
             groups = sorted({one for name, one in known if name == topic})
@@ -193,6 +195,13 @@ class Ledger:
             ):
                 return True
         return False
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """The names that somebody may have meant: misspelt, or without the prefix of the test."""
+    ends = [one for one in sorted(known) if one.endswith(f"-{name}")]
+    found = ends or difflib.get_close_matches(name, sorted(known), 3, 0.6)
+    return f"; did you mean {', '.join(found)}?" if found else ""
 
 
 def _origin(topic: str, properties: Mapping[str, str]) -> str:

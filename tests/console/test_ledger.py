@@ -50,7 +50,7 @@ def test_one_message_has_its_history(api: Api, rocketmq: RocketMQ, orders: str) 
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("topic=ordres&group=g", "topic ordres does not exist"),
+        ("topic=ordres&group=g", "topic ordres does not exist; did you mean orders?"),
         ("topic=orders&group=other", "group other never read topic orders; those that did: g"),
         ("message=17", "no message has the id 17"),
     ],

@@ -146,8 +146,12 @@ def test_a_message_that_was_sent_back_is_no_duplicate_when_it_is_retried(one: Ro
 
 
 def test_unknown_names_are_one_clear_error(one: RocketMQ, topic: str) -> None:
-    with pytest.raises(ValueError, match="topic ordres does not exist"):
-        one.ledger.verdict("ordres", "g")
+    for wrong in ("ordres", "rders"):
+        with pytest.raises(ValueError, match=rf"topic {wrong} does not exist; did you mean orders\?"):
+            one.ledger.verdict(wrong, "g")
+    one.topic("t7-returns")
+    with pytest.raises(ValueError, match=r"topic returns does not exist; did you mean t7-returns\?"):
+        one.ledger.verdict("returns", "g")
     with pytest.raises(ValueError, match=f"group g never read topic {topic}"):
         one.ledger.verdict(topic, "g")
     with pytest.raises(ValueError, match="no message has the id 17"):
