@@ -29,7 +29,7 @@ from .network.listening import close_all, port_of
 from .network.role import Limits, Signer
 from .network.server import Server
 from .network.tls import Tls
-from .network.watch import Watcher
+from .network.watch import WatchedServer, Watcher
 from .state.broker_state import Identity
 from .state.virtual_time import VirtualTime
 from .state.virtual_timers import VirtualTimers
@@ -72,6 +72,9 @@ class Node:
         self.time: VirtualTime | None = None
         """Moves the broker's clock, which starts at the wall's time; `None` if the broker follows the wall's time."""
         self._servers: list[Server] = []
+        self.beside: list[WatchedServer] = []
+        """Servers of other protocols in front of the same broker, while they run (gRPC)."""
+        self.when_beside_changed: list[Callable[[], None]] = []
         self._server_made = server_made
         self._ha_sockets: list[socket] = []
         self._journal_folder = journal_folder
@@ -101,6 +104,18 @@ class Node:
     def servers(self) -> tuple[Server, ...]:
         """Name server, main port and fast port, those that exist."""
         return tuple(self._servers)
+
+    def add_beside(self, server: WatchedServer) -> None:
+        """A server of another protocol runs now."""
+        self.beside.append(server)
+        for function in list(self.when_beside_changed):
+            function()
+
+    def remove_beside(self, server: WatchedServer) -> None:
+        """It has ended."""
+        self.beside.remove(server)
+        for function in list(self.when_beside_changed):
+            function()
 
     async def start(self) -> None:
         """Open the store, accept requests, register. When it returns, a client can send."""

@@ -44,6 +44,7 @@ class Endpoint:
         if not broker.config.is_5:
             raise StartError("a gRPC port needs emulate=5: the 4.9 line has no gRPC clients")
         self.settings = settings
+        self._node = node
         self._broker = broker
         self.address = ""
         """`host:port` at which a client on this machine reaches it."""
@@ -76,11 +77,13 @@ class Endpoint:
         self.clients.start()
         self.consuming.start()
         await self.port.serve()
+        self._node.add_beside(self.calls.watching)
 
     async def stop(self) -> None:
         """End the open calls, close the connections."""
         self.port.go_away()
         await self.port.stop()
+        self._node.remove_beside(self.calls.watching)
         self.routes.stop()
         self.consuming.stop()
         self.clients.stop()

@@ -16,7 +16,7 @@ from pocketmq.grpc_endpoint.http2.certificates import GrpcTls
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
 from pocketmq.grpc_endpoint.http2.port import Http2Port
 from pocketmq.grpc_endpoint.http2.role import Limits
-from pocketmq.grpc_endpoint.http2.service import ReplyStream
+from pocketmq.grpc_endpoint.http2.service import Owner, ReplyStream
 
 Limited = Limits
 
@@ -28,6 +28,7 @@ class Echo:
         self.opened_paths: list[str] = []
         self.open: set[EchoCall] = set()
         self.cancelled = 0
+        self.undelivered = 0
 
     def opened(self, stream: ReplyStream, head: RequestHead) -> "EchoCall | None":
         self.opened_paths.append(head.path)
@@ -38,8 +39,13 @@ class Echo:
         self.open.add(call)
         return call
 
+    def connection_closed(self, owner: Owner) -> None:
+        """Nothing is kept of a connection."""
+
 
 class EchoCall:
+    """One of its calls."""
+
     def __init__(self, echo: Echo, stream: ReplyStream, head: RequestHead) -> None:
         self._echo, self._stream = echo, stream
         self.head = head
@@ -64,7 +70,11 @@ class EchoCall:
         self._echo.cancelled += 1
         self._echo.open.discard(self)
 
+    def undelivered(self) -> None:
+        self._echo.undelivered += 1
+
     def server_stops(self) -> None:
+        self._echo.open.discard(self)
         self._stream.finish(14, "stopped")
 
 

@@ -32,7 +32,9 @@ class Watched(Protocol):
 
     loop: "asyncio.AbstractEventLoop"
     peer: str
-    closed: bool
+
+    @property
+    def closed(self) -> bool: ...
 
     def take(self, command: Command) -> None:
         """Handle a request that a watcher held back in `received`."""
@@ -85,6 +87,15 @@ class Watcher:
 
     def exchanged(self, connection: Watched, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
         """These sends were answered on the short way, each with a whole frame. Keep copies of the bytes, not views."""
+
+
+class WatchedServer(Protocol):
+    """A server, as those see it that add watchers."""
+
+    def add_watcher(self, watcher: Watcher) -> None:
+        """Let it see every request from now on."""
+
+    def remove_watcher(self, watcher: Watcher) -> None: ...
 
 
 class Watch:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pocketmq.broker.state.timers import Timer, Timers
+from pocketmq.protocol.wire.command import Command
 
 from ..http2.headers import RequestHead
-from ..http2.service import ReplyStream
+from ..http2.service import Owner, ReplyStream
 from ..messages.codes import Code
 from ..messages.service import MESSAGING, Kind, Rpc
 from ..wire.declare import Message
@@ -22,6 +23,7 @@ from ..wire.limits import MalformedMessage
 from .refusals import GrpcStatus, RpcFailed, RpcRefused, refusal_of
 from .registry import Handler
 from .rpc_call import HELD, Receiver, RpcCall
+from .watching import RPC_CODES, WatchedClient, Watching, framed, messages_of
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -37,6 +39,10 @@ class Calls:
         self.handlers: Final = dict(handlers)
         self.timers: Final = timers
         self.loop = asyncio.get_running_loop()
+        self.watching: Final = Watching()
+
+    def connection_closed(self, owner: Owner) -> None:
+        self.watching.closed(owner)
 
     def opened(self, stream: ReplyStream, head: RequestHead) -> "OpenCall | None":
         handler = self.handlers.get(head.path)
@@ -52,7 +58,17 @@ class Calls:
 class OpenCall:
     """One call between its stream and its handler: the `Exchange` of the one, the `Stream` of the other."""
 
-    __slots__ = ("_call", "_calls", "_deadline", "_handler", "_receiver", "_request", "_stream", "_timeout")
+    __slots__ = (
+        "_call",
+        "_calls",
+        "_deadline",
+        "_handler",
+        "_receiver",
+        "_request",
+        "_stream",
+        "_timeout",
+        "_watched",
+    )
 
     def __init__(self, calls: Calls, handler: Handler, stream: ReplyStream, head: RequestHead) -> None:
         self._calls = calls
@@ -61,6 +77,8 @@ class OpenCall:
         self._request: Message | None = None
         self._receiver: Receiver | None = None
         self._deadline: Timer | None = None
+        self._watched: _Watched | None = None
+        """While watchers see the call."""
         self._timeout = head.timeout_seconds
         loop = calls.loop
         self._call = RpcCall(
@@ -68,8 +86,8 @@ class OpenCall:
             self,
             loop,
             metadata=head.metadata,
-            peer=stream.peer,
-            packed_host=stream.packed_host,
+            peer=stream.owner.peer,
+            packed_host=stream.owner.packed_host,
             deadline=None if self._timeout is None else loop.time() + self._timeout,
         )
         if handler.rpc.kind is Kind.BIDI:
@@ -85,10 +103,9 @@ class OpenCall:
             self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Invalid protobuf byte sequence"), str(error))
             return
         if self._receiver is not None:
-            try:
-                self._receiver.received(message)
-            except Exception as error:
-                self._end_badly(error)
+            if self._calls.watching.watch is not None and _Command.is_kept(self, message):
+                return
+            self.command_received(message)
         elif self._request is not None:
             self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Too many requests"))
         else:
@@ -101,9 +118,18 @@ class OpenCall:
         elif self._request is None:
             self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Half-closed without a request"))
         else:
+            client = None if self._calls.watching.watch is None else self.watched_client()
+            if client is not None:
+                command = client.shown(self, self._request)
+                self._watched = _Watched(client, command)
+                if client.received(command):
+                    self._start_deadline()
+                    return
             self._handle(self._request)
 
     def cancelled(self) -> None:
+        if self._watched is not None:
+            self._watched.client.ended(self._watched.command)
         self._stop_deadline()
         self._call.cancel()
         self._close_receiver()
@@ -117,6 +143,14 @@ class OpenCall:
             self._call.end()
         elif self._handler.rpc.kind is Kind.SERVER_STREAM:
             self._give_up(GrpcStatus.UNAVAILABLE, "the server stops")
+
+    def command_received(self, message: Message) -> None:
+        """A message of the client on its stream."""
+        if self._receiver is not None:
+            try:
+                self._receiver.received(message)
+            except Exception as error:
+                self._end_badly(error)
 
     def _handle(self, request: Message) -> None:
         handler, call = self._handler, self._call
@@ -170,11 +204,47 @@ class OpenCall:
     # -- to the client
 
     def send_reply(self, message: Message) -> None:
-        self._stream.send_message(encode(message))
+        data = encode(message)
+        if self._watched is not None:
+            self._watched.replies.append(framed(self._handler.rpc, data))
+        else:
+            self._stream.send_message(data)
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         self._stop_deadline()
         self._close_receiver()
+        watched = self._watched
+        if watched is not None:
+            if watched.client.answering(watched.command, watched.replies, status, text):
+                return
+            watched.client.ended(watched.command)
+            for data in messages_of(self._handler.rpc, b"".join(watched.replies)):
+                self._stream.send_message(data)
+        self._stream.finish(status, text)
+
+    # -- from watchers
+
+    def watched_client(self) -> WatchedClient | None:
+        """The client as watchers see it; `None` for health and reflection."""
+        if self._handler.rpc.name not in RPC_CODES:
+            return None
+        return self._calls.watching.client(self._stream.owner, self._call.client_id)
+
+    @property
+    def rpc(self) -> Rpc:
+        return self._handler.rpc
+
+    def proceed(self) -> None:
+        """A watcher lets the request pass after all."""
+        if self._request is not None and not self._call.cancelled and not self._call.is_ended:
+            self._handle(self._request)
+
+    def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
+        """A watcher's reply, or one that it held back."""
+        self._stop_deadline()
+        self._call.is_ended = True
+        for data in messages_of(self._handler.rpc, body) if body else ():
+            self._stream.send_message(data)
         self._stream.finish(status, text)
 
     def _end_badly(self, error: Exception, detail: str = "") -> None:
@@ -190,6 +260,46 @@ class OpenCall:
             _log.error("%s of %s failed", rpc.name, call.peer, exc_info=error)
             refusal = RpcRefused(Code.INTERNAL_SERVER_ERROR, f"{error}. {type(error).__name__}")
         call.answer(refused(rpc, refusal))
+
+
+class _Watched:
+    """A call that watchers see: its replies are collected until it ends."""
+
+    __slots__ = ("client", "command", "replies")
+
+    def __init__(self, client: WatchedClient, command: Command) -> None:
+        self.client = client
+        self.command = command
+        self.replies: list[bytes] = []
+
+
+class _Command:
+    """One message of the client on its telemetry stream, as watchers see it: a one-way request."""
+
+    __slots__ = ("_message", "_open", "rpc")
+
+    def __init__(self, opened: OpenCall, message: Message) -> None:
+        self._open = opened
+        self._message = message
+        self.rpc = opened.rpc
+
+    @classmethod
+    def is_kept(cls, opened: OpenCall, message: Message) -> bool:
+        """Show it; True if a watcher keeps it."""
+        client = opened.watched_client()
+        if client is None:
+            return False
+        command = client.shown(cls(opened, message), message)
+        is_kept = client.received(command)
+        if not is_kept:
+            client.ended(command)
+        return is_kept
+
+    def proceed(self) -> None:
+        self._open.command_received(self._message)
+
+    def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
+        self._open.write(body, status, text)
 
 
 def refused(rpc: Rpc, refusal: RpcRefused) -> Message:

@@ -105,8 +105,12 @@ class Http2Connection(asyncio.Protocol):
         self.closed = self._is_failed = True
         self._buffer, self._at = b"", 0
         for stream in list(self.streams.values()):
-            stream.cancel()
+            try:
+                stream.cancel()
+            except Exception:  # the other calls end all the same
+                _log.exception("a call of %s cannot be ended", self.peer)
         self.streams.clear()
+        self._role.service.connection_closed(self)
         self._role.disconnected(self)
 
     # -- passes
@@ -283,7 +287,7 @@ class Http2Connection(asyncio.Protocol):
             self._controls.passed(self.last_activity)
             out.write(frames.rst_stream(stream_id, ErrorCode.PROTOCOL_ERROR))
             return
-        stream = ServerStream(out, stream_id, self._stream_window, self.peer, self.packed_host)
+        stream = ServerStream(out, stream_id, self._stream_window, self)
         self.streams[stream_id] = stream
         if out.queued_bytes > limits.unread_bytes:
             stream.finish(RESOURCE_EXHAUSTED, "the client does not read its replies")

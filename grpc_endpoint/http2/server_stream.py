@@ -7,7 +7,7 @@ from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, head, rst_stre
 from .headers import headers_frame, trailers_frame
 from .messages import PREFIX, MessageCutter, MessageRefused
 from .outgoing import Outgoing
-from .service import Exchange
+from .service import Exchange, Owner
 
 OUR_WINDOW: Final = 1_048_576
 """How much a client may send on one stream before it hears of us: the official server's value."""
@@ -31,20 +31,18 @@ class ServerStream:
         "id",
         "is_closed",
         "is_half_closed",
-        "packed_host",
-        "peer",
+        "owner",
         "queued_bytes",
         "unfinished_bytes",
         "window",
     )
 
-    def __init__(self, out: Outgoing, stream_id: int, window: int, peer: str, packed_host: bytes) -> None:
+    def __init__(self, out: Outgoing, stream_id: int, window: int, owner: Owner) -> None:
         self._out = out
         self.id = stream_id
         self.window = window
         """What the client still accepts on this stream; negative after it made its windows smaller."""
-        self.peer = peer
-        self.packed_host = packed_host
+        self.owner = owner
         self.exchange: Exchange | None = None
         self.is_half_closed = False
         """The client sends nothing more."""

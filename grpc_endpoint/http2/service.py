@@ -1,15 +1,39 @@
 """What a connection needs of the program above it: something that opens an `Exchange` for each call."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from .headers import RequestHead
 
 
+class Owner(Protocol):
+    """The connection of a call."""
+
+    loop: asyncio.AbstractEventLoop
+    peer: str
+    packed_host: bytes
+    closed: bool
+
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        """Put a transport between the connection and its socket."""
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+
+    def abort(self) -> None: ...
+
+
 class ReplyStream(Protocol):
     """The replies' side of a call, as a program uses it."""
 
-    peer: str
-    packed_host: bytes
+    @property
+    def owner(self) -> Owner:
+        """Its connection."""
 
     def send_headers(self) -> None:
         """Send the headers now; otherwise they leave with the first message."""
@@ -45,3 +69,6 @@ class Service(Protocol):
 
     def opened(self, stream: ReplyStream, head: RequestHead) -> Exchange | None:
         """A call begins; `None` if it was refused and ended at once."""
+
+    def connection_closed(self, owner: Owner) -> None:
+        """A connection is gone, after its calls were cancelled."""

@@ -38,7 +38,8 @@ class FaultWatcher(Watcher, Answering):
     def __init__(self, rules: StandingRules, log: LogWatcher, name_server: str | None) -> None:
         self._rules = rules
         self._log = log
-        self._name_server = name_server
+        self.name_server = name_server
+        """`None` for a port of a broker."""
         self._shaper = Shaper(rules.loop)
         self.is_watching = False
         """Whether the server has it among its watchers."""
@@ -139,7 +140,7 @@ class FaultWatcher(Watcher, Answering):
         if self._rules.network:
             self._shape_known(connection)
         hit = self._hit.pop(id(command), None)
-        is_route = command.code == ROUTE and self._name_server is not None and bool(self._rules.routes)
+        is_route = command.code == ROUTE and self.name_server is not None and bool(self._rules.routes)
         if hit is None and not is_route:
             return False
         ready = ReadyReply.of(reply, body)
@@ -197,7 +198,7 @@ class FaultWatcher(Watcher, Answering):
             return None
         rules = self._rules
         return changed_reply(
-            rules.routes, LoggedRequest(kept), self._name_server or "", rules.brokers(), ready
+            rules.routes, LoggedRequest(kept), self.name_server or "", rules.brokers(), ready
         )
 
     def _shaped(self, connection: Watched, known: LoggedConnection) -> Shape:

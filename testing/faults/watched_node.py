@@ -5,12 +5,13 @@ All nodes of one `WatchedNodes` run on one loop and share a log and the rules.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import msgspec
 from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.server import Server
-from pocketmq.broker.network.watch import Watcher
+from pocketmq.broker.network.watch import WatchedServer, Watcher
 from pocketmq.broker.node import Node
 from pocketmq.broker.state.timers import Timers
 from pocketmq.protocol.bodies.routes import BrokerData
@@ -48,10 +49,13 @@ class WatchedNodes:
         self.faults = Faults(self._rules, self.log, self._on_loop)
         self.ledger: Ledger | None = None
         """What became of every message; `keep_ledger` begins it."""
-        self._watchers: list[tuple[Server, LogWatcher, FaultWatcher]] = []
-        self._accountants: dict[Server, tuple[Watcher, Watcher]] = {}
+        self._watchers: list[tuple[WatchedServer, LogWatcher, FaultWatcher]] = []
+        self._accountants: dict[WatchedServer, tuple[Watcher, Watcher]] = {}
         """The ledger's two watchers of each server."""
         self._nodes: dict[Node, tuple[Server, ...]] = {}
+        self._beside: dict[Node, Callable[[], None]] = {}
+        self._servers_beside: dict[Node, list[WatchedServer]] = {}
+        """Servers of other protocols (gRPC), by their node."""
         self._known: dict[str, BrokerData] = {}
         """Every broker that was attached, by name, with the addresses of its members."""
 
@@ -74,8 +78,23 @@ class WatchedNodes:
                 self.watch(server, name_server=name_server)
             else:
                 self.watch(server, broker=config.broker_name)
+        self._beside[node] = watch = partial(self._beside_changed, node, config.broker_name)
+        node.when_beside_changed.append(watch)
+        watch()
 
-    def watch(self, server: Server, *, broker: str | None = None, name_server: str | None = None) -> None:
+    def _beside_changed(self, node: Node, broker: str) -> None:
+        """Servers of other protocols of a node were opened or closed."""
+        known = self._servers_beside.setdefault(node, [])
+        for server in [one for one in known if one not in node.beside]:
+            known.remove(server)
+            self.unwatch(server)
+        for server in [one for one in node.beside if one not in known]:
+            known.append(server)
+            self.watch(server, broker=broker)
+
+    def watch(
+        self, server: WatchedServer, *, broker: str | None = None, name_server: str | None = None
+    ) -> None:
         """Watch one server: a port of the broker of that name, or a name server. Call it on the loop."""
         self._rules.loop = asyncio.get_running_loop()
         if name_server is not None:
@@ -96,7 +115,7 @@ class WatchedNodes:
             for node in self._nodes:
                 self.ledger.attach(node)
             for server, log, faults in self._watchers:
-                if server.handlers.name != NAME_SERVER.name:
+                if faults.name_server is None:
                     self._accountants[server] = self.ledger.watchers(log)
                     self._place(server, faults)
         return self.ledger
@@ -114,7 +133,7 @@ class WatchedNodes:
                 server.remove_watcher(one)
         self._accountants.clear()
 
-    def _place(self, server: Server, faults: FaultWatcher) -> None:
+    def _place(self, server: WatchedServer, faults: FaultWatcher) -> None:
         """Behind the log: the ledger's first watcher, the faults if they watch, the ledger's second one."""
         arrivals, executions = self._accountants[server]
         wanted = (arrivals, faults, executions) if faults.is_watching else (arrivals, executions)
@@ -137,12 +156,17 @@ class WatchedNodes:
 
     def detach(self, node: Node) -> None:
         """Forget a node that stops or has stopped. Call it on the loop."""
+        watch = self._beside.pop(node, None)
+        if watch is not None:
+            node.when_beside_changed.remove(watch)
+        for beside in self._servers_beside.pop(node, ()):
+            self.unwatch(beside)
         for server in self._nodes.pop(node, ()):
             self.unwatch(server)
         if self.ledger is not None:
             self.ledger.detach(node)
 
-    def unwatch(self, server: Server) -> None:
+    def unwatch(self, server: WatchedServer) -> None:
         """Forget a server. Call it on the loop."""
         for watched in [one for one in self._watchers if one[0] is server]:
             self._watchers.remove(watched)

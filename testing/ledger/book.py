@@ -16,6 +16,7 @@ from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.wire.command import Command
 
 from ..requests.logged_request import Kept
+from ..requests.values import FIRST_RPC
 from .facts import Acked, Committed, Delivery, Fact, Pulled, Queue, SentBack
 from .reading import POPS, PULLS, deliveries, done
 
@@ -135,6 +136,9 @@ class Book:
 
     def _read_subscriptions(self, kept: Kept) -> None:
         command = cast(Command, kept.request)
+        if command.code >= FIRST_RPC:
+            self._read_receive(kept)
+            return
         if command.code == HeartBeat.code:
             self._read_heartbeat(command)
             return
@@ -150,6 +154,14 @@ class Book:
         known = self._know(fields.get("topic", ""), fields.get("consumerGroup", ""))
         if known is not None and expression is not None and len(known) < PAIRS:
             known.add(expression)
+
+    def _read_receive(self, kept: Kept) -> None:
+        from .rpc_reading import subscribed
+
+        found = subscribed(kept)
+        known = None if found is None else self._know(*found[:2])
+        if found is not None and known is not None and len(known) < PAIRS:
+            known.add(found[2])
 
     def _read_heartbeat(self, command: Command) -> None:
         try:

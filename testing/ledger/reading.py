@@ -26,6 +26,7 @@ from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.protocol.wire.command import Command
 
 from ..requests.logged_request import Kept
+from ..requests.values import FIRST_RPC
 from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
 
 PULLS: Final = frozenset((PullMessage.code, LitePullMessage.code))
@@ -36,6 +37,10 @@ _COMMITS: Final = 1
 
 def deliveries(kept: Kept, body: bytes, reply_fields: Mapping[str, str]) -> list[Fact]:
     """The messages of an answer. An answer that a fault made unreadable delivers nothing."""
+    if _code(kept) >= FIRST_RPC:
+        from .rpc_reading import delivered
+
+        return delivered(kept, body)
     group = _fields(kept).get("consumerGroup", "")
     popped = again = None
     found: list[Fact] = []
@@ -74,6 +79,10 @@ def _delivery(group: str, kept: Kept, record: Record, popped: int | None, again:
 
 def done(kept: Kept) -> list[Fact]:
     """What a request that reached the broker did."""
+    if _code(kept) >= FIRST_RPC:
+        from .rpc_reading import finished
+
+        return finished(kept)
     read = _READERS.get(_code(kept))
     try:
         return [] if read is None else list(read(kept, _fields(kept)))

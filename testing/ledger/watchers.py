@@ -17,6 +17,7 @@ from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 
 from ..requests.logged_request import Kept
 from ..requests.request_log import LogWatcher
+from ..requests.values import FIRST_RPC
 from .book import Book
 from .reading import POPS, PULLS
 
@@ -47,7 +48,8 @@ class Arrivals(Watcher):
         """The newest answer: a fault may send it twice."""
 
     def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
-        if command.code in _READS and reply.code == 0 and body is not None:
+        is_read = command.code in _READS or _is_receive(command)
+        if is_read and reply.code == 0 and body is not None:
             kept = self._log.entry_of(command)
             if kept is None and self._answered is not None and self._answered[0] is command:
                 kept = self._answered[1]
@@ -69,15 +71,38 @@ class Executions(Watcher):
 
     def received(self, connection: Watched, command: Command) -> bool:
         code = command.code
-        if code in _AT_ONCE or (code in _WHEN_DONE and command.flag & ONEWAY_FLAG):
+        if (
+            code in _AT_ONCE
+            or (code >= FIRST_RPC and _is_receive(command))
+            or (code in _WHEN_DONE and command.flag & ONEWAY_FLAG)
+        ):
             kept = self._log.entry_of(command)
             if kept is not None:
                 self._book.add(kept)
         return False
 
     def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
-        if command.code in _WHEN_DONE and reply.code == 0:
+        is_act = command.code in _WHEN_DONE or _is_act(command)
+        if is_act and reply.code == 0:
             kept = self._log.entry_of(command)
             if kept is not None:
                 self._book.add(kept)
         return False
+
+
+def _is_receive(command: Command) -> bool:
+    """Whether a gRPC call reads messages."""
+    if command.code < FIRST_RPC:
+        return False
+    from .rpc_reading import RECEIVE
+
+    return command.code == RECEIVE
+
+
+def _is_act(command: Command) -> bool:
+    """Whether a gRPC call does something to messages."""
+    if command.code < FIRST_RPC:
+        return False
+    from .rpc_reading import ACTS
+
+    return command.code in ACTS

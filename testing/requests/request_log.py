@@ -169,6 +169,7 @@ class LogWatcher(Watcher):
         known = self._connections.get(connection)
         if known is None:
             known = self._connections[connection] = LoggedConnection(connection.peer, self._broker)
+            known.client_id = getattr(connection, "client_id", None)  # a gRPC client says it with each call
         return known
 
     def entry_of(self, command: Command) -> Kept | None:

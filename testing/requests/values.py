@@ -2,7 +2,8 @@
 
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -12,6 +13,10 @@ from ..errors import WrongValueError
 
 _NEAR: Final = 5
 MAX_CODE: Final = (1 << 31) - 1
+FIRST_GRPC_CODE: Final = 20_000
+"""Codes of gRPC replies (`Code`) are from here on; response codes of remoting are below."""
+FIRST_RPC: Final = 1_000_000
+"""The first number of an rpc (`grpc_endpoint/calls/watching.py`)."""
 
 
 def request_code(value: object) -> int:
@@ -19,27 +24,55 @@ def request_code(value: object) -> int:
 
     The names are those of the requests that are declared by now: the modules of a broker declare all.
     """
-    return _code("code", value, {kind.name: code for code, kind in REQUESTS.items()}, "a request")
+    names = {kind.name: code for code, kind in REQUESTS.items()}
+    if isinstance(value, str) and value not in names:
+        names |= rpc_codes()
+    return _code("code", value, names, "a request")
 
 
 def response_code(name: str, value: object) -> int:
     """The number of a response code: an official name, or the number itself."""
-    return _code(
-        name, value, {code: int(member) for code, member in ResponseCode.__members__.items()}, "a reply"
-    )
+    names = {code: int(member) for code, member in ResponseCode.__members__.items()}
+    if isinstance(value, str) and value not in names:
+        names |= {code: int(member) for code, member in _grpc_codes().items()}
+    return _code(name, value, names, "a reply")
 
 
 def request_name(code: int) -> str:
-    """The official name; the number as text if no request has it."""
+    """The official name; the number as text if no request has it. A gRPC call has the name of its rpc."""
     kind = REQUESTS.get(code)
-    return str(code) if kind is None else kind.name
+    if kind is not None:
+        return kind.name
+    return (
+        str(code)
+        if code < FIRST_RPC
+        else {number: rpc for rpc, number in rpc_codes().items()}.get(code, str(code))
+    )
 
 
 def response_name(code: int) -> str:
     try:
         return ResponseCode(code).name
     except ValueError:
-        return str(code)
+        if code < FIRST_GRPC_CODE:
+            return str(code)
+        names = {int(member): name for name, member in _grpc_codes().items()}
+        return names.get(code, str(code))
+
+
+@cache
+def rpc_codes() -> dict[str, int]:
+    """The number of each rpc by its name. Loaded when a name is used that no remoting request has."""
+    from pocketmq.grpc_endpoint.calls.watching import RPC_CODES
+
+    return RPC_CODES
+
+
+@cache
+def _grpc_codes() -> Mapping[str, int]:
+    from pocketmq.grpc_endpoint.messages.codes import Code
+
+    return Code.__members__
 
 
 def _code(name: str, value: object, names: dict[str, int], of_what: str) -> int:

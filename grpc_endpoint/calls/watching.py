@@ -1,0 +1,239 @@
+"""Calls as watchers see them: the request log, the faults and the ledger of `pocketmq.testing`.
+
+Watchers are those of the remoting servers (`broker/network/watch.py`), and a call is shown to them as a request frame:
+
+    code      a number of its own for each rpc, above all request codes
+    fields    topic, consumerGroup, queueId, clientId: what requests are found by
+    body      the request as it arrived; of the reply, its messages, each with its prefix if the rpc is a stream
+    reply     code 0 for OK, else the number of the `Code`; its text is the remark
+
+A client on a connection is a connection to them. A message on a telemetry stream is a one-way request. Without watchers
+a call costs one attribute test more.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pocketmq.broker.network.dispatch import Answer
+from pocketmq.broker.network.watch import Watch, Watcher, watch_of
+from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command
+
+from ..http2.service import Owner
+from ..messages.codes import Code, Status
+from ..messages.service import MESSAGING, Kind, Rpc
+from ..wire.declare import Message
+from ..wire.decoding import decode
+from ..wire.encoding import encode
+from .refusals import GrpcStatus, code_of
+
+if TYPE_CHECKING:
+    from pocketmq.broker.network.dispatch import Result
+    from pocketmq.broker.network.watch import ReplyBody
+
+FIRST_CODE: Final = 1_000_000
+RPC_CODES: Final = {rpc.name: FIRST_CODE + number for number, rpc in enumerate(MESSAGING)}
+"""The number of each rpc, for watchers."""
+_FIRST_OF_GRPC: Final = 20_000
+"""Codes from here on are `Code`s, those below are response codes of the broker."""
+
+
+class Held(Protocol):
+    """A call that a watcher may hold back."""
+
+    @property
+    def rpc(self) -> Rpc: ...
+
+    def proceed(self) -> None:
+        """Let the handler see it."""
+
+    def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
+        """Send the reply past the watchers, and end."""
+
+
+class WatchedClient:
+    """One client on one connection: a `Watched`. It has the calls that are not answered yet."""
+
+    def __init__(self, watching: "Watching", owner: Owner, client_id: str | None) -> None:
+        self._watching = watching
+        self._owner = owner
+        self.loop: asyncio.AbstractEventLoop = owner.loop
+        self.peer = owner.peer
+        self.client_id = client_id
+        self._calls: dict[int, tuple[Command, Held]] = {}
+
+    @property
+    def closed(self) -> bool:
+        return self._owner.closed
+
+    # -- from the call
+
+    def shown(self, call: Held, request: Message) -> Command:
+        """The frame as which a request is shown; `received` shows it."""
+        command = _command_of(call.rpc, request, self.client_id)
+        self._calls[id(command)] = command, call
+        return command
+
+    def received(self, command: Command) -> bool:
+        """Show a request; True if a watcher keeps it."""
+        watch = self._watching.watch
+        return watch is not None and watch.received(self, command)
+
+    def answering(self, command: Command, replies: Sequence[bytes], status: GrpcStatus, text: str) -> bool:
+        """Show the reply of a call; True if a watcher keeps it."""
+        found, watch = self._calls.get(id(command)), self._watching.watch
+        if watch is None or found is None:
+            return False
+        call = found[1]
+        body = b"".join(replies)
+        return watch.answering(self, command, _reply_of(call.rpc, replies, status, text), body)
+
+    def ended(self, command: Command) -> None:
+        """The call was answered or cancelled."""
+        self._calls.pop(id(command), None)
+
+    # -- from watchers
+
+    def take(self, command: Command) -> None:
+        found = self._calls.get(id(command))
+        if found is not None:
+            found[1].proceed()
+
+    def answer(self, command: Command, result: "Result") -> None:
+        found = self._calls.get(id(command))
+        if found is None or not isinstance(result, Answer):
+            return
+        code = _code(result.code)
+        status = Status(code=code, message=result.remark or code.name)
+        reply = Command(result.code, 0, RESPONSE_FLAG, result.remark, result.fields or {})
+        given = result.body if isinstance(result.body, bytes | memoryview) else None
+        body = framed(found[1].rpc, encode(found[1].rpc.refusal(status))) if given is None else bytes(given)
+        self.reply(command, reply, body)
+
+    def reply(self, command: Command, reply: Command, body: "ReplyBody") -> None:
+        watch = self._watching.watch
+        found = self._calls.get(id(command))
+        if found is None:
+            return
+        if watch is None or not watch.answering(self, command, reply, body):
+            if body is None:
+                body = b""
+            whole = bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
+            self.ended(command)
+            grpc = int((reply.fields or {}).get("grpc-status", "0"))
+            found[1].write(whole, GrpcStatus(grpc), reply.remark or "" if grpc else "")
+
+    def write(self, command: Command, body: "ReplyBody" = None) -> None:
+        """Requests of the broker reach clients by their telemetry stream, past the watchers."""
+
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        self._owner.transport_wrapped(wrap)
+
+    def pause_writing(self) -> None:
+        self._owner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._owner.resume_writing()
+
+    def close(self) -> None:
+        self._owner.close()
+
+    def abort(self) -> None:
+        self._owner.abort()
+
+
+class Watching:
+    """The watchers of one port; what `Server` is to the watchers of a remoting port."""
+
+    def __init__(self) -> None:
+        self.watch: Watch | None = None
+        """`None` while nothing watches."""
+        self._watchers: tuple[Watcher, ...] = ()
+        self._clients: dict[tuple[Owner, str | None], WatchedClient] = {}
+
+    def add_watcher(self, watcher: Watcher) -> None:
+        """Let it see every call from now on."""
+        self._watchers += (watcher,)
+        self.watchers_changed()
+
+    def remove_watcher(self, watcher: Watcher) -> None:
+        self._watchers = tuple(one for one in self._watchers if one is not watcher)
+        self.watchers_changed()
+
+    def watchers_changed(self) -> None:
+        """A watcher was added or removed."""
+        self.watch = watch_of(self._watchers)
+
+    def client(self, owner: Owner, client_id: str) -> WatchedClient:
+        """A client on a connection."""
+        key = owner, client_id or None
+        found = self._clients.get(key)
+        if found is None:
+            found = self._clients[key] = WatchedClient(self, owner, client_id or None)
+            if self.watch is not None:
+                self.watch.opened(found)
+        return found
+
+    def closed(self, owner: Owner) -> None:
+        """A connection is gone."""
+        for key in [key for key in self._clients if key[0] is owner]:
+            client = self._clients.pop(key)
+            if self.watch is not None:
+                self.watch.closed(client)
+
+
+def _command_of(rpc: Rpc, request: Message, client_id: str | None) -> Command:
+    """A request in the form of a frame."""
+    found: Any = request
+    queue = getattr(found, "message_queue", None)
+    messages = getattr(found, "messages", None) or ()
+    topics = [getattr(found, "topic", None), queue and queue.topic, *(one.topic for one in messages[:1])]
+    group = getattr(found, "group", None)
+    fields = {
+        "topic": next((topic.name for topic in topics if topic is not None and topic.name), ""),
+        "consumerGroup": "" if group is None else group.name,
+        "queueId": str(queue.id) if queue is not None and queue.id >= 0 else "",
+        "clientId": client_id or "",
+    }
+    flag = ONEWAY_FLAG if rpc.kind is Kind.BIDI else 0
+    given = {name: value for name, value in fields.items() if value}
+    return Command(RPC_CODES.get(rpc.name, 0), 0, flag, None, given, encode(request), version=V5_5_0)
+
+
+def _reply_of(rpc: Rpc, replies: Sequence[bytes], status: GrpcStatus, text: str) -> Command:
+    """The head of a reply in the form of a frame."""
+    if status is not GrpcStatus.OK:
+        number = Code.BAD_REQUEST if status is GrpcStatus.INVALID_ARGUMENT else Code.INTERNAL_ERROR
+        return Command(number, 0, RESPONSE_FLAG, text, {"grpc-status": str(int(status))})
+    first: Any = None
+    if replies:
+        first = decode(rpc.reply, replies[0] if rpc.kind is Kind.UNARY else replies[0][5:])
+    found = getattr(first, "status", None)
+    if found is None or found.code in (Code.OK, Code.CODE_UNSPECIFIED):
+        return Command(0, 0, RESPONSE_FLAG, None, {})
+    return Command(int(found.code), 0, RESPONSE_FLAG, found.message, {})
+
+
+def framed(rpc: Rpc, message: bytes) -> bytes:
+    """A message as it stands in the body of a reply: on a stream, with its prefix."""
+    return message if rpc.kind is Kind.UNARY else b"\0" + len(message).to_bytes(4) + message
+
+
+def _code(number: int) -> Code:
+    """A `Code` by its own number or that of a response code."""
+    if number >= _FIRST_OF_GRPC and number in Code._value2member_map_:
+        return Code(number)
+    return code_of(number) if number else Code.OK
+
+
+def messages_of(rpc: Rpc, body: bytes) -> list[bytes]:
+    """The messages in the body of a reply; an altered body that is no sequence of messages is one message."""
+    if rpc.kind is Kind.UNARY:
+        return [body]
+    found, at = [], 0
+    while at + 5 <= len(body):
+        stop = at + 5 + int.from_bytes(body[at + 1 : at + 5])
+        found.append(body[at + 5 : stop])
+        at = stop
+    return found if at == len(body) else [body]

@@ -1,0 +1,187 @@
+"""The test companion sees gRPC calls: request log and faults by the name of the rpc, the ledger, virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from pocketmq.grpc_endpoint import messages as m
+from pocketmq.testing import EmbeddedServer, Refused, RocketMQ
+
+from grpc_client import GrpcClient, RpcError
+
+T, G = m.Resource(name="orders"), m.Resource(name="billing")
+
+
+@pytest.fixture
+async def rocketmq() -> AsyncIterator[RocketMQ]:
+    async with EmbeddedServer(ledger=True, virtual_time=True) as server:
+        rocketmq = RocketMQ(server)
+        rocketmq.topic("orders", queues=1)
+        rocketmq.group("billing")
+        yield rocketmq
+
+
+@pytest.fixture
+async def client(rocketmq: RocketMQ) -> AsyncIterator[GrpcClient]:
+    async with GrpcClient.connected(rocketmq.grpc_endpoint) as client:
+        yield client
+
+
+def sent(body: bytes = b"hi") -> m.SendMessageRequest:
+    properties = m.SystemProperties(message_id=f"ID{body!r}")
+    return m.SendMessageRequest(messages=[m.Message(topic=T, body=body, system_properties=properties)])
+
+
+def receive(batch: int = 32) -> m.ReceiveMessageRequest:
+    return m.ReceiveMessageRequest(
+        group=G,
+        message_queue=m.MessageQueue(topic=T, id=-1),
+        batch_size=batch,
+        invisible_duration=m.Duration.of_ms(30_000),
+        long_polling_timeout=m.Duration.of_ms(20_000),
+    )
+
+
+async def announce(client: GrpcClient) -> None:
+    """As a simple consumer."""
+    stream = client.open("Telemetry")
+    entry = m.SubscriptionEntry(topic=T, expression=m.FilterExpression(type=m.FilterType.TAG, expression="*"))
+    subscription = m.Subscription(group=G, subscriptions=[entry])
+    settings = m.Settings(client_type=m.ClientType.SIMPLE_CONSUMER, subscription=subscription)
+    stream.send(m.TelemetryCommand(settings=settings))
+    assert (await stream.next()).status == m.OK
+
+
+async def received(client: GrpcClient) -> list[m.Message]:
+    replies = await client.open("ReceiveMessage", receive()).all()
+    return [reply.message for reply in replies if reply.message is not None]
+
+
+async def test_the_request_log_names_the_rpc_and_what_it_is_about(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    await announce(client)
+    await client.ask(sent())
+    with pytest.raises(RpcError):
+        await client.open("SyncLiteSubscription", m.SyncLiteSubscriptionRequest()).all()
+    await client.ask(m.QueryRouteRequest(topic=m.Resource(name="not here!")))
+    (found,) = rocketmq.requests.find(code="SendMessage", topic="orders", client_id="test@1@0@a")
+    assert (found.name, found.response, found.broker) == ("SendMessage", 0, "broker-a")
+    assert rocketmq.requests.find(code="QueryRoute", response="ILLEGAL_TOPIC")
+    assert [one.oneway for one in rocketmq.requests.find(code="Telemetry")] == [True]
+    assert str(found) == (
+        f"#{found.id} SendMessage topic=orders client_id=test@1@0@a broker=broker-a -> SUCCESS"
+    )
+
+
+async def test_a_call_is_refused_by_the_name_of_its_rpc(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    await announce(client)
+    rocketmq.faults.refuse(
+        code="ReceiveMessage", group="billing", response="TOO_MANY_REQUESTS", remark="later"
+    )
+    rocketmq.faults.refuse(code="SendMessage", response="SYSTEM_BUSY")
+    replies = await client.open("ReceiveMessage", receive()).all()
+    assert [reply.status for reply in replies] == [m.Status(code=m.Code.TOO_MANY_REQUESTS, message="later")]
+    assert (await client.ask(sent())).status.code == m.Code.TOO_MANY_REQUESTS
+    assert (await client.ask(sent())).status == m.OK
+    rocketmq.faults.check()
+
+
+async def test_a_call_is_delayed_by_the_servers_clock_and_swallowed(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    rocketmq.faults.delay(code="SendMessage", seconds=60)
+    late = client.open("SendMessage", sent(b"late"))
+    await client.ping()
+    assert not late.is_ended
+    while not late.is_ended:  # the message may be stored after the ping was answered
+        await asyncio.to_thread(rocketmq.clock.advance, 61)
+        await client.ping()
+    assert [reply.status for reply in await late.all()] == [m.OK]
+    rocketmq.faults.silence(code="SendMessage", execute=True)
+    lost = client.open("SendMessage", sent(b"lost"))
+    await client.ping()
+    assert not lost.is_ended
+    lost.cancel()
+    assert [one.text for one in await asyncio.to_thread(rocketmq.messages, "orders")] == ["late", "lost"]
+
+
+async def test_a_function_decides_and_a_connection_is_cut(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    def only_once(request: object) -> object:
+        raise Refused("MESSAGE_BODY_EMPTY", "no")
+
+    rocketmq.faults.control("SendMessage", only_once)
+    assert (await client.ask(sent())).status == m.Status(code=m.Code.MESSAGE_BODY_EMPTY, message="no")
+    rocketmq.faults.disconnect(code="SendMessage", reset=True)
+    call = client.open("SendMessage", sent())
+    await client.is_closed.wait()
+    assert call.status == -1
+
+
+async def test_telemetry_is_swallowed_and_refused(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    rocketmq.faults.silence(code="Telemetry")
+    stream = client.open("Telemetry")
+    settings = m.Settings(client_type=m.ClientType.PRODUCER, publishing=m.Publishing(topics=[T]))
+    stream.send(m.TelemetryCommand(settings=settings))
+    await client.ping()
+    rocketmq.faults.refuse(code="Telemetry", response="UNAUTHORIZED", remark="who?")
+    stream.send(m.TelemetryCommand(settings=settings))
+    assert [one.status for one in await stream.all()] == [m.Status(code=m.Code.UNAUTHORIZED, message="who?")]
+
+
+async def test_a_receive_waits_by_virtual_time(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    """Neither the wait nor the invisible time takes any time of the wall."""
+    await announce(client)
+    waiting = client.open("ReceiveMessage", receive())
+    await client.ping()
+    await asyncio.to_thread(rocketmq.clock.advance, 21)
+    assert [reply.status.code for reply in await waiting.all() if reply.status] == [m.Code.MESSAGE_NOT_FOUND]
+    await client.ask(sent())
+    (first,) = await received(client)
+    await asyncio.to_thread(rocketmq.clock.advance, 60)
+    (second,) = await received(client)
+    attempts = [one.system_properties.delivery_attempt for one in (first, second)]
+    assert attempts == [1, 2]
+
+
+async def test_the_ledger_judges_a_grpc_consumer(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    await announce(client)
+    for body in (b"one", b"two"):
+        await client.ask(sent(body))
+    found = await received(client)
+    handles = [one.system_properties.receipt_handle or "" for one in found]
+    one = m.AckMessageEntry(message_id=found[0].system_properties.message_id, receipt_handle=handles[0])
+    assert (await client.ask(m.AckMessageRequest(group=G, topic=T, entries=[one]))).status == m.OK
+    hidden = m.ChangeInvisibleDurationRequest(
+        group=G,
+        topic=T,
+        receipt_handle=handles[1],
+        invisible_duration=m.Duration.of_ms(1000),
+        message_id=found[1].system_properties.message_id,
+    )
+    assert (await client.ask(hidden)).status == m.OK
+    await asyncio.to_thread(rocketmq.clock.advance, 10)
+    (again,) = await received(client)
+    last = m.AckMessageEntry(receipt_handle=again.system_properties.receipt_handle or "")
+    assert (await client.ask(m.AckMessageRequest(group=G, topic=T, entries=[last]))).status == m.OK
+    verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
+    assert verdict.is_clean(), verdict.report()
+
+
+async def test_the_ledger_finds_what_a_fault_took_from_a_grpc_consumer(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    """A swallowed answer is no delivery; the message comes again when its invisible time is over."""
+    await announce(client)
+    await client.ask(sent())
+    rocketmq.faults.silence(code="ReceiveMessage", execute=True)
+    lost = client.open("ReceiveMessage", receive())
+    await client.ping()
+    lost.cancel()
+    verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
+    assert len(verdict.unread) == 1
+    await asyncio.to_thread(rocketmq.clock.advance, 60)
+    (again,) = await received(client)
+    assert again.body == b"hi"
+    verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
+    assert verdict.is_clean(), verdict.report()
