@@ -8,7 +8,9 @@ bench-one        one row                                    for the first rows o
 from collections.abc import Iterator
 from typing import Any
 
+from pocketmq.pipeline.planning.option_values import plain_options
 from pocketmq.pipeline.records.columns import STORE_COLUMNS, ddl
+from pocketmq.pipeline.sources.output_schema import default_columns
 from pocketmq.pipeline.sources.store_source import StoreReader, read_store_options
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
@@ -24,7 +26,7 @@ class SameBatches(DataSource):
         return "bench-same"
 
     def schema(self) -> str:
-        return ddl(STORE_COLUMNS)
+        return ddl(default_columns(plain_options(self.options), STORE_COLUMNS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _SameReader({str(key): str(value) for key, value in self.options.items()}, schema)

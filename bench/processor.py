@@ -15,3 +15,27 @@ def cpu_seconds(process_id: int) -> float:
     """User and system time a process has used, its threads included."""
     fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+
+
+def tree_seconds(name: str) -> float:
+    """User and system time of the programs of this name that this process started, and of all below them."""
+    processes = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = path.read_text()
+        except OSError:  # it has ended
+            continue
+        head, _, tail = text.rpartition(")")
+        processes[int(path.parent.name)] = (head.partition("(")[2], tail.split())
+    wanted = {
+        process
+        for process, (program, fields) in processes.items()
+        if program == name and int(fields[1]) == os.getpid()
+    }
+    counted: set[int] = set()
+    while wanted - counted:
+        counted |= wanted
+        wanted |= {process for process, (_, fields) in processes.items() if int(fields[1]) in counted}
+    # The last two of the four are of children that have ended.
+    ticks = sum(sum(map(int, processes[process][1][11:15])) for process in counted)
+    return ticks / _TICKS_PER_SECOND

@@ -37,7 +37,7 @@ _log = logging.getLogger("pocketmq.pipeline")
 
 BAD_CRC: Final = "bad crc"
 BAD_OFFSET: Final = "bad offset"
-BATCH_BYTES: Final = 16 * 1024 * 1024
+BATCH_BYTES: Final = 8 * 1024 * 1024
 """Bytes of records in one batch; the last record may reach beyond."""
 WINDOW_BYTES: Final = 32 * 1024 * 1024
 """Bytes in which records are looked for at once."""

@@ -72,10 +72,8 @@ DAMAGE_COLUMNS: Final = ("physicalOffset", "file", "status")
 """The columns that tell damage: part of the lean columns with `onCorrupt=report`."""
 MISSING: Final = "missing"
 """The status of a hole between two files of the log."""
-DECODE_ROWS: Final = 4096
-"""Records of a batch: more do not fit into the processor's cache, fewer cost more calls for each."""
-AGGREGATE_ROWS: Final = 16_384
-"""The same for aggregates, which touch the heads only."""
+DECODE_ROWS: Final = 16_384
+"""Records of a batch: with fewer, the JVM and its Python workers wait for one another more often."""
 LEAST_UNITS: Final = 1000
 """Units of a task of `driver=consumequeue`: fewer take less time than Spark needs to start a task."""
 UNIT_ROWS: Final = 4_000_000
@@ -113,13 +111,12 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
     driver = values.choice("driver", COMMIT_LOG, (COMMIT_LOG, CONSUME_QUEUE))
     if driver != COMMIT_LOG and table in (RUNS, STATISTICS):
         raise OptionError(f"option driver must be {COMMIT_LOG} for table={table}, got {driver}")
-    decode_rows = AGGREGATE_ROWS if table in (RUNS, STATISTICS) else DECODE_ROWS
     scan = ScanOptions(
         topics=frozenset(topic for topic in topics if topic),
         on_corrupt=on_corrupt,
         verifies_crc=values.flag("verifyCrc", on_corrupt == REPORT),
         decompresses=values.flag("decompress", True),
-        decode_rows=values.integer("decodeRows", decode_rows, most=1 << 20),
+        decode_rows=values.integer("decodeRows", DECODE_ROWS, most=1 << 20),
         broker_name=values.text("brokerName"),
     )
     return StoreOptions(
