@@ -6,4 +6,5 @@ sending_back.py     dead letters sent back
 copies.py           messages sent again as they are
 replay.py           sends messages again
 export.py           messages to Parquet
+ingest.py           topics to Parquet, Delta or Iceberg tables, as a stream
 """
