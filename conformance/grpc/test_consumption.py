@@ -43,7 +43,7 @@ _made: set[tuple[int, str]] = set()
 @pytest.fixture
 async def queue(side: Server, request: pytest.FixtureRequest) -> str:
     """A topic of one queue for this test, and a group of the same name; returns the name."""
-    name = request.node.originalname.removeprefix("test_")[:60]
+    name: str = request.node.originalname.removeprefix("test_")[:60]
     kind, settings = getattr(request, "param", ("NORMAL", {}))
     if (id(side), name) not in _made:
         _made.add((id(side), name))
