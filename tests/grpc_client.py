@@ -21,6 +21,7 @@ import h2.connection
 import h2.errors
 import h2.events
 import h2.exceptions
+import h2.settings
 from pocketmq.grpc_endpoint.messages.service import BY_NAME, BY_REQUEST, Rpc
 from pocketmq.grpc_endpoint.wire.declare import Message
 from pocketmq.grpc_endpoint.wire.decoding import decode
@@ -123,11 +124,10 @@ class ClientCall:
 class GrpcClient:
     """One connection. `h2` is its protocol: tests may do with it what no client does."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, window: int) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         config = h2.config.H2Configuration(client_side=True, header_encoding="utf-8")
         self.h2 = h2.connection.H2Connection(config)
-        self.h2.local_settings.initial_window_size = window
         self.opens_windows = True
         self.goaway: tuple[int, str] | None = None
         self.is_closed = asyncio.Event()
@@ -151,8 +151,9 @@ class GrpcClient:
         else:
             host, port = ("127.0.0.1", address) if isinstance(address, int) else address.rsplit(":", 1)
             reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
-        client = cls(reader, writer, window)
+        client = cls(reader, writer)
         client.h2.initiate_connection()
+        client.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window})
         client.flush()
         client._task = asyncio.create_task(client._read())
         try:

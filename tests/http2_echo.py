@@ -28,6 +28,7 @@ class Echo:
         self.opened_paths: list[str] = []
         self.open: set[EchoCall] = set()
         self.cancelled = 0
+        self.undelivered = 0
 
     def opened(self, stream: ReplyStream, head: RequestHead) -> "EchoCall | None":
         self.opened_paths.append(head.path)
@@ -69,7 +70,11 @@ class EchoCall:
         self._echo.cancelled += 1
         self._echo.open.discard(self)
 
+    def undelivered(self) -> None:
+        self._echo.undelivered += 1
+
     def server_stops(self) -> None:
+        self._echo.open.discard(self)
         self._stream.finish(14, "stopped")
 
 

@@ -89,6 +89,7 @@ class PlannedSends:
         connection.request_received(command)
         header.is_used = True
         if header.plan is not None and not self._is_current(header.plan):
+            command = as_command(frame)  # anew: a refusal has changed the form of the answer
             try:
                 header.plan = (
                     make_plan(self._sending, connection, command, settings, has_keys=header.has_keys)

@@ -12,6 +12,7 @@ from pathlib import Path
 from conformance.official.jars import PeersUnavailable, cache
 
 FETCH_SECONDS = 300
+RUST_SECONDS = 1500
 
 
 def _fetched(folder: Path, *command: str) -> Path:
@@ -23,14 +24,14 @@ def _fetched(folder: Path, *command: str) -> Path:
     return folder
 
 
-def _ran(folder: Path, *command: str, **environment: str) -> None:
+def _ran(folder: Path, *command: str, seconds: float = FETCH_SECONDS, **environment: str) -> None:
     try:
         subprocess.run(
             command,
             cwd=folder,
             check=True,
             capture_output=True,
-            timeout=FETCH_SECONDS,
+            timeout=seconds,
             env={**os.environ, **environment},
         )
     except (OSError, subprocess.SubprocessError) as error:
@@ -66,4 +67,28 @@ def go_program(source: Path) -> Path:
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(parents=True, exist_ok=True)
         _ran(source, _tool("go"), "build", "-o", str(program), ".", GOFLAGS="-mod=mod")
+    return program
+
+
+def grpc_python_packages() -> Path:
+    """For PYTHONPATH: the official gRPC client for Python, with the gRPC library that it needs."""
+    words = ("--disable-pip-version-check", "install", "--target", ".", "rocketmq-python-client==5.1.2")
+    return _fetched(cache() / "foreign" / "grpc-python-5.1.2", sys.executable, "-m", "pip", *words)
+
+
+def grpc_node_packages() -> Path:
+    """For NODE_PATH: the official gRPC client for Node."""
+    _tool("node")
+    words = ("install", "--no-audit", "--no-fund", "rocketmq-client-nodejs@1.0.8")
+    return _fetched(cache() / "foreign" / "grpc-node-1.0.8", _tool("npm"), *words) / "node_modules"
+
+
+def rust_program(source: Path) -> Path:
+    """A Rust package, built; the first time takes many minutes."""
+    target = cache() / "foreign" / "rust" / source.parent.name
+    program = target / "debug" / "grpctalk"
+    newest = max(file.stat().st_mtime for file in source.rglob("*") if file.is_file())
+    if not program.exists() or program.stat().st_mtime < newest:
+        target.mkdir(parents=True, exist_ok=True)
+        _ran(source, _tool("cargo"), "build", seconds=RUST_SECONDS, CARGO_TARGET_DIR=str(target))
     return program

@@ -105,7 +105,10 @@ class Http2Connection(asyncio.Protocol):
         self.closed = self._is_failed = True
         self._buffer, self._at = b"", 0
         for stream in list(self.streams.values()):
-            stream.cancel()
+            try:
+                stream.cancel()
+            except Exception:  # the other calls end all the same
+                _log.exception("a call of %s cannot be ended", self.peer)
         self.streams.clear()
         self._role.service.connection_closed(self)
         self._role.disconnected(self)

@@ -74,9 +74,9 @@ class Http2Port:
         for waiting in list(self._waiting):
             waiting.abort()
         for connection in list(self.connections):
-            connection.go_away("the server stops")
             for stream in list(connection.streams.values()):
                 stream.server_stops()
+            connection.go_away("the server stops")
 
     async def stop(self) -> None:
         """Wait for the open calls (at most `Limits.shutdown_seconds`), then close every connection."""

@@ -160,6 +160,30 @@ async def test_a_refused_send_between_others_is_answered_with_its_reason(broker:
     assert "e is 'x'" in (answers[1].remark or "")
 
 
+async def test_a_refused_batch_with_a_binary_header_does_not_spoil_those_after_it(
+    broker_maker: MakeBroker,
+) -> None:
+    wire = Wire(broker_maker(emulate=5), plans=True)
+    text = encode_properties_text({"UNIQ_KEY": IDS[0].format(1), "WAIT": "true"}).encode()
+    whole = encode_batch([BatchElement(0, b"x", text)])
+    written = b"".join(
+        [
+            await wire.exchange(
+                a_send(
+                    code=320,
+                    m="true",
+                    form=ROCKETMQ,
+                    opaque=number,
+                    body=body,
+                    pairs={"UNIQ_KEY": IDS[0].format(number)},
+                )
+            )
+            for number, body in enumerate([whole[:-1], whole[:-1], whole[:-1], whole, whole])
+        ]
+    )
+    assert [answer.code for answer in FrameCutter().feed(written)] == [1, 1, 1, 0, 0]
+
+
 async def test_an_error_in_the_store_is_answered_and_the_connection_goes_on(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
