@@ -278,8 +278,9 @@ def measure_store(spark: Any, figures: Figures, store: Path) -> None:
 def audit(spark: Any, store: Path) -> None:
     """The questions of `pocketmq pipeline audit`, every body checked."""
     from pocketmq.pipeline.jobs.audit import build
+    from pocketmq.pipeline.sql.spark_engine import SparkEngine
 
-    for section in build(spark, str(store)).sections:
+    for section in build(SparkEngine(spark), str(store)).sections:
         section.frame.collect()
     spark.catalog.clearCache()
 
