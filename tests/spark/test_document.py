@@ -18,7 +18,10 @@ from pocketmq.pipeline.session.java import find_java
 from documents import ADDRESS, ANYTHING, FENCE, Terminal, blocks, commands
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline.md"
-PAGES = [DOCUMENT.with_name(f"pipeline-{name}.md") for name in ("topics", "recipes", "sink", "cluster")]
+PAGES = [
+    DOCUMENT.with_name(f"pipeline-{name}.md")
+    for name in ("topics", "stores", "journals", "recipes", "sink", "cluster")
+]
 """In the order in which their blocks run."""
 PROGRAM_AND_OUTPUT = re.compile(
     r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
