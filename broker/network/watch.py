@@ -9,7 +9,7 @@ other way round on the way out: the first one is nearest to the peer. A watcher 
 is added last, so that the others see what the peer sees.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pocketmq.protocol.wire.command import Command, RawBody
@@ -96,6 +96,17 @@ class WatchedServer(Protocol):
         """Let it see every request from now on."""
 
     def remove_watcher(self, watcher: Watcher) -> None: ...
+
+
+class ServerBeside(WatchedServer, Protocol):
+    """A server of another protocol in front of the same broker (gRPC)."""
+
+    @property
+    def answered(self) -> Mapping[tuple[str, str], int]:
+        """How many calls were answered, by the name of the rpc and of the code."""
+
+    @property
+    def open_connections(self) -> int: ...
 
 
 class Watch:

@@ -16,6 +16,7 @@ JOBS: Final = {
     "latest": "pocketmq.pipeline.jobs.latest",
     "compare": "pocketmq.pipeline.jobs.compare",
     "dlq": "pocketmq.pipeline.moving.dlq",
+    "mirror": "pocketmq.pipeline.moving.mirror",
     "ingest": "pocketmq.pipeline.moving.ingest",
     "lag": "pocketmq.pipeline.jobs.lag",
     "latency": "pocketmq.pipeline.jobs.latency",
