@@ -67,8 +67,9 @@ def likely(draw: st.DrawFn, kind: type[Any]) -> Any:
 CALLS = st.sampled_from(RPCS).flatmap(lambda rpc: st.tuples(st.just(rpc), likely(rpc.request)))
 
 
+@pytest.mark.slow
 @settings(
-    max_examples=8,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
