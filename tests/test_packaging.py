@@ -73,7 +73,13 @@ def test_every_declared_dependency_is_pinned_once() -> None:
     names = [re.sub(r"[-_.]+", "-", pin).lower() for pin in pins]
     assert len(names) == len(set(names))
     extras = PROJECT["project"]["optional-dependencies"]
-    wanted = PROJECT["project"]["dependencies"] + extras["dev"] + extras["spark"] + extras["tables"]
+    wanted = (
+        PROJECT["project"]["dependencies"]
+        + extras["dev"]
+        + extras["spark"]
+        + extras["tables"]
+        + extras["connect"]
+    )
     missing = [text for text in wanted if _requirement_name(text) not in names]
     assert missing == []
 

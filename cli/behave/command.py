@@ -5,13 +5,15 @@ pocketmq behave --save mine.json -- java -jar client.jar {namesrv} {topic}
 pocketmq behave --against java.json --against mine.json         only compare
 """
 
+import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import click
@@ -100,7 +102,8 @@ def behave(
         own = []
         if command:
             chosen = [read_scenario(word) for word in scenarios or built_in()]
-            own.append(_run(chosen, command, name or Path(command[0]).name, jobs, output))
+            with _ended_by_sigterm():
+                own.append(_run(chosen, command, name or Path(command[0]).name, jobs, output))
         if save is not None and own:
             write_report(save, own[0])
     except (ReportError, ProgramError, StartError, TestingError, OSError) as error:
@@ -115,6 +118,20 @@ def behave(
     for text in found:
         click.echo(f"pocketmq: {text}", err=True)
     sys.exit(FOUND if found else 0)
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Inside, SIGTERM ends us as Ctrl-C does: with the programs, whose process groups it does not reach."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    former = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 def _list() -> None:

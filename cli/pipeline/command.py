@@ -16,10 +16,13 @@ JOBS: Final = {
     "latest": "pocketmq.pipeline.jobs.latest",
     "compare": "pocketmq.pipeline.jobs.compare",
     "dlq": "pocketmq.pipeline.moving.dlq",
+    "mirror": "pocketmq.pipeline.moving.mirror",
+    "ingest": "pocketmq.pipeline.moving.ingest",
     "lag": "pocketmq.pipeline.jobs.lag",
     "latency": "pocketmq.pipeline.jobs.latency",
     "replay": "pocketmq.pipeline.moving.replay",
     "export": "pocketmq.pipeline.moving.export",
+    "up": "pocketmq.cli.pipeline.up",
     "prepare": "pocketmq.cli.pipeline.prepare",
 }
 """Name -> the module whose `main` is the command."""

@@ -4,7 +4,6 @@ import { BASE, ApiError, address, ask, el, errorPlace, every, field, form, momen
 
 const LOOK_MS = 1000;
 const MOST_SHOWN = 200;
-const LOG_PAGE = 1000;
 const CODES = ["SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE", "PULL_MESSAGE", "POP_MESSAGE", "ACK_MESSAGE", "HEART_BEAT",
   "GET_ROUTEINFO_BY_TOPIC", "QUERY_CONSUMER_OFFSET", "UPDATE_CONSUMER_OFFSET", "CONSUMER_SEND_MSG_BACK",
   "GET_CONSUMER_LIST_BY_GROUP", "LOCK_BATCH_MQ", "END_TRANSACTION", "CHECK_TRANSACTION_STATE"];
@@ -64,13 +63,8 @@ export function requests() {
       ? "the server refuses a stream of requests, perhaps because too many are open: press Search to try again"
       : "the stream of requests is broken; it is tried again")));
     stream.addEventListener("open", () => error.clear());
-    const older = new Map();
-    for (let after = 0, page; page === undefined || page.length === LOG_PAGE;) {
-      page = await ask("GET", address("/api/requests", { ...words, after, limit: LOG_PAGE }));
-      for (const request of page) older.set(request.id, request);
-      for (const id of [...older.keys()].slice(0, Math.max(0, older.size - MOST_SHOWN))) older.delete(id);
-      after = page.at(-1)?.id;
-    }
+    const held = await ask("GET", address("/api/requests", { ...words, last: MOST_SHOWN }));
+    const older = new Map(held.map((request) => [request.id, request]));
     const newer = [...entries.values()];
     entries.clear();
     for (const request of [...older.values(), ...newer]) entries.set(request.id, request);

@@ -17,6 +17,7 @@ from ..calls.refusals import RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..endpoint_settings import EndpointSettings
 from ..messages import Code, Settings
+from ..wire.encoding import encode
 from .guard import guard_of
 from .open_transactions import OpenTransactions
 from .peer import GrpcPeer
@@ -27,6 +28,10 @@ _log = logging.getLogger("pocketmq.grpc")
 
 MAX_CLIENTS: Final = 100_000
 """Registered clients at once; the settings of one more are refused."""
+MAX_SETTINGS_BYTES: Final = 1 << 20
+"""Of one client; official clients send some hundred."""
+MAX_ALL_SETTINGS_BYTES: Final = 256 << 20
+"""Of all clients."""
 MAX_EARLY: Final = 10_000
 """Calls that wait for the settings of their client at once; one more is answered without waiting."""
 
@@ -58,6 +63,8 @@ class Clients:
         self._guard = guard_of(broker.config, broker.access)
         self._peers: dict[str, GrpcPeer] = {}
         self._settings: dict[str, Settings] = {}
+        self._bytes: dict[str, int] = {}
+        self._all_bytes = 0
         self._early: dict[str, list[WhenAnnounced]] = {}
         self._early_count = 0
         self._scan: Timer | None = None
@@ -119,13 +126,26 @@ class Clients:
         peer.seen_ms = self.clock.wall_ms()
         return peer
 
+    def check_size(self, client_id: str, settings: Settings) -> None:
+        """Raises `RpcRefused` for settings that are too large to keep."""
+        size = len(encode(settings))
+        if size > MAX_SETTINGS_BYTES:
+            text = f"the settings have {size} bytes, at most {MAX_SETTINGS_BYTES} are allowed"
+            raise RpcRefused(Code.BAD_REQUEST, text)
+        if self._all_bytes - self._bytes.get(client_id, 0) + size > MAX_ALL_SETTINGS_BYTES:
+            raise RpcRefused(Code.TOO_MANY_REQUESTS, "the settings of all clients take too much memory")
+
     def announced(self, peer: GrpcPeer, settings: Settings) -> None:
         """Keep these settings; calls that waited for them go on."""
+        self.left(peer.client_id)
         self._settings[peer.client_id] = settings
+        size = self._bytes[peer.client_id] = len(encode(settings))
+        self._all_bytes += size
         self._go_on(peer.client_id, settings)
 
     def left(self, client_id: str) -> Settings | None:
         """Forget the settings of a client that ends; `None` if it had none."""
+        self._all_bytes -= self._bytes.pop(client_id, 0)
         return self._settings.pop(client_id, None)
 
     def forget(self, peer: GrpcPeer) -> None:
@@ -133,7 +153,7 @@ class Clients:
         peer.closed = True
         if self._peers.get(peer.client_id) is peer:
             del self._peers[peer.client_id]
-            self._settings.pop(peer.client_id, None)
+            self.left(peer.client_id)
         self.registration.gone(peer)
         for callback in self.when_gone:
             callback(peer)

@@ -67,6 +67,7 @@ class TelemetryStream:
 
     def _settled(self, sent: Settings) -> Settings:
         """Register the client, and keep and return its settings."""
+        self._clients.check_size(self._call.client_id, sent)
         if sent.publishing is not None:
             return self._producer(sent, sent.publishing)
         if sent.subscription is not None:

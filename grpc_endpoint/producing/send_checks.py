@@ -13,6 +13,9 @@ from ..forms.message_types import MIXED, SYSTEM_PROPERTIES
 from ..forms.names import check_lite_topic
 from ..messages import Code, Message, MessageType, SystemProperties
 
+_FIRST_SECOND: Final = -62_135_596_800
+_LAST_SECOND: Final = 253_402_300_799
+"""What the official protobuf library takes for a timestamp: the years 1 to 9999."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
 
 
@@ -91,6 +94,10 @@ def _check_total_size(message: Message, config: EndpointSettings) -> None:
 
 
 def _check_times(system: SystemProperties, config: EndpointSettings, wall_ms: int) -> None:
+    for timestamp in (system.born_timestamp, system.delivery_timestamp):
+        if timestamp is not None and not _FIRST_SECOND <= timestamp.seconds <= _LAST_SECOND:
+            text = f"a timestamp of {timestamp.seconds} seconds is not valid, allowed are the years 1 to 9999"
+            raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)
     recovery = system.orphaned_transaction_recovery_duration
     longest = config.max_transaction_recovery_seconds
     if (

@@ -9,6 +9,7 @@ Spark takes seconds to start, so everything that can be checked without it is ch
 """
 
 import logging
+import os
 import re
 import signal
 import sys
@@ -24,6 +25,7 @@ import msgspec
 
 from ..errors import OptionError, PipelineError
 from ..report.report import Outputs, Report, write
+from ..session.running_engine import running_engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +104,8 @@ def run_job(
         with exit_on_user_error(is_verbose=is_verbose):
             check_dependencies()
             check()
-            session = SessionChoice(master, memory, read_settings(settings), is_verbose, is_short)
+            own = read_settings(settings)
+            session = SessionChoice(master or _engine(memory, own), memory, own, is_verbose, is_short)
             session.check()
             check_outputs(outputs)
             report = _run(name, build, outputs, session)
@@ -112,6 +115,12 @@ def run_job(
         logging.getLogger().removeFilter(_is_not_interrupt_stack)
     if report.findings and fails_on_findings:
         sys.exit(FINDINGS)
+
+
+def _engine(memory: str | None, settings: dict[str, str]) -> str | None:
+    """The engine of `pocketmq pipeline up`, unless the user or spark-submit chose something of their own."""
+    is_chosen = memory or settings or {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"} & os.environ.keys()
+    return None if is_chosen else running_engine()
 
 
 class SessionChoice(msgspec.Struct, frozen=True):

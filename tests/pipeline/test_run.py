@@ -55,8 +55,9 @@ def ctrl_c_as_on_a_terminal() -> Iterator[None]:
 
 
 @pytest.fixture
-def spark(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
+def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeSession:
     fake = FakeSession()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # no engine of this machine is used
 
     def start(name: str, **options: Any) -> FakeSession:
         fake.started = options
@@ -103,6 +104,22 @@ def run(*words: str) -> Result:
             "--to-namesrv must be host:port, or several separated by ;, got 'b'",
         ),
         ("export --store {0} --to {0}", "--to: {0} holds "),
+        (
+            "ingest -n a:1 --topics T --to d --checkpoint c --every soon",
+            "--every must be a number with ms, s, m or h",
+        ),
+        (
+            "ingest -n a:1 --topics T --to d --checkpoint c --bad b",
+            "--schema, --message and --bad are for --decode",
+        ),
+        (
+            "ingest -n a:1 --topics T --to d --checkpoint c --decode json",
+            "--schema is required with --decode json",
+        ),
+        (
+            "ingest -n a:1 --topics T --to d --checkpoint c --decode json --schema id",
+            "--bad is required with --decode",
+        ),
         ("behaviour {0}/nosuch", "JOURNALS: {0}/nosuch is not a journal"),
         ("behaviour {0}/commitlog", "JOURNALS: {0}/commitlog is not a journal"),
         ("behaviour {0}/newer.journal", "{0}/newer.journal: a journal of version 7; versions up to 1"),
@@ -273,7 +290,7 @@ def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> N
 
 
 def test_every_job_has_an_example_in_the_document_that_its_options_allow() -> None:
-    document = Path(__file__).parents[2] / "docs" / "pipeline.md"
+    document = Path(__file__).parents[2] / "docs" / "jobs.md"
     examples = re.findall(r"`pocketmq pipeline ([a-z]+) ?(.*?)`", document.read_text(encoding="utf-8"))
     assert {job for job, _ in examples} == JOBS.keys() - {"demo"}
     for job, words in examples:

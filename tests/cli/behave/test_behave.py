@@ -1,6 +1,9 @@
 """`pocketmq behave` with real programs: what they do is in the report, and nothing of them is left."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -185,6 +188,24 @@ def test_a_program_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pyte
     found = played(result)
     assert (found["killed"], found["exit_codes"], found["said"]) == (1, [137], {"READY": 1})
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_programs_too(tmp_path: Path, number: signal.Signals) -> None:
+    path = scenario(tmp_path, "programs: 2\nsteps: [pause: 60]\n")
+    words = ("behave", path, "--output", str(tmp_path), "--", "sh", "-c", "echo PID $$; exec sleep 100")
+    process = subprocess.Popen([sys.executable, "-m", "pocketmq.cli", *words], start_new_session=True)
+    outputs = [tmp_path / f"mine-{index}.txt" for index in (1, 2)]
+    deadline = time.monotonic() + 20
+    while not all(one.exists() and one.read_text().endswith("\n") for one in outputs):
+        assert time.monotonic() < deadline, "the programs were not started"
+        time.sleep(0.02)
+    process.send_signal(number)
+    assert process.wait(20) in (128 + number, 130)
+    for output in outputs:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(output.read_text().split()[1]), 0)
 
 
 # -- mistakes: one line, exit code 2

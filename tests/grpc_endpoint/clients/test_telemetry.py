@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
+from pocketmq.grpc_endpoint.clients import clients
 from pocketmq.grpc_endpoint.messages import (
     ClientType,
     Code,
@@ -11,6 +12,7 @@ from pocketmq.grpc_endpoint.messages import (
     FilterExpression,
     FilterType,
     Metric,
+    NotifyClientTerminationRequest,
     RetryPolicy,
     Settings,
     TelemetryCommand,
@@ -220,3 +222,24 @@ async def test_a_client_is_one_member_whatever_its_connections(grpc: GrpcBroker)
     assert group is not None
     (client,) = group.clients()
     assert client.connection.peer == "127.0.0.1:51001"
+
+
+async def test_large_settings_are_refused(grpc: GrpcBroker) -> None:
+    topics = [f"t{number:0100}" for number in range(11_000)]
+    status, text = refusal(grpc.telemetry(producer(*topics)))
+    assert status == GrpcStatus.INVALID_ARGUMENT
+    assert text.startswith(FAILED + "the settings have ")
+    assert len(grpc.clients) == 0
+
+
+async def test_settings_of_all_clients_have_a_limit(
+    grpc: GrpcBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "MAX_ALL_SETTINGS_BYTES", 400)
+    assert grpc.telemetry(producer("t")).settings is not None
+    assert grpc.telemetry(producer("t")).settings is not None
+    for number in range(20):
+        stream = grpc.telemetry(producer("t"), client_id=f"c{number}")
+    assert refusal(stream)[1].endswith("the settings of all clients take too much memory")
+    grpc.call(NotifyClientTerminationRequest(), client_id="c1")
+    assert grpc.telemetry(producer("t"), client_id="c1").settings is not None

@@ -270,7 +270,7 @@ BIG = "x" * 9000
             "the max transaction recovery time of message is too large, max is 3600",
         ),
         (
-            new_message(delivery_timestamp=Timestamp(seconds=1 << 40)),
+            new_message(delivery_timestamp=Timestamp(seconds=1 << 33)),
             Code.ILLEGAL_DELIVERY_TIME,
             "the max delay time of message is too large, max is 86400000",
         ),

@@ -1,0 +1,62 @@
+"""`pocketmq pipeline up`: one Spark engine that stays, until a signal.
+
+Jobs on Spark use it unless they name a master, memory or settings, and start in the time that Python needs. Programs of
+your own connect to the printed address: `SparkSession.builder.remote("sc://127.0.0.1:15002")`.
+"""
+
+import signal
+import threading
+from importlib.util import find_spec
+
+import click
+
+NEEDED = ("grpc", "grpc_status", "pandas")
+"""What Spark's own client of Spark Connect imports."""
+
+
+@click.command()
+@click.option("--master", help="Where Spark runs.  [default: local[*]]")
+@click.option("--memory", default="1g", show_default=True, help="Memory of the engine.")
+@click.option("--conf", "settings", metavar="K=V", multiple=True, help="A setting of Spark; may be repeated.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=15002, show_default=True, help="0: a free one."
+)
+def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: int) -> None:
+    """Keep one Spark engine running, so that jobs start at once."""
+    from pocketmq.pipeline.errors import PipelineError
+    from pocketmq.pipeline.jobs.run import (
+        SessionChoice,
+        check_dependencies,
+        exit_on_user_error,
+        read_settings,
+    )
+
+    with exit_on_user_error():
+        check_dependencies()
+        if not all(find_spec(name) for name in NEEDED):
+            raise PipelineError("pipeline up needs its extra: pip install 'pocketmq[connect]'")
+        own = read_settings(settings)
+        SessionChoice(master, memory, own, False, False).check()
+        from pocketmq.pipeline.session.engine import check_port, engine
+        from pocketmq.pipeline.session.running_engine import announce, running_engine, withdraw
+
+        other = running_engine()
+        if other is not None:
+            raise PipelineError(f"an engine is running already, at {other}")
+        if port:
+            check_port(port)
+        ended = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: ended.set())
+        with engine(master or "local[*]", memory, own, port=port) as address:
+            announce(address)
+            try:
+                click.echo(f"SPARK_REMOTE={address}")
+                while not ended.wait(1.0):
+                    pass
+            finally:
+                withdraw()
+
+
+if __name__ == "__main__":
+    main()

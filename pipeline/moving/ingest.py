@@ -1,0 +1,230 @@
+"""Topics to tables: `pocketmq pipeline ingest -n ADDR --topics Orders --to DIR --checkpoint DIR`.
+
+A stream reads the topics and appends to Parquet files, or to a Delta or Iceberg table, by topic and day of storing. It
+ends when everything is written that was there when it began; `--every 10s` goes on until it is stopped. A checkpoint
+remembers what is written, so a second run continues. Parquet and Delta hold every message once, also after a failure.
+
+With `--decode` the body becomes the column `value`: `json` and `avro` with `--schema` (a file or the schema itself: a
+Spark DDL or an Avro schema), `protobuf` with `--schema FILE.desc --message NAME`. A message that cannot be decoded goes
+to the side table `--bad DIR` with its body as it is, and is counted; a checkpoint of its own remembers those.
+Delta, Iceberg, Avro and Protobuf need Spark's packages: `--conf spark.jars.packages=...`.
+"""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from ..errors import OptionError
+from ..jobs.access_options import access_options
+from ..jobs.inputs import epoch_ms
+from ..jobs.run import output_options, run_job, spark_error_line
+from ..planning.access import NO_ACCESS_KEYS, Access, source_options
+from ..planning.option_values import check_name_servers
+from ..report.report import Report, Section
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PARQUET, DELTA, ICEBERG = "parquet", "delta", "iceberg"
+JSON, AVRO, PROTOBUF = "json", "avro", "protobuf"
+WRITTEN, REFUSED = "pocketmq ingest", "pocketmq ingest, refused"
+"""The names under which Spark counts rows."""
+BATCH_MESSAGES: Final = 500_000
+MOST_BATCHES: Final = 100_000
+_EVERY: Final = re.compile(r"\d+ ?(ms|s|m|h)")
+
+
+class Ingest(msgspec.Struct, frozen=True, kw_only=True):
+    """What to read and where to write it."""
+
+    namesrv_addr: str
+    topics: str
+    target: str
+    checkpoint: str
+    format: str = PARQUET
+    every: str | None = None
+    starting_ms: int | None = None
+    decode: str | None = None
+    schema: str | None = None
+    message: str | None = None
+    bad: str | None = None
+    batch_messages: int = BATCH_MESSAGES
+    files: int | None = None
+    access: Access = NO_ACCESS_KEYS
+
+    def check(self) -> None:
+        """`OptionError` for everything that can be checked without Spark."""
+        check_name_servers("--namesrv", self.namesrv_addr)
+        if self.every is not None and not _EVERY.fullmatch(self.every):
+            raise OptionError(f"--every must be a number with ms, s, m or h, such as 10s, got {self.every!r}")
+        if self.decode is None and (self.schema or self.message or self.bad):
+            raise OptionError("--schema, --message and --bad are for --decode")
+        if self.decode is not None and not self.schema:
+            raise OptionError(f"--schema is required with --decode {self.decode}")
+        if self.decode == PROTOBUF and not self.message:
+            raise OptionError("--message is required with --decode protobuf: the name of the message type")
+        if self.decode is not None and not self.bad:
+            raise OptionError(
+                "--bad is required with --decode: the folder for messages that cannot be decoded"
+            )
+        if self.bad is not None and self.bad == self.target:
+            raise OptionError("--bad and --to must be different folders")
+
+    def schema_text(self) -> str:
+        """The schema itself, read from its file if `--schema` names one."""
+        text = self.schema or ""
+        if "\n" not in text and len(text) < 1000 and Path(text).is_file():
+            return Path(text).read_text(encoding="utf-8").strip()
+        return text
+
+
+def build(spark: "SparkSession", ingest: Ingest) -> Report:
+    """Write until everything is written, or with `every` until the query is stopped, and report how much."""
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", MOST_BATCHES)
+    queries = [start(spark, ingest, is_bad=False)]
+    if ingest.decode is not None:
+        queries.append(start(spark, ingest, is_bad=True))
+    try:
+        for query in queries:
+            query.awaitTermination()
+    except KeyboardInterrupt:
+        for query in queries:
+            query.stop()
+        if ingest.every is None:
+            raise
+    counts = [_count(query, name) for query, name in zip(queries, (WRITTEN, REFUSED), strict=False)]
+    refused = counts[1] if len(counts) > 1 else 0
+    rows = [(ingest.target, counts[0]), *([(ingest.bad, refused)] if ingest.bad is not None else [])]
+    table = spark.createDataFrame(rows, "target string, messages bigint")
+    findings = [f"{refused:,} messages cannot be decoded: they are in {ingest.bad}"] if refused else []
+    lead = f"{counts[0]:,} messages of {ingest.topics} written to {ingest.target}."
+    return Report("Ingest", lead, [Section("messages", "Messages", table)], findings)
+
+
+def start(spark: "SparkSession", ingest: Ingest, *, is_bad: bool) -> "StreamingQuery":
+    """Start the query of the table, or that of the side table."""
+    from pyspark.sql import functions as F
+
+    rows = prepared(stream_of(spark, ingest), ingest, is_bad=is_bad)
+    rows = rows.observe(REFUSED if is_bad else WRITTEN, F.count(F.lit(1)).alias("messages"))
+    if ingest.files is not None:
+        rows = rows.coalesce(ingest.files)
+    kind, target = (PARQUET, ingest.bad or "") if is_bad else (ingest.format, ingest.target)
+    checkpoint = f"{ingest.checkpoint.rstrip('/')}/{'bad' if is_bad else 'table'}"
+    writer = rows.writeStream.format(kind).option("checkpointLocation", checkpoint).outputMode("append")
+    writer = writer.partitionBy("date", "topic")
+    if ingest.every is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=_interval(ingest.every))
+    return writer.toTable(target) if kind == ICEBERG else writer.start(target)
+
+
+def stream_of(spark: "SparkSession", ingest: Ingest) -> "DataFrame":
+    """The messages of the topics, as a stream."""
+    options = {"nameServer": ingest.namesrv_addr, "subscribe": ingest.topics}
+    options |= {"maxOffsetsPerTrigger": str(ingest.batch_messages), **source_options(ingest.access)}
+    if ingest.starting_ms is None:
+        options["startingOffsets"] = "earliest"
+    else:
+        options |= {
+            "startingTimestamp": str(ingest.starting_ms),
+            "startingOffsetsByTimestampStrategy": "latest",
+        }
+    return spark.readStream.format("rocketmq").options(**options).load()
+
+
+def prepared(messages: "DataFrame", ingest: Ingest, *, is_bad: bool = False) -> "DataFrame":
+    """Messages with their day, and decoded if that is wanted: those that can be, or those that cannot."""
+    from pyspark.sql import functions as F
+
+    dated = messages.withColumn("date", F.to_date("storeTimestamp"))
+    if ingest.decode is None:
+        return dated
+    decoded, is_good = _decoded(dated, ingest)
+    if is_bad:
+        return decoded.where(~is_good).drop("value")
+    return decoded.where(is_good).drop("body")
+
+
+def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
+    """The messages with the column `value`, and which of them could be decoded."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    try:
+        if ingest.decode == JSON:
+            kept = f"{ingest.schema_text().rstrip(', ')}, _corrupt string"
+            options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
+            rows = messages.withColumn("_json", F.from_json(F.expr("cast(body as string)"), kept, options))
+            # Without a look at the other fields Spark would not parse them, and find nothing wrong.
+            is_good = F.col("_json").isNotNull() & F.col("_json._corrupt").isNull()
+            rows = rows.withColumn("_good", is_good).withColumn(
+                "value", F.col("_json").dropFields("_corrupt")
+            )
+            return rows.drop("_json").withColumn("_ok", F.col("_good")).drop("_good"), F.col("_ok")
+        if ingest.decode == AVRO:
+            from pyspark.sql.avro.functions import from_avro
+
+            value = from_avro("body", ingest.schema_text(), {"mode": "PERMISSIVE"})
+        else:
+            from pyspark.sql.protobuf.functions import from_protobuf
+
+            value = from_protobuf("body", ingest.message or "", ingest.schema, {"mode": "PERMISSIVE"})
+    except (PySparkException, TypeError) as error:
+        raise OptionError(f"--schema: {spark_error_line(error)}") from error
+    return messages.withColumn("value", value), F.col("value").isNotNull()
+
+
+def _interval(text: str) -> str:
+    """10s as Spark's `10 seconds`."""
+    number, unit = re.findall(r"\d+|[a-z]+", text)
+    names = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+    return f"{number} {names[unit]}"
+
+
+def _count(query: "StreamingQuery", name: str) -> int:
+    observed = (progress.observedMetrics.get(name) for progress in query.recentProgress)
+    return sum(int(counts["messages"]) for counts in observed if counts is not None)
+
+
+@click.command("ingest")
+@click.option("-n", "--namesrv", "namesrv_addr", required=True, metavar="ADDR", help="The name server.")
+@click.option("--topics", required=True, metavar="T[,T]", help="Topics to read.")
+@click.option(
+    "--to", "target", required=True, metavar="DIR|TABLE", help="A folder, or the name of an Iceberg table."
+)
+@click.option("--checkpoint", required=True, metavar="DIR", help="Where Spark remembers what is written.")
+@click.option("--format", type=click.Choice([PARQUET, DELTA, ICEBERG]), default=PARQUET, show_default=True)
+@click.option("--every", metavar="TIME", help="Go on, a batch each 10s, 5m ...  [default: what is there now]")
+@click.option("--since", "starting_ms", type=epoch_ms, metavar="TIME", help="Begin at this store time.")
+@click.option(
+    "--decode", type=click.Choice([JSON, AVRO, PROTOBUF]), help="Decode the bodies to the column value."
+)
+@click.option(
+    "--schema", metavar="FILE|TEXT", help="The schema of the bodies; for protobuf a descriptor file."
+)
+@click.option("--message", metavar="NAME", help="The message type of a descriptor file.")
+@click.option("--bad", metavar="DIR", help="The side table for messages that cannot be decoded.")
+@click.option(
+    "--batch-messages",
+    type=click.IntRange(1),
+    default=BATCH_MESSAGES,
+    show_default=True,
+    help="Messages of a batch.",
+)
+@click.option("--files", type=click.IntRange(1), help="Files of a batch for each day and topic, at most.")
+@access_options
+@output_options
+def main(**options: Any) -> None:
+    """Write topics to Parquet, Delta or Iceberg tables."""
+    ingest = Ingest(**{name: options.pop(name) for name in Ingest.__struct_fields__})
+    run_job("ingest", lambda spark: build(spark, ingest), check=ingest.check, **options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Which Spark engine `pocketmq pipeline up` keeps running: a file that names its address and process. No Spark.
+
+The file is `$XDG_RUNTIME_DIR/pocketmq-engine.json`, else one in the temporary folder, readable by its user only. Jobs
+look there unless they name a master. A file of a process that has ended counts as no file.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+_MODE = 0o600
+
+
+def engine_file() -> Path:
+    """The file of this user."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and Path(runtime).is_dir():
+        return Path(runtime) / "pocketmq-engine.json"
+    return Path(tempfile.gettempdir()) / f"pocketmq-engine-{os.getuid()}.json"
+
+
+def announce(address: str) -> None:
+    """Say that this process keeps an engine running."""
+    path = engine_file()
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"address": address, "pid": os.getpid()}, file)
+
+
+def withdraw() -> None:
+    """Remove the file, if it is that of this process."""
+    path = engine_file()
+    if _read(path).get("pid") == os.getpid():
+        path.unlink(missing_ok=True)
+
+
+def running_engine() -> str | None:
+    """The address of the engine, `sc://127.0.0.1:15002`; None if none is running."""
+    found = _read(engine_file())
+    pid, address = found.get("pid"), found.get("address")
+    if not isinstance(pid, int) or not isinstance(address, str):
+        return None
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return None
+    return address
+
+
+def _read(path: Path) -> dict[str, object]:
+    """The file's content; empty if it does not exist, belongs to someone else, or cannot be read."""
+    try:
+        if path.stat().st_uid != os.getuid():
+            return {}
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,47 @@
+"""`pocketmq pipeline up`: jobs run on its engine, and nothing is left when it ends."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("grpc_status", reason="the extra pocketmq[connect] is not installed")
+pytest.importorskip("pandas", reason="the extra pocketmq[connect] is not installed")
+
+from pipeline.tables.stores import write_store
+
+PROGRAM = [sys.executable, "-m", "pocketmq.cli", "pipeline"]
+
+
+@pytest.mark.on_demand
+@pytest.mark.timeout(300)
+def test_a_job_runs_on_the_engine_that_stays(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store")
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    engine = subprocess.Popen(
+        [*PROGRAM, "up", "--port", "0", "--master", "local[2]"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        assert engine.stdout is not None
+        line = engine.stdout.readline()
+        assert re.fullmatch(r"SPARK_REMOTE=sc://127\.0\.0\.1:\d+\n", line)
+        words = ["find", "--engine", "spark", "--store", str(store), "--key", "k5"]
+        ran = subprocess.run([*PROGRAM, *words], env=environment, capture_output=True, text=True, check=False)
+        assert ran.returncode == 1, ran.stderr
+        assert '{"n": 5}' in ran.stdout
+        second = subprocess.run(
+            [*PROGRAM, "up"], env=environment, capture_output=True, text=True, check=False
+        )
+        assert second.returncode == 2
+        assert "an engine is running already" in second.stderr
+    finally:
+        engine.send_signal(signal.SIGTERM)
+        engine.wait(60)
+    assert engine.returncode == 0
+    assert list(tmp_path.glob("pocketmq-engine*")) == []
