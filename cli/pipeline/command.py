@@ -19,7 +19,7 @@ JOBS: Final = {
     "mirror": "pocketmq.pipeline.moving.mirror",
     "ingest": "pocketmq.pipeline.moving.ingest",
     "lag": "pocketmq.pipeline.jobs.lag",
-    "latency": "pocketmq.pipeline.jobs.latency",
+    "latency": "pocketmq.pipeline.behaviour.latency",
     "replay": "pocketmq.pipeline.moving.replay",
     "export": "pocketmq.pipeline.moving.export",
     "up": "pocketmq.cli.pipeline.up",
