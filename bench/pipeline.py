@@ -1,4 +1,4 @@
-"""Measures the pipeline: `python -m bench.pipeline [--messages N] [--floor] [--parts LIST]`.
+"""Measures the pipeline: `python -m bench.pipeline [--messages N] [--floor] [--parts LIST] [--store DIR]`.
 
 One run on two cores: the time from nothing to the first rows (`start`); a topic read through Spark against our reader
 alone, and from its broker's files, the sink against our sender alone (`topics`); the shortest micro-batch (`batches`);
@@ -272,13 +272,15 @@ def measure_store(spark: Any, figures: Figures, store: Path) -> None:
     figures.more("counts by topic", counted.per_second(count) / 1e6, 5, "M/s", counted.microseconds(count))
     (audited,) = in_turns(lambda: audit(spark, store), times=1)
     figures.more("audit", audited.per_second(count) / 1e6, 0.67, "M/s", audited.microseconds(count))
+    print(f"  the audit took {audited.seconds:.1f} s for {count:,} messages", flush=True)
 
 
 def audit(spark: Any, store: Path) -> None:
     """The questions of `pocketmq pipeline audit`, every body checked."""
     from pocketmq.pipeline.jobs.audit import build
+    from pocketmq.pipeline.sql.spark_engine import SparkEngine
 
-    for section in build(spark, str(store)).sections:
+    for section in build(SparkEngine(spark), str(store)).sections:
         section.frame.collect()
     spark.catalog.clearCache()
 
@@ -314,6 +316,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the pipeline.")
     parser.add_argument("--messages", type=int, default=300_000)
     parser.add_argument("--parts", default=",".join(PARTS), help=f"comma-separated, of {', '.join(PARTS)}")
+    parser.add_argument(
+        "--store", type=Path, metavar="DIR", help="scan this store, not the one that is written"
+    )
     parser.add_argument("--floor", action="store_true")
     arguments = parser.parse_args()
     parts = set(arguments.parts.split(","))
@@ -335,12 +340,12 @@ def main() -> int:
                 spark.dataSource.register(source)
             if "topics" in parts:
                 measure_topics(spark, figures, server.namesrv, store, arguments.messages)
-            else:
+            elif arguments.store is None:
                 fill(spark, server.namesrv, 3 * arguments.messages)
             if "batches" in parts:
                 measure_batches(spark, figures, server.namesrv, Path(folder))
         if "store" in parts:
-            measure_store(spark, figures, store)
+            measure_store(spark, figures, arguments.store or store)
         spark.stop()
     print(f"load average {os.getloadavg()[0]:.1f}")
     return 1 if arguments.floor and figures.is_below else 0

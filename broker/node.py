@@ -29,7 +29,7 @@ from .network.listening import close_all, port_of
 from .network.role import Limits, Signer
 from .network.server import Server
 from .network.tls import Tls
-from .network.watch import WatchedServer, Watcher
+from .network.watch import ServerBeside, Watcher
 from .state.broker_state import Identity
 from .state.virtual_time import VirtualTime
 from .state.virtual_timers import VirtualTimers
@@ -72,7 +72,7 @@ class Node:
         self.time: VirtualTime | None = None
         """Moves the broker's clock, which starts at the wall's time; `None` if the broker follows the wall's time."""
         self._servers: list[Server] = []
-        self.beside: list[WatchedServer] = []
+        self.beside: list[ServerBeside] = []
         """Servers of other protocols in front of the same broker, while they run (gRPC)."""
         self.when_beside_changed: list[Callable[[], None]] = []
         self._server_made = server_made
@@ -105,13 +105,13 @@ class Node:
         """Name server, main port and fast port, those that exist."""
         return tuple(self._servers)
 
-    def add_beside(self, server: WatchedServer) -> None:
+    def add_beside(self, server: ServerBeside) -> None:
         """A server of another protocol runs now."""
         self.beside.append(server)
         for function in list(self.when_beside_changed):
             function()
 
-    def remove_beside(self, server: WatchedServer) -> None:
+    def remove_beside(self, server: ServerBeside) -> None:
         """It has ended."""
         self.beside.remove(server)
         for function in list(self.when_beside_changed):

@@ -31,6 +31,7 @@ class BrokerCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from _of_broker(self._node.broker)
+        yield from _of_grpc(self._node)
 
 
 def metrics_text(node: Node) -> bytes:
@@ -216,3 +217,22 @@ def _storage(broker: Broker) -> Iterator[Metric]:
         gauge = _Family(broker, GaugeMetricFamily, name, text, ("storage_type", "storage_medium"))
         gauge.add(value, "local", "disk")
         yield gauge.metric
+
+
+def _of_grpc(node: Node) -> Iterator[Metric]:
+    """The gRPC port, while it is open. The names are our own: the official proxy has a histogram of latencies."""
+    if not node.beside:
+        return
+    broker = node.broker
+    calls = _Family(
+        broker, CounterMetricFamily, "pocketmq_grpc_calls", "gRPC calls answered", ("rpc", "code")
+    )
+    connections = _Family(
+        broker, GaugeMetricFamily, "pocketmq_grpc_connections", "Connections of gRPC clients"
+    )
+    for server in node.beside:
+        for (rpc, code), count in sorted(server.answered.items()):
+            calls.add(count, rpc, code)
+        connections.add(server.open_connections)
+    yield calls.metric
+    yield connections.metric

@@ -15,7 +15,6 @@ from pocketmq.broker.config.addresses import socket_address
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.node import Node, reachable
 
-from .calls.inspection_handlers import inspection_handlers
 from .calls.registry import HANDLERS
 from .calls.serving import Calls
 from .clients.clients import Clients
@@ -55,7 +54,7 @@ class Endpoint:
         self.producing = Producing(broker, self.clients, self.routes)
         self.consuming = Consuming(broker, self.clients, self.routes)
         handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
-        self.calls = Calls(handlers | inspection_handlers(), broker.state.timers)
+        self.calls = Calls(handlers, broker.state.timers)
         limits = Limits(
             message_bytes=settings.max_inbound_message_size,
             calls=min(settings.max_concurrent_calls_per_connection, MOST_CALLS),

@@ -17,8 +17,8 @@ The extras are `pocketmq[tables]` and `pocketmq[spark]`. Rooms, bottom up:
     sources/      the Spark readers of the three formats
     session/      Java, settings, registration, progress
     report/       tables on a terminal, pages of HTML
-    jobs/         audit, duplicates, stats, find, sql, latest, compare, lag, latency
-    behaviour/    what clients really did
+    jobs/         audit, duplicates, stats, find, sql, latest, compare, lag
+    behaviour/    what clients really did, and latency
     moving/       dlq, replay, export, ingest, mirror: jobs that send messages or write tables
     formats/      the modules by which Spark finds the formats
 

@@ -39,6 +39,9 @@ class Echo:
         self.open.add(call)
         return call
 
+    def connection_opened(self, owner: Owner) -> None:
+        """Nothing is kept of a connection."""
+
     def connection_closed(self, owner: Owner) -> None:
         """Nothing is kept of a connection."""
 

@@ -1,5 +1,6 @@
 """For tests of sends by plan: frames of sends and batches as producers write them, and what a broker made of them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pocketmq.broker.broker import Broker
@@ -8,6 +9,7 @@ from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.wire.command import JSON, Command
 from pocketmq.protocol.wire.frame import encode_frame
+from pocketmq.protocol.wire.repeated_header import Recognised, frames_bytes
 
 IDS = ("7F00000100002A9F00000000000000{:02X}", "0123456789abcdefABCDEF00000000{:02x}")
 LONG_FIELDS = {
@@ -39,10 +41,10 @@ class Decoded(Watcher):
         self.count += 1
         return False
 
-    def exchanged(self, connection: Any, requests: bytes, replies: bytes, count: int) -> None:
-        self.requests += requests
-        self.replies += replies
-        self.raw_count += count
+    def exchanged(self, connection: Any, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
+        self.requests += frames_bytes(frames)
+        self.replies += b"".join(replies)
+        self.raw_count += len(frames)
 
 
 def a_send(

@@ -36,6 +36,8 @@ DOCUMENTS = sorted(
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 SPARK_DOCUMENTS = {name for name in NAMES if name.startswith("docs/pipeline")}
+TABLE_DOCUMENTS = {"docs/tables.md", "docs/jobs.md"}
+"""`pipeline/test_documents.py` runs these."""
 """`spark/test_document.py` runs these."""
 SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md"}
 
@@ -55,7 +57,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     [
         pytest.param(name, marks=pytest.mark.slow if name in SLOW_DOCUMENTS else ())
         for name in NAMES
-        if list(commands(ROOT / name)) and name not in SPARK_DOCUMENTS
+        if list(commands(ROOT / name)) and name not in SPARK_DOCUMENTS | TABLE_DOCUMENTS
     ],
 )
 def test_commands_print_what_the_document_shows(name: str, terminal: Terminal) -> None:

@@ -21,7 +21,7 @@ from pocketmq.protocol.errors import BodyError, FieldError, FrameError
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
-from pocketmq.protocol.wire.repeated_header import Recognised, as_command, frames_bytes
+from pocketmq.protocol.wire.repeated_header import Recognised, as_command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
@@ -238,7 +238,7 @@ class Connection(asyncio.Protocol):
             self._flush_scheduled = True
             self.loop.call_soon(self._flush)
         if self.watch is not None and self.watch.exchanged is not None:
-            self.watch.exchanged(self, frames_bytes(frames), b"".join(replies), len(frames))
+            self.watch.exchanged(self, frames, replies)
 
     def request_received(self, command: Command) -> None:
         """Show a request to the watchers, and handle it unless one of them takes it."""

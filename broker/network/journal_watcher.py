@@ -3,6 +3,7 @@
 What an entry contains: `pocketmq.protocol.journal_frames`.
 """
 
+from collections.abc import Sequence
 from time import time_ns
 from typing import Final
 from zlib import crc32
@@ -13,7 +14,7 @@ from pocketmq.protocol.journal_frames import CLOSED, CONNECTED, EXCHANGE, PUSHED
 from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq, UnlockBatchMq
 from pocketmq.protocol.requests.security import UpdateAndCreateAclConfig
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.wire.frame import PREFIX
+from pocketmq.protocol.wire.repeated_header import Recognised
 
 from .journal import Journal
 from .watch import ReplyBody, Watched, Watcher
@@ -25,7 +26,6 @@ _SECRET: Final = frozenset((UpdateAndCreateAclConfig.code,))
 _HIDDEN: Final = {"fields": "not recorded"}
 _WITH_BODY: Final = frozenset((HeartBeat.code, LockBatchMq.code, UnlockBatchMq.code))
 """Requests whose body says which client sent them and what it subscribes to."""
-_PREFIX: Final = PREFIX.unpack_from
 _SPECIAL: Final = _SECRET | _WITH_BODY
 
 
@@ -91,14 +91,16 @@ class JournalWatcher(Watcher):
         )
         return False
 
-    def exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
+    def exchanged(self, connection: Watched, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
         recorded = self._connections[connection]
-        if count == 1:
-            head_end = PREFIX.size + (_PREFIX(requests)[1] & 0xFFFFFF)
-            heads, crcs = requests[:head_end], [crc32(requests[head_end:])]
+        if len(frames) == 1:
+            _, _, body, received, start, end = frames[0]
+            heads, crcs, answers = bytes(received[start - 8 : end]), [crc32(body)], replies[0]
         else:
-            heads, crcs = _heads_and_crcs(requests, count)
-        self._journal.add((SENDS, time_ns(), recorded.number, recorded.client_id, heads, crcs, replies))
+            heads = b"".join([received[start - 8 : end] for _, _, _, received, start, end in frames])
+            crcs = [crc32(frame[2]) for frame in frames]
+            answers = b"".join(replies)
+        self._journal.add((SENDS, time_ns(), recorded.number, recorded.client_id, heads, crcs, answers))
 
     def _record(
         self,
@@ -125,19 +127,6 @@ class JournalWatcher(Watcher):
             command.version, command.language, command.flag & ONEWAY_FLAG != 0, fields, size, crc,
             reply_code, remark, reply_fields, reply_size, reply_crc, detail,
         ))  # fmt: skip
-
-
-def _heads_and_crcs(requests: bytes, count: int) -> tuple[bytes, list[int]]:
-    """The frames without their bodies, and the CRC-32 of each body."""
-    heads, crcs, position = [], [], 0
-    for _ in range(count):
-        length, word = _PREFIX(requests, position)
-        head_end = position + PREFIX.size + (word & 0xFFFFFF)
-        end = position + 4 + length
-        heads.append(requests[position:head_end])
-        crcs.append(crc32(requests[head_end:end]))
-        position = end
-    return b"".join(heads), crcs
 
 
 def _detail(recorded: _Recorded, command: Command) -> str | None:

@@ -9,7 +9,7 @@ other way round on the way out: the first one is nearest to the peer. A watcher 
 is added last, so that the others see what the peer sees.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pocketmq.protocol.wire.command import Command, RawBody
@@ -24,7 +24,7 @@ ReplyBody = RawBody | Sequence[RawBody] | None
 """The body of a frame, in one piece or several. A piece may be a view of a store file: keep a copy, not the view."""
 _Received = Callable[["Watched", Command], bool]
 _Answering = Callable[["Watched", Command, Command, ReplyBody], bool]
-_Exchanged = Callable[["Watched", bytes, bytes, int], None]
+_Exchanged = Callable[["Watched", Sequence[Recognised], Sequence[bytes]], None]
 
 
 class Watched(Protocol):
@@ -85,8 +85,8 @@ class Watcher:
         """Some sends arrived whose headers repeat. True if `received` has to see one of them."""
         return False
 
-    def exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
-        """So many sends were answered on the short way: the whole frames of all requests, and of their replies."""
+    def exchanged(self, connection: Watched, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
+        """These sends were answered on the short way, each with a whole frame. Keep copies of the bytes, not views."""
 
 
 class WatchedServer(Protocol):
@@ -96,6 +96,17 @@ class WatchedServer(Protocol):
         """Let it see every request from now on."""
 
     def remove_watcher(self, watcher: Watcher) -> None: ...
+
+
+class ServerBeside(WatchedServer, Protocol):
+    """A server of another protocol in front of the same broker (gRPC)."""
+
+    @property
+    def answered(self) -> Mapping[tuple[str, str], int]:
+        """How many calls were answered, by the name of the rpc and of the code."""
+
+    @property
+    def open_connections(self) -> int: ...
 
 
 class Watch:
@@ -151,9 +162,9 @@ class Watch:
                 return True
         return False
 
-    def _exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
+    def _exchanged(self, connection: Watched, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
         for exchanged in self._exchanging:
-            exchanged(connection, requests, replies, count)
+            exchanged(connection, frames, replies)
 
 
 def _with(watchers: Sequence[Watcher], method: str) -> tuple[Watcher, ...]:

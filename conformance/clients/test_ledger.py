@@ -173,8 +173,8 @@ def test_a_queue_that_changes_hands_in_order_has_a_verdict(mq: RocketMQ, member:
     """Two orderly consumers, one queue: the first one leaves in the middle, the second one goes on where it stood."""
     topic, group = mq.topic("orders", queues=1), mq.group("billing")
     send(mq, topic)
-    first = member(topic, group, "orderly", "first", takes_ms=20)
-    first.wait_for(SEEN, 5)
+    first = member(topic, group, "orderly", "first", takes_ms=500)
+    first.wait_for(SEEN, 2)
     second = member(topic, group, "orderly", "second", takes_ms=1)
     mq.wait_members(group, 2, timeout_seconds=START_S)
     first.leave()

@@ -8,6 +8,7 @@ test_settings.py     settings and lives of clients on both
 test_signatures.py   signatures and rights on both
 test_sends.py        stored messages on both
 test_exchanges.py    receives, transactions, questions on both
+test_consumption.py  order, retries, handles, dead letters, filters, delays on both
 java_clients.py      official Java clients of two versions
 test_java.py         a Java producer, with and without TLS and credentials
 """

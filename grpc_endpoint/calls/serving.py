@@ -14,8 +14,8 @@ from pocketmq.protocol.wire.command import Command
 
 from ..http2.headers import RequestHead
 from ..http2.service import Owner, ReplyStream
-from ..messages.codes import Code
-from ..messages.service import MESSAGING, Kind, Rpc
+from ..messages.codes import Code, Status
+from ..messages.service import MESSAGING, SERVICE, Kind, Rpc
 from ..wire.declare import Message
 from ..wire.decoding import decode
 from ..wire.encoding import encode
@@ -28,6 +28,8 @@ from .watching import RPC_CODES, WatchedClient, Watching, framed, messages_of
 _log = logging.getLogger("pocketmq.grpc")
 
 
+_INSPECTION: Final = ("/grpc.health.", "/grpc.reflection.")
+"""Paths of the services that tools ask."""
 _DECLARED: Final = frozenset(rpc.path for rpc in MESSAGING)
 """Rpcs of the service, with a handler or without. The texts are those of grpc-java."""
 
@@ -36,16 +38,24 @@ class Calls:
     """The handlers of the port, by path."""
 
     def __init__(self, handlers: Mapping[str, Handler], timers: Timers) -> None:
-        self.handlers: Final = dict(handlers)
+        self.handlers = dict(handlers)
         self.timers: Final = timers
         self.loop = asyncio.get_running_loop()
         self.watching: Final = Watching()
+
+    def connection_opened(self, owner: Owner) -> None:
+        self.watching.open_connections += 1
 
     def connection_closed(self, owner: Owner) -> None:
         self.watching.closed(owner)
 
     def opened(self, stream: ReplyStream, head: RequestHead) -> "OpenCall | None":
         handler = self.handlers.get(head.path)
+        if handler is None and head.path.startswith(_INSPECTION):
+            from .inspection_handlers import inspection_handlers  # for tools: few servers ever load it
+
+            self.handlers |= inspection_handlers()
+            handler = self.handlers.get(head.path)
         if handler is None:
             method = head.path[1:]
             is_declared = head.path in _DECLARED
@@ -63,6 +73,7 @@ class OpenCall:
         "_calls",
         "_deadline",
         "_handler",
+        "_is_counted",
         "_receiver",
         "_request",
         "_stream",
@@ -77,6 +88,7 @@ class OpenCall:
         self._request: Message | None = None
         self._receiver: Receiver | None = None
         self._deadline: Timer | None = None
+        self._is_counted = False
         self._watched: _Watched | None = None
         """While watchers see the call."""
         self._timeout = head.timeout_seconds
@@ -205,6 +217,12 @@ class OpenCall:
 
     def send_reply(self, message: Message) -> None:
         data = encode(message)
+        if not self._is_counted:
+            self._is_counted = True
+            found: Any = getattr(message, "status", None)
+            is_refusal = isinstance(found, Status) and found.code is not Code.OK
+            code = _name_of(found.code) if is_refusal else "OK"
+            self._calls.watching.answered[self._handler.rpc.name, code] += 1
         if self._watched is not None:
             self._watched.replies.append(framed(self._handler.rpc, data))
         else:
@@ -213,6 +231,8 @@ class OpenCall:
     def finish(self, status: GrpcStatus, text: str) -> None:
         self._stop_deadline()
         self._close_receiver()
+        if status is not GrpcStatus.OK:
+            self._calls.watching.answered[self._handler.rpc.name, f"grpc {status.name}"] += 1
         watched = self._watched
         if watched is not None:
             if watched.client.answering(watched.command, watched.replies, status, text):
@@ -259,7 +279,14 @@ class OpenCall:
         if refusal is None:
             _log.error("%s of %s failed", rpc.name, call.peer, exc_info=error)
             refusal = RpcRefused(Code.INTERNAL_SERVER_ERROR, f"{error}. {type(error).__name__}")
+            if rpc.service != SERVICE:  # its replies have no status
+                call.refuse(GrpcStatus.INTERNAL, refusal.text)
+                return
         call.answer(refused(rpc, refusal))
+
+
+def _name_of(code: int) -> str:
+    return code.name if isinstance(code, Code) else str(code)
 
 
 class _Watched:

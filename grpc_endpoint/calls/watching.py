@@ -12,6 +12,7 @@ a call costs one attribute test more.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -149,6 +150,9 @@ class Watching:
     def __init__(self) -> None:
         self.watch: Watch | None = None
         """`None` while nothing watches."""
+        self.answered: Counter[tuple[str, str]] = Counter()
+        """How many calls were answered, by rpc and `Code` (or gRPC status)."""
+        self.open_connections = 0
         self._watchers: tuple[Watcher, ...] = ()
         self._clients: dict[tuple[Owner, str | None], WatchedClient] = {}
 
@@ -177,6 +181,7 @@ class Watching:
 
     def closed(self, owner: Owner) -> None:
         """A connection is gone."""
+        self.open_connections -= 1
         for key in [key for key in self._clients if key[0] is owner]:
             client = self._clients.pop(key)
             if self.watch is not None:

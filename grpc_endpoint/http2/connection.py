@@ -75,6 +75,7 @@ class Http2Connection(asyncio.Protocol):
         self.last_activity = self.loop.time()
         keep_alive(transport.get_extra_info("socket"))
         self._role.connected(self)
+        self._role.service.connection_opened(self)
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self.loop.time()

@@ -70,5 +70,8 @@ class Service(Protocol):
     def opened(self, stream: ReplyStream, head: RequestHead) -> Exchange | None:
         """A call begins; `None` if it was refused and ended at once."""
 
+    def connection_opened(self, owner: Owner) -> None:
+        """A client has connected."""
+
     def connection_closed(self, owner: Owner) -> None:
         """A connection is gone, after its calls were cancelled."""

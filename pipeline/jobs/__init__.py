@@ -13,5 +13,4 @@ latest.py           the last message of each key
 compare.py          two stores or clusters
 lag.py              how far groups are behind
 lag_rows.py         the same as rows: from files, or from brokers
-latency.py          from sent to consumed, from message traces
 """

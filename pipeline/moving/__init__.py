@@ -7,4 +7,7 @@ copies.py           messages sent again as they are
 replay.py           sends messages again
 export.py           messages to Parquet
 ingest.py           topics to Parquet, Delta or Iceberg tables, as a stream
+mirror.py           topics to another cluster, continuously
+mirroring.py        one round of a mirror
+offset_map.py       which offset of a copy belongs to which offset of its source
 """

@@ -84,7 +84,9 @@ class Records:
         return self
 
     def only(self, mask: Flags) -> "Records":
-        """The records for which the mask is true."""
+        """The records for which the mask is true; these records themselves if it is true for all."""
+        if mask.all():
+            return self
         fewer = Records(self.bytes, self.starts[mask], broker_name=self._broker_name)
         fewer._wants_decompression = self._wants_decompression
         fewer._heads = self._heads[mask]

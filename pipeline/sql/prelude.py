@@ -1,9 +1,10 @@
 """Functions that a job's SQL may use besides those that DuckDB and Spark share.
 
     startswith(text, prefix)       unix_micros(time)        array_join(list, separator)
+    percentile_approx(number, share)
     has_bytes(binary, text)        unhex_text(hexadecimal)
 
-Spark has the first three; DuckDB gets them as macros. The last two are made on both sides.
+Spark has the first four; DuckDB gets them as macros. The last two are made on both sides.
 """
 
 from typing import Final
@@ -12,6 +13,7 @@ FOR_DUCKDB: Final = (
     "create macro startswith(t, prefix) as starts_with(t, prefix)",
     "create macro unix_micros(moment) as epoch_us(moment)",
     "create macro array_join(list, separator) as array_to_string(list, separator)",
+    "create macro percentile_approx(number, share) as quantile_disc(number, share)",
     # A blob as text has \xNN for every byte that is not printable ASCII, and for the backslash.
     "create macro has_bytes(bytes, t) as contains(cast(bytes as varchar), cast(encode(t) as varchar))",
     "create macro unhex_text(digits) as decode(unhex(digits))",

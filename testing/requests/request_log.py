@@ -6,7 +6,7 @@ that of its frames, or an estimate. `list(deque)` and `append` do not disturb ea
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import time_ns
 from typing import Final, cast
 
@@ -22,6 +22,7 @@ from pocketmq.protocol.requests.name_server import (
     UnregisterBroker,
 )
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.wire.repeated_header import Recognised, frames_bytes
 
 from .logged_request import Kept, LoggedConnection, LoggedRequest
 
@@ -243,9 +244,9 @@ class LogWatcher(Watcher):
             self._log.tell()
         return kept
 
-    def exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
+    def exchanged(self, connection: Watched, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
         known = self._connections.get(connection) or self.connection_of(connection)
-        self._log.add_answered(known, requests, replies, count)
+        self._log.add_answered(known, frames_bytes(frames), b"".join(replies), len(frames))
         if self._log.changed:
             self._log.tell()
 

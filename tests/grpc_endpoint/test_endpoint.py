@@ -5,10 +5,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
+from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.endpoint_settings import EndpointSettings, settings_of
+from pocketmq.grpc_endpoint.messages.inspection import (
+    CHECK,
+    REFLECT,
+    WATCH,
+    HealthCheckRequest,
+    ServerReflectionRequest,
+    ServingStatus,
+)
 from pocketmq.testing import EmbeddedServer
 
 from grpc_client import GrpcClient, RpcError
@@ -108,3 +118,54 @@ def test_serve_writes_the_address_to_the_second_line_and_to_the_file(tmp_path: P
         server.run(beside())
     ports = json.loads((tmp_path / "ports").read_text())
     assert ports["grpc"].startswith("127.0.0.1:")
+
+
+async def test_metrics_count_grpc_calls_by_rpc_and_code() -> None:
+    async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
+        await client.ask(sent(b"one"))
+        await client.ask(sent(b""))
+        with pytest.raises(RpcError):
+            await client.open("SyncLiteSubscription", b"bad").all()
+        text = server.call(metrics_text, server.node).decode()
+    counted = [line for line in text.splitlines() if line.startswith("pocketmq_grpc_calls_total")]
+    assert any('code="OK"' in line and 'rpc="SendMessage"' in line for line in counted)
+    assert any('code="MESSAGE_BODY_EMPTY"' in line for line in counted)
+    assert any(
+        line.startswith("pocketmq_grpc_connections") and line.endswith(" 1.0") for line in text.splitlines()
+    )
+
+
+async def test_tools_find_the_service_by_reflection_and_ask_for_its_health() -> None:
+    """What grpcurl does: list the services, fetch the file of one, read it with the official library."""
+    async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
+        for reflect in REFLECT:
+            stream = client.open_raw(headers_of(reflect.path), reflect)
+            stream.send(ServerReflectionRequest(list_services=""))
+            listed = (await stream.next()).list_services_response
+            assert "apache.rocketmq.v2.MessagingService" in [one.name for one in listed.service]
+            stream.send(ServerReflectionRequest(file_containing_symbol="apache.rocketmq.v2.MessagingService"))
+            (data,) = (await stream.next()).file_descriptor_response.file_descriptor_proto
+            found = FileDescriptorProto.FromString(data)
+            methods = {
+                one.name: (one.client_streaming, one.server_streaming) for one in found.service[0].method
+            }
+            assert (methods["SendMessage"], methods["Telemetry"]) == ((False, False), (True, True))
+            stream.send(ServerReflectionRequest(file_by_filename="google/protobuf/duration.proto"))
+            assert (await stream.next()).file_descriptor_response
+            stream.send(ServerReflectionRequest(file_containing_symbol="no.such.Thing"))
+            assert (await stream.next()).error_response.error_code == 5
+            stream.half_close()
+            assert await stream.next() is None
+        check = client.open_raw(headers_of(CHECK.path), CHECK, HealthCheckRequest())
+        assert [one.status for one in await check.all()] == [ServingStatus.SERVING]
+        unknown = client.open_raw(headers_of(CHECK.path), CHECK, HealthCheckRequest(service="x"))
+        with pytest.raises(RpcError, match="5: unknown service x"):
+            await unknown.all()
+        watch = client.open_raw(headers_of(WATCH.path), WATCH, HealthCheckRequest(service="x"))
+        assert (await watch.next()).status == ServingStatus.SERVICE_UNKNOWN
+        watch.cancel()
+
+
+def headers_of(path: str) -> dict[str, str]:
+    sent = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "test"}
+    return sent | {"content-type": "application/grpc"}

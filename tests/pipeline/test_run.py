@@ -290,7 +290,7 @@ def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> N
 
 
 def test_every_job_has_an_example_in_the_document_that_its_options_allow() -> None:
-    document = Path(__file__).parents[2] / "docs" / "pipeline.md"
+    document = Path(__file__).parents[2] / "docs" / "jobs.md"
     examples = re.findall(r"`pocketmq pipeline ([a-z]+) ?(.*?)`", document.read_text(encoding="utf-8"))
     assert {job for job, _ in examples} == JOBS.keys() - {"demo"}
     for job, words in examples:

@@ -13,9 +13,9 @@ pytest.importorskip("pyspark")
 
 from pocketmq.client.connections.connection import Connection
 from pocketmq.pipeline.behaviour import job as behaviour_job
+from pocketmq.pipeline.behaviour import latency as latency_job
 from pocketmq.pipeline.jobs import audit as audit_job
 from pocketmq.pipeline.jobs import duplicates as duplicates_job
-from pocketmq.pipeline.jobs import latency as latency_job
 from pocketmq.pipeline.moving import export as export_job
 from pocketmq.pipeline.moving import replay as replay_job
 from pocketmq.pipeline.report.report import Outputs, Report, write

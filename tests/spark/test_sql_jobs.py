@@ -10,11 +10,14 @@ pytest.importorskip("pyspark")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 import msgspec
+from pocketmq.pipeline.behaviour import journal_latency
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.jobs import audit, compare, duplicates, find, latest, stats
 from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.pipeline.sql.spark_engine import SparkEngine
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.testing import EmbeddedServer, RocketMQ
 from pyspark.sql import SparkSession
 
 from pipeline.tables.stores import BEGIN_MS, STEP_MS, write_store
@@ -74,3 +77,29 @@ def test_a_wrong_text_is_an_option_error_in_one_line(spark: SparkSession) -> Non
         with pytest.raises(OptionError, match="SQL: ") as raised:
             SparkEngine(spark).sql(text)
         assert "\n" not in str(raised.value)
+
+
+def test_latency_from_a_journal_is_the_same_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
+    with EmbeddedServer(journal=tmp_path / "journal") as server:
+        rocketmq = RocketMQ(server)
+        topic = rocketmq.topic("timed", queues=1)
+        for number in range(5):
+            rocketmq.send(topic, f"m{number}", queue_id=0)
+        rocketmq.server.request(
+            PullMessage(
+                consumer_group=rocketmq.group("one"), topic=topic, queue_id=0, queue_offset=1, max_msg_nums=3,
+                sys_flag=4, commit_offset=0, suspend_timeout_millis=0, subscription="*", sub_version=0,
+                expression_type="TAG",
+            )
+        )  # fmt: skip
+    journals = [str(tmp_path / "journal")]
+    on_spark = tables(journal_latency.build(SparkEngine(spark), journals))
+    with DuckEngine() as engine:
+        on_duckdb = tables(journal_latency.build(engine, journals))
+    assert [row["messages"] for row in on_duckdb["groups"]] == [3]
+    for table in ("groups", "minutes", "unmatched"):
+        left, right = (
+            [{name: value for name, value in row.items() if not name.endswith("Ms")} for row in one[table]]
+            for one in (on_spark, on_duckdb)
+        )
+        assert left == right

@@ -201,7 +201,7 @@ def test_a_send_on_the_short_way_is_decoded_when_somebody_looks() -> None:
     fields = {"a": "g", "b": "orders", "e": "3"}
     request = encode_frame(Command(310, 5, fields=fields, body=b"order"))
     reply = encode_frame(Command(0, 5, 1, fields={"queueOffset": "7"}))
-    LogWatcher(log, "b0").exchanged(connection, request * 3, reply * 3, 3)
+    log.add_answered(LogWatcher(log, "b0").connection_of(connection), request * 3, reply * 3, 3)
     entry, _, other = Requests(log).find(code=SEND)
     assert (entry.id, other.id, len(log)) == (1, 3, 3)
     assert entry != other
@@ -216,7 +216,7 @@ def test_sends_that_are_kept_together_leave_one_by_one(counts: list[int], most: 
     connection: Watched = Nobody()  # type: ignore[assignment]
     request, reply = encode_frame(Command(310, 5, fields={"b": "t"})), encode_frame(Command(0, 5, 1))
     for count in counts:
-        watcher.exchanged(connection, request * count, reply * count, count)
+        log.add_answered(watcher.connection_of(connection), request * count, reply * count, count)
         if mixed:
             watcher.received(connection, Command(30, 1))
     total = sum(counts) + mixed * len(counts)

@@ -1,4 +1,4 @@
-"""Latency from sent to consumed, from message traces: `python -m pocketmq.pipeline.jobs.latency --store DIR`.
+"""Latency from sent to consumed, from message traces: `python -m pocketmq.pipeline.behaviour.latency --store DIR`.
 
 Clients with tracing enabled send trace records to RMQ_SYS_TRACE_TOPIC. In a body, records end with 0x02 and fields are
 separated by 0x01:
@@ -17,10 +17,14 @@ import click
 import msgspec
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 
+from ..errors import OptionError
+from ..jobs.inputs import input_options, messages, split_input_options
+from ..jobs.on_engine import engine_options, run_on_engine
+from ..jobs.run import exit_on_user_error, run_job
 from ..report.report import Report, Section
+from ..sql.engine import DUCKDB
 from ..sql.message_input import MessageInput
-from .inputs import input_options, messages, split_input_options
-from .run import output_options, run_job
+from . import journal_latency
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,12 +122,40 @@ def _summary(deliveries: "DataFrame", *, with_minutes: bool) -> "DataFrame":
 
 @click.command("latency")
 @input_options
-@output_options
-def main(**values: Any) -> None:
-    """Latency from sent to consumed, from the trace topic (--topics names another one)."""
+@click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    metavar="DIR",
+    help="A broker's journal instead of message traces.",
+)
+@engine_options
+def main(journals: tuple[str, ...], engine: str | None, **values: Any) -> None:
+    """Latency from sent to consumed, from the trace topic (--topics names another one) or from journals."""
     source, options = split_input_options(values)
+    if journals:
+        run_on_engine(
+            "latency",
+            lambda here: journal_latency.build(here, journals),
+            engine=engine,
+            check=lambda: check_journals(source, journals),
+            **options,
+        )
+        return
     traced = traced_in(source)
+    with exit_on_user_error():
+        if engine == DUCKDB:
+            raise OptionError("--engine duckdb is for --journal: message traces are read by Spark")
     run_job("latency", lambda spark: build(spark, traced), check=traced.check_topics, **options)
+
+
+def check_journals(source: MessageInput, journals: tuple[str, ...]) -> None:
+    """`OptionError` unless all the input is journals."""
+    from ..files.journal_rows import journal_paths
+
+    if source.store is not None or source.namesrv_addr is not None:
+        raise OptionError("--journal: name no store and no broker with it")
+    journal_paths(journals)
 
 
 if __name__ == "__main__":

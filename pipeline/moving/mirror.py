@@ -1,0 +1,179 @@
+"""Topics to another cluster, continuously: `pocketmq pipeline mirror -n ADDR --to-namesrv ADDR2 --topics Orders`.
+
+Each queue is copied in its order to one queue of the other cluster, with keys, tags, properties and message ids. The
+position is the offset of group `pocketmq-mirror-NAME` in the source, so lag tools show how far it is, and a second run
+continues. A mirror that is killed repeats what was in flight, with the same ids. A topic that the target lacks is
+created there. Needs neither an engine nor Spark.
+
+`--map FILE` writes down which offset became which. With `--groups` the offsets of these consumer groups are translated
+and committed in the target after each round, never backwards, so that their consumers can move: end them here, wait for
+the next round, start them there.
+"""
+
+import signal
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from ..errors import OptionError
+from ..jobs.access_options import access_options
+from ..jobs.on_engine import run_here
+from ..jobs.run import output_options
+from ..planning.access import NO_ACCESS_KEYS, Access
+from ..planning.option_values import check_name_servers
+from ..report.report import Outputs, Report, Section, write
+from ..sql.engine import check_arrow
+from .replay import with_other_keys
+
+if TYPE_CHECKING:
+    from .mirroring import Mirroring
+
+GROUP_PREFIX: Final = "pocketmq-mirror-"
+PAUSE_SECONDS: Final = 1.0
+
+
+class Mirror(msgspec.Struct, frozen=True, kw_only=True):
+    """What to mirror, and how."""
+
+    namesrv_addr: str
+    target_namesrv_addr: str
+    topics: str
+    name: str = "default"
+    prefix: str = ""
+    groups: str | None = None
+    map_file: str | None = None
+    starts_at_end: bool = False
+    is_once: bool = False
+    access: Access = NO_ACCESS_KEYS
+    target_access: Access | None = None
+
+    def check(self) -> None:
+        """`OptionError` for everything that can be checked without a connection."""
+        check_name_servers("--namesrv", self.namesrv_addr)
+        check_name_servers("--to-namesrv", self.target_namesrv_addr)
+        if self.namesrv_addr == self.target_namesrv_addr and not self.prefix:
+            raise OptionError(
+                "--to-namesrv must be another cluster, or --prefix must give the copies other names"
+            )
+        if not self.name.replace("-", "").replace("_", "").isalnum():
+            raise OptionError(f"--name must have letters, digits, - and _ only, got {self.name!r}")
+        if self.groups and self.map_file is None:
+            raise OptionError(
+                "--map is required with --groups: without it a second run knows no earlier offsets"
+            )
+        if self.map_file is not None and not Path(self.map_file).absolute().parent.is_dir():
+            raise OptionError(f"--map: folder {Path(self.map_file).absolute().parent} does not exist")
+
+    def topic_names(self) -> dict[str, str]:
+        """Source topic -> target topic."""
+        names = [part.strip() for part in self.topics.split(",") if part.strip()]
+        return {name: f"{self.prefix}{name}" for name in names}
+
+    def group_names(self) -> tuple[str, ...]:
+        return tuple(part.strip() for part in (self.groups or "").split(",") if part.strip())
+
+
+def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> Report:
+    """Copy until `ended` is set, or with `is_once` until everything is copied, and report how much."""
+    import pyarrow as pa
+
+    from ..sql.arrow_frame import frame_of_rows
+    from .mirroring import Mirroring, Side
+    from .offset_map import OffsetMap
+
+    target_access = mirror.access if mirror.target_access is None else mirror.target_access
+    mirroring = Mirroring(
+        Side(mirror.namesrv_addr, mirror.access),
+        Side(mirror.target_namesrv_addr, target_access),
+        group=f"{GROUP_PREFIX}{mirror.name}",
+        starts_at_end=mirror.starts_at_end,
+        offsets=OffsetMap(None if mirror.map_file is None else Path(mirror.map_file)),
+    )
+    try:
+        mirroring.pair(mirror.topic_names())
+        copied, moved = _run(mirroring, mirror, ended, is_quiet=is_quiet)
+        waiting = mirroring.waiting()
+    finally:
+        mirroring.close()
+    rows = [
+        (topic, target, copied[topic], mirroring.lost[topic])
+        for topic, target in mirror.topic_names().items()
+    ]
+    schema = {"topic": pa.string(), "target": pa.string(), "copied": pa.int64(), "lost": pa.int64()}
+    findings = [
+        f"{topic}: {count:,} messages were deleted before they were copied"
+        for topic, count in sorted(mirroring.lost.items())
+    ]
+    lead = f"{sum(copied.values()):,} messages copied to {mirror.target_namesrv_addr}, {waiting:,} waiting."
+    if mirror.groups:
+        lead += f" {moved:,} offsets of {mirror.groups} are known there."
+    return Report("Mirror", lead, [Section("topics", "Topics", frame_of_rows(schema, rows))], findings)
+
+
+def _run(
+    mirroring: "Mirroring", mirror: Mirror, ended: threading.Event, *, is_quiet: bool
+) -> tuple[Counter[str], int]:
+    copied: Counter[str] = Counter()
+    moved = 0
+    while not ended.is_set():
+        now = mirroring.round()
+        copied += now
+        if mirror.groups:
+            moved = mirroring.move_groups(mirror.group_names())
+        if now and not is_quiet:
+            print(f"{sum(copied.values()):,} messages copied", file=sys.stderr, flush=True)
+        if not now and mirror.is_once:
+            break
+        if not now:
+            ended.wait(PAUSE_SECONDS)
+    return copied, moved
+
+
+@click.command("mirror")
+@click.option("-n", "--namesrv", "namesrv_addr", required=True, metavar="ADDR", help="The cluster to read.")
+@click.option(
+    "--to-namesrv", "target_namesrv_addr", required=True, metavar="ADDR", help="The cluster to write to."
+)
+@click.option("--topics", required=True, metavar="T[,T]", help="Topics to copy.")
+@click.option(
+    "--name", default="default", show_default=True, help="The name of this mirror, for its position."
+)
+@click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the copies' topics.")
+@click.option("--groups", metavar="G[,G]", help="Translate and commit the offsets of these groups.")
+@click.option(
+    "--map", "map_file", metavar="FILE", help="Write down which offset became which, as lines of JSON."
+)
+@click.option(
+    "--from-end", "starts_at_end", is_flag=True, help="On the first run: only messages from now on."
+)
+@click.option("--once", "is_once", is_flag=True, help="End when everything is copied.")
+@click.option("--to-access-key", metavar="KEY", help="The key for --to-namesrv; default: the same.")
+@click.option("--to-secret-key", metavar="KEY", help="The secret that belongs to that key.")
+@access_options
+@output_options
+def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -> None:
+    """Copy topics to another cluster, until a signal."""
+    fields = {name: options.pop(name) for name in Mirror.__struct_fields__ if name != "target_access"}
+
+    def run(outputs: Outputs) -> Report:
+        target_access = with_other_keys(fields["access"], to_access_key, to_secret_key)
+        mirror = Mirror(**fields, target_access=target_access)
+        mirror.check()
+        check_arrow()
+        ended = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: ended.set())
+        report = build(mirror, ended, is_quiet=outputs.is_quiet)
+        write(report, outputs)
+        return report
+
+    run_here(run, **options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""A mirror copies in order, continues where it was, and takes groups along."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.moving.mirror import Mirror, build
+from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece
+from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[RocketMQ]:
+    with EmbeddedServer() as server:
+        yield RocketMQ(server)
+
+
+def mirror_of(source: RocketMQ, target: RocketMQ, topic: str, **options: Any) -> Mirror:
+    return Mirror(
+        namesrv_addr=source.namesrv_addr,
+        target_namesrv_addr=target.namesrv_addr,
+        topics=topic,
+        is_once=True,
+        **options,
+    )
+
+
+def run(mirror: Mirror) -> Any:
+    mirror.check()
+    return build(mirror, threading.Event())
+
+
+def test_copies_keep_order_keys_and_ids_and_a_second_run_continues(
+    rocketmq: RocketMQ, target: RocketMQ
+) -> None:
+    topic = rocketmq.topic("mirrored", queues=3)
+    for number in range(30):
+        rocketmq.send(topic, f"m{number}", tags="AB"[number % 2], keys=f"k{number}", queue_id=number % 3)
+    assert run(mirror_of(rocketmq, target, topic)).lead.startswith("30 messages copied")
+    copies = target.messages(topic)
+    for queue_id in range(3):
+        assert [one.text for one in copies if one.queue_id == queue_id] == [
+            f"m{number}" for number in range(queue_id, 30, 3)
+        ]
+    originals = {one.text: (one.message_id, one.tags, one.keys) for one in rocketmq.messages(topic)}
+    assert {one.text: (one.message_id, one.tags, one.keys) for one in copies} == originals
+    rocketmq.send(topic, "m30")
+    report = run(mirror_of(rocketmq, target, topic))
+    assert report.lead.startswith("1 messages copied")
+    assert report.lead.endswith("0 waiting.")
+    assert report.findings == []
+    assert len(target.messages(topic)) == 31
+
+
+def test_groups_follow_to_the_translated_offsets(
+    rocketmq: RocketMQ, target: RocketMQ, tmp_path: Path
+) -> None:
+    topic, group = rocketmq.topic("moving", queues=1), rocketmq.group("billing")
+    for number in range(4):
+        rocketmq.send(topic, f"old {number}", queue_id=0)
+    copies = mirror_of(rocketmq, target, topic, prefix="copy-", starts_at_end=True, name=topic)
+    run(copies)  # its position is the end, so the offsets of the two sides differ
+    for number in range(10):
+        rocketmq.send(topic, f"new {number}", queue_id=0)
+    rocketmq.server.request(
+        UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=0, commit_offset=7)
+    )
+    mapped = msgspec.structs.replace(copies, groups=group, map_file=str(tmp_path / "map.jsonl"))
+    report = run(mapped)
+    assert "1 offsets of" in report.lead
+    assert target.offsets(f"copy-{topic}", group) == {0: 3}, "offset 7 of the source is offset 3 of the copy"
+    (line,) = map(json.loads, (tmp_path / "map.jsonl").read_text().splitlines())
+    assert (line["first"], line["last"], line["toFirst"]) == (4, 13, 0)
+    rocketmq.server.request(
+        UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=0, commit_offset=14)
+    )
+    run(mapped)
+    assert target.offsets(f"copy-{topic}", group) == {0: 10}, "a second run knows the offsets of the first"
+
+
+def test_a_mirror_goes_on_until_it_is_ended(rocketmq: RocketMQ, target: RocketMQ) -> None:
+    topic = rocketmq.topic("endless", queues=1)
+    rocketmq.send(topic, "m0")
+    endless = msgspec.structs.replace(mirror_of(rocketmq, target, topic), is_once=False)
+    ended, reports = threading.Event(), []
+    thread = threading.Thread(target=lambda: reports.append(build(endless, ended)))
+    thread.start()
+    target.wait_messages(topic, 1)
+    ended.set()
+    thread.join(10)
+    assert reports[0].lead.startswith("1 messages copied")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"target_namesrv_addr": "a:1"}, "--to-namesrv must be another cluster"),
+        ({"groups": "g"}, "--map is required with --groups"),
+        ({"name": "a b"}, "--name must have letters, digits"),
+        ({"map_file": "/no/such/folder/map"}, "--map: folder /no/such/folder does not exist"),
+        ({"target_namesrv_addr": "b"}, "--to-namesrv must be host:port"),
+    ],
+)
+def test_mistakes_are_named(wrong: dict[str, Any], message: str) -> None:
+    fine = Mirror(namesrv_addr="a:1", target_namesrv_addr="b:1", topics="T")
+    fine.check()
+    with pytest.raises(OptionError, match=message):
+        msgspec.structs.replace(fine, **wrong).check()
+
+
+def test_a_command_of_a_topic_that_does_not_exist_is_one_line(rocketmq: RocketMQ, target: RocketMQ) -> None:
+    words = ["-n", rocketmq.namesrv_addr, "--to-namesrv", target.namesrv_addr, "--topics", "Nobody", "--once"]
+    ran = CliRunner().invoke(pipeline, ["mirror", *words])
+    assert (ran.exit_code, ran.output) == (2, "pocketmq: topic Nobody does not exist on any broker\n")
+
+
+SOURCE, COPY = Queue("T", "a", 0), Queue("T", "b", 1)
+
+
+def test_offsets_are_translated_between_and_after_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "map"
+    known = OffsetMap(path)
+    known.add(SOURCE, [Piece(10, 19, COPY, 100), Piece(30, 34, COPY, 110)])
+    for offsets in (known, OffsetMap(path)):
+        translated = {
+            offset: offsets.translated(SOURCE, offset) for offset in (9, 10, 15, 20, 25, 30, 35, 99)
+        }
+        assert translated == {
+            9: None,
+            10: (COPY, 100),
+            15: (COPY, 105),
+            20: (COPY, 110),
+            25: (COPY, 110),
+            30: (COPY, 110),
+            35: (COPY, 115),
+            99: (COPY, 115),
+        }
+    known.add(SOURCE, [Piece(30, 34, COPY, 200)])
+    assert known.translated(SOURCE, 31) == (COPY, 201), "copied again after a failure"
+    path.write_text("nonsense\n")
+    with pytest.raises(OptionError, match=r"line 1 of .* is not a piece"):
+        OffsetMap(path)

@@ -1,0 +1,70 @@
+"""Latency from a journal: each message counts once for each group, from its send to the first pull that covers it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+
+from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.pipeline.behaviour import journal_latency
+from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("journal")
+    with EmbeddedServer(journal=folder) as server:
+        rocketmq = RocketMQ(server)
+        topic = rocketmq.topic("timed", queues=1)
+        for number in range(5):
+            rocketmq.send(topic, f"m{number}", queue_id=0)
+        for group, offset in (("one", 0), ("one", 2), ("two", 1)):
+            pull(rocketmq, topic, rocketmq.group(group), offset)
+        rocketmq.send(rocketmq.topic("unread", queues=1), "never pulled")
+    return folder
+
+
+def pull(rocketmq: RocketMQ, topic: str, group: str, offset: int) -> None:
+    rocketmq.server.request(
+        PullMessage(
+            consumer_group=group, topic=topic, queue_id=0, queue_offset=offset, max_msg_nums=2,
+            sys_flag=4, commit_offset=0, suspend_timeout_millis=0, subscription="*", sub_version=0,
+            expression_type="TAG",
+        )
+    )  # fmt: skip
+
+
+def rows(report: Any, name: str) -> list[dict[str, Any]]:
+    (section,) = [each for each in report.sections if each.name == name]
+    return [row.asDict() for row in section.frame.collect()]
+
+
+def test_each_message_counts_once_for_each_group(journal: Path) -> None:
+    with DuckEngine() as engine:
+        report = journal_latency.build(engine, [str(journal)])
+        groups = rows(report, "groups")
+        assert [(row["consumerGroup"], row["messages"]) for row in groups] == [("one", 4), ("two", 2)]
+        assert all(0 <= row["p50Ms"] <= row["p99Ms"] <= row["mostMs"] < 60_000 for row in groups)
+        assert sum(row["messages"] for row in rows(report, "minutes")) == 6
+        assert [(row["topic"], row["messages"]) for row in rows(report, "unmatched")] == [
+            ("timed", 1),
+            ("unread", 1),
+        ]
+
+
+def test_the_command_takes_journals_alone(journal: Path) -> None:
+    ran = CliRunner().invoke(pipeline, ["latency", "--journal", str(journal)])
+    assert ran.exit_code == 0, ran.output
+    assert "Latency by group" in ran.output
+    mixed = CliRunner().invoke(pipeline, ["latency", "--journal", str(journal), "--store", "s"])
+    assert (mixed.exit_code, mixed.output) == (
+        2,
+        "pocketmq: --journal: name no store and no broker with it\n",
+    )
+    traces = CliRunner().invoke(pipeline, ["latency", "--store", "s", "--engine", "duckdb"])
+    assert "--engine duckdb is for --journal" in traces.output
