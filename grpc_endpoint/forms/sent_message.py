@@ -4,13 +4,22 @@ Their order counts where two names share a bucket of Java's map, see `stored_pro
 order in which the official proxy adds them. Mirrors `SendMessageActivity.buildMessageProperty`.
 """
 
+from collections.abc import Mapping
+
 from pocketmq.protocol.message import properties as names
 
 from ..messages import Message, MessageType
 
 
-def sent_properties(message: Message, topic: str, peer: str) -> dict[str, str]:
-    """All properties, before the broker adds its own. `peer` is the client's `host:port`."""
+def delay_level(wait_ms: int, levels: Mapping[int, int]) -> int:
+    """The first level (level -> its delay in ms) that is longer than the wait; the longest if none is."""
+    by_delay = sorted(levels, key=lambda level: levels[level])
+    return next((level for level in by_delay if levels[level] > wait_ms), by_delay[-1])
+
+
+def sent_properties(message: Message, topic: str, peer: str, level: int | None = None) -> dict[str, str]:
+    """All properties, before the broker adds its own. `peer` is the client's `host:port`, `level` the delay level of a
+    message with a delivery time, for brokers without timers."""
     system = message.system_properties
     properties = dict(message.user_properties)
     properties[names.TAGS] = system.tag or ""
@@ -22,6 +31,8 @@ def sent_properties(message: Message, topic: str, peer: str) -> dict[str, str]:
         recovery = system.orphaned_transaction_recovery_duration
         if recovery is not None:
             properties[names.CHECK_IMMUNITY_TIME_IN_SECONDS] = str(recovery.seconds)
+    if level is not None:
+        properties[names.DELAY] = str(level)
     if system.delivery_timestamp is not None:
         properties[names.TIMER_DELIVER_MS] = str(system.delivery_timestamp.ms)
     if system.priority is not None:

@@ -6,6 +6,7 @@ The body is as stored: a compressed one is labelled GZIP, whatever its compressi
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from pocketmq.protocol.message import properties as names
@@ -67,7 +68,7 @@ def stored_message(
             body_encoding=Encoding.GZIP if record.sys_flag & COMPRESSED else Encoding.IDENTITY,
             message_type=type_of(properties),
             born_timestamp=Timestamp.of_ms(record.born_timestamp),
-            born_host=properties.get(names.BORN_HOST) or unpack_host(record.born_host)[0],
+            born_host=properties.get(names.BORN_HOST) or _ip(record.born_host),
             store_timestamp=Timestamp.of_ms(record.store_timestamp),
             store_host=_address(record.store_host),
             delivery_timestamp=_delivery(properties, now_ms),
@@ -90,9 +91,15 @@ def _keys(properties: Mapping[str, str]) -> Sequence[str]:
     return () if keys is None else keys.split(" ")
 
 
+@lru_cache(maxsize=1024)
 def _address(host: bytes) -> str:
     ip, port = unpack_host(host)
     return f"{ip}:{port}"
+
+
+@lru_cache(maxsize=1024)
+def _ip(host: bytes) -> str:
+    return unpack_host(host)[0]
 
 
 def _delivery(properties: Mapping[str, str], now_ms: int) -> Timestamp | None:

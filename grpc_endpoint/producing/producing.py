@@ -18,6 +18,7 @@ class Producing:
         self.broker_config = broker.config
         self.sending = broker.sending
         self.delayed = broker.delayed
+        self.delays = broker.delays
         self.transactions = broker.transactions
         self.random = broker.state.random
         self.unique_ids = broker.state.unique_ids

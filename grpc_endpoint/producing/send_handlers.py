@@ -30,7 +30,7 @@ from ..clients.inner_call import HandlerAnswer, InnerCall
 from ..clients.peer import GrpcPeer
 from ..forms.message_types import type_of
 from ..forms.names import checked_topic
-from ..forms.sent_message import sent_properties
+from ..forms.sent_message import delay_level, sent_properties
 from ..messages import Code, Encoding, Message, MessageType, SendMessageRequest, SendMessageResponse
 from .producing import Producing
 from .queue_choice import chosen_queue
@@ -58,7 +58,10 @@ def send_message(
     for message in messages:
         check_message(message, resource, config, wall_ms)
     peer = clients.sender(call)
-    texts = [sent_properties(message, topic, peer.peer) for message in messages]
+    texts = [
+        sent_properties(message, topic, peer.peer, _delay_level(producing, message, wall_ms))
+        for message in messages
+    ]
     topic_config = _topic_of(producing, topic)
     is_batch = config.strict and len(messages) > 1
     if not is_retry_topic(topic) and not is_dlq_topic(topic):
@@ -87,6 +90,14 @@ def _topic_of(producing: Producing, topic: str) -> TopicConfig | None:
     if topic_config is None and not producing.config.strict:
         raise topic_not_found(topic)
     return topic_config
+
+
+def _delay_level(producing: Producing, message: Message, wall_ms: int) -> int | None:
+    """With `useDelayLevel`: the level of a message with a delivery time."""
+    due = message.system_properties.delivery_timestamp
+    if due is None or not producing.config.uses_delay_level:
+        return None
+    return delay_level(due.ms - wall_ms, producing.delays.levels)
 
 
 class _Sending:
