@@ -265,20 +265,20 @@ class GrpcClient:
     def _happened(self, event: h2.events.Event) -> None:
         call = self._calls.get(getattr(event, "stream_id", 0) or 0)
         if isinstance(event, h2.events.ResponseReceived | h2.events.TrailersReceived) and call is not None:
-            call.headers |= dict(event.headers)
+            call.headers |= {_text(name): _text(value) for name, value in event.headers or ()}
         elif isinstance(event, h2.events.DataReceived) and call is not None:
             call.data_received(event.data)
             if self.opens_windows:
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         elif isinstance(event, h2.events.StreamReset) and call is not None:
-            call.reset_code = int(event.error_code)
+            call.reset_code = int(event.error_code or 0)
             call.ended()
         elif isinstance(event, h2.events.StreamEnded) and call is not None:
             call.ended()
         elif isinstance(event, h2.events.PingAckReceived):
             self._pings.pop(0).set_result(None)
         elif isinstance(event, h2.events.ConnectionTerminated):
-            self.goaway = int(event.error_code), (event.additional_data or b"").decode()
+            self.goaway = int(event.error_code or 0), (event.additional_data or b"").decode()
             # h2 takes nothing more now; gRPC clients let their open calls end.
             self.h2.state_machine.state = h2.connection.ConnectionState.CLIENT_OPEN
 
@@ -286,3 +286,7 @@ class GrpcClient:
 def framed(data: bytes, *, compressed: int = 0) -> bytes:
     """A message with its prefix."""
     return struct.pack(">BL", compressed, len(data)) + data
+
+
+def _text(part: str | bytes) -> str:
+    return part if isinstance(part, str) else part.decode()
