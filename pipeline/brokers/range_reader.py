@@ -69,6 +69,7 @@ class _Part:
         self.range = wanted
         self.replies: deque[tuple[int, _Reply]] = deque()
         self.task: asyncio.Task[None] | None = None
+        self.is_ended = False
 
 
 class RangeReader:
@@ -119,15 +120,12 @@ class RangeReader:
 
         None at the end of the range.
         """
-        options = self._options
+        decode_rows, pulls = self._options.decode_rows, self._pulls
         bodies: list[Any] = []
         count = size = 0
-        while count < options.decode_rows and size < BATCH_BYTES:
-            self._request_parts()
-            if not self._pulls:
-                return bodies or None
-            part = self._pulls[0]
-            assert part.task is not None
+        self._request_parts()
+        while pulls and count < decode_rows and size < BATCH_BYTES:
+            part = pulls[0]
             if part.replies:
                 offset, reply = part.replies.popleft()
                 self._bytes_ahead -= len(reply.body or b"")
@@ -136,15 +134,17 @@ class RangeReader:
                 if body is not None:
                     bodies.append(body)
                     size += len(body)
-                count += min(reply.next_offset, part.range.hi) - offset
-            elif part.task.done():
-                self._pulls.popleft()
+                count += reply.next_offset - offset
+            elif part.is_ended:
+                assert part.task is not None
+                await part.task  # raises its failure
+                pulls.popleft()
                 self._has_room.set()  # the next part is the first one now, which need not wait
-                part.task.result()
+                self._request_parts()
             else:
                 self._arrived.clear()
                 await self._arrived.wait()
-        return bodies
+        return bodies if bodies or pulls else None
 
     def _request_parts(self) -> None:
         create_task = asyncio.get_running_loop().create_task
@@ -154,7 +154,6 @@ class RangeReader:
                 return
             part = _Part(wanted)
             part.task = create_task(self._pull_part(part))
-            part.task.add_done_callback(lambda _: self._arrived.set())
             self._pulls.append(part)
 
     async def _cancel(self) -> None:
@@ -170,27 +169,37 @@ class RangeReader:
         for lo in range(wanted.lo, wanted.hi, step):
             yield Range(wanted.queue, lo, min(lo + step, wanted.hi))
 
+    def _tell_of(self, part: _Part) -> None:
+        """Wake the reader, which waits for the first part only."""
+        if self._pulls and self._pulls[0] is part:
+            self._arrived.set()
+
     async def _pull_part(self, part: _Part) -> None:
         wanted = part.range
         offset = wanted.lo
-        while offset < wanted.hi:
-            while self._bytes_ahead >= BYTES_AHEAD and (part is not self._pulls[0] or part.replies):
-                self._has_room.clear()
-                await self._has_room.wait()
-            reply = await self._pull(wanted.queue, offset, wanted.hi - offset)
-            at_end = reply.code == ResponseCode.PULL_NOT_FOUND and reply.next_offset <= offset
-            if at_end or reply.code == ResponseCode.PULL_OFFSET_MOVED:
-                offset = self._skip_lost(wanted, offset, reply)
-                continue
-            if reply.next_offset <= offset:
-                raise PipelineError(
-                    f"{wanted.queue}: the reply to a pull at offset {offset} names {reply.next_offset} "
-                    "as the next offset"
-                )
-            part.replies.append((offset, reply))
-            self._bytes_ahead += len(reply.body or b"")
-            self._arrived.set()
-            offset = reply.next_offset
+        try:
+            while offset < wanted.hi:
+                while self._bytes_ahead >= BYTES_AHEAD and (part is not self._pulls[0] or part.replies):
+                    self._has_room.clear()
+                    await self._has_room.wait()
+                reply = await self._pull(wanted.queue, offset, wanted.hi - offset)
+                at_end = reply.code == ResponseCode.PULL_NOT_FOUND and reply.next_offset <= offset
+                if at_end or reply.code == ResponseCode.PULL_OFFSET_MOVED:
+                    offset = self._skip_lost(wanted, offset, reply)
+                    continue
+                if reply.next_offset <= offset:
+                    raise PipelineError(
+                        f"{wanted.queue}: the reply to a pull at offset {offset} names {reply.next_offset} "
+                        "as the next offset"
+                    )
+                part.replies.append((offset, reply))
+                self._bytes_ahead += len(reply.body or b"")
+                offset = reply.next_offset
+                if offset < wanted.hi:
+                    self._tell_of(part)
+        finally:
+            part.is_ended = True
+            self._tell_of(part)
 
     def _skip_lost(self, part: Range, offset: int, reply: _Reply) -> int:
         """The queue no longer has this offset: report the loss, and return the offset to continue at."""

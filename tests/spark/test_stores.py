@@ -71,3 +71,23 @@ def test_queues_point_at_the_messages(spark: SparkSession, store: Path) -> None:
 def test_a_folder_that_is_not_a_store_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="a store has commitlog and consumequeue in it"):
         spark.read.format("rocketmq-store").load(str(tmp_path)).collect()
+
+
+def test_a_small_store_has_as_many_tasks_as_the_session_runs_at_once(
+    spark: SparkSession, store: Path
+) -> None:
+    """Reads are planned in processes without a Spark context; `register` hands the number over."""
+    from pocketmq.pipeline.planning.parallelism import PARALLELISM
+    from pocketmq.pipeline.session.session import register
+    from pocketmq.pipeline.sources.located_readers import LocatedStoreSource
+
+    environment = spark.sparkContext.environment
+    assert environment[PARALLELISM] == "2", "as in local[2]"
+    environment[PARALLELISM] = "5"
+    try:
+        spark.dataSource.register(LocatedStoreSource)
+        # The end of a log that no queue knows yet may be a task of its own.
+        assert spark.read.format("rocketmq-store").load(str(store)).rdd.getNumPartitions() in (5, 6)
+    finally:
+        register(spark)
+    assert spark.read.format("rocketmq-store").load(str(store)).rdd.getNumPartitions() in (2, 3)
