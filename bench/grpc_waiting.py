@@ -20,7 +20,7 @@ from pocketmq.grpc_endpoint.wire.encoding import encode
 from .processor import cpu_seconds, print_load_average
 
 IDLE_SECONDS = 8.0
-STARTS = 7
+STARTS = 3
 TOPIC, GROUP = m.Resource(name="Waiting"), m.Resource(name="waiting")
 SERVICE = "/apache.rocketmq.v2.MessagingService/"
 
@@ -149,7 +149,7 @@ def main() -> None:
     for name, rows in found.items():
         seconds, memory = min(row[0] for row in rows), min(row[1] for row in rows)
         print(f"{name} the port: ready after {1000 * seconds:.0f} ms, {memory:.1f} MiB", flush=True)
-    server, printed, _ = started("--grpc-port", "0", "--set", "autoCreateTopicEnable=true")
+    server, printed, _ = started("--grpc-port", "0", "--topic", "Waiting")
     match = re.search(r"GRPC_ENDPOINT=.*:(\d+)", printed)
     assert match is not None, printed
     try:

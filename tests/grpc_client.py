@@ -279,6 +279,8 @@ class GrpcClient:
             self._pings.pop(0).set_result(None)
         elif isinstance(event, h2.events.ConnectionTerminated):
             self.goaway = int(event.error_code), (event.additional_data or b"").decode()
+            # h2 takes nothing more now; gRPC clients let their open calls end.
+            self.h2.state_machine.state = h2.connection.ConnectionState.CLIENT_OPEN
 
 
 def framed(data: bytes, *, compressed: int = 0) -> bytes:

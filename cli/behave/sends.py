@@ -127,10 +127,11 @@ def longest_gap_ms(times: Sequence[int], began_ms: int, end_ms: int) -> int | No
 
 
 def stored_twice(brokers: Iterable[Broker], messages: Collection[str]) -> int:
-    """How many of these messages the brokers have more than once: an answer was lost, and they were sent again."""
+    """How many of these messages the brokers have more than once: an answer was lost, and they were sent again. Copies
+    that wait for a retry do not count."""
     seen: Counter[str] = Counter()
     for queue, _, _, properties in records(brokers):
         unique = properties.get(names.UNIQ_KEY)
-        if unique in messages and not queue.topic.startswith("%"):
+        if unique in messages and not queue.topic.startswith("%") and not is_system_topic(queue.topic):
             seen[str(unique)] += 1
     return sum(count > 1 for count in seen.values())

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from conformance.clients.foreign import cpp_packages, go_program, node_packages
+from conformance.clients.foreign import cpp_packages, go_program, node_packages, rust_program
 from conformance.official.jars import cache, prepare_home
 from conformance.official.programs import CLIENT_HEAP, compile_java
 
@@ -34,10 +34,15 @@ def _go() -> list[str]:
     return [str(go_program(HERE / "go"))]
 
 
+def _rust() -> list[str]:
+    return [str(rust_program(HERE / "rust", "behave"))]
+
+
 CLIENTS: dict[str, Callable[[], list[str]]] = {
     "Java 4.9.8": lambda: _java("4.9"),
     "Java 5.5.0": lambda: _java("5.5"),
     "Go 2.1.2": _go,
+    "Rust 1.0.0": _rust,
     "C++ 0.4.4": _cpp,
     "JavaScript ali-ons 3": _javascript,
     "PocketMQ": _python,

@@ -14,8 +14,10 @@ from pocketmq.cli.behave.scenario import built_in, read_scenario
 
 from conformance.behaviour.clients import CLIENTS
 from conformance.behaviour.document import DOCUMENT
+from conformance.clients.foreign import RUST_SECONDS
 from conformance.daily import DAILY
 from conformance.official.jars import PeersUnavailable
+from conformance.on_demand import ON_DEMAND
 
 BUSY = """
 about: A quiet start, then a busy broker.
@@ -28,7 +30,14 @@ steps:
 """
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+BUILT_FOR_MINUTES = {"Rust 1.0.0"}
+
+
+@pytest.mark.parametrize(
+    "client",
+    [pytest.param(name, marks=ON_DEMAND) if name in BUILT_FOR_MINUTES else name for name in CLIENTS],
+)
+@pytest.mark.timeout(RUST_SECONDS)
 def test_a_client_of_every_language_is_judged(client: str, tmp_path: Path) -> None:
     try:
         command = CLIENTS[client]()

@@ -63,11 +63,15 @@ def node_packages() -> Path:
 def go_program(source: Path) -> Path:
     """A Go module, built; again if one of its files is newer than the program."""
     program = cache() / "foreign" / "go" / source.name
-    newest = max(file.stat().st_mtime for file in source.iterdir())
-    if not program.exists() or program.stat().st_mtime < newest:
+    if _is_old(program, source):
         program.parent.mkdir(parents=True, exist_ok=True)
         _ran(source, _tool("go"), "build", "-o", str(program), ".", GOFLAGS="-mod=mod")
     return program
+
+
+def _is_old(program: Path, source: Path) -> bool:
+    newest = max(file.stat().st_mtime for file in source.rglob("*") if file.is_file())
+    return not program.exists() or program.stat().st_mtime < newest
 
 
 def grpc_python_packages() -> Path:
@@ -83,12 +87,11 @@ def grpc_node_packages() -> Path:
     return _fetched(cache() / "foreign" / "grpc-node-1.0.8", _tool("npm"), *words) / "node_modules"
 
 
-def rust_program(source: Path) -> Path:
-    """A Rust package, built; the first time takes many minutes."""
+def rust_program(source: Path, name: str) -> Path:
+    """The program of a Rust package, built; the first time takes many minutes."""
     target = cache() / "foreign" / "rust" / source.parent.name
-    program = target / "debug" / "grpctalk"
-    newest = max(file.stat().st_mtime for file in source.rglob("*") if file.is_file())
-    if not program.exists() or program.stat().st_mtime < newest:
+    program = target / "debug" / name
+    if _is_old(program, source):
         target.mkdir(parents=True, exist_ok=True)
         _ran(source, _tool("cargo"), "build", seconds=RUST_SECONDS, CARGO_TARGET_DIR=str(target))
     return program

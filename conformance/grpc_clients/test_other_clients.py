@@ -62,7 +62,7 @@ def go_client(transport: str) -> Client:
 
 
 def rust_client() -> Client:
-    return [str(rust_program(PROGRAMS / "rust")), ENDPOINT], {}
+    return [str(rust_program(PROGRAMS / "rust", "grpctalk")), ENDPOINT], {}
 
 
 CLIENTS: Mapping[str, Callable[[], Client]] = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..report.report import Outputs, Report, Section, write
+from ..sql.engine import check_arrow
 from ..sql.message_input import MessageInput
 from .inputs import input_options, split_input_options
 from .on_engine import run_here
@@ -84,6 +85,7 @@ def main(*, groups: str | None, **values: Any) -> None:
 
     def run(outputs: Outputs) -> Report:
         source.check()
+        check_arrow()
         report = build(source, groups=groups)
         write(report, outputs)
         return report

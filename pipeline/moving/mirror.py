@@ -27,6 +27,7 @@ from ..jobs.run import output_options
 from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
 from ..report.report import Outputs, Report, Section, write
+from ..sql.engine import check_arrow
 from .replay import with_other_keys
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -
         target_access = with_other_keys(fields["access"], to_access_key, to_secret_key)
         mirror = Mirror(**fields, target_access=target_access)
         mirror.check()
+        check_arrow()
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())

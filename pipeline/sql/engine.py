@@ -66,6 +66,12 @@ def choose_engine(wanted: str | None, *, is_spark: bool, store_bytes: int) -> st
     return chosen
 
 
+def check_arrow() -> None:
+    """`PipelineError` without numpy and pyarrow, which also jobs without an engine need."""
+    if not (_has("pyarrow") and _has("numpy")):
+        raise PipelineError("this job needs its extra: pip install 'pocketmq[tables]'")
+
+
 def _has(package: str) -> bool:
     try:
         return find_spec(package) is not None

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -44,3 +45,22 @@ def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran.exit_code == 2
     assert "pocketmq[spark]" in ran.output
     assert "Traceback" not in ran.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "stats --store {0}",
+        "lag --store {0}",
+        "mirror -n a:1 --to-namesrv b:1 --topics T --once",
+        "ingest -n a:1 --topics T --to d --checkpoint c",
+        "up",
+    ],
+)
+def test_each_job_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    (tmp_path / "commitlog").mkdir()
+    for name in ("numpy", "pyarrow", "duckdb", "pyspark"):
+        monkeypatch.setitem(sys.modules, name, None)
+    ran = CliRunner().invoke(main, ["pipeline", *words.format(tmp_path).split()])
+    assert ran.exit_code == 2, ran.output
+    assert "pip install 'pocketmq[" in ran.output

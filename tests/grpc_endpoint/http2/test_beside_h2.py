@@ -12,6 +12,7 @@ import h2.connection
 import h2.events
 import h2.exceptions
 import hpack
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pocketmq.grpc_endpoint.http2 import frames
@@ -147,7 +148,7 @@ def replies(data: bytes) -> dict[int, bytes]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(conversations(), st.data())
 def test_what_h2_writes_we_answer_and_h2_reads_our_answers(
     talk: tuple[bytes, list[bytes]], data: Any
@@ -161,7 +162,8 @@ def test_what_h2_writes_we_answer_and_h2_reads_our_answers(
     assert replies(written) == {2 * number + 1: framed(body) for number, body in enumerate(bodies)}
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
 @given(conversations(), st.data())
 def test_damaged_bytes_that_h2_lets_pass_do_not_close_us_either(
     talk: tuple[bytes, list[bytes]], data: Any

@@ -1,0 +1,100 @@
+"""Random requests to every rpc: each is answered, none is our mistake, and the server serves on."""
+
+import asyncio
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pocketmq.grpc_endpoint import messages as m
+from pocketmq.grpc_endpoint.messages.service import MESSAGING, Kind, Rpc
+from pocketmq.grpc_endpoint.wire.encoding import encode
+from pocketmq.testing import EmbeddedServer
+
+from grpc_client import GrpcClient, RpcError, framed
+from protobuf_oracle import any_message
+
+QUICK = {
+    "grpcClientConsumerMinLongPollingTimeoutMillis": 1,
+    "grpcClientConsumerMaxLongPollingTimeoutMillis": 5,
+    "minInvisibleTimeMillsForRecv": 0,
+    "recallMessageEnable": True,
+}
+"""So that no receive waits long."""
+NAMES = st.sampled_from(
+    ("orders", "billing", "%RETRY%billing", "", " ", "a!", "x" * 200, "rmq_sys_x", "TBW102")
+)
+HANDLES = st.sampled_from(
+    (
+        "",
+        "1 2 3",
+        "0 1795381676872 60000 0 0 broker-a 1 0 0",
+        "0 99999999999999 60000 999 0 broker-a 0 0 99999999",
+        "0 99999999999999 60000 0 9 broker-a -1 -1 -1",
+        "0 99999999999999 9999999999999999999 0 1 other 2147483647 9223372036854775807 1",
+        "x y z 0 0 broker-a a b c",
+    )
+)
+RPCS = [rpc for rpc in MESSAGING if rpc.kind is not Kind.BIDI]
+
+
+@st.composite
+def likely(draw: st.DrawFn, kind: type[Any]) -> Any:
+    """A random request whose names and handles are often those that a handler goes on with."""
+    request: Any = draw(any_message(kind))
+    resource = m.Resource(name=draw(NAMES))
+    group = m.Resource(name=draw(NAMES))
+    changes: dict[str, Any] = {}
+    if hasattr(request, "topic"):
+        changes["topic"] = resource
+    if hasattr(request, "group"):
+        changes["group"] = group
+    if hasattr(request, "message_queue"):
+        changes["message_queue"] = msgspec.structs.replace(request.message_queue, topic=resource)
+    if hasattr(request, "receipt_handle"):
+        changes["receipt_handle"] = draw(HANDLES)
+    if isinstance(request, m.AckMessageRequest):
+        changes["entries"] = [
+            msgspec.structs.replace(one, receipt_handle=draw(HANDLES)) for one in request.entries
+        ]
+    if isinstance(request, m.SendMessageRequest):
+        changes["messages"] = [msgspec.structs.replace(one, topic=resource) for one in request.messages]
+    return msgspec.structs.replace(request, **changes)
+
+
+CALLS = st.sampled_from(RPCS).flatmap(lambda rpc: st.tuples(st.just(rpc), likely(rpc.request)))
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(st.lists(CALLS, min_size=1, max_size=8), any_message(m.Settings))
+def test_random_calls_are_answered_and_none_fails(
+    caplog: pytest.LogCaptureFixture, calls: list[tuple[Rpc, Any]], announced: m.Settings
+) -> None:
+    caplog.clear()
+    with EmbeddedServer(QUICK, grpc_port=0) as server:
+        asyncio.run(_talk(server.grpc_endpoint, calls, announced))
+    mistakes = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [record.getMessage() + str(record.exc_info) for record in mistakes] == []
+
+
+async def _talk(address: str, calls: list[tuple[Rpc, Any]], announced: m.Settings) -> None:
+    async with GrpcClient.connected(address) as client:
+        stream = client.open("Telemetry")
+        stream.send(m.TelemetryCommand(settings=announced))
+        for rpc, request in calls:
+            call = client.open(rpc.name, framed(encode(request)), timeout="2S")
+            try:
+                replies = await call.all()
+            except RpcError as error:
+                assert error.status in (4, 12)  # noqa: PT017 - the deadline, or SyncLiteSubscription
+                continue
+            assert replies
+        route = await client.ask(m.QueryRouteRequest(topic=m.Resource(name="orders")))
+        assert route.status == m.OK
