@@ -29,7 +29,7 @@ from pocketmq.protocol.message.record import (
 
 from .columns import MESSAGE_COLUMNS, TIMESTAMP
 from .properties import Properties
-from .slices import Ints, repeated, slices
+from .slices import Ints, repeated, slices, text_of
 
 Flags = npt.NDArray[np.bool_]
 
@@ -37,8 +37,6 @@ _HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode
 """Two upper-case digits of each byte."""
 CRC_MASK: Final = 0x7FFFFFFF
 """The stored CRC has no sign bit: `pocketmq.protocol.message.record.body_crc`."""
-_FEW: Final = 16
-"""Texts of which one cannot be decoded: so many are decoded one by one."""
 HEAD: Final = np.dtype(
     [
         *(("storeSize", ">i4"), ("magic", ">i4"), ("bodyCRC", ">i4"), ("queueId", ">i4"), ("flag", ">i4")),
@@ -343,21 +341,6 @@ class Records:
 
     def times(self, name: str) -> Any:
         return pa.array(self.head(name) * 1000).cast(TIMESTAMP)
-
-
-def text_of(binary: Any) -> Any:
-    """UTF-8 bytes as text; undecodable bytes become U+FFFD, as in Java.
-
-    Halves of an array with such bytes are tried again, so that only the texts around them are decoded one by one.
-    """
-    try:
-        return binary.cast(pa.string())
-    except pa.ArrowInvalid:
-        if len(binary) > _FEW:
-            half = len(binary) // 2
-            return pa.concat_arrays([text_of(binary.slice(0, half)), text_of(binary.slice(half))])
-        texts = [None if raw is None else raw.decode("utf-8", "replace") for raw in binary.to_pylist()]
-        return pa.array(texts, type=pa.string())
 
 
 def _decompressed(body: bytes, sys_flag: int) -> bytes:

@@ -4,13 +4,16 @@ bytes   | head | body one | ... | head | body two | ...
 edges          0          1            2          3       offsets of one long array: every other element is a slice
 """
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 Ints = npt.NDArray[np.int64]
+
+_FEW: Final = 16
+"""Texts of which one cannot be decoded: so many are decoded one by one."""
 
 
 def slices(raw: npt.NDArray[np.uint8], begin: Ints, end: Ints, kind: Any) -> Any:
@@ -39,3 +42,18 @@ def repeated(text: str | None, count: int) -> Any:
     With an explicit type, because without one pyarrow searches for modules on every call.
     """
     return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def text_of(binary: Any) -> Any:
+    """UTF-8 bytes as text; undecodable bytes become U+FFFD, as in Java.
+
+    Halves of an array with such bytes are tried again, so that only the texts around them are decoded one by one.
+    """
+    try:
+        return binary.cast(pa.string())
+    except pa.ArrowInvalid:
+        if len(binary) > _FEW:
+            half = len(binary) // 2
+            return pa.concat_arrays([text_of(binary.slice(0, half)), text_of(binary.slice(half))])
+        texts = [None if raw is None else raw.decode("utf-8", "replace") for raw in binary.to_pylist()]
+        return pa.array(texts, type=pa.string())
