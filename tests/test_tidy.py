@@ -7,6 +7,7 @@ import ast
 import functools
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,14 +64,36 @@ def outline(path: Path) -> tuple[str | None, list[tuple[str, int, int]]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     functions = [
         (node.name, node.lineno, node.end_lineno - node.lineno + 1)
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
     ]
     return ast.get_docstring(tree), functions
 
 
-def python_files() -> list[Path]:
-    return [path for path in tracked() if path.suffix == ".py"]
+def statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Those of a file, and those inside them. Expressions hold none, and there are many more of them."""
+    waiting = [tree]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+                waiting.append(node)
+            if isinstance(node, ast.stmt):
+                yield node
+
+
+def python_files(folder: str = "") -> list[Path]:
+    """All, or those of one folder of the checkout and those beside the folders as "."."""
+    files = [path for path in tracked() if path.suffix == ".py"]
+    return [path for path in files if folder_of(path) == folder] if folder else files
+
+
+def folder_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).parts
+    return parts[0] if len(parts) > 1 else "."
+
+
+FOLDERS = [".", *sorted(path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != ".")]
+of_each_folder = pytest.mark.parametrize("folder", FOLDERS)
 
 
 def text_files() -> list[Path]:
@@ -93,10 +116,11 @@ def test_no_python_file_is_too_long_to_read_at_once() -> None:
     } == {}
 
 
-def test_functions_fit_a_screen() -> None:
+@of_each_folder
+def test_functions_fit_a_screen(folder: str) -> None:
     long = [
         f"{path.relative_to(ROOT)}:{line} {name}: {lines} lines"
-        for path in python_files()
+        for path in python_files(folder)
         for name, line, lines in outline(path)[1]
         if lines > FUNCTION_LINES_AT_MOST
     ]
@@ -112,8 +136,9 @@ def test_file_names_describe_their_content() -> None:
     assert vague == []
 
 
-def test_every_python_file_begins_with_a_docstring() -> None:
-    silent = [str(path.relative_to(ROOT)) for path in python_files() if not outline(path)[0]]
+@of_each_folder
+def test_every_python_file_begins_with_a_docstring(folder: str) -> None:
+    silent = [str(path.relative_to(ROOT)) for path in python_files(folder) if not outline(path)[0]]
     assert silent == []
 
 

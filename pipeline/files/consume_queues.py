@@ -103,7 +103,10 @@ def known_log_end(queues: list[QueueSplit]) -> int:
 
 
 def consumer_offsets(path: Path) -> list[tuple[str, str, int, int]]:
-    """(group, topic, queue id, offset) rows of a consumer offset table."""
+    """(group, topic, queue id, offset) rows of a consumer offset table; none if its broker has not written one yet.
+
+    `OptionError` if there is neither a table nor a store, `CorruptStoreError` for a table that cannot be read.
+    """
     try:
         table = loads(path.read_bytes())
         rows = [
@@ -113,6 +116,8 @@ def consumer_offsets(path: Path) -> list[tuple[str, str, int, int]]:
             for queue_id, offset in queues.items()
         ]
     except FileNotFoundError as error:
+        if any((path.parent.parent / part).is_dir() for part in ("commitlog", "consumequeue")):
+            return []
         raise OptionError(f"option path: {path} does not exist") from error
     except (OSError, ProtocolError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptStoreError(f"{path} is not a consumer offset table: {error}") from error

@@ -8,7 +8,6 @@
 Only the columns that the text uses are decoded (DuckDB). The text is in the engine's own SQL.
 """
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -32,8 +31,7 @@ def build(
         options = DAMAGED if shows_damage else {}
         engine.open_messages("messages", source, tuple(STORE_COLUMNS), **options)
         engine.open_store_table("consumequeue", source, "consumequeue")
-        if (Path(source.store) / "config" / "consumerOffset.json").is_file():
-            engine.open_store_table("consumer_offsets", source, "consumerOffsets")
+        engine.open_store_table("consumer_offsets", source, "consumerOffsets")
     elif source.namesrv_addr is not None:
         engine.open_messages("messages", source, tuple(MESSAGE_COLUMNS))
     if journal is not None:

@@ -3,6 +3,7 @@
 DuckDB and Polars call `scanner` for every scan of a query, with the columns and the condition that they need.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -28,16 +29,73 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def scanner(self, columns: Any = None, filter: Any = None, **_: Any) -> Any:
         """A scanner of some columns (names, or {name: expression}) of the rows that meet `filter`."""
         every = list(self.schema.names)
-        if columns is None:
-            names = every
-        elif isinstance(columns, dict):
-            words = " ".join(map(str, columns.values()))
-            names = [name for name in every if name in columns_in(words, every)]
-        else:
-            names = [name for name in every if name in set(columns)]
-        names = names or [next(name for name in every if self.schema.field(name).type == pa.int64())]
-        schema = pa.schema([self.schema.field(name) for name in names])
-        return ds.Scanner.from_batches(self._table.batches(names, filter), schema=schema, columns=columns)
+        if not isinstance(columns, dict):
+            return TableScanner(self._table, every if columns is None else list(columns), filter)
+        words = " ".join(map(str, columns.values()))
+        names = [name for name in every if name in columns_in(words, every)] or [_narrow_column(self.schema)]
+        batches = TableScanner(self._table, names, filter).to_batches()
+        return ds.Scanner.from_batches(batches, schema=_chosen(self.schema, names), columns=columns)
 
     def replace_schema(self, schema: Any) -> Any:
         raise NotImplementedError("the columns of a table are fixed")
+
+
+class TableScanner:
+    """What engines ask of a `pyarrow.dataset.Scanner`, done in the thread that asks.
+
+    pyarrow's own scanner takes the batches of a generator in a thread of its own. That thread may still hold the
+    generator when the program ends, and the process is then aborted.
+    """
+
+    def __init__(self, table: Any, names: list[str], condition: Any) -> None:
+        self._table = table
+        self._names = names
+        self._condition = condition
+        self.dataset_schema = table.schema
+        self.projected_schema = _chosen(table.schema, names)
+
+    def to_reader(self) -> Any:
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self._batches())
+
+    def to_batches(self) -> Iterator[Any]:
+        return self._batches()
+
+    def to_table(self) -> Any:
+        if self._names:
+            return self.to_reader().read_all()
+        # A table without columns has no rows, either: one column is read to count them.
+        return (
+            TableScanner(self._table, [_narrow_column(self.dataset_schema)], self._condition)
+            .to_table()
+            .select([])
+        )
+
+    def head(self, num_rows: int) -> Any:
+        found, left = [], num_rows
+        for batch in self._batches():
+            found.append(batch.slice(0, left))
+            left -= found[-1].num_rows
+            if left <= 0:
+                break
+        return pa.Table.from_batches(found, self.projected_schema)
+
+    def take(self, indices: Any) -> Any:
+        return self.to_table().take(indices)
+
+    def count_rows(self) -> int:
+        names = [_narrow_column(self.dataset_schema)]
+        return sum(batch.num_rows for batch in self._table.batches(names, self._condition))
+
+    def _batches(self) -> Iterator[Any]:
+        names = [name for name in self.dataset_schema.names if name in set(self._names)]
+        for batch in self._table.batches(names or [_narrow_column(self.dataset_schema)], self._condition):
+            yield batch if names == self._names else batch.select(self._names)
+
+
+def _chosen(schema: Any, names: list[str]) -> Any:
+    return pa.schema([schema.field(name) for name in names])
+
+
+def _narrow_column(schema: Any) -> str:
+    """The column that costs least where none is asked for."""
+    return str(next(name for name in schema.names if schema.field(name).type == pa.int64()))

@@ -61,7 +61,7 @@ class ConsumerOffsetTable:
         self._path = Path(root) / "config" / "consumerOffset.json"
 
     def check(self) -> None:
-        """`OptionError` for a store without an offset table, `CorruptStoreError` for one that cannot be read."""
+        """`OptionError` for a folder that is no store, `CorruptStoreError` for one that cannot be read."""
         consumer_offsets(self._path)
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from pocketmq.pipeline.planning.topic_options import SourceOptions, read_source_
 from pocketmq.pipeline.sources import hybrid_reader
 from pocketmq.pipeline.sources.hybrid_reader import records_of
 
+pytestmark = pytest.mark.slow
 COUNT = 30
 
 
