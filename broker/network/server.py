@@ -21,7 +21,7 @@ from .first_byte import FirstByte
 from .listening import BACKLOG, bind_sockets, close_all, port_of
 from .role import Guard, Limits, Member, Sends, Signer
 from .tls import Tls
-from .watch import Watcher, watch_of
+from .watch import Watchable, Watcher
 
 _log = logging.getLogger("pocketmq.network")
 
@@ -33,7 +33,7 @@ _LINGER: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of no seconds: closing the socket resets the connection."""
 
 
-class Server:
+class Server(Watchable):
     """Sockets of one role. `bind` opens ports, `serve` accepts connections, `close` ends both; all on one event loop.
 
     `serve` takes an `on_close`, which is called once for each connection that closed,
@@ -51,6 +51,7 @@ class Server:
         tls: Tls | None = None,
         signer: Signer | None = None,
     ) -> None:
+        super().__init__(watchers)
         self.handlers = Handlers(name)
         """Empty until `serve`."""
         self.version = version
@@ -60,8 +61,6 @@ class Server:
         """Sees each request before its handler does; `None` without access control."""
         self.sends: Sends | None = None
         """Takes sends whose headers repeat; `None` if each request is decoded."""
-        self._watchers = tuple(watchers)
-        self.watch = watch_of(self._watchers)
         self.signer = signer
         """Signs our requests on connections we open."""
         self.tls = tls
@@ -164,18 +163,8 @@ class Server:
 
     # -- watchers
 
-    def add_watcher(self, watcher: Watcher) -> None:
-        """Let it see every request from now on, also of connections that are open."""
-        self._watchers += (watcher,)
-        self.watchers_changed()
-
-    def remove_watcher(self, watcher: Watcher) -> None:
-        self._watchers = tuple(one for one in self._watchers if one is not watcher)
-        self.watchers_changed()
-
     def watchers_changed(self) -> None:
-        """A watcher was added or removed, or its `sees_raw` changed."""
-        self.watch = watch_of(self._watchers)
+        super().watchers_changed()
         for connection in self.connections:
             connection.watch = self.watch
 

@@ -175,3 +175,25 @@ def _with(watchers: Sequence[Watcher], method: str) -> tuple[Watcher, ...]:
 def watch_of(watchers: Sequence[Watcher]) -> Watch | None:
     """What the connections of a server call; `None` if nothing watches."""
     return Watch(watchers) if watchers else None
+
+
+class Watchable:
+    """A server, of either protocol, and its watchers."""
+
+    def __init__(self, watchers: Sequence[Watcher] = ()) -> None:
+        self._watchers = tuple(watchers)
+        self.watch = watch_of(self._watchers)
+        """`None` while nothing watches."""
+
+    def add_watcher(self, watcher: Watcher) -> None:
+        """Let it see every request from now on, also of connections that are open."""
+        self._watchers += (watcher,)
+        self.watchers_changed()
+
+    def remove_watcher(self, watcher: Watcher) -> None:
+        self._watchers = tuple(one for one in self._watchers if one is not watcher)
+        self.watchers_changed()
+
+    def watchers_changed(self) -> None:
+        """A watcher was added or removed, or its `sees_raw` changed."""
+        self.watch = watch_of(self._watchers)

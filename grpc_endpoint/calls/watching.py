@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pocketmq.broker.network.dispatch import Answer
-from pocketmq.broker.network.watch import Watch, Watcher, watch_of
+from pocketmq.broker.network.watch import Watchable
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command
 
@@ -144,30 +144,15 @@ class WatchedClient:
         self._owner.abort()
 
 
-class Watching:
+class Watching(Watchable):
     """The watchers of one port; what `Server` is to the watchers of a remoting port."""
 
     def __init__(self) -> None:
-        self.watch: Watch | None = None
-        """`None` while nothing watches."""
+        super().__init__()
         self.answered: Counter[tuple[str, str]] = Counter()
         """How many calls were answered, by rpc and `Code` (or gRPC status)."""
         self.open_connections = 0
-        self._watchers: tuple[Watcher, ...] = ()
         self._clients: dict[tuple[Owner, str | None], WatchedClient] = {}
-
-    def add_watcher(self, watcher: Watcher) -> None:
-        """Let it see every call from now on."""
-        self._watchers += (watcher,)
-        self.watchers_changed()
-
-    def remove_watcher(self, watcher: Watcher) -> None:
-        self._watchers = tuple(one for one in self._watchers if one is not watcher)
-        self.watchers_changed()
-
-    def watchers_changed(self) -> None:
-        """A watcher was added or removed."""
-        self.watch = watch_of(self._watchers)
 
     def client(self, owner: Owner, client_id: str) -> WatchedClient:
         """A client on a connection."""
