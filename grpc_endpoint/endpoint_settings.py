@@ -4,57 +4,61 @@ A limit of 0 or less switches its check off where the official proxy does so: `m
 `max_message_group_size`, `max_delay_time_ms`, `max_invisible_time_ms`, `max_transaction_recovery_seconds`.
 """
 
+from typing import Final
+
 import msgspec
 from pocketmq.broker.config.broker_config import BrokerConfig
 
+OFFICIAL_PORT: Final = 8081
+
 
 class EndpointSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Read once, at the start."""
+    """Read once, at the start. The defaults are those of the keys."""
 
-    port: int = 8081
+    port: int
     """grpcServerPort; 0 picks a free one."""
-    strict: bool = False
+    strict: bool
     """grpcStrict: exactly as the official proxy, also where it is a trap."""
-    shutdown_seconds: int = 30
-    max_inbound_message_size: int = 136_314_880
-    max_concurrent_calls_per_connection: int = 2_147_483_647
-    client_idle_ms: int = 120_000
-    max_message_size: int = 4_194_304
-    is_empty_body_refused: bool = True
+    shutdown_seconds: int
+    max_inbound_message_size: int
+    max_concurrent_calls_per_connection: int
+    client_idle_ms: int
+    max_message_size: int
+    is_empty_body_refused: bool
     """enableMessageBodyEmptyCheck"""
-    max_user_property_size: int = 16_384
-    max_user_properties: int = 128
+    max_user_property_size: int
+    max_user_properties: int
     """userPropertyMaxNum"""
-    max_message_group_size: int = 64
-    max_lite_topic_size: int = 64
-    default_invisible_time_ms: int = 60_000
-    min_invisible_time_ms_for_receive: int = 10_000
-    max_invisible_time_ms: int = 43_200_000
-    max_delay_time_ms: int = 86_400_000
-    max_transaction_recovery_seconds: int = 3_600
-    is_message_type_checked: bool = True
+    max_message_group_size: int
+    max_lite_topic_size: int
+    default_invisible_time_ms: int
+    min_invisible_time_ms_for_receive: int
+    max_invisible_time_ms: int
+    max_delay_time_ms: int
+    max_transaction_recovery_seconds: int
+    is_message_type_checked: bool
     """enableTopicMessageTypeCheck"""
-    producer_max_attempts: int = 3
-    producer_backoff_initial_ms: int = 10
-    producer_backoff_max_ms: int = 1_000
-    producer_backoff_multiplier: int = 2
-    min_long_polling_ms: int = 5_000
-    max_long_polling_ms: int = 20_000
-    long_polling_batch_size: int = 32
-    relay_timeout_seconds: int = 5
+    producer_max_attempts: int
+    producer_backoff_initial_ms: int
+    producer_backoff_max_ms: int
+    producer_backoff_multiplier: int
+    min_long_polling_ms: int
+    max_long_polling_ms: int
+    long_polling_batch_size: int
+    relay_timeout_seconds: int
     """grpcProxyRelayRequestTimeoutInSeconds"""
-    transaction_data_expire_ms: int = 30_000
-    transaction_data_max: int = 15
-    is_renewal_on: bool = True
+    transaction_data_expire_ms: int
+    transaction_data_max: int
+    is_renewal_on: bool
     """enableProxyAutoRenew"""
-    max_renew_retries: int = 3
-    renew_ahead_ms: int = 10_000
-    renew_max_ms: int = 10_800_000
-    renew_period_ms: int = 5_000
-    invisible_time_ms_when_cleared: int = 1_000
-    is_batch_ack_on: bool = False
+    max_renew_retries: int
+    renew_ahead_ms: int
+    renew_max_ms: int
+    renew_period_ms: int
+    invisible_time_ms_when_cleared: int
+    is_batch_ack_on: bool
     """enableBatchAck"""
-    uses_delay_level: bool = False
+    uses_delay_level: bool
     """useDelayLevel"""
 
 
@@ -62,7 +66,7 @@ def settings_of(broker_config: BrokerConfig) -> EndpointSettings:
     """As the keys of broker.conf say. The port is 8081 if no key names one."""
     config = broker_config.endpoint
     return EndpointSettings(
-        port=EndpointSettings().port if config.grpc_server_port is None else config.grpc_server_port,
+        port=OFFICIAL_PORT if config.grpc_server_port is None else config.grpc_server_port,
         strict=config.grpc_strict,
         shutdown_seconds=config.grpc_shutdown_time_seconds,
         max_inbound_message_size=config.grpc_max_inbound_message_size,

@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
@@ -17,7 +19,7 @@ from pocketmq.grpc_endpoint.calls.registry import HANDLERS
 from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Receiver, RpcCall
 from pocketmq.grpc_endpoint.clients import liveness_handlers, telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
-from pocketmq.grpc_endpoint.endpoint_settings import EndpointSettings
+from pocketmq.grpc_endpoint.endpoint_settings import settings_of
 from pocketmq.grpc_endpoint.messages.service import BY_REQUEST
 from pocketmq.grpc_endpoint.producing import (
     recall_handlers,
@@ -92,7 +94,7 @@ class GrpcBroker:
 
     def __init__(self, broker: Broker, name_server: NameServer | None = None, **settings: Any) -> None:
         self.broker = broker
-        self.config = EndpointSettings(**settings)
+        self.config = msgspec.structs.replace(settings_of(BrokerConfig()), **settings)
         self.clients = Clients(broker, self.config)
         self.routes = Routes(broker, self.config, name_server)
         self.producing = Producing(broker, self.clients, self.routes)

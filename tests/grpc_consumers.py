@@ -3,7 +3,9 @@
 import asyncio
 from typing import Any
 
+import msgspec
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
@@ -19,7 +21,7 @@ from pocketmq.grpc_endpoint.consuming import (
     receive_handlers,
 )
 from pocketmq.grpc_endpoint.consuming.consuming import Consuming
-from pocketmq.grpc_endpoint.endpoint_settings import EndpointSettings
+from pocketmq.grpc_endpoint.endpoint_settings import settings_of
 from pocketmq.grpc_endpoint.messages import Code, Resource
 from pocketmq.grpc_endpoint.messages.service import BY_NAME, BY_REQUEST
 from pocketmq.grpc_endpoint.producing.routes import Routes
@@ -103,7 +105,7 @@ class Consumers:
     def __init__(self, broker: Broker, loop: FakeLoop, **settings: Any) -> None:
         self.broker = broker
         self.timers = loop
-        config = EndpointSettings(**settings)
+        config = msgspec.structs.replace(settings_of(BrokerConfig()), **settings)
         self.clients = Clients(broker, config)
         self.routes = Routes(broker, config)
         self.consuming = Consuming(broker, self.clients, self.routes)
