@@ -24,7 +24,7 @@ from conformance.on_demand import ON_DEMAND, leave_out
 from conformance.servers import namespaces
 from conformance.servers.local_server import LocalServer
 from conformance.servers.our_server import OurServer
-from conformance.servers.server import Server
+from conformance.servers.server import Server, started_at_first_use
 from time_limit import pytest_runtest_call as pytest_runtest_call
 
 HERE = Path(__file__).parent
@@ -89,18 +89,8 @@ def session_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Server]]:
     """The one server of a side that the session shares, started at its first use."""
-    servers: dict[str, Server] = {}
-
-    def get(side: str) -> Server:
-        if side not in servers:
-            server = open_server(request, side, tmp_path_factory.mktemp(side))
-            server.__enter__()
-            servers[side] = server
-        return servers[side]
-
-    yield get
-    for server in servers.values():
-        server.close()
+    with started_at_first_use(lambda side: open_server(request, side, tmp_path_factory.mktemp(side))) as get:
+        yield get
 
 
 @pytest.fixture(params=SIDES)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from conformance.grpc.side import SIDES, make_side, prepare
-from conformance.servers.server import Server
+from conformance.servers.server import Server, started_at_first_use
 from grpc_client import GrpcClient
 
 GRPC_PORT = 8081
@@ -14,19 +14,10 @@ GRPC_PORT = 8081
 @pytest.fixture(scope="session")
 def grpc_server(peers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
     """The server of a side, started at its first use."""
-    servers: dict[str, Server] = {}
-
-    def get(side: str) -> Server:
-        if side not in servers:
-            server = make_side(side, tmp_path_factory.mktemp(f"grpc-{side}"))
-            server.__enter__()
-            servers[side] = server
-            prepare(server)
-        return servers[side]
-
-    yield get
-    for server in servers.values():
-        server.close()
+    with started_at_first_use(
+        lambda side: make_side(side, tmp_path_factory.mktemp(f"grpc-{side}")), prepare
+    ) as get:
+        yield get
 
 
 @pytest.fixture(params=SIDES)

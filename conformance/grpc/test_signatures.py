@@ -33,7 +33,7 @@ from conformance.grpc.side import SIDES
 from conformance.official.local_proxy import LocalProxy
 from conformance.requests.transcripts import Row
 from conformance.servers.our_server import OurServer
-from conformance.servers.server import Server
+from conformance.servers.server import Server, started_at_first_use
 from grpc_client import GrpcClient
 
 DATE = "20261122T000000Z"
@@ -81,24 +81,15 @@ def prepare(server: Server) -> None:
 
 @pytest.fixture(scope="module")
 def guarded(peers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
-    servers: dict[str, Server] = {}
+    def make(side: str) -> Server:
+        home = tmp_path_factory.mktemp(f"guarded-{side}")
+        if side == "ours":
+            conf = {**AUTH_SETTINGS, "grpcStrict": True, "autoCreateTopicEnable": False}
+            return OurServer(home, broker_conf=conf, options=("--grpc-port", "8081"))
+        return LocalProxy(home, broker_conf=AUTH_SETTINGS, proxy_settings=PROXY)
 
-    def get(side: str) -> Server:
-        if side not in servers:
-            home = tmp_path_factory.mktemp(f"guarded-{side}")
-            if side == "ours":
-                conf = {**AUTH_SETTINGS, "grpcStrict": True, "autoCreateTopicEnable": False}
-                server: Server = OurServer(home, broker_conf=conf, options=("--grpc-port", "8081"))
-            else:
-                server = LocalProxy(home, broker_conf=AUTH_SETTINGS, proxy_settings=PROXY)
-            server.__enter__()
-            servers[side] = server
-            prepare(server)
-        return servers[side]
-
-    yield get
-    for server in servers.values():
-        server.close()
+    with started_at_first_use(make, prepare) as get:
+        yield get
 
 
 @pytest.fixture(params=SIDES)

@@ -6,6 +6,8 @@
 
 import socket
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -93,3 +95,21 @@ class Server(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def started_at_first_use(
+    make: Callable[[str], Server], prepare: Callable[[Server], None] | None = None
+) -> Iterator[Callable[[str], Server]]:
+    """The one server of each side: made, started and prepared when it is first asked for, closed at the end."""
+    servers: dict[str, Server] = {}
+    with ExitStack() as running:
+
+        def get(side: str) -> Server:
+            if side not in servers:
+                servers[side] = running.enter_context(make(side))
+                if prepare is not None:
+                    prepare(servers[side])
+            return servers[side]
+
+        yield get
