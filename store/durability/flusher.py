@@ -106,6 +106,7 @@ class Flusher:
             with self._noting_failure():
                 self._flush_log(least_pages=0)
         finally:
+            self._log.files.close_forced()
             self._answer(self._take_waiters())
             self._to_release.clear()
 
@@ -227,7 +228,7 @@ class Flusher:
 
     def _flush_log(self, least_pages: int) -> None:
         newest_timestamp = self._log.newest_store_timestamp
-        flushed = self._log.files.flush(least_pages)
+        flushed = self._log.files.flush(least_pages, leave_open=True)
         if flushed and least_pages == 0 and newest_timestamp:
             self._checkpoint.physic_msg_timestamp = newest_timestamp
 
