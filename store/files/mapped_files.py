@@ -277,10 +277,14 @@ class MappedFiles(Sequence[MappedFile]):
             worked = True
         return worked
 
-    def _descriptor_of(self, file: MappedFile) -> int:
+    def _descriptor_of(self, file: MappedFile) -> int | None:
+        """None if the file was deleted meanwhile."""
         if self._forced is not file:
             self.close_forced()
-            self._descriptor = file.open_descriptor()
+            try:
+                self._descriptor = file.open_descriptor()
+            except FileNotFoundError:
+                return None
             self._forced = file
         return self._descriptor
 
