@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 ROOMS: dict[str, list[str]] = {
     "protocol": [
-        "errors",
+        "errors rpc_numbers",
         "languages message",
         "text",
         "bodies",

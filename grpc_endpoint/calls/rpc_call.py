@@ -49,6 +49,7 @@ class RpcCall:
         "is_ended",
         "loop",
         "metadata",
+        "notes",
         "packed_host",
         "peer",
         "rpc",
@@ -79,6 +80,8 @@ class RpcCall:
         self.cancelled = False
         """The client cancelled the call, its connection closed, or its deadline is past."""
         self.is_ended = False
+        self.notes: dict[str, str] | None = None
+        """What watchers see beside the reply: what the server did that the reply does not say."""
         self._cancel_callbacks: list[Callable[[], None]] = []
         self._undelivered_callback: Callable[[], None] | None = None
 

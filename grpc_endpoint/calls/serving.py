@@ -6,10 +6,12 @@ no call has a task.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.state.timers import Timer, Timers
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 
 from ..http2.headers import RequestHead
@@ -23,7 +25,7 @@ from ..wire.limits import MalformedMessage
 from .refusals import GrpcStatus, RpcFailed, RpcRefused, refusal_of
 from .registry import Handler
 from .rpc_call import HELD, Receiver, RpcCall
-from .watching import RPC_CODES, WatchedClient, Watching, framed, messages_of
+from .watching import WatchedClient, Watching, framed, messages_of
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -37,11 +39,14 @@ _DECLARED: Final = frozenset(rpc.path for rpc in MESSAGING)
 class Calls:
     """The handlers of the port, by path."""
 
-    def __init__(self, handlers: Mapping[str, Handler], timers: Timers) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler], timers: Timers, watchers: Sequence[Watcher] = ()
+    ) -> None:
+        """`watchers` see every call from the first one on."""
         self.handlers = dict(handlers)
         self.timers: Final = timers
         self.loop = asyncio.get_running_loop()
-        self.watching: Final = Watching()
+        self.watching: Final = Watching(watchers)
 
     def connection_opened(self, owner: Owner) -> None:
         self.watching.open_connections += 1
@@ -141,7 +146,7 @@ class OpenCall:
 
     def cancelled(self) -> None:
         if self._watched is not None:
-            self._watched.client.ended(self._watched.command)
+            self._watched.client.cancelled(self._watched.command)
         self._stop_deadline()
         self._call.cancel()
         self._close_receiver()
@@ -203,6 +208,8 @@ class OpenCall:
     def _give_up(self, status: GrpcStatus, text: str) -> None:
         """End a call that its handler still holds."""
         if not self._call.is_ended:
+            if self._watched is not None:
+                self._watched.client.cancelled(self._watched.command)
             self._stop_deadline()
             self._call.cancel()
             self._close_receiver()
@@ -235,7 +242,8 @@ class OpenCall:
             self._calls.watching.answered[self._handler.rpc.name, f"grpc {status.name}"] += 1
         watched = self._watched
         if watched is not None:
-            if watched.client.answering(watched.command, watched.replies, status, text):
+            notes = self._call.notes
+            if watched.client.answering(watched.command, watched.replies, status, text, notes):
                 return
             watched.client.ended(watched.command)
             for data in messages_of(self._handler.rpc, b"".join(watched.replies)):
@@ -246,9 +254,10 @@ class OpenCall:
 
     def watched_client(self) -> WatchedClient | None:
         """The client as watchers see it; `None` for health and reflection."""
-        if self._handler.rpc.name not in RPC_CODES:
+        if self._handler.rpc.name not in RPC_NUMBERS:
             return None
-        return self._calls.watching.client(self._stream.owner, self._call.client_id)
+        call = self._call
+        return self._calls.watching.client(self._stream.owner, call.client_id, call.language)
 
     @property
     def rpc(self) -> Rpc:

@@ -18,6 +18,7 @@ from .header_blocks import HEADER_LIST_BYTES, Block, HeaderBlocks
 from .headers import HeadersRefused, MalformedHeaders, read_head, refusal_frame
 from .messages import RESOURCE_EXHAUSTED, MessageCutter
 from .outgoing import Outgoing
+from .proxy_preamble import Address
 from .role import Role, keep_alive, packed
 from .server_stream import OUR_WINDOW, ServerStream
 
@@ -35,11 +36,13 @@ WRITE_BYTES: Final = 1_048_576
 class Http2Connection(asyncio.Protocol):
     """Owned by its port."""
 
-    def __init__(self, role: Role) -> None:
+    def __init__(self, role: Role, source: Address | None = None) -> None:
+        """`source` is the address of the client, if a load balancer has named it."""
         self._role = role
+        self._source = source
         self.loop = role.loop
         self.streams: dict[int, ServerStream] = {}
-        self.out = Outgoing(role.loop, self.streams)
+        self.out = Outgoing(role.loop, self.streams, role.memory)
         self.peer = ""
         self.packed_host = b""
         self.last_activity = 0.0
@@ -69,7 +72,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = self.out.transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BYTES)
-        host = transport.get_extra_info("peername") or ("", 0)
+        host = self._source or transport.get_extra_info("peername") or ("", 0)
         self.peer = f"{host[0]}:{host[1]}"
         self.packed_host = packed(host[0], host[1])
         self.last_activity = self.loop.time()
@@ -105,12 +108,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = self._is_failed = True
         self._buffer, self._at = b"", 0
-        for stream in list(self.streams.values()):
-            try:
-                stream.cancel()
-            except Exception:  # the other calls end all the same
-                _log.exception("a call of %s cannot be ended", self.peer)
-        self.streams.clear()
+        self._cancel_calls()
         self._role.service.connection_closed(self)
         self._role.disconnected(self)
 
@@ -234,6 +232,7 @@ class Http2Connection(asyncio.Protocol):
             self._pass_requests += 1
         stream.data_received(frames.unpadded(flags, payload, "DATA"), size, is_end=is_end)
         if self.out.unfinished_bytes > self._role.limits.message_bytes + OUR_WINDOW:
+            self._complain("too many unfinished requests")
             stream.refuse_message(RESOURCE_EXHAUSTED, "too many unfinished requests on this connection")
 
     def _headers_received(self, flags: int, stream_id: int, payload: bytes) -> None:
@@ -282,15 +281,14 @@ class Http2Connection(asyncio.Protocol):
                 out.write(frames.rst_stream(stream_id, ErrorCode.NO_ERROR))
             return
         except MalformedHeaders as error:
-            if not self._has_complained:
-                _log.warning("resetting a call of %s: %s", self.peer, error)
-            self._has_complained = True
+            self._complain(str(error))
             self._controls.passed(self.last_activity)
             out.write(frames.rst_stream(stream_id, ErrorCode.PROTOCOL_ERROR))
             return
         stream = ServerStream(out, stream_id, self._stream_window, self)
         self.streams[stream_id] = stream
         if out.queued_bytes > limits.unread_bytes:
+            self._complain("it does not read its replies")
             stream.finish(RESOURCE_EXHAUSTED, "the client does not read its replies")
             return
         exchange = self._role.service.opened(stream, head)
@@ -378,7 +376,27 @@ class Http2Connection(asyncio.Protocol):
                 ErrorCode.PROTOCOL_ERROR, f"{name} on stream {stream_id}, which is not open"
             )
 
+    def _complain(self, reason: str) -> None:
+        """Log why a call was refused; once for a connection."""
+        if not self._has_complained:
+            _log.warning("refusing a call of %s: %s", self.peer, reason)
+        self._has_complained = True
+
     # -- the end
+
+    def _cancel_calls(self) -> None:
+        for stream in list(self.streams.values()):
+            try:
+                stream.cancel()
+            except Exception:  # the other calls end all the same
+                _log.exception("a call of %s cannot be ended", self.peer)
+        self.streams.clear()
+
+    def expel(self, reason: str) -> None:
+        """Close it now, for this reason, and let go of what it keeps."""
+        self._fail(ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, reason))
+        self._cancel_calls()
+        self.abort()
 
     def _fail(self, fault: ConnectionFault) -> None:
         if fault.code is not ErrorCode.INTERNAL_ERROR:

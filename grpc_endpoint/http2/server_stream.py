@@ -126,8 +126,10 @@ class ServerStream:
             finished.undelivered()
 
     def _keeps(self, unfinished_bytes: int) -> None:
-        self._out.unfinished_bytes += unfinished_bytes - self.unfinished_bytes
-        self.unfinished_bytes = unfinished_bytes
+        change = unfinished_bytes - self.unfinished_bytes
+        if change:
+            self.unfinished_bytes = unfinished_bytes
+            self._out.keeps(change)
 
     def refuse_message(self, status: int, text: str) -> None:
         """End the call because of a message that is not complete."""

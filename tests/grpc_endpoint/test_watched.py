@@ -8,8 +8,7 @@ from pocketmq.grpc_endpoint import messages as m
 from pocketmq.testing import EmbeddedServer, Refused, RocketMQ
 
 from grpc_client import GrpcClient, RpcError
-
-T, G = m.Resource(name="orders"), m.Resource(name="billing")
+from grpc_companion import T, acked, announce, handle_of, hidden, receive, received, sent
 
 
 @pytest.fixture
@@ -25,36 +24,6 @@ async def rocketmq() -> AsyncIterator[RocketMQ]:
 async def client(rocketmq: RocketMQ) -> AsyncIterator[GrpcClient]:
     async with GrpcClient.connected(rocketmq.grpc_endpoint) as client:
         yield client
-
-
-def sent(body: bytes = b"hi") -> m.SendMessageRequest:
-    properties = m.SystemProperties(message_id=f"ID{body!r}")
-    return m.SendMessageRequest(messages=[m.Message(topic=T, body=body, system_properties=properties)])
-
-
-def receive(batch: int = 32) -> m.ReceiveMessageRequest:
-    return m.ReceiveMessageRequest(
-        group=G,
-        message_queue=m.MessageQueue(topic=T, id=-1),
-        batch_size=batch,
-        invisible_duration=m.Duration.of_ms(30_000),
-        long_polling_timeout=m.Duration.of_ms(20_000),
-    )
-
-
-async def announce(client: GrpcClient) -> None:
-    """As a simple consumer."""
-    stream = client.open("Telemetry")
-    entry = m.SubscriptionEntry(topic=T, expression=m.FilterExpression(type=m.FilterType.TAG, expression="*"))
-    subscription = m.Subscription(group=G, subscriptions=[entry])
-    settings = m.Settings(client_type=m.ClientType.SIMPLE_CONSUMER, subscription=subscription)
-    stream.send(m.TelemetryCommand(settings=settings))
-    assert (await stream.next()).status == m.OK
-
-
-async def received(client: GrpcClient) -> list[m.Message]:
-    replies = await client.open("ReceiveMessage", receive()).all()
-    return [reply.message for reply in replies if reply.message is not None]
 
 
 async def test_the_request_log_names_the_rpc_and_what_it_is_about(
@@ -148,22 +117,12 @@ async def test_the_ledger_judges_a_grpc_consumer(rocketmq: RocketMQ, client: Grp
     await announce(client)
     for body in (b"one", b"two"):
         await client.ask(sent(body))
-    found = await received(client)
-    handles = [one.system_properties.receipt_handle or "" for one in found]
-    one = m.AckMessageEntry(message_id=found[0].system_properties.message_id, receipt_handle=handles[0])
-    assert (await client.ask(m.AckMessageRequest(group=G, topic=T, entries=[one]))).status == m.OK
-    hidden = m.ChangeInvisibleDurationRequest(
-        group=G,
-        topic=T,
-        receipt_handle=handles[1],
-        invisible_duration=m.Duration.of_ms(1000),
-        message_id=found[1].system_properties.message_id,
-    )
-    assert (await client.ask(hidden)).status == m.OK
+    first, second = await received(client)
+    assert (await client.ask(acked([handle_of(first)]))).status == m.OK
+    assert (await client.ask(hidden(second, 1000))).status == m.OK
     await asyncio.to_thread(rocketmq.clock.advance, 10)
     (again,) = await received(client)
-    last = m.AckMessageEntry(receipt_handle=again.system_properties.receipt_handle or "")
-    assert (await client.ask(m.AckMessageRequest(group=G, topic=T, entries=[last]))).status == m.OK
+    assert (await client.ask(acked([handle_of(again)]))).status == m.OK
     verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
     assert verdict.is_clean(), verdict.report()
 

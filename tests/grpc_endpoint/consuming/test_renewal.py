@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pocketmq.grpc_endpoint.consuming.delivered import Delivered
 from pocketmq.grpc_endpoint.consuming.renewal import RENEWAL_MS, retry_delay_ms
 from pocketmq.grpc_endpoint.messages import Code
 from pocketmq.protocol.bodies.group_config import (
@@ -11,7 +12,7 @@ from pocketmq.protocol.bodies.group_config import (
     GroupRetryPolicy,
     SubscriptionGroupConfig,
 )
-from pocketmq.store import VirtualClock
+from pocketmq.store import StoreError, VirtualClock
 
 from grpc_consumers import Consumers, turns
 
@@ -51,6 +52,30 @@ async def test_renewal_ends_some_hours_after_the_delivery(make_consumers: Any) -
     assert len(consumers.consuming.renewal) == 0
     assert consumers.receive().bodies == ["m0"]
     assert consumers.ack(("id-m0", asked.handles[0])).status[0] == Code.INVALID_RECEIPT_HANDLE
+
+
+@pytest.mark.parametrize(("failures", "is_kept"), [(2, True), (3, False)])
+async def test_a_renewal_that_fails_is_tried_again_some_times(
+    make_consumers: Any, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, failures: int, is_kept: bool
+) -> None:
+    """`maxRenewRetryTimes`: a disk that fails for a moment costs no client its message."""
+    consumers: Consumers = make_consumers(max_renew_retries=2)
+    consumers.fill()
+    consumers.announce("c1")
+    consumers.receive(batch_size=1)
+    clock.advance(51_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(Delivered, "hide", failing)
+        for _ in range(failures):
+            consumers.consuming.renewal.scan()
+    consumers.consuming.renewal.scan()
+    held = [one for member in consumers.consuming.renewal._messages.values() for one in member.values()]
+    assert [one.renewals for one in held] == ([1] if is_kept else [])
+    assert len(consumers.consuming.renewal) == len(held)
+
+
+def failing(*arguments: object, **options: object) -> None:
+    raise StoreError("no room")
 
 
 async def test_a_client_that_ends_gives_its_messages_back_at_once(consumers: Consumers) -> None:

@@ -1,0 +1,79 @@
+"""A gRPC client beside the test companion: the calls of tests/grpc_endpoint/test_watched*.py and test_journal.py.
+
+The topic is `orders`, the group `billing`, the client `test@1@0@a`; it is a simple consumer, and sends too.
+"""
+
+from collections.abc import Iterable
+
+from pocketmq.grpc_endpoint import messages as m
+
+from grpc_client import ClientCall, GrpcClient
+
+T, G = m.Resource(name="orders"), m.Resource(name="billing")
+
+
+def sent(body: bytes = b"hi", *, tag: str | None = None) -> m.SendMessageRequest:
+    properties = m.SystemProperties(message_id=f"ID{body!r}", tag=tag)
+    return m.SendMessageRequest(messages=[m.Message(topic=T, body=body, system_properties=properties)])
+
+
+def receive(batch: int = 32, *, tags: str = "*") -> m.ReceiveMessageRequest:
+    return m.ReceiveMessageRequest(
+        group=G,
+        message_queue=m.MessageQueue(topic=T, id=-1),
+        filter_expression=m.FilterExpression(type=m.FilterType.TAG, expression=tags),
+        batch_size=batch,
+        invisible_duration=m.Duration.of_ms(30_000),
+        long_polling_timeout=m.Duration.of_ms(20_000),
+    )
+
+
+def settings(tags: str = "*") -> m.TelemetryCommand:
+    entry = m.SubscriptionEntry(
+        topic=T, expression=m.FilterExpression(type=m.FilterType.TAG, expression=tags)
+    )
+    subscription = m.Subscription(group=G, subscriptions=[entry])
+    return m.TelemetryCommand(
+        settings=m.Settings(client_type=m.ClientType.SIMPLE_CONSUMER, subscription=subscription)
+    )
+
+
+async def announce(client: GrpcClient, tags: str = "*") -> ClientCall:
+    """Become a member; the telemetry stream stays open."""
+    stream = client.open("Telemetry")
+    stream.send(settings(tags))
+    assert (await stream.next()).status == m.OK
+    return stream
+
+
+async def received(client: GrpcClient, *, tags: str = "*") -> list[m.Message]:
+    replies = await client.open("ReceiveMessage", receive(tags=tags)).all()
+    return [reply.message for reply in replies if reply.message is not None]
+
+
+def handle_of(message: m.Message) -> str:
+    return message.system_properties.receipt_handle or ""
+
+
+def acked(handles: Iterable[str]) -> m.AckMessageRequest:
+    entries = [m.AckMessageEntry(message_id="any", receipt_handle=handle) for handle in handles]
+    return m.AckMessageRequest(group=G, topic=T, entries=entries)
+
+
+def hidden(message: m.Message, ms: int) -> m.ChangeInvisibleDurationRequest:
+    return m.ChangeInvisibleDurationRequest(
+        group=G,
+        topic=T,
+        receipt_handle=handle_of(message),
+        invisible_duration=m.Duration.of_ms(ms),
+        message_id=message.system_properties.message_id,
+    )
+
+
+def given_up(message: m.Message) -> m.ForwardMessageToDeadLetterQueueRequest:
+    return m.ForwardMessageToDeadLetterQueueRequest(
+        group=G,
+        topic=T,
+        receipt_handle=handle_of(message),
+        message_id=message.system_properties.message_id,
+    )
