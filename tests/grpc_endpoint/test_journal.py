@@ -76,6 +76,7 @@ async def test_calls_stand_in_it_with_name_client_topic_group_code_and_times(tmp
     assert (found.fields or {})["consumerGroup"] == "billing"
     assert found.reply_fields == {"messages": "2"}
     assert (cancelled.reply_code, cancelled.answered_ns) == (None, 0)
+    assert entries.index(cancelled) < entries.index(exchanges(entries, "Heartbeat")[0]), "recorded when it ends"
     (ack,) = exchanges(entries, "AckMessage")
     assert ack.reply_code == 0
     connected = {entry.connection: entry for entry in entries if isinstance(entry, Connected)}
