@@ -84,6 +84,7 @@ class OpenCall:
         "_stream",
         "_timeout",
         "_watched",
+        "needs_end",
     )
 
     def __init__(self, calls: Calls, handler: Handler, stream: ReplyStream, head: RequestHead) -> None:
@@ -97,6 +98,7 @@ class OpenCall:
         self._watched: _Watched | None = None
         """While watchers see the call."""
         self._timeout = head.timeout_seconds
+        self.needs_end = handler.rpc.kind is not Kind.BIDI
         loop = calls.loop
         self._call = RpcCall(
             handler.rpc,

@@ -59,6 +59,12 @@ class ServerStream:
         """The exchange of a call that has finished, while replies wait for a window."""
         self._has_sent_headers = False
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the call waits for the rest of its request."""
+        exchange = self.exchange
+        return exchange is not None and exchange.needs_end and not self.is_half_closed
+
     # -- from the client
 
     def begin(self, exchange: Exchange, cutter: MessageCutter) -> None:

@@ -48,6 +48,9 @@ class ReplyStream(Protocol):
 class Exchange(Protocol):
     """One call, as its stream sees it. After `finish` only `undelivered` is called, after `cancelled` nothing."""
 
+    needs_end: bool
+    """Whether nothing happens before the client has closed its side: all but streams of both sides."""
+
     def message_received(self, data: bytes) -> None:
         """A whole message arrived."""
 
