@@ -101,10 +101,12 @@ def _journal_watchers(node: Node) -> list[Watcher]:
 
 
 def _certificates(broker: Broker) -> Certificates:
+    """A certificate that is named is used. The official proxy, and a strict port, ignore it in the test mode, which is
+    the default."""
     config = broker.config.endpoint
     return Certificates(
         mode=broker.config.tls_server_mode,
-        is_test=config.tls_test_mode_enable,
+        is_test=config.tls_test_mode_enable and (config.grpc_strict or not config.tls_cert_path),
         cert_path=config.tls_cert_path,
         key_path=config.tls_key_path,
         key_password=config.tls_key_password,

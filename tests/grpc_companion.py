@@ -4,8 +4,10 @@ The topic is `orders`, the group `billing`, the client `test@1@0@a`; it is a sim
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from pocketmq.grpc_endpoint import messages as m
+from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from grpc_client import ClientCall, GrpcClient
 
@@ -77,3 +79,24 @@ def given_up(message: m.Message) -> m.ForwardMessageToDeadLetterQueueRequest:
         receipt_handle=handle_of(message),
         message_id=message.system_properties.message_id,
     )
+
+
+async def record_grpc_calls(folder: Path) -> None:
+    """A consumer that receives two messages, acknowledges one, and leaves; one call is cancelled."""
+    async with EmbeddedServer(journal=folder, grpc_port=0) as server:
+        rocketmq = RocketMQ(server)
+        rocketmq.topic("orders", queues=1)
+        rocketmq.group("billing")
+        async with GrpcClient.connected(server.grpc_endpoint) as client:
+            await announce(client)
+            for body in (b"one", b"two"):
+                await client.ask(sent(body))
+            first, _ = await received(client)
+            await client.ask(acked([handle_of(first)]))
+            await client.ask(sent(b""))
+            waiting = client.open("ReceiveMessage", receive())
+            await client.ping()
+            waiting.cancel()
+            await client.ping()
+            await client.ask(m.HeartbeatRequest(group=G, client_type=m.ClientType.SIMPLE_CONSUMER))
+            await client.ask(m.NotifyClientTerminationRequest(group=G))

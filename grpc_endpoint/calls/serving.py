@@ -84,6 +84,7 @@ class OpenCall:
         "_stream",
         "_timeout",
         "_watched",
+        "needs_end",
     )
 
     def __init__(self, calls: Calls, handler: Handler, stream: ReplyStream, head: RequestHead) -> None:
@@ -97,6 +98,7 @@ class OpenCall:
         self._watched: _Watched | None = None
         """While watchers see the call."""
         self._timeout = head.timeout_seconds
+        self.needs_end = handler.rpc.kind is not Kind.BIDI
         loop = calls.loop
         self._call = RpcCall(
             handler.rpc,
@@ -276,6 +278,10 @@ class OpenCall:
             self._stream.send_message(data)
         self._stream.finish(status, text)
 
+    def first_half(self, body: bytes) -> bytes:
+        """Bytes that end in the middle of this reply."""
+        return self._stream.first_half(messages_of(self._handler.rpc, body))
+
     def _end_badly(self, error: Exception, detail: str = "") -> None:
         """End the call as this error says: with a gRPC status, with a status in the reply, or as our own mistake."""
         call, rpc = self._call, self._handler.rpc
@@ -336,6 +342,10 @@ class _Command:
 
     def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
         self._open.write(body, status, text)
+
+    def first_half(self, body: bytes) -> bytes:
+        """It has no reply of its own."""
+        return b""
 
 
 def refused(rpc: Rpc, refusal: RpcRefused) -> Message:

@@ -52,6 +52,9 @@ class Held(Protocol):
     def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
         """Send the reply past the watchers, and end."""
 
+    def first_half(self, body: bytes) -> bytes:
+        """Bytes that end in the middle of this reply."""
+
 
 class WatchedClient:
     """One client on one connection: a `Watched`. It has the calls that are not answered yet."""
@@ -143,6 +146,11 @@ class WatchedClient:
             self.ended(command)
             grpc = int((reply.fields or {}).get("grpc-status", "0"))
             found[1].write(whole, GrpcStatus(grpc), reply.remark or "" if grpc else "")
+
+    def first_half(self, command: Command, body: bytes) -> bytes:
+        """Bytes that end in the middle of a reply, for a test that closes the connection there."""
+        found = self._calls.get(id(command))
+        return b"" if found is None else found[1].first_half(body)
 
     def write(self, command: Command, body: "ReplyBody" = None) -> None:
         """Requests of the broker reach clients by their telemetry stream, past the watchers."""

@@ -161,7 +161,7 @@ class Http2Port:
             if out.queued_bytes and out.progress_at < now - idle:
                 _log.warning("closing %s: it does not read its replies", connection.peer)
                 connection.abort()
-            elif out.unfinished_bytes and connection.last_activity < now - idle:
+            elif connection.last_activity < now - idle and _has_unfinished(connection):
                 _log.warning("closing %s: it does not finish its requests", connection.peer)
                 connection.abort()
             elif not connection.streams and connection.last_activity < now - idle:
@@ -169,4 +169,20 @@ class Http2Port:
                 connection.go_away("idle")
                 if connection.last_activity < now - 2 * idle:
                     connection.abort()  # it does not read either
+        self._bound_calls()
         self._scan = self.loop.call_later(self._scan_seconds, self._close_idle)
+
+    def _bound_calls(self) -> None:
+        """Between two scans a client can open no more calls than we can read."""
+        most = self.limits.port_calls
+        open_calls = sum(len(connection.streams) for connection in self.connections)
+        while open_calls > most:
+            worst = max(self.connections, key=lambda connection: len(connection.streams))
+            open_calls -= len(worst.streams)
+            worst.expel(f"the port has more than {most} open calls, and most are of this client")
+
+
+def _has_unfinished(connection: Member) -> bool:
+    """Whether a request has begun and waits for its end."""
+    streams = connection.streams.values()
+    return connection.out.unfinished_bytes > 0 or any(stream.is_unfinished for stream in streams)

@@ -1,6 +1,7 @@
 """One call on its connection: DATA in, replies and trailers out, both under the windows of flow control."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, head, rst_stream, window_update
@@ -58,6 +59,12 @@ class ServerStream:
         self._finished: Exchange | None = None
         """The exchange of a call that has finished, while replies wait for a window."""
         self._has_sent_headers = False
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the call waits for the rest of its request."""
+        exchange = self.exchange
+        return exchange is not None and exchange.needs_end and not self.is_half_closed
 
     # -- from the client
 
@@ -175,6 +182,13 @@ class ServerStream:
             self._end()
         else:
             self._finished = exchange
+
+    def first_half(self, messages: Sequence[bytes]) -> bytes:
+        """Frames that end in the middle of these messages, for a test that closes the connection there."""
+        data = b"".join(PREFIX.pack(0, len(one)) + one for one in messages)
+        data = data[: self._out.max_frame]
+        headers = b"" if self._has_sent_headers else headers_frame(self.id)
+        return headers + head(DATA, 0, self.id, len(data)) + data[: len(data) // 2]
 
     def send_queued(self) -> bool:
         """Send one frame of what waits, if the windows allow it. Returns whether it sent something."""

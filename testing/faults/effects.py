@@ -111,7 +111,7 @@ class Disconnect(Effect):
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
         exchange.forget()
-        exchange.disconnect(reset=self._reset, first=reply.first_half() if self._within_body else b"")
+        exchange.disconnect(reset=self._reset, first=exchange.first_half(reply) if self._within_body else b"")
         return True
 
     def calling(self, exchange: Exchange) -> bool:

@@ -1,5 +1,6 @@
 """The port as a whole: opened by option, key or first use; one call through all layers; refused where it cannot be."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -10,7 +11,11 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages
+from pocketmq.grpc_endpoint.endpoint import LEAST_PORT_BYTES, MOST_CALLS
 from pocketmq.grpc_endpoint.endpoint_settings import settings_of
+from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS
+from pocketmq.grpc_endpoint.http2.header_blocks import BLOCK_BYTES, HEADER_LIST_BYTES
+from pocketmq.grpc_endpoint.http2.role import Limits
 from pocketmq.grpc_endpoint.messages.inspection import (
     CHECK,
     REFLECT,
@@ -19,10 +24,12 @@ from pocketmq.grpc_endpoint.messages.inspection import (
     ServerReflectionRequest,
     ServingStatus,
 )
+from pocketmq.grpc_endpoint.wire.limits import DEPTH, VALUES
 from pocketmq.testing import EmbeddedServer
 
 from grpc_client import GrpcClient, RpcError
 
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "grpc.md"
 TOPIC = messages.Resource(name="T")
 
 
@@ -138,6 +145,16 @@ def test_serve_writes_the_address_to_the_second_line_and_to_the_file(tmp_path: P
     assert ports["grpc"].startswith("127.0.0.1:")
 
 
+@pytest.mark.parametrize(("strict", "is_used"), [(False, True), (True, False)])
+async def test_a_certificate_that_is_named_is_used_unless_strict(strict: bool, is_used: bool) -> None:
+    """The official proxy ignores it while tlsTestModeEnable is true, the default."""
+    with pytest.raises(StartError, match="tlsCertPath=/no/cert") if is_used else contextlib.nullcontext():
+        async with EmbeddedServer(
+            grpc_port=0, grpcStrict=strict, tlsCertPath="/no/cert", tlsKeyPath="/no/key"
+        ):
+            pass
+
+
 async def test_metrics_count_grpc_calls_by_rpc_and_code() -> None:
     async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
         await client.ask(sent(b"one"))
@@ -187,3 +204,25 @@ async def test_tools_find_the_service_by_reflection_and_ask_for_its_health() -> 
 def headers_of(path: str) -> dict[str, str]:
     sent = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "test"}
     return sent | {"content-type": "application/grpc"}
+
+
+def test_the_limits_of_the_document_are_those_of_the_program() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8").partition("## Limits")[2].partition("\n## ")[0]
+    limits, config = Limits(), BrokerConfig().endpoint
+    for wanted in (
+        f"| a request | `grpcMaxInboundMessageSize` ({config.grpc_max_inbound_message_size >> 20} MiB)",
+        f"requests and unread replies: {LEAST_PORT_BYTES >> 20} MiB",
+        f"| all clients together, calls | {limits.port_calls:,} open ones",
+        f"| connections | {limits.connections:,} at once |",
+        f"| headers | {HEADER_LIST_BYTES >> 10} KiB, as the official server",
+        f"a compressed block of {BLOCK_BYTES >> 10} KiB |",
+        f"at most {MOST_CALLS:,} a connection",
+        f"| replies that a client does not read | {limits.unread_bytes >> 20} MiB",
+        f"| cancelled calls | {RESETS:,} in ten seconds |",
+        f"| {CONTROL_FRAMES:,} in ten seconds |",
+        f"| values in one message | {VALUES:,}; nested {DEPTH} deep |",
+        "`grpcClientIdleTimeMills` (two minutes)",
+    ):
+        assert wanted in text, wanted
+    assert config.grpc_client_idle_time_mills == 120_000
+    assert limits.port_bytes == LEAST_PORT_BYTES

@@ -22,7 +22,7 @@ from pocketmq.protocol.wire.schema import REQUESTS
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from grpc_client import GrpcClient
-from grpc_companion import G, acked, announce, handle_of, receive, received, sent
+from grpc_companion import record_grpc_calls, sent
 
 
 def entries_of(folder: Path) -> list[Entry]:
@@ -37,29 +37,8 @@ def exchanges(entries: list[Entry], name: str) -> list[Exchange]:
     return [one for one in entries if isinstance(one, Exchange) and one.code == RPC_NUMBERS[name]]
 
 
-async def record(folder: Path) -> None:
-    """A consumer that receives two messages, acknowledges one, and leaves; one call is cancelled."""
-    async with EmbeddedServer(journal=folder, grpc_port=0) as server:
-        rocketmq = RocketMQ(server)
-        rocketmq.topic("orders", queues=1)
-        rocketmq.group("billing")
-        async with GrpcClient.connected(server.grpc_endpoint) as client:
-            await announce(client)
-            for body in (b"one", b"two"):
-                await client.ask(sent(body))
-            first, _ = await received(client)
-            await client.ask(acked([handle_of(first)]))
-            await client.ask(sent(b""))
-            waiting = client.open("ReceiveMessage", receive())
-            await client.ping()
-            waiting.cancel()
-            await client.ping()
-            await client.ask(m.HeartbeatRequest(group=G, client_type=m.ClientType.SIMPLE_CONSUMER))
-            await client.ask(m.NotifyClientTerminationRequest(group=G))
-
-
 async def test_calls_stand_in_it_with_name_client_topic_group_code_and_times(tmp_path: Path) -> None:
-    await record(tmp_path)
+    await record_grpc_calls(tmp_path)
     entries = entries_of(tmp_path)
     one, two, refused = exchanges(entries, "SendMessage")
     assert one.fields == {"topic": "orders", "clientId": "test@1@0@a"}
@@ -76,6 +55,9 @@ async def test_calls_stand_in_it_with_name_client_topic_group_code_and_times(tmp
     assert (found.fields or {})["consumerGroup"] == "billing"
     assert found.reply_fields == {"messages": "2"}
     assert (cancelled.reply_code, cancelled.answered_ns) == (None, 0)
+    assert entries.index(cancelled) < entries.index(exchanges(entries, "Heartbeat")[0]), (
+        "recorded when it ends"
+    )
     (ack,) = exchanges(entries, "AckMessage")
     assert ack.reply_code == 0
     connected = {entry.connection: entry for entry in entries if isinstance(entry, Connected)}
@@ -84,7 +66,7 @@ async def test_calls_stand_in_it_with_name_client_topic_group_code_and_times(tmp
 
 
 async def test_settings_and_heartbeats_say_who_is_a_member_of_what(tmp_path: Path) -> None:
-    await record(tmp_path)
+    await record_grpc_calls(tmp_path)
     entries = entries_of(tmp_path)
     (telemetry,) = exchanges(entries, "Telemetry")
     assert telemetry.is_oneway
@@ -131,7 +113,7 @@ async def test_the_rows_of_the_pipeline_name_the_rpcs(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     from pocketmq.pipeline.tables import open_journal
 
-    await record(tmp_path)
+    await record_grpc_calls(tmp_path)
     rows = open_journal(str(tmp_path)).read_all().to_pylist()
     calls = [row for row in rows if row["kind"] == "exchange" and row["code"] >= FIRST_RPC]
     assert [row["request"] for row in calls] == [

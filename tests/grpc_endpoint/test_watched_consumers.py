@@ -168,6 +168,16 @@ async def test_a_call_of_a_consumer_ends_with_its_connection(
         assert await still_there(rocketmq, again)
 
 
+async def test_a_reply_is_cut_in_its_middle(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    await client.ask(sent(b"x" * 1000))
+    rocketmq.faults.disconnect(code="ReceiveMessage", within_body=True)
+    call = client.open("ReceiveMessage", receive())
+    await client.is_closed.wait()
+    assert call.headers[":status"] == "200"
+    assert (call.status, client.goaway) == (-1, None)
+    rocketmq.faults.check()
+
+
 async def test_cancelled_calls_leave_nothing_with_the_watchers(
     rocketmq: RocketMQ, client: GrpcClient
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from grpc_companion import record_grpc_calls
 from spark.planted_store import BAD_BODY, COUNT, DOUBLE, MISSING, TOPIC, write_store
 
 pytest.importorskip("pyspark")
@@ -162,3 +163,21 @@ def test_the_behaviour_report_finds_the_one_double_owner(spark: SparkSession, tm
     clients = {row[2]: row[4] for row in rows(report, "clients")}
     assert clients == {"client-0": 5, "client-1": 5}
     assert any("<svg" in piece for piece in report.drawings)
+
+
+def test_the_behaviour_report_shows_grpc_clients_with_the_others(spark: SparkSession, tmp_path: Path) -> None:
+    """Members by their settings, receives as pulls of no queue, requests by the name of the rpc."""
+    asyncio.run(record_grpc_calls(tmp_path / "journal"))
+    report = behaviour_job.build(spark, [str(tmp_path / "journal")])
+    assert report.findings == []
+    (member,) = rows(report, "members")
+    assert member[2:5] == ("billing", "test@1@0@a", "JAVA")
+    assert member[6:8] == ("CONSUME_FROM_LAST_OFFSET", "CLUSTERING")
+    assert member[-1] == "unregistered"
+    (client,) = rows(report, "clients")
+    assert client[1:4] == ("billing", "test@1@0@a", "JAVA")
+    assert client[4:6] == (2, 2), "two receives, two messages"
+    counts = {row[2]: row[3] for row in rows(report, "requests")}
+    assert counts["ReceiveMessage"] == 2
+    assert counts["SendMessage"] == 3
+    assert rows(report, "owners") == rows(report, "positions") == []

@@ -118,10 +118,12 @@ async def test_a_broker_that_goes_back_in_time_forgets_what_clients_hold(consume
 
 async def test_a_changed_message_is_not_renewed_any_more(consumers: Consumers) -> None:
     asked = consumers.receive(batch_size=1)
-    assert consumers.change("id-m0", asked.handles[0], 20).status[0] == Code.OK
+    assert consumers.change("id-m0", asked.handles[0], 55).status[0] == Code.OK
     assert len(consumers.consuming.renewal) == 0
+    consumers.consuming.renewal.scan()
+    assert consumers.consuming.renewal.next_work() is None
     consumers.receive(batch_size=3, invisible=4000)
-    consumers.pass_time(30)
+    consumers.pass_time(66)
     assert consumers.receive().bodies == ["m0"]
 
 

@@ -126,6 +126,42 @@ async def test_a_request_that_is_never_finished_ends_with_its_connection(
     assert ["it does not finish its requests" in one.getMessage() for one in caplog.records] == [True]
 
 
+@pytest.mark.parametrize("sent", [None, framed(b"whole")], ids=["headers only", "a whole message"])
+async def test_a_call_whose_end_never_arrives_ends_with_its_connection(sent: bytes | None) -> None:
+    """Nothing waits for a call like that, and it has no deadline yet."""
+    async with (
+        echo_port(Limited(idle_seconds=0.2)) as (port, echo, _),
+        GrpcClient.connected(port) as client,
+        GrpcClient.connected(port) as both_ways,
+    ):
+        both_ways.open("/echo/Each")
+        call = client.open("/echo/Unary")
+        if sent is not None:
+            call.send_bytes(sent)
+        await client.is_closed.wait()
+        await until(lambda: len(echo.open) == 1)
+        await both_ways.ping()
+
+
+async def test_the_client_with_most_calls_is_closed_when_the_port_has_too_many(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING, "pocketmq.grpc"):
+        async with (
+            echo_port(Limited(port_calls=50, idle_seconds=0.4)) as (port, echo, _),
+            GrpcClient.connected(port) as few,
+            GrpcClient.connected(port) as many,
+        ):
+            kept = [few.open("/echo/Never", framed(b"")) for _ in range(20)]
+            for _ in range(40):
+                many.open("/echo/Never", framed(b""))
+            await many.is_closed.wait()
+            assert len(echo.open) == 20
+            assert await few.open("/echo/Unary", framed(b"x")).all() == [b"x"]
+            assert not any(call.is_ended for call in kept)
+    assert ["more than 50 open calls" in one.getMessage() for one in caplog.records] == [True]
+
+
 async def test_a_stop_waits_as_long_as_its_limit_says_and_no_longer_than_the_calls() -> None:
     loop = asyncio.get_running_loop()
     async with (
