@@ -6,5 +6,5 @@ choice.py         which of the two is used; POCKETMQ_ACCELERATOR=off: Python
 batch_records.py  the records of a batch whose messages are alike
 index_units.py    the units of many keys in a file of the key index
 id_hashes.py      the hashes of unique ids
-common_records.py the records of a log file, as long as they have the common form
+plain_records.py  the records of a log file, as long as they have the plain form
 """

@@ -259,8 +259,8 @@ static PyObject *add_units(PyObject *self, PyObject *args)
     return used < 0 ? NULL : PyLong_FromSsize_t(used);
 }
 
-/* A record of the common form at p, of which `left` bytes may be read: its size, or 0. */
-static Py_ssize_t common_record(const uint8_t *p, Py_ssize_t left, int check_crc, Py_ssize_t *tail_at)
+/* A record of the plain form at p, of which `left` bytes may be read: its size, or 0. */
+static Py_ssize_t plain_record(const uint8_t *p, Py_ssize_t left, int check_crc, Py_ssize_t *tail_at)
 {
     if (left < BODY_AT)
         return 0;
@@ -282,7 +282,7 @@ static Py_ssize_t common_record(const uint8_t *p, Py_ssize_t left, int check_crc
     return size;
 }
 
-static PyObject *scan_common(PyObject *self, PyObject *args)
+static PyObject *scan_plain(PyObject *self, PyObject *args)
 {
     Py_buffer view;
     Py_ssize_t at, end, most;
@@ -294,7 +294,7 @@ static PyObject *scan_common(PyObject *self, PyObject *args)
         end = view.len;
     while (records != NULL && at >= 0 && at < end && most-- > 0) {
         const uint8_t *p = (const uint8_t *)view.buf + at;
-        Py_ssize_t tail, size = common_record(p, end - at, check_crc, &tail);
+        Py_ssize_t tail, size = plain_record(p, end - at, check_crc, &tail);
         if (size == 0)
             break;
         Py_ssize_t topic_bytes = p[tail], properties_at = tail + 3 + topic_bytes;
@@ -321,7 +321,7 @@ static PyMethodDef functions[] = {
     {"pack_batch", pack_batch, METH_VARARGS, "See batch_records.py."},
     {"hash_ids", hash_ids, METH_VARARGS, "See id_hashes.py."},
     {"add_units", add_units, METH_VARARGS, "See index_units.py."},
-    {"scan_common", scan_common, METH_VARARGS, "See record_scan.py."},
+    {"scan_plain", scan_plain, METH_VARARGS, "See record_scan.py."},
     {NULL, NULL, 0, NULL},
 };
 

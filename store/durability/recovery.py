@@ -30,7 +30,7 @@ from pocketmq.protocol.message.record import (
     store_timestamp_of,
 )
 
-from ..accelerated.common_records import LoggedRecord
+from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..files import disk
 from ..files.mapped_file import MappedFile

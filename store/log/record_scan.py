@@ -1,7 +1,7 @@
 """Walks the records of a log file: checks each, CRC included, and returns the fields that dispatch needs.
 
-`measure_record` decides what a record is. Records of the common form are checked by the same rule and unpacked at once,
-many at a time (`accelerated/common_records.py`), because a crash may leave millions of records to read. All other forms
+`measure_record` decides what a record is. Records of the plain form are checked by the same rule and unpacked at once,
+many at a time (`accelerated/plain_records.py`), because a crash may leave millions of records to read. All other forms
 are decoded field by field.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from pocketmq.protocol.message.record import decode_record, measure_record
 
-from ..accelerated.common_records import LoggedRecord, scan_common
+from ..accelerated.plain_records import LoggedRecord, scan_plain
 
 _AT_ONCE = 4096
 
@@ -20,7 +20,7 @@ def scan_records(view: memoryview, at: int, end: int, *, check_crc: bool) -> Ite
     Ends before the first bytes that are not a record: filler, zeros, damage. `measure_record` says which.
     """
     while True:
-        while piece := scan_common(view, at, end, check_crc, _AT_ONCE):
+        while piece := scan_plain(view, at, end, check_crc, _AT_ONCE):
             yield from piece
             at = piece[-1][0] + piece[-1][1]
         size = measure_record(view, at, end, check_crc=check_crc)

@@ -13,7 +13,7 @@ from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties, tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
-from ..accelerated.common_records import LoggedRecord
+from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id

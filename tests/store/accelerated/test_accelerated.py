@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol.message.record import Record, encode_record
-from pocketmq.store.accelerated import batch_records, common_records, id_hashes, index_units
+from pocketmq.store.accelerated import batch_records, id_hashes, index_units, plain_records
 from pocketmq.store.accelerated.choice import SWITCH, in_python, is_native
 
-MODULES = (batch_records, common_records, id_hashes, index_units)
+MODULES = (batch_records, plain_records, id_hashes, index_units)
 REFUSALS = (struct.error, ValueError, IndexError, OverflowError)
 IDS = st.text("0123456789ABCDEFabcdef", min_size=32, max_size=32).map(str.encode)
 
@@ -47,7 +47,7 @@ def in_c() -> Callable[[str], Callable[..., Any]]:
 def test_each_has_a_twin_in_python(in_c) -> None:
     native = importlib.import_module("pocketmq.store.accelerated.native")
     functions = {name for name in dir(native) if not name.startswith("_")}
-    assert functions == set(in_python) == {"add_units", "hash_ids", "pack_batch", "scan_common"}
+    assert functions == set(in_python) == {"add_units", "hash_ids", "pack_batch", "scan_plain"}
 
 
 @given(
@@ -194,8 +194,8 @@ def test_records_are_found_alike(in_c, records, damage, cut, check_crc, most) ->
             log[at] = value
     view = memoryview(log)
     end = len(log) - cut
-    found = in_python["scan_common"](view, 0, end, check_crc, most)
-    assert in_c("scan_common")(view, 0, end, check_crc, most) == found
+    found = in_python["scan_plain"](view, 0, end, check_crc, most)
+    assert in_c("scan_plain")(view, 0, end, check_crc, most) == found
     if not damage and not cut and check_crc and most > len(records):
         common = [record for record in records if record.born_host == bytes(8) and len(record.topic) < 128]
         assert len(found) == len(records) or len(common) < len(records)
@@ -205,4 +205,4 @@ def test_records_are_found_alike(in_c, records, damage, cut, check_crc, most) ->
 def test_no_bytes_make_the_scan_fail(in_c, data, at, end) -> None:
     view = memoryview(b"\0\0\0\x5c\xda\xa3\x20\xa7" + data)
     for start in (0, at):
-        in_c("scan_common")(view, start, end, True, 9)
+        in_c("scan_plain")(view, start, end, True, 9)

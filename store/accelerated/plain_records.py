@@ -1,4 +1,4 @@
-"""The records of a log file as long as they have the common form: version 1, IPv4 hosts."""
+"""The records of a log file as long as they have the plain form: version 1, IPv4 hosts."""
 
 import zlib
 
@@ -15,7 +15,7 @@ LoggedRecord = tuple[int, int, int, int, int, int, bytes, bytes]
 because making anything else takes longer than all the checks."""
 
 
-def scan_common(view: memoryview, at: int, end: int, check_crc: bool, most: int) -> list[LoggedRecord]:
+def scan_plain(view: memoryview, at: int, end: int, check_crc: bool, most: int) -> list[LoggedRecord]:
     """Up to `most` records that lie back to back from byte `at` on, none reaching beyond `end`; never raises for any
     bytes. Ends before the first bytes that are no record of that form."""
     unpack, crc32, head_bytes = DISPATCH_HEAD.unpack_from, zlib.crc32, DISPATCH_HEAD.size
@@ -49,4 +49,4 @@ def scan_common(view: memoryview, at: int, end: int, check_crc: bool, most: int)
     return records
 
 
-scan_common = chosen(scan_common)
+scan_plain = chosen(scan_plain)
