@@ -25,7 +25,7 @@ ROOMS: dict[str, list[str]] = {
         "journal_frames",
     ],
     "store": [
-        "errors clock layout remembered",
+        "accelerated errors clock layout remembered",
         "delay_levels put_statistics put_values",
         "config",
         "files",

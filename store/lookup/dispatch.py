@@ -13,9 +13,9 @@ from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties, tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
+from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
-from ..log.record_scan import LoggedRecord
 from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id
 from ..put_values import AlikeBatch, AlikeMessage, NewMessage, Stored
 from .consume_queue import ConsumeQueue

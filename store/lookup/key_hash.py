@@ -12,6 +12,9 @@ from typing import TypeVar
 
 from pocketmq.protocol.message.java_strings import extend_hash
 
+from ..accelerated.choice import is_native
+from ..accelerated.id_hashes import hash_ids
+
 K = TypeVar("K")
 T = TypeVar("T")
 
@@ -152,7 +155,9 @@ class UniqueIdHash:
         return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
 
     def of_all(self, ids: Sequence[bytes]) -> list[int]:
-        """`of` each."""
+        """`of` each. Raises ValueError as `of` does."""
+        if is_native:
+            return hash_ids(self._start, ids)
         heads, pairs = self._heads, _HEX_PAIRS_OF_BYTES
         head = ids[0][:30]
         try:
