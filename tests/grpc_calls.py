@@ -56,6 +56,9 @@ class FakeStream:
     def send_reply(self, message: Any) -> None:
         self.replies.append(decode(type(message), encode(message)))
 
+    def send_command(self, message: Any, shown: object) -> None:
+        self.send_reply(message)
+
     def finish(self, status: GrpcStatus, text: str) -> None:
         self.ended = status, text
 

@@ -3,10 +3,12 @@
 The topic is `orders`, the group `billing`, the client `test@1@0@a`; it is a simple consumer, and sends too.
 """
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
 from pocketmq.grpc_endpoint import messages as m
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from grpc_client import ClientCall, GrpcClient
@@ -79,6 +81,26 @@ def given_up(message: m.Message) -> m.ForwardMessageToDeadLetterQueueRequest:
         receipt_handle=handle_of(message),
         message_id=message.system_properties.message_id,
     )
+
+
+async def half(rocketmq: RocketMQ, client: GrpcClient) -> ClientCall:
+    """A producer of the topic `payments` with a half message; its telemetry stream."""
+    broker = rocketmq.server.node.broker
+    topic = TopicConfig(topic_name="payments", attributes={"+message.type": "TRANSACTION"})
+    await asyncio.to_thread(rocketmq.server.call, broker.topics.update, topic)
+    payments = m.Resource(name="payments")
+    stream = client.open("Telemetry")
+    producer = m.Settings(client_type=m.ClientType.PRODUCER, publishing=m.Publishing(topics=[payments]))
+    stream.send(m.TelemetryCommand(settings=producer))
+    assert (await stream.next()).status == m.OK
+    properties = m.SystemProperties(
+        message_id="half",
+        message_type=m.MessageType.TRANSACTION,
+        born_timestamp=m.Timestamp.of_ms(rocketmq.clock.now_ms()),
+    )
+    message = m.Message(topic=payments, body=b"half", system_properties=properties)
+    assert (await client.ask(m.SendMessageRequest(messages=[message]))).status == m.OK
+    return stream
 
 
 async def record_grpc_calls(folder: Path) -> None:

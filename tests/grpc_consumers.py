@@ -46,6 +46,9 @@ class FakeStream:
     def send_reply(self, message: Message) -> None:
         self.replies.append(message)
 
+    def send_command(self, message: Message, shown: object) -> None:
+        self.send_reply(message)
+
     def finish(self, status: GrpcStatus, text: str) -> None:
         assert self.status is None
         self.status, self.text = status, text

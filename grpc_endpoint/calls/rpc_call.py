@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from pocketmq.protocol.wire.command import Command
+
 from ..messages.service import Rpc
 from ..wire.declare import Message
 from .refusals import GrpcStatus
@@ -32,6 +34,9 @@ class Stream(Protocol):
 
     def send_reply(self, message: Message) -> None:
         """Send one message; the stream stays open."""
+
+    def send_command(self, message: Message, shown: Command) -> None:
+        """Send a command of the server, which watchers see as this request of the broker."""
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         """End the call with this status."""
@@ -114,6 +119,11 @@ class RpcCall:
         """One message of a stream, which stays open."""
         if not self.is_ended and not self.cancelled:
             self._stream.send_reply(message)
+
+    def command(self, message: Message, shown: Command) -> None:
+        """A command of the server on a telemetry stream; `shown` is the broker's request as remoting clients get it."""
+        if not self.is_ended and not self.cancelled:
+            self._stream.send_command(message, shown)
 
     def end(self) -> None:
         """The end of a stream, with gRPC status OK."""

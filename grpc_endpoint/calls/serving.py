@@ -237,6 +237,11 @@ class OpenCall:
         else:
             self._stream.send_message(data)
 
+    def send_command(self, message: Message, shown: Command) -> None:
+        client = None if self._calls.watching.watch is None else self.watched_client()
+        if client is None or not client.calling(shown, lambda: self.send_reply(message)):
+            self.send_reply(message)
+
     def finish(self, status: GrpcStatus, text: str) -> None:
         self._stop_deadline()
         self._close_receiver()

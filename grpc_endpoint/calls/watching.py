@@ -7,7 +7,8 @@ Watchers are those of the remoting servers (`broker/network/watch.py`), and a ca
     body      the request as it arrived; of the reply, its messages, each with its prefix if the rpc is a stream
     reply     code 0 for OK, else the number of the `Code`; its text is the remark; fields as `RpcCall.notes` says
 
-A client on a connection is a connection to them. A message on a telemetry stream is a one-way request. Without watchers
+A client on a connection is a connection to them. A message on a telemetry stream is a one-way request; a command to the
+client is the request that a remoting client would get (check of a transaction, 307, 309). Without watchers
 a call costs one attribute test more.
 """
 
@@ -67,6 +68,8 @@ class WatchedClient:
         self.client_id = client_id
         self._language = language
         self._calls: dict[int, tuple[Command, Held]] = {}
+        self._commands: dict[int, tuple[Command, Callable[[], None]]] = {}
+        """Commands to the client that a watcher holds back."""
 
     @property
     def closed(self) -> bool:
@@ -103,6 +106,18 @@ class WatchedClient:
         if notes:
             reply.fields = {**(reply.fields or {}), **notes}
         return watch.answering(self, command, reply, body)
+
+    def calling(self, command: Command, send: Callable[[], None]) -> bool:
+        """Show a command to the client; True if a watcher keeps it, who may have it sent later."""
+        watch = self._watching.watch
+        if watch is None:
+            return False
+        self._commands[id(command)] = command, send
+        is_kept = watch.calling(self, command, command.body)
+        command.body = None  # it may be a view of a store file
+        if not is_kept:
+            self._commands.pop(id(command), None)
+        return is_kept
 
     def ended(self, command: Command) -> None:
         """The call was answered."""
@@ -153,7 +168,9 @@ class WatchedClient:
         return b"" if found is None else found[1].first_half(body)
 
     def write(self, command: Command, body: "ReplyBody" = None) -> None:
-        """Requests of the broker reach clients by their telemetry stream, past the watchers."""
+        found = self._commands.pop(id(command), None)
+        if found is not None:
+            found[1]()
 
     def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
         self._owner.transport_wrapped(wrap)

@@ -1,5 +1,6 @@
 """gRPC calls in the journal: recorded as remoting requests are, and found by its readers."""
 
+import asyncio
 import json
 import zlib
 from pathlib import Path
@@ -15,14 +16,16 @@ from pocketmq.protocol.journal_frames import (
     Entry,
     Exchange,
     FrameReader,
+    Pushed,
     decode_entries,
 )
+from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.protocol.rpc_numbers import FIRST_RPC, RPC_NAMES, RPC_NUMBERS
 from pocketmq.protocol.wire.schema import REQUESTS
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from grpc_client import GrpcClient
-from grpc_companion import record_grpc_calls, sent
+from grpc_companion import half, record_grpc_calls, sent
 
 
 def entries_of(folder: Path) -> list[Entry]:
@@ -86,6 +89,22 @@ async def test_settings_and_heartbeats_say_who_is_a_member_of_what(tmp_path: Pat
     (heartbeat,) = exchanges(entries, "Heartbeat")
     assert json.loads(heartbeat.detail or "")["consumerDataSet"][0]["groupName"] == "billing"
     assert exchanges(entries, "SendMessage")[0].detail is None
+
+
+async def test_what_the_server_asks_a_client_is_in_it(tmp_path: Path) -> None:
+    """As for remoting clients: the check of a transaction."""
+    async with (
+        EmbeddedServer(journal=tmp_path, grpc_port=0, virtual_time=True) as server,
+        GrpcClient.connected(server.grpc_endpoint) as client,
+    ):
+        await half(RocketMQ(server), client)
+        await asyncio.to_thread(server.clock.advance, "50s")
+        await client.ping()
+    to_clients = [one for one in entries_of(tmp_path) if isinstance(one, Pushed)]
+    pushed = [one for one in to_clients if one.code == CheckTransactionState.code]
+    assert {one.client_id for one in pushed} == {"test@1@0@a"}
+    assert (pushed[0].fields or {})["tranStateTableOffset"] == "0"
+    assert pushed[0].body_bytes > 0
 
 
 async def test_bodies_of_messages_are_not_in_it(tmp_path: Path) -> None:

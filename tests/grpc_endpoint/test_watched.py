@@ -7,8 +7,8 @@ import pytest
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.testing import EmbeddedServer, Refused, RocketMQ
 
-from grpc_client import GrpcClient, RpcError
-from grpc_companion import T, acked, announce, handle_of, hidden, receive, received, sent
+from grpc_client import ClientCall, GrpcClient, RpcError
+from grpc_companion import T, acked, announce, half, handle_of, hidden, receive, received, sent
 
 
 @pytest.fixture
@@ -144,3 +144,55 @@ async def test_the_ledger_finds_what_a_fault_took_from_a_grpc_consumer(
     assert again.body == b"hi"
     verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
     assert verdict.is_clean(), verdict.report()
+
+
+# -- commands of the server
+
+
+async def orphan(client: GrpcClient, stream: ClientCall) -> str | None:
+    """The transaction that the server has asked about by now."""
+    await client.ping()
+    if stream._messages.empty():
+        return None
+    command = (await stream.next()).recover_orphaned_transaction_command
+    return None if command is None else command.transaction_id
+
+
+async def test_the_check_of_a_transaction_is_logged_and_delayed_like_a_remoting_clients(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    stream = await half(rocketmq, client)
+    rocketmq.faults.delay(code="CHECK_TRANSACTION_STATE", seconds=20)
+    while not rocketmq.requests.count(code="CHECK_TRANSACTION_STATE"):
+        await asyncio.to_thread(rocketmq.clock.advance, 10)
+    (asked,) = rocketmq.requests.find(code="CHECK_TRANSACTION_STATE", client_id="test@1@0@a")
+    assert (asked.to_client, asked.oneway, asked.broker) == (True, True, "broker-a")
+    assert b"half" in asked.body
+    assert await orphan(client, stream) is None
+    await asyncio.to_thread(rocketmq.clock.advance, 20)
+    assert await orphan(client, stream) == "half"
+    rocketmq.faults.check()
+
+
+async def test_a_swallowed_check_is_asked_again(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    stream = await half(rocketmq, client)
+    rocketmq.faults.silence(code="CHECK_TRANSACTION_STATE", client_id="test@1@0@a")
+    while not rocketmq.requests.count(code="CHECK_TRANSACTION_STATE"):
+        await asyncio.to_thread(rocketmq.clock.advance, 10)
+    assert await orphan(client, stream) is None
+    while rocketmq.requests.count(code="CHECK_TRANSACTION_STATE") < 2:
+        await asyncio.to_thread(rocketmq.clock.advance, 10)
+    assert await orphan(client, stream) == "half"
+    rocketmq.faults.check()
+
+
+async def test_a_check_may_arrive_twice_and_end_a_connection(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    stream = await half(rocketmq, client)
+    rocketmq.faults.duplicate(code="CHECK_TRANSACTION_STATE")
+    while not rocketmq.requests.count(code="CHECK_TRANSACTION_STATE"):
+        await asyncio.to_thread(rocketmq.clock.advance, 10)
+    assert [await orphan(client, stream) for _ in range(3)] == ["half", "half", None]
+    rocketmq.faults.disconnect(code="CHECK_TRANSACTION_STATE")
+    await asyncio.to_thread(rocketmq.clock.advance, 90)
+    await client.is_closed.wait()
+    rocketmq.faults.check()
