@@ -56,6 +56,10 @@ class FakeStream:
     def send_reply(self, message: Any) -> None:
         self.replies.append(decode(type(message), encode(message)))
 
+    def answer(self, message: Any) -> None:
+        self.send_reply(message)
+        self.finish(GrpcStatus.OK, "")
+
     def finish(self, status: GrpcStatus, text: str) -> None:
         self.ended = status, text
 

@@ -46,6 +46,10 @@ class FakeStream:
     def send_reply(self, message: Message) -> None:
         self.replies.append(message)
 
+    def answer(self, message: Message) -> None:
+        self.send_reply(message)
+        self.finish(GrpcStatus.OK, "")
+
     def finish(self, status: GrpcStatus, text: str) -> None:
         assert self.status is None
         self.status, self.text = status, text
