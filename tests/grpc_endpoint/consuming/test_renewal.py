@@ -78,6 +78,43 @@ def failing(*arguments: object, **options: object) -> None:
     raise StoreError("no room")
 
 
+@pytest.mark.parametrize(
+    ("settings", "renewals"),
+    [({}, [0, 0, 1]), ({"renew_ahead_ms": 25_000}, [0, 1, 1]), ({"renew_period_ms": 20_000}, [0, 0, 0])],
+    ids=["official", "renewAheadTimeMillis", "renewSchedulePeriodMillis"],
+)
+async def test_when_a_message_is_renewed_is_set_by_keys(
+    make_consumers: Any, settings: dict[str, int], renewals: list[int]
+) -> None:
+    consumers: Consumers = make_consumers(**settings)
+    consumers.fill(count=1)
+    consumers.announce("c1")
+    consumers.receive()
+    [held] = consumers.consuming.renewal._messages["c1", "g"].values()
+    found = []
+    for seconds in (20, 20, 15):
+        consumers.pass_time(seconds)
+        found.append(held.renewals)
+    assert found == renewals
+
+
+@pytest.mark.parametrize(("ms", "is_back"), [(1000, True), (9000, False)])
+async def test_how_soon_the_messages_of_a_client_that_ends_are_back_is_set_by_a_key(
+    make_consumers: Any, ms: int, is_back: bool
+) -> None:
+    """`invisibleTimeMillisWhenClear`."""
+    consumers: Consumers = make_consumers(invisible_time_ms_when_cleared=ms)
+    consumers.fill(count=1)
+    consumers.announce("c1")
+    consumers.announce("c2")
+    consumers.receive()
+    peer = consumers.clients.find("c1")
+    assert peer is not None
+    consumers.clients.forget(peer)
+    consumers.pass_time(5)
+    assert consumers.receive("c2").bodies == (["m0"] if is_back else [])
+
+
 async def test_a_client_that_ends_gives_its_messages_back_at_once(consumers: Consumers) -> None:
     consumers.announce("c2")
     consumers.receive()
