@@ -59,6 +59,10 @@ class FakeStream:
     def send_command(self, message: Any, shown: object) -> None:
         self.send_reply(message)
 
+    def answer(self, message: Any) -> None:
+        self.send_reply(message)
+        self.finish(GrpcStatus.OK, "")
+
     def finish(self, status: GrpcStatus, text: str) -> None:
         self.ended = status, text
 

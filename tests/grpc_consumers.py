@@ -49,6 +49,10 @@ class FakeStream:
     def send_command(self, message: Message, shown: object) -> None:
         self.send_reply(message)
 
+    def answer(self, message: Message) -> None:
+        self.send_reply(message)
+        self.finish(GrpcStatus.OK, "")
+
     def finish(self, status: GrpcStatus, text: str) -> None:
         assert self.status is None
         self.status, self.text = status, text

@@ -110,7 +110,7 @@ ROOMS: dict[str, list[str]] = {
         "server",
     ],
     "grpc_endpoint": [
-        "endpoint_settings wire",
+        "endpoint_settings hpack wire",
         "messages http2",
         "calls",
         "forms",

@@ -38,6 +38,9 @@ class Stream(Protocol):
     def send_command(self, message: Message, shown: Command) -> None:
         """Send a command of the server, which watchers see as this request of the broker."""
 
+    def answer(self, message: Message) -> None:
+        """Send one message and end the call with OK."""
+
     def finish(self, status: GrpcStatus, text: str) -> None:
         """End the call with this status."""
 
@@ -112,8 +115,9 @@ class RpcCall:
     def answer(self, reply: Message) -> None:
         """The reply of a unary call; on a stream, one message and its end."""
         if not self.is_ended and not self.cancelled:
-            self._stream.send_reply(reply)
-            self._finish(GrpcStatus.OK, "")
+            self._stream.answer(reply)
+            self.is_ended = True
+            self._cancel_callbacks.clear()
 
     def send(self, message: Message) -> None:
         """One message of a stream, which stays open."""

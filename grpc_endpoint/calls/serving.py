@@ -225,6 +225,24 @@ class OpenCall:
     # -- to the client
 
     def send_reply(self, message: Message) -> None:
+        data = self._encoded(message)
+        if self._watched is not None:
+            self._watched.replies.append(framed(self._handler.rpc, data))
+        else:
+            self._stream.send_message(data)
+
+    def answer(self, message: Message) -> None:
+        if self._watched is not None:
+            self.send_reply(message)
+            self.finish(GrpcStatus.OK, "")
+            return
+        data = self._encoded(message)
+        self._stop_deadline()
+        self._close_receiver()
+        self._stream.answer(data)
+
+    def _encoded(self, message: Message) -> bytes:
+        """The bytes of a reply; the first one of a call is counted."""
         data = encode(message)
         if not self._is_counted:
             self._is_counted = True
@@ -232,10 +250,7 @@ class OpenCall:
             is_refusal = isinstance(found, Status) and found.code is not Code.OK
             code = _name_of(found.code) if is_refusal else "OK"
             self._calls.watching.answered[self._handler.rpc.name, code] += 1
-        if self._watched is not None:
-            self._watched.replies.append(framed(self._handler.rpc, data))
-        else:
-            self._stream.send_message(data)
+        return data
 
     def send_command(self, message: Message, shown: Command) -> None:
         client = None if self._calls.watching.watch is None else self.watched_client()

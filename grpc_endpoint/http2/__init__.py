@@ -14,6 +14,6 @@
     certificates.py   TLS of the port
     service.py        what a connection needs of the program above it
 
-Frames are our own, header blocks are decoded by `hpack`: the complete library for HTTP/2, h2, takes 170 us of
+Frames are our own, header blocks are decoded by the room hpack: the complete library for HTTP/2, h2, takes 170 us of
 processor time for a call, more than everything else together. It is the other side in the tests, which compare both.
 """

@@ -11,12 +11,13 @@ import logging
 from collections.abc import Callable
 from typing import Final, cast
 
+from ..hpack.static_table import Field
 from . import frames
 from .floods import CONTROL_FRAMES, RESETS, FloodGate
 from .frames import FIRST_WINDOW, HEAD, HEAD_BYTES, STREAM_MASK, ConnectionFault, ErrorCode
-from .header_blocks import HEADER_LIST_BYTES, Block, HeaderBlocks
+from .header_blocks import HEADER_LIST_BYTES, HeaderBlocks
 from .headers import HeadersRefused, MalformedHeaders, read_head, refusal_frame
-from .messages import RESOURCE_EXHAUSTED, MessageCutter
+from .messages import RESOURCE_EXHAUSTED
 from .outgoing import Outgoing
 from .proxy_preamble import Address
 from .role import Role, keep_alive, packed
@@ -153,7 +154,7 @@ class Http2Connection(asyncio.Protocol):
             if not self._read_preface(buffer):
                 return False
             at = self._at = len(frames.PREFACE)
-        end = len(buffer)
+        end, blocks = len(buffer), self._blocks
         while end - at >= HEAD_BYTES:
             if self._pass_requests >= PASS_REQUESTS:
                 return True
@@ -166,7 +167,18 @@ class Http2Connection(asyncio.Protocol):
                 break
             payload = buffer[at + HEAD_BYTES : stop]
             at = self._at = stop
-            self._frame_received(kind, flags, stream_id & STREAM_MASK, payload)
+            stream_id &= STREAM_MASK
+            if blocks.stream_id and (kind != frames.CONTINUATION or stream_id != blocks.stream_id):
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block was interrupted")
+            if kind == frames.DATA:
+                self._data_received(flags, stream_id, payload)
+            elif kind == frames.HEADERS:
+                self._headers_received(flags, stream_id, payload)
+            else:
+                self._controls.passed(self.last_activity)
+                handle = _CONTROL.get(kind)
+                if handle is not None:  # unknown kinds are ignored
+                    handle(self, flags, stream_id, payload)
         return False
 
     def _read_preface(self, buffer: bytes) -> bool:
@@ -194,20 +206,6 @@ class Http2Connection(asyncio.Protocol):
 
     # -- frames
 
-    def _frame_received(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
-        block_id = self._blocks.stream_id
-        if block_id and (kind != frames.CONTINUATION or stream_id != block_id):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block was interrupted")
-        if kind == frames.DATA:
-            self._data_received(flags, stream_id, payload)
-        elif kind == frames.HEADERS:
-            self._headers_received(flags, stream_id, payload)
-        else:
-            self._controls.passed(self.last_activity)
-            handle = _CONTROL.get(kind)
-            if handle is not None:  # unknown kinds are ignored
-                handle(self, flags, stream_id, payload)
-
     def _data_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
         self._left -= size
@@ -230,26 +228,27 @@ class Http2Connection(asyncio.Protocol):
             return
         if is_end:
             self._pass_requests += 1
-        stream.data_received(frames.unpadded(flags, payload, "DATA"), size, is_end=is_end)
+        if flags & frames.PADDED:
+            payload = frames.unpadded(payload, "DATA")
+        stream.data_received(payload, size, is_end=is_end)
         if self.out.unfinished_bytes > self._role.limits.message_bytes + OUR_WINDOW:
             self._complain("too many unfinished requests")
             stream.refuse_message(RESOURCE_EXHAUSTED, "too many unfinished requests on this connection")
 
     def _headers_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        block = self._blocks.begun(flags, stream_id, payload)
-        if block is not None:
-            self._block_received(block)
+        fields = self._blocks.begun(flags, stream_id, payload)
+        if fields is not None:
+            self._block_received(stream_id, fields, is_end=bool(flags & frames.END_STREAM))
 
     def _continuation_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         block = self._blocks.continued(flags, payload)
         if block is not None:
-            self._block_received(block)
+            self._block_received(stream_id, block.fields, is_end=block.is_end)
 
-    def _block_received(self, block: Block) -> None:
-        stream_id = block.stream_id
+    def _block_received(self, stream_id: int, fields: list[Field], *, is_end: bool) -> None:
         stream = self.streams.get(stream_id)
         if stream is not None:
-            self._trailers_received(stream, is_end=block.is_end)
+            self._trailers_received(stream, is_end=is_end)
         elif not stream_id & 1:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} is not a client's")
         elif stream_id <= self._last_stream_id:
@@ -257,7 +256,7 @@ class Http2Connection(asyncio.Protocol):
             self.out.write(frames.rst_stream(stream_id, ErrorCode.STREAM_CLOSED))
         else:
             self._last_stream_id = stream_id
-            self._open(stream_id, block.fields, is_end=block.is_end)
+            self._open(stream_id, fields, is_end=is_end)
 
     def _trailers_received(self, stream: ServerStream, *, is_end: bool) -> None:
         if stream.is_half_closed or not is_end:
@@ -266,7 +265,7 @@ class Http2Connection(asyncio.Protocol):
             self._pass_requests += 1
             stream.half_close()
 
-    def _open(self, stream_id: int, fields: list[tuple[bytes, bytes]], *, is_end: bool) -> None:
+    def _open(self, stream_id: int, fields: list[Field], *, is_end: bool) -> None:
         """A call begins."""
         limits, out = self._role.limits, self.out
         if len(self.streams) >= limits.calls or self._is_ending:
@@ -293,7 +292,7 @@ class Http2Connection(asyncio.Protocol):
             return
         exchange = self._role.service.opened(stream, head)
         if exchange is not None and not stream.is_closed:
-            stream.begin(exchange, MessageCutter(head.encoding, limits.message_bytes))
+            stream.begin(exchange, head.encoding, limits.message_bytes)
             if is_end:
                 self._pass_requests += 1
                 stream.half_close()

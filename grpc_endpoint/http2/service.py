@@ -41,6 +41,9 @@ class ReplyStream(Protocol):
     def send_message(self, data: bytes) -> None:
         """Send one message. It waits here while the client's window is closed."""
 
+    def answer(self, data: bytes) -> None:
+        """Send one message and end the call with OK."""
+
     def finish(self, status: int, text: str) -> None:
         """End the call with a gRPC status, after the messages."""
 

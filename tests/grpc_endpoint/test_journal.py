@@ -103,7 +103,7 @@ async def test_what_the_server_asks_a_client_is_in_it(tmp_path: Path) -> None:
     to_clients = [one for one in entries_of(tmp_path) if isinstance(one, Pushed)]
     pushed = [one for one in to_clients if one.code == CheckTransactionState.code]
     assert {one.client_id for one in pushed} == {"test@1@0@a"}
-    assert (pushed[0].fields or {})["tranStateTableOffset"] == "0"
+    assert {"tranStateTableOffset", "commitLogOffset", "msgId"} <= (pushed[0].fields or {}).keys()
     assert pushed[0].body_bytes > 0
 
 
