@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ..messages.service import Rpc
 from ..wire.declare import Message
@@ -15,6 +15,13 @@ class Held:
 
 HELD: Final = Held()
 """Returned by a handler that answers later."""
+
+
+class Encoded(NamedTuple):
+    """A reply as bytes, for calls whose replies differ in few values. Its status, if it has one, is OK."""
+
+    type: type[Message]
+    data: bytes
 
 
 class Receiver(Protocol):
@@ -30,10 +37,10 @@ class Receiver(Protocol):
 class Stream(Protocol):
     """The replies' side of one call."""
 
-    def send_reply(self, message: Message) -> None:
+    def send_reply(self, message: Message | Encoded) -> None:
         """Send one message; the stream stays open."""
 
-    def answer(self, message: Message) -> None:
+    def answer(self, message: Message | Encoded) -> None:
         """Send one message and end the call with OK."""
 
     def finish(self, status: GrpcStatus, text: str) -> None:
@@ -107,14 +114,14 @@ class RpcCall:
         """Time until the client gives up; `None` if it never does."""
         return None if self.deadline is None else self.deadline - self.loop.time()
 
-    def answer(self, reply: Message) -> None:
+    def answer(self, reply: Message | Encoded) -> None:
         """The reply of a unary call; on a stream, one message and its end."""
         if not self.is_ended and not self.cancelled:
             self._stream.answer(reply)
             self.is_ended = True
             self._cancel_callbacks.clear()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message | Encoded) -> None:
         """One message of a stream, which stays open."""
         if not self.is_ended and not self.cancelled:
             self._stream.send_reply(message)
