@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from pocketmq.protocol.wire.command import Command
 
@@ -19,6 +19,13 @@ HELD: Final = Held()
 """Returned by a handler that answers later."""
 
 
+class Encoded(NamedTuple):
+    """A reply as bytes, for calls whose replies differ in few values. Its status, if it has one, is OK."""
+
+    type: type[Message]
+    data: bytes
+
+
 class Receiver(Protocol):
     """What the handler of a telemetry stream returns: it takes what the client sends."""
 
@@ -32,13 +39,13 @@ class Receiver(Protocol):
 class Stream(Protocol):
     """The replies' side of one call."""
 
-    def send_reply(self, message: Message) -> None:
+    def send_reply(self, message: Message | Encoded) -> None:
         """Send one message; the stream stays open."""
 
     def send_command(self, message: Message, shown: Command) -> None:
         """Send a command of the server, which watchers see as this request of the broker."""
 
-    def answer(self, message: Message) -> None:
+    def answer(self, message: Message | Encoded) -> None:
         """Send one message and end the call with OK."""
 
     def finish(self, status: GrpcStatus, text: str) -> None:
@@ -112,14 +119,14 @@ class RpcCall:
         """Time until the client gives up; `None` if it never does."""
         return None if self.deadline is None else self.deadline - self.loop.time()
 
-    def answer(self, reply: Message) -> None:
+    def answer(self, reply: Message | Encoded) -> None:
         """The reply of a unary call; on a stream, one message and its end."""
         if not self.is_ended and not self.cancelled:
             self._stream.answer(reply)
             self.is_ended = True
             self._cancel_callbacks.clear()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message | Encoded) -> None:
         """One message of a stream, which stays open."""
         if not self.is_ended and not self.cancelled:
             self._stream.send_reply(message)

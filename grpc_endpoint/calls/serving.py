@@ -7,7 +7,7 @@ no call has a task.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.state.timers import Timer, Timers
@@ -24,7 +24,7 @@ from ..wire.encoding import encode
 from ..wire.limits import MalformedMessage
 from .refusals import GrpcStatus, RpcFailed, RpcRefused, refusal_of
 from .registry import Handler
-from .rpc_call import HELD, Receiver, RpcCall
+from .rpc_call import HELD, Encoded, Receiver, RpcCall
 from .watching import WatchedClient, Watching, framed, messages_of
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -224,14 +224,14 @@ class OpenCall:
 
     # -- to the client
 
-    def send_reply(self, message: Message) -> None:
+    def send_reply(self, message: Message | Encoded) -> None:
         data = self._encoded(message)
         if self._watched is not None:
             self._watched.replies.append(framed(self._handler.rpc, data))
         else:
             self._stream.send_message(data)
 
-    def answer(self, message: Message) -> None:
+    def answer(self, message: Message | Encoded) -> None:
         if self._watched is not None:
             self.send_reply(message)
             self.finish(GrpcStatus.OK, "")
@@ -241,9 +241,9 @@ class OpenCall:
         self._close_receiver()
         self._stream.answer(data)
 
-    def _encoded(self, message: Message) -> bytes:
+    def _encoded(self, message: Message | Encoded) -> bytes:
         """The bytes of a reply; the first one of a call is counted."""
-        data = encode(message)
+        data = message.data if type(message) is Encoded else encode(cast(Message, message))
         if not self._is_counted:
             self._is_counted = True
             found: Any = getattr(message, "status", None)

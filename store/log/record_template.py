@@ -19,7 +19,8 @@ from ..accelerated.batch_records import MIDDLE, pack_batch
 from ..files.mapped_file import MappedFile
 from ..put_values import AlikeBatch, AlikeMessage
 
-UNIQUE_ID_BYTES = 32
+LEAST_ID_BYTES = 16
+"""Producers make ids of 32 characters, those of gRPC 34, and the broker longer ones for acks of pops."""
 TEXT_LENGTH_BYTES = 2
 _NAME = f"{UNIQ_KEY}\x01".encode()
 _INT = struct.Struct(">i")
@@ -65,9 +66,9 @@ class RecordTemplate:
         topic_head: bytes,
         properties: tuple[bytes, int, bytes] | None,
     ) -> None:
-        """`shapes` is a memory that all templates share; `properties`: bytes before the id, bytes of the id (32 or
-        0), bytes behind it; None if the messages share no text: then each has `whole_text` in the place of its id.
-        Hosts are packed IPv4 hosts."""
+        """`shapes` is a memory that all templates share; `properties`: bytes before the id, bytes of the id (0 if
+        there is none), bytes behind it; None if the messages share no text: then each has `whole_text` in the place of
+        its id. Hosts are packed IPv4 hosts."""
         self.properties = properties
         before_id, self._id_bytes, self._behind_id = properties or (b"", 0, b"")
         self._magic, self._flag, self._sys_flag = _INT.pack(magic), _INT.pack(flag), _INT.pack(sys_flag)
@@ -192,7 +193,7 @@ def whole_text(properties: bytes) -> bytes:
 
 def around_unique_id(properties: bytes) -> tuple[bytes, int, bytes] | None:
     """The text before the value of UNIQ_KEY, bytes of the value, the text behind it; (all, 0, nothing) without that
-    property; None if its value is not 32 ASCII characters or cannot be told from other text."""
+    property; None if its value is not at least 16 ASCII characters or cannot be told from other text."""
     count = properties.count(_NAME)
     if not count:
         return properties, 0, b""
@@ -201,8 +202,8 @@ def around_unique_id(properties: bytes) -> tuple[bytes, int, bytes] | None:
     if (
         count > 1
         or (before and not before.endswith(b"\x02"))
-        or len(unique_id) != UNIQUE_ID_BYTES
+        or len(unique_id) < LEAST_ID_BYTES
         or not unique_id.isascii()
     ):
         return None
-    return before + _NAME, UNIQUE_ID_BYTES, rest[UNIQUE_ID_BYTES:]
+    return before + _NAME, len(unique_id), rest[len(unique_id) :]
