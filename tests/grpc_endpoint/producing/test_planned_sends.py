@@ -16,11 +16,13 @@ IDS = st.integers(0, 2**32 - 1).map(lambda number: f"01AABBCCDDEEFF001122334455{
 TEXT = st.sampled_from(["", " ", "a b", "order-1", "\x01", "\x02", "é", "x" * 300]) | st.text(
     st.characters(exclude_categories=("Cs",)), max_size=8
 )
+KEPT_IDS = IDS | TEXT.filter(lambda text: not {"\x01", "\x02"} & set(text))
+"""For an id that ends the stored text early the broker makes one of its own, which is never the same."""
 CASES = st.builds(
     lambda message_id, body, user, born_ms, about: new_message(
         "t", body, message_id, user, born_timestamp=Timestamp.of_ms(born_ms), **about
     ),
-    IDS | TEXT,
+    KEPT_IDS,
     st.binary(max_size=40),
     st.dictionaries(st.sampled_from(["k", "order"]) | TEXT, TEXT, max_size=2),
     st.sampled_from([1_790_000_000_005, 1_790_000_000_006, 0, -1, 10**13]),
