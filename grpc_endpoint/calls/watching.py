@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pocketmq.broker.network.dispatch import Result
     from pocketmq.broker.network.watch import ReplyBody
 
+MOST_CLIENTS: Final = 1000
+"""Ids of clients on one connection; official clients use one or a few."""
 _AROUND_MESSAGES: Final = 2
 """Replies of a receive besides its messages: the status before, the time behind."""
 _FIRST_OF_GRPC: Final = 20_000
@@ -196,14 +198,18 @@ class Watching(Watchable):
         self.answered: Counter[tuple[str, str]] = Counter()
         """How many calls were answered, by rpc and `Code` (or gRPC status)."""
         self.open_connections = 0
-        self._clients: dict[tuple[Owner, str | None], WatchedClient] = {}
+        self._clients: dict[Owner, dict[str | None, WatchedClient]] = {}
 
     def client(self, owner: Owner, client_id: str, language: str) -> WatchedClient:
-        """A client on a connection."""
-        key = owner, client_id or None
-        found = self._clients.get(key)
+        """A client on a connection. Of very many ids on one connection, further ones are shown without their id."""
+        known = self._clients.setdefault(owner, {})
+        key = client_id or None
+        found = known.get(key)
+        if found is None and len(known) >= MOST_CLIENTS:
+            key = None
+            found = known.get(key)
         if found is None:
-            found = self._clients[key] = WatchedClient(self, owner, client_id or None, language)
+            found = known[key] = WatchedClient(self, owner, key, language)
             if self.watch is not None:
                 self.watch.opened(found)
         return found
@@ -211,8 +217,7 @@ class Watching(Watchable):
     def closed(self, owner: Owner) -> None:
         """A connection is gone."""
         self.open_connections -= 1
-        for key in [key for key in self._clients if key[0] is owner]:
-            client = self._clients.pop(key)
+        for client in self._clients.pop(owner, {}).values():
             if self.watch is not None:
                 self.watch.closed(client)
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from pocketmq.grpc_endpoint import messages as m
+from pocketmq.grpc_endpoint.calls import watching
 from pocketmq.testing import EmbeddedServer, Refused, RocketMQ
 
 from grpc_client import ClientCall, GrpcClient, RpcError
@@ -196,3 +197,17 @@ async def test_a_check_may_arrive_twice_and_end_a_connection(rocketmq: RocketMQ,
     await asyncio.to_thread(rocketmq.clock.advance, 90)
     await client.is_closed.wait()
     rocketmq.faults.check()
+
+
+async def test_watchers_keep_a_bounded_number_of_clients_of_a_connection(
+    rocketmq: RocketMQ, client: GrpcClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection may name another client with each call."""
+    monkeypatch.setattr(watching, "MOST_CLIENTS", 5)
+    for number in range(20):
+        reply = await client.ask(m.QueryRouteRequest(topic=T), client_id=f"client-{number}")
+        assert reply.status == m.OK
+    found = rocketmq.requests.find(code="QueryRoute")
+    assert [one.client_id for one in found] == [*(f"client-{number}" for number in range(5)), *[None] * 15]
+    beside = rocketmq.server.node.beside[0]
+    assert [len(known) for known in beside._clients.values()] == [6]  # type: ignore[attr-defined]
