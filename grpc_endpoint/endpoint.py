@@ -32,7 +32,7 @@ assert HANDLER_MODULES, "importing the modules fills the table of handlers"
 
 MOST_CALLS: Final = 10_000
 """Calls of one connection at once, also where grpcMaxConcurrentCallsPerConnection allows more."""
-LEAST_PORT_BYTES: Final = 272_629_760
+LEAST_PORT_BYTES: Final = 545_259_520
 """What all connections may keep together, see `Limits.port_bytes`; more where grpcMaxInboundMessageSize is large."""
 
 
@@ -62,7 +62,7 @@ class Endpoint:
             calls=min(settings.max_concurrent_calls_per_connection, MOST_CALLS),
             idle_seconds=settings.client_idle_ms / 1000,
             shutdown_seconds=settings.shutdown_seconds,
-            port_bytes=max(2 * settings.max_inbound_message_size, LEAST_PORT_BYTES),
+            port_bytes=max(4 * settings.max_inbound_message_size, LEAST_PORT_BYTES),
         )
         self.port = Http2Port(self.calls, limits, self._tls if self._tls.is_served else None)
 

@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """At once; more are closed when they open."""
     port_calls: int = 100_000
     """Open calls of all connections, some KiB each; beyond that the one that has most is closed."""
-    port_bytes: int = 272_629_760
+    port_bytes: int = 545_259_520
     """Unfinished requests and waiting replies of all connections; beyond that the one that keeps most is closed."""
 
 
