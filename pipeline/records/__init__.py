@@ -5,6 +5,7 @@
     lanes.py            the same for megabytes of a log at a time, without a Python loop
     records.py          records to columns
     properties.py       property texts to columns: one property, or the map of all
+    uniform_properties.py  property texts with equal names, as a grid
     slices.py           Arrow arrays of texts and bytes without a Python loop
     batch_encoder.py    columns to the bytes of sends
 

@@ -18,9 +18,8 @@ import pyarrow as pa
 
 from .columns import STRING_MAP
 from .slices import Ints, slices
+from .uniform_properties import NAME_END, PAIR_END, uniform_properties
 
-_NAME_END: Final = 1
-_PAIR_END: Final = 2
 _FEW: Final = 16
 """Texts of an irregular form are looked for among so many; these are then split one by one."""
 _NUMBER_BYTES: Final = 8
@@ -56,15 +55,20 @@ class Properties:
     def __init__(self, texts: Any) -> None:
         self._count = len(texts)
         self._type = texts.type
-        self._raw, edges = _bytes_and_edges(texts)
-        self._pairs = _pairs_of(self._raw, edges)
-        pairs = self._pairs
+        self._raw, self._edges = _bytes_and_edges(texts)
+        self._separators = _separators(self._raw, self._edges)
+        self._uniform = uniform_properties(self._raw, self._edges, self._separators, self._type)
+
+    @cached_property
+    def _pairs(self) -> _Pairs:
+        pairs = _pairs_of(self._raw, self._edges, self._separators)
         filled = (pairs.name_end > pairs.name_begin) & (pairs.value_end > pairs.value_begin)
-        if not filled.all():
-            self._pairs = pairs.only(filled)
+        return pairs if filled.all() else pairs.only(filled)
 
     def values(self, name: str) -> Any:
         """The value of one property in each record, null if a record lacks it."""
+        if self._uniform is not None:
+            return self._uniform.values(name)
         found = self._find(name)
         rows = self._pairs.rows[found]
         if len(rows) > 1 and (rows[1:] == rows[:-1]).any():  # a name twice
@@ -81,6 +85,8 @@ class Properties:
 
     def maps(self) -> Any:
         """The map of each record."""
+        if self._uniform is not None:
+            return self._uniform.maps()
         pairs = self._pairs.only(self._last_of_each_name()) if self._has_repeated_names() else self._pairs
         edges = np.zeros(self._count + 1, dtype=np.int32)
         np.cumsum(np.bincount(pairs.rows, minlength=self._count), out=edges[1:])
@@ -153,17 +159,28 @@ def _bytes_and_edges(texts: Any) -> tuple[_Bytes, Ints]:
     return raw, edges.astype(np.int64)
 
 
-def _pairs_of(raw: _Bytes, edges: Ints) -> _Pairs:
+def _separators(raw: _Bytes, edges: Ints) -> Ints:
+    """Where the separators are in the texts between the edges."""
+    first, last = int(edges[0]), int(edges[-1])
+    at = np.flatnonzero(raw[first:last] - np.uint8(NAME_END) < 2)  # bytes below wrap around
+    if first:
+        at += first
+    return at
+
+
+def _pairs_of(raw: _Bytes, edges: Ints, separators: Ints) -> _Pairs:
     """The pairs of the texts between the edges. Where a text has another form, only the texts around it are split one
     by one."""
-    found = _alternating(raw, edges)
+    found = _alternating(raw, edges, separators)
     if found is not None:
         return found
     count = len(edges) - 1
     if count <= _FEW:
         return _one_by_one(raw, edges)
     half = count // 2
-    left, right = _pairs_of(raw, edges[: half + 1]), _pairs_of(raw, edges[half:])
+    cut = int(np.searchsorted(separators, edges[half]))
+    left = _pairs_of(raw, edges[: half + 1], separators[:cut])
+    right = _pairs_of(raw, edges[half:], separators[cut:])
     right.rows += half
     return _Pairs(
         *(
@@ -173,23 +190,20 @@ def _pairs_of(raw: _Bytes, edges: Ints) -> _Pairs:
     )
 
 
-def _alternating(raw: _Bytes, edges: Ints) -> _Pairs | None:
+def _alternating(raw: _Bytes, edges: Ints, at: Ints) -> _Pairs | None:
     """The pairs of texts in which the two separators alternate, as in nearly all; None if any text is different. A text
     may end without its last separator."""
-    first, last = int(edges[0]), int(edges[-1])
-    at = np.flatnonzero(raw[first:last] - np.uint8(_NAME_END) < 2)  # bytes below wrap around
-    at += first
     marks = raw[at]
     begins, ends = edges[:-1], edges[1:]
     filled = ends > begins
-    open_ends = ends[filled][raw[ends[filled] - 1] != _PAIR_END]
+    open_ends = ends[filled][raw[ends[filled] - 1] != PAIR_END]
     after = at + 1
     if len(open_ends):
         where = np.searchsorted(at, open_ends)
         at, after = np.insert(at, where, open_ends), np.insert(after, where, open_ends)
-        marks = np.insert(marks, where, _PAIR_END)
+        marks = np.insert(marks, where, PAIR_END)
     name_end, value_end = at[0::2], at[1::2]
-    if len(at) % 2 or (marks[0::2] != _NAME_END).any() or (marks[1::2] != _PAIR_END).any():
+    if len(at) % 2 or (marks[0::2] != NAME_END).any() or (marks[1::2] != PAIR_END).any():
         return None
     name_begin = np.concatenate((edges[:1], after[1:-1:2])) if len(at) else name_end
     counts = np.diff(np.searchsorted(name_end, edges))
@@ -200,8 +214,8 @@ def _one_by_one(raw: _Bytes, edges: Ints) -> _Pairs:
     """The pairs of texts of any form, in a Python loop."""
     found: list[tuple[int, int, int, int, int]] = []
     for row, (begin, end) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
-        for pair in raw[begin:end].tobytes().split(bytes((_PAIR_END,))):
-            name, separator, value = pair.partition(bytes((_NAME_END,)))
+        for pair in raw[begin:end].tobytes().split(bytes((PAIR_END,))):
+            name, separator, value = pair.partition(bytes((NAME_END,)))
             if separator:
                 name_end = begin + len(name)
                 found.append((begin, name_end, name_end + 1, name_end + 1 + len(value), row))

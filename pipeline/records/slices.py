@@ -9,14 +9,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 
 _FEW: Final = 16
 """Texts of which one cannot be decoded: so many are decoded one by one."""
 
+_KEPT: Final = 1 << 16
+_evens: Any = pa.array([], type=pa.uint32())
 
-def slices(raw: npt.NDArray[np.uint8], begin: Ints, end: Ints, kind: Any) -> Any:
+
+def slices(raw: npt.NDArray[np.uint8], begin: Any, end: Any, kind: Any) -> Any:
     """`raw[begin:end]` of each pair, as an array of `kind`: binary, or string if the bytes are known to be UTF-8.
 
     `OverflowError` if the slices span more than 2 GiB.
@@ -24,16 +28,28 @@ def slices(raw: npt.NDArray[np.uint8], begin: Ints, end: Ints, kind: Any) -> Any
     count = len(begin)
     if not count:
         return pa.array([], type=kind)
-    first = int(begin[0])
-    edges = np.empty(2 * count, dtype=np.int64)
-    edges[0::2] = begin
-    edges[1::2] = end
-    edges -= first
-    if edges[-1] >= 1 << 31:
-        raise OverflowError(f"{edges[-1]} bytes of records in one batch; at most 2 GiB")
-    buffers = [None, pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(raw[first : int(end[-1])])]
-    whole = pa.Array.from_buffers(kind, 2 * count - 1, buffers)
-    return whole.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int64)))
+    first, last = int(begin[0]), int(end[-1])
+    if last - first >= 1 << 31:
+        raise OverflowError(f"{last - first} bytes of records in one batch; at most 2 GiB")
+    edges = np.empty((count, 2), dtype=np.int32)
+    np.subtract(begin, first, out=edges[:, 0], casting="unsafe")
+    np.subtract(end, first, out=edges[:, 1], casting="unsafe")
+    return slices_between(raw[first:last], edges.reshape(-1), kind)
+
+
+def slices_between(raw: npt.NDArray[np.uint8], edges: npt.NDArray[np.int32], kind: Any) -> Any:
+    """The same for begins and ends in one array, by turns; they must rise."""
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(raw)]
+    whole = pa.Array.from_buffers(kind, len(edges) - 1, buffers)
+    return pc.take(whole, _even_numbers(len(edges) // 2), boundscheck=False)
+
+
+def _even_numbers(count: int) -> Any:
+    """0, 2, 4 ... as an Arrow array. A long one is kept, and slices of it are returned."""
+    global _evens
+    if len(_evens) < count:
+        _evens = pa.array(np.arange(0, 2 * max(count, _KEPT), 2, dtype=np.uint32))
+    return _evens.slice(0, count)
 
 
 def repeated(text: str | None, count: int) -> Any:

@@ -3,9 +3,11 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.protocol.message.properties import SHARDING_KEY
+from pocketmq.testing import EmbeddedServer, RocketMQ, StoredMessage
 
 from grpc_companion import record_grpc_calls
 from spark.planted_store import BAD_BODY, COUNT, DOUBLE, MISSING, TOPIC, write_store
@@ -110,6 +112,43 @@ def test_a_replay_sends_the_selected_messages_with_the_id_of_the_original(
     assert [(one.text, one.queue_id) for one in copies] == [(f"m{number}", 0) for number in range(0, 10, 2)]
     origins = {one.text: one.message_id for one in rocketmq.messages(source)}
     assert all(one.properties["replayOf"] == origins[one.text] for one in copies)
+
+
+def replay_of(rocketmq: RocketMQ, source: str, target: str, **options: Any) -> replay_job.Replay:
+    return replay_job.Replay(namesrv_addr=rocketmq.namesrv_addr, topics=source, target=target, **options)
+
+
+@pytest.mark.parametrize("queues", [replay_job.KEEP, replay_job.SPREAD])
+def test_a_replay_keeps_sharding_keys(spark: SparkSession, rocketmq: RocketMQ, queues: str) -> None:
+    source, target = rocketmq.topic("from", queues=2), rocketmq.topic("to", queues=4)
+    for number in range(12):
+        key = {SHARDING_KEY: f"s{number % 3}"}
+        rocketmq.send(source, f"m{number:02}", properties=key, queue_id=number % 3 % 2)
+    report = replay_job.build(spark, replay_of(rocketmq, source, target, queues=queues))
+    assert rows(report, "messages") == [(target, 12)]
+    by_key: dict[str, list[StoredMessage]] = {}
+    for copy in rocketmq.messages(target):
+        by_key.setdefault(copy.properties[SHARDING_KEY], []).append(copy)
+    for number in range(3):
+        copies = by_key[f"s{number}"]
+        assert [copy.text for copy in copies] == [f"m{n:02}" for n in range(number, 12, 3)]
+        assert len({copy.queue_id for copy in copies}) == 1, "messages of one key stay in order"
+    if queues == replay_job.KEEP:
+        assert {copy.queue_id for copy in by_key["s1"]} == {1}
+
+
+def test_a_replay_counts_what_it_sent_in_every_batch(
+    spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_job, "BATCH_MESSAGES", 2)
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", 2)  # fewer than there are batches
+    source, target = rocketmq.topic("from", queues=1), rocketmq.topic("to", queues=1)
+    for number in range(10):
+        rocketmq.send(source, f"m{number}", tags="AB"[number % 2])
+    replay = replay_of(rocketmq, source, target, where="tags = 'A'", checkpoint=str(tmp_path))
+    report = replay_job.build(spark, replay)
+    assert report.lead == f"5 messages sent to {target}."
+    assert [one.text for one in rocketmq.messages(target)] == ["m0", "m2", "m4", "m6", "m8"]
 
 
 @pytest.mark.on_demand

@@ -1,8 +1,13 @@
 """Records of every form: both versions, IPv4 and IPv6, with and without bodies and properties."""
 
+from datetime import UTC, datetime, timedelta
+
 from hypothesis import strategies as st
+from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
+from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import MAGIC_V1, MAGIC_V2, Record, encode_record
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGS = st.integers(0, (1 << 62) - 1)
 INTS = st.integers(-(1 << 31), (1 << 31) - 1)
 TIMES = st.integers(0, 4_000_000_000_000)
@@ -58,3 +63,42 @@ def stored(
         pieces.append(raw)
         position += len(raw)
     return b"".join(pieces)
+
+
+def row_of(record: Record) -> dict[str, object]:
+    """The row of a record, decoded by itself; `brokerName` is broker-a."""
+    properties = decode_properties(record.properties)
+
+    def host(packed: bytes) -> str:
+        address, port = unpack_host(packed)
+        return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+    def moment(time_ms: int) -> datetime:
+        return EPOCH + timedelta(milliseconds=time_ms)
+
+    offset_id = encode_message_id(record.store_host, record.position)
+    unique = properties.get("UNIQ_KEY")
+    return {
+        "topic": record.topic,
+        "brokerName": "broker-a",
+        "queueId": record.queue_id,
+        "queueOffset": record.queue_offset,
+        "keys": properties.get("KEYS"),
+        "tags": properties.get("TAGS"),
+        "body": bytes(record.body),
+        "properties": properties,
+        "flag": record.flag,
+        "sysFlag": record.sys_flag,
+        "bornTimestamp": moment(record.born_timestamp),
+        "storeTimestamp": moment(record.store_timestamp),
+        "bornHost": host(record.born_host),
+        "storeHost": host(record.store_host),
+        "reconsumeTimes": record.reconsume_times,
+        "msgId": unique or offset_id,
+        "offsetMsgId": offset_id,
+        "bodyCRC": record.body_crc,
+        "physicalOffset": record.position,
+        "storeSize": record.size,
+        "preparedTransactionOffset": record.prepared_transaction_offset,
+        "transactionId": unique if properties.get("TRAN_MSG") == "true" else None,
+    }

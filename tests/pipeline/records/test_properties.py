@@ -21,6 +21,33 @@ TIDY = st.builds(
 ANY = st.one_of(TIDY, st.text(st.sampled_from("ab\x01\x02é"), max_size=8))
 
 
+@st.composite
+def alike(draw: st.DrawFn) -> list[str]:
+    """Texts with the same names in the same order, and sometimes one that is different."""
+    some = [
+        "KEYS",
+        "TAGS",
+        "TAG",
+        "UNIQ_KEY",
+        "UNIQ_KEX",
+        "__SHARDINGKEY",
+        "__SHARDINGKEX",
+        "é" * 9,
+        "a" * 33,
+    ]
+    names = draw(st.lists(st.sampled_from(some), min_size=1, max_size=5))
+    filled = st.text(st.sampled_from("abKé0"), min_size=1, max_size=12)
+    end = draw(st.sampled_from([None, -1]))
+    count = draw(st.integers(1, 6))
+    texts = ["".join(f"{name}\x01{draw(filled)}\x02" for name in names)[:end] for _ in range(count)]
+    if draw(st.booleans()):
+        row, other = draw(st.integers(0, count - 1)), draw(st.sampled_from(some))
+        texts[row] = draw(
+            st.one_of(ANY, st.just(texts[row].replace(names[0], other)), st.just(texts[row][:-1]))
+        )
+    return texts
+
+
 def rows(properties: Properties) -> list[dict[str, str]]:
     return [dict(row) for row in properties.maps().to_pylist()]
 
@@ -33,6 +60,19 @@ def rows(properties: Properties) -> list[dict[str, str]]:
 @example(["", "a\x01b\x02a\x01c", ""])
 def test_texts_of_a_batch_are_read_as_each_text_alone(texts: list[str]) -> None:
     assert rows(Properties(pa.array(texts))) == [decode_properties(text.encode()) for text in texts]
+
+
+@settings(max_examples=300)
+@given(alike())
+@example(["a\x01b\x02", "a\x01\x02b\x02"])
+@example(["a\x01b\x02c\x01d", "a\x01b\x02", "c\x01d\x02e\x01f\x02"])
+@example(["a\x01b", "\x01b\x02a", "a\x01b"])
+def test_texts_with_equal_names_are_read_as_each_text_alone(texts: list[str]) -> None:
+    properties = Properties(pa.array(texts))
+    expected = [decode_properties(text.encode()) for text in texts]
+    assert rows(properties) == expected
+    for name in ("KEYS", "UNIQ_KEY", "__SHARDINGKEY", "a" * 33):
+        assert properties.values(name).to_pylist() == [one.get(name) for one in expected]
 
 
 @given(st.lists(TIDY, min_size=3, max_size=6))

@@ -1,14 +1,10 @@
 """Columns decoded as arrays equal what the record-by-record reader of `protocol` reads."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pocketmq.protocol.message import record as layout
 from pocketmq.protocol.message.compression import compress
-from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import MAGIC_V2, Record, decode_records, encode_record
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
@@ -17,9 +13,7 @@ from pocketmq.pipeline.records.boundaries import walk_records
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
 from pocketmq.pipeline.records.records import HEAD, Records
 
-from pipeline.records.record_bytes import RECORDS, stored
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from pipeline.records.record_bytes import RECORDS, row_of, stored
 
 
 def columns_of(data: bytes, broker_name: str | None = "broker-a") -> dict[str, list[object]]:
@@ -29,51 +23,12 @@ def columns_of(data: bytes, broker_name: str | None = "broker-a") -> dict[str, l
     return {name: records.column(name).to_pylist() for name in MESSAGE_COLUMNS}
 
 
-def slowly(record: Record) -> dict[str, object]:
-    """The expected row, from the decoded record."""
-    properties = decode_properties(record.properties)
-
-    def host(packed: bytes) -> str:
-        address, port = unpack_host(packed)
-        return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-    def moment(time_ms: int) -> datetime:
-        return EPOCH + timedelta(milliseconds=time_ms)
-
-    offset_id = encode_message_id(record.store_host, record.position)
-    unique = properties.get("UNIQ_KEY")
-    return {
-        "topic": record.topic,
-        "brokerName": "broker-a",
-        "queueId": record.queue_id,
-        "queueOffset": record.queue_offset,
-        "keys": properties.get("KEYS"),
-        "tags": properties.get("TAGS"),
-        "body": bytes(record.body),
-        "properties": properties,
-        "flag": record.flag,
-        "sysFlag": record.sys_flag,
-        "bornTimestamp": moment(record.born_timestamp),
-        "storeTimestamp": moment(record.store_timestamp),
-        "bornHost": host(record.born_host),
-        "storeHost": host(record.store_host),
-        "reconsumeTimes": record.reconsume_times,
-        "msgId": unique or offset_id,
-        "offsetMsgId": offset_id,
-        "bodyCRC": record.body_crc,
-        "physicalOffset": record.position,
-        "storeSize": record.size,
-        "preparedTransactionOffset": record.prepared_transaction_offset,
-        "transactionId": unique if properties.get("TRAN_MSG") == "true" else None,
-    }
-
-
 @settings(max_examples=60)
 @given(st.lists(RECORDS, min_size=1, max_size=8))
 def test_columns_equal_those_of_the_record_by_record_reader(records: list[Record]) -> None:
     data = b"".join(map(encode_record, records))
     columns = columns_of(data)
-    rows = [slowly(record) for record in decode_records(data)]
+    rows = [row_of(record) for record in decode_records(data)]
     for name, column in columns.items():
         got = [dict(one) if name == "properties" else one for one in column]  # type: ignore[call-overload]
         assert got == [row[name] for row in rows], name
