@@ -17,6 +17,13 @@ def packages() -> list[str]:
 
 
 if __name__ == "__main__":
-    from setuptools import setup
+    from setuptools import Extension, setup
 
-    setup(packages=packages())
+    # Optional: where it cannot be built, the functions in Python beside it are used.
+    native = Extension(
+        "pocketmq.store.accelerated.native",
+        ["store/accelerated/native.c"],
+        extra_compile_args=["-O2"],
+        optional=True,
+    )
+    setup(packages=packages(), ext_modules=[native])

@@ -78,7 +78,8 @@ class Node:
         self._server_made = server_made
         self._ha_sockets: list[socket] = []
         self._journal_folder = journal_folder
-        self._journal: Journal | None = None
+        self.journal: Journal | None = None
+        """Where every request is recorded, while the node runs; `None` without `journal_folder`."""
         self._tls = Tls(config)
         self._broker: Broker | None = None
         self.name_server: NameServer | None = None
@@ -142,9 +143,9 @@ class Node:
                 self.name_server = None
             if self._broker is not None:
                 self._broker.close()
-            if self._journal is not None:
-                self._journal.stop()
-                self._journal = None
+            if self.journal is not None:
+                self.journal.stop()
+                self.journal = None
 
     async def kill(self) -> None:
         """End as a killed process does, for tests: reset the connections, tell nobody, save nothing. What was
@@ -169,14 +170,14 @@ class Node:
             emulate=config.emulate,
         )
         journal.start()
-        self._journal = journal
+        self.journal = journal
 
     def _watchers(self, name: str) -> list[Watcher]:
-        if self._journal is None:
+        if self.journal is None:
             return []
         from .network.journal_watcher import JournalWatcher
 
-        return [JournalWatcher(self._journal, name)]
+        return [JournalWatcher(self.journal, name)]
 
     async def _stop_serving(self) -> None:
         try:

@@ -1,6 +1,7 @@
 """pocketmq.grpc_endpoint: the port for RocketMQ 5 clients, which speak gRPC. Loaded only when the port is on.
 
     wire/        protocol buffers by field tables
+    hpack/       compressed header lists
     messages/    the messages of the service
     http2/       HTTP/2: from the bytes of a socket to messages of calls
     calls/       one call: its handler, its refusals

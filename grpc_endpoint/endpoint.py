@@ -13,6 +13,7 @@ import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import socket_address
 from pocketmq.broker.errors import StartError
+from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.node import Node, reachable
 
 from .calls.registry import HANDLERS
@@ -31,7 +32,8 @@ assert HANDLER_MODULES, "importing the modules fills the table of handlers"
 
 MOST_CALLS: Final = 10_000
 """Calls of one connection at once, also where grpcMaxConcurrentCallsPerConnection allows more."""
-MOST_SHUTDOWN_SECONDS: Final = 2.0
+LEAST_PORT_BYTES: Final = 545_259_520
+"""What all connections may keep together, see `Limits.port_bytes`; more where grpcMaxInboundMessageSize is large."""
 
 
 class Endpoint:
@@ -54,12 +56,13 @@ class Endpoint:
         self.producing = Producing(broker, self.clients, self.routes)
         self.consuming = Consuming(broker, self.clients, self.routes)
         handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
-        self.calls = Calls(handlers, broker.state.timers)
+        self.calls = Calls(handlers, broker.state.timers, _journal_watchers(node))
         limits = Limits(
             message_bytes=settings.max_inbound_message_size,
             calls=min(settings.max_concurrent_calls_per_connection, MOST_CALLS),
             idle_seconds=settings.client_idle_ms / 1000,
-            shutdown_seconds=min(settings.shutdown_seconds, MOST_SHUTDOWN_SECONDS),
+            shutdown_seconds=settings.shutdown_seconds,
+            port_bytes=max(4 * settings.max_inbound_message_size, LEAST_PORT_BYTES),
         )
         self.port = Http2Port(self.calls, limits, self._tls if self._tls.is_served else None)
 
@@ -88,11 +91,22 @@ class Endpoint:
         self.clients.stop()
 
 
+def _journal_watchers(node: Node) -> list[Watcher]:
+    """The journal's, if there is one: it is nearest to the clients, and records what they see."""
+    if node.journal is None:
+        return []
+    from .calls.journaling import RpcJournalWatcher
+
+    return [RpcJournalWatcher(node.journal)]
+
+
 def _certificates(broker: Broker) -> Certificates:
+    """A certificate that is named is used. The official proxy, and a strict port, ignore it in the test mode, which is
+    the default."""
     config = broker.config.endpoint
     return Certificates(
         mode=broker.config.tls_server_mode,
-        is_test=config.tls_test_mode_enable,
+        is_test=config.tls_test_mode_enable and (config.grpc_strict or not config.tls_cert_path),
         cert_path=config.tls_cert_path,
         key_path=config.tls_key_path,
         key_password=config.tls_key_password,

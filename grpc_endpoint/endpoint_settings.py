@@ -4,7 +4,7 @@ A limit of 0 or less switches its check off where the official proxy does so: `m
 `max_message_group_size`, `max_delay_time_ms`, `max_invisible_time_ms`, `max_transaction_recovery_seconds`.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from pocketmq.broker.config.broker_config import BrokerConfig
@@ -45,6 +45,9 @@ class EndpointSettings(msgspec.Struct, frozen=True, kw_only=True):
     min_long_polling_ms: int
     max_long_polling_ms: int
     long_polling_batch_size: int
+    metric_collector_mode: Literal["off", "on", "proxy"]
+    metric_collector_address: str
+    """`host:port`; used with the mode `on` only."""
     relay_timeout_seconds: int
     """grpcProxyRelayRequestTimeoutInSeconds"""
     transaction_data_expire_ms: int
@@ -56,8 +59,6 @@ class EndpointSettings(msgspec.Struct, frozen=True, kw_only=True):
     renew_max_ms: int
     renew_period_ms: int
     invisible_time_ms_when_cleared: int
-    is_batch_ack_on: bool
-    """enableBatchAck"""
     uses_delay_level: bool
     """useDelayLevel"""
 
@@ -91,6 +92,8 @@ def settings_of(broker_config: BrokerConfig) -> EndpointSettings:
         min_long_polling_ms=config.grpc_client_consumer_min_long_polling_timeout_millis,
         max_long_polling_ms=config.grpc_client_consumer_max_long_polling_timeout_millis,
         long_polling_batch_size=config.grpc_client_consumer_long_polling_batch_size,
+        metric_collector_mode=config.metric_collector_mode,
+        metric_collector_address=config.metric_collector_address,
         relay_timeout_seconds=config.grpc_proxy_relay_request_timeout_in_seconds,
         transaction_data_expire_ms=config.transaction_data_expire_millis,
         transaction_data_max=config.transaction_data_max_num,
@@ -100,6 +103,5 @@ def settings_of(broker_config: BrokerConfig) -> EndpointSettings:
         renew_max_ms=config.renew_max_time_millis,
         renew_period_ms=config.renew_schedule_period_millis,
         invisible_time_ms_when_cleared=config.invisible_time_millis_when_clear,
-        is_batch_ack_on=config.enable_batch_ack,
         uses_delay_level=config.use_delay_level,
     )

@@ -9,6 +9,7 @@ Bottom up:
     bodies/             the bodies of requests and replies
     wire/               frames, headers, response codes, how a request is declared
     requests/           all requests, each declared once
+    rpc_numbers.py      calls of gRPC clients by number
     journal_frames.py   our own file format for recorded requests and replies
     WIRE.md             the bytes, field by field; the table of bodies
 """

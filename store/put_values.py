@@ -67,9 +67,10 @@ class AppendResult(msgspec.Struct, gc=False):
 
 
 AlikeMessage = tuple[int, bytes, bytes, int, int]
-"""What a message has of its own beside a template: (queue id, body, unique id: 32 ASCII characters, or nothing if the
-template has no UNIQ_KEY, born timestamp ms, preparedTransactionOffset); a plain tuple, because every message makes
-one. If the messages of the template share no text: `whole_text` instead of the unique id."""
+"""What a message has of its own beside a template: (queue id, body, unique id: ASCII characters, as many as the
+template's example has, or nothing if it has no UNIQ_KEY, born timestamp ms, preparedTransactionOffset); a plain tuple,
+because every message makes one. If the messages of the template share no text: `whole_text` instead of the unique
+id."""
 
 
 class AlikeBatch(msgspec.Struct, gc=False):

@@ -9,6 +9,7 @@ Every line of a `console` or `sh` block is run in a temporary folder that has a 
     127.0.0.1:8081       is its gRPC port, if it was started with `--grpc-port 8081`
 """
 
+import ast
 import doctest
 import os
 import re
@@ -18,6 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SERVE = re.compile(r"\.venv/bin/pocketmq serve\b(?!.*--print-config)")
 ADDRESS = "127.0.0.1:9876"
@@ -57,6 +59,18 @@ def rows(text: str) -> list[list[str]]:
     """The cells of a table's rows, without its head."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def check_named_tests(line: str) -> bool:
+    """Whether a line names a test, as `FILE.py::FUNCTION`; each that it names must exist."""
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", line)
+    for path, function in named:
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        functions = {
+            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+        assert function in functions, f"{path} has no {function}"
+    return bool(named)
 
 
 class Terminal:

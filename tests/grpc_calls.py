@@ -16,7 +16,7 @@ from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
-from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Receiver, RpcCall
+from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Encoded, Receiver, RpcCall
 from pocketmq.grpc_endpoint.clients import liveness_handlers, telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
 from pocketmq.grpc_endpoint.endpoint_settings import settings_of
@@ -54,7 +54,17 @@ class FakeStream:
         self.ended: tuple[GrpcStatus, str] | None = None
 
     def send_reply(self, message: Any) -> None:
-        self.replies.append(decode(type(message), encode(message)))
+        if isinstance(message, Encoded):
+            self.replies.append(decode(*message))
+        else:
+            self.replies.append(decode(type(message), encode(message)))
+
+    def send_command(self, message: Any, shown: object) -> None:
+        self.send_reply(message)
+
+    def answer(self, message: Any) -> None:
+        self.send_reply(message)
+        self.finish(GrpcStatus.OK, "")
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         self.ended = status, text

@@ -147,7 +147,8 @@ class GrpcClient:
     ) -> AsyncIterator["GrpcClient"]:
         """`address` is a port of this machine, `host:port`, or a connected socket."""
         if isinstance(address, socket.socket):
-            reader, writer = await asyncio.open_connection(sock=address, ssl=tls)
+            name = None if tls is None else ""
+            reader, writer = await asyncio.open_connection(sock=address, ssl=tls, server_hostname=name)
         else:
             host, port = ("127.0.0.1", address) if isinstance(address, int) else address.rsplit(":", 1)
             reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)

@@ -9,7 +9,7 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
-from pocketmq.grpc_endpoint.calls.rpc_call import Held, RpcCall
+from pocketmq.grpc_endpoint.calls.rpc_call import Encoded, Held, RpcCall
 from pocketmq.grpc_endpoint.clients import telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
 from pocketmq.grpc_endpoint.consuming import (
@@ -26,6 +26,7 @@ from pocketmq.grpc_endpoint.messages import Code, Resource
 from pocketmq.grpc_endpoint.messages.service import BY_NAME, BY_REQUEST
 from pocketmq.grpc_endpoint.producing.routes import Routes
 from pocketmq.grpc_endpoint.wire.declare import Message
+from pocketmq.grpc_endpoint.wire.decoding import decode
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.offset_id import pack_host
 
@@ -43,8 +44,15 @@ class FakeStream:
         self.status: GrpcStatus | None = None
         self.text = ""
 
-    def send_reply(self, message: Message) -> None:
-        self.replies.append(message)
+    def send_reply(self, message: Message | Encoded) -> None:
+        self.replies.append(decode(*message) if isinstance(message, Encoded) else message)
+
+    def send_command(self, message: Message, shown: object) -> None:
+        self.send_reply(message)
+
+    def answer(self, message: Message) -> None:
+        self.send_reply(message)
+        self.finish(GrpcStatus.OK, "")
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         assert self.status is None

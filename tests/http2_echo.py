@@ -52,6 +52,7 @@ class EchoCall:
     def __init__(self, echo: Echo, stream: ReplyStream, head: RequestHead) -> None:
         self._echo, self._stream = echo, stream
         self.head = head
+        self.needs_end = head.path != "/echo/Each"
         self._messages: list[bytes] = []
 
     def message_received(self, data: bytes) -> None:

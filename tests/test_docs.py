@@ -25,9 +25,20 @@ from pocketmq.client.admin.client import AdminClient
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
 
-from documents import ADDRESS, ANYTHING, END_SECONDS, FENCE, Terminal, blocks, commands, rows, section
+from documents import (
+    ADDRESS,
+    ANYTHING,
+    END_SECONDS,
+    FENCE,
+    ROOT,
+    Terminal,
+    blocks,
+    check_named_tests,
+    commands,
+    rows,
+    section,
+)
 
-ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
@@ -165,19 +176,7 @@ def test_every_feature_of_the_stand_in_names_tests_that_exist() -> None:
         if line.startswith("| ") and not line.startswith(("| Feature", "| Input"))
     ]
     assert len(lines) > 40
-    without = []
-    for line in lines:
-        named = re.findall(r"`([\w/]+\.py)::(\w+)`", line)
-        if not named:
-            without.append(line.split("|")[1].strip())
-        for path, function in named:
-            tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-            functions = {
-                node.name
-                for node in ast.walk(tree)
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            }
-            assert function in functions, f"{path} has no {function}"
+    without = [line.split("|")[1].strip() for line in lines if not check_named_tests(line)]
     assert without == []
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 ROOMS: dict[str, list[str]] = {
     "protocol": [
-        "errors",
+        "errors rpc_numbers",
         "languages message",
         "text",
         "bodies",
@@ -25,7 +25,7 @@ ROOMS: dict[str, list[str]] = {
         "journal_frames",
     ],
     "store": [
-        "errors clock layout remembered",
+        "accelerated errors clock layout remembered",
         "delay_levels put_statistics put_values",
         "config",
         "files",
@@ -110,7 +110,7 @@ ROOMS: dict[str, list[str]] = {
         "server",
     ],
     "grpc_endpoint": [
-        "endpoint_settings wire",
+        "endpoint_settings hpack wire",
         "messages http2",
         "calls",
         "forms",

@@ -5,6 +5,8 @@ A field is the official key in snake_case, its default the official one unless a
 (maxMessageSize) has no field here.
 """
 
+from typing import Literal
+
 import msgspec
 
 
@@ -15,7 +17,9 @@ class EndpointConfig(msgspec.Struct, kw_only=True):
     """None: there is no such port; 0 picks a free one. Official: 8081, but there the proxy is a program of its own."""
     grpc_strict: bool = False
     """Our own key: behave exactly as the official proxy, also where it is a trap for tests."""
-    grpc_shutdown_time_seconds: int = 30
+    grpc_shutdown_time_seconds: int = 2
+    """Official: 30. Streams end at once, so only a call that a fault keeps, or a client that does not read, is waited
+    for; no test shall end half a minute later for that."""
     grpc_max_inbound_message_size: int = 136_314_880
     grpc_max_concurrent_calls_per_connection: int = 2_147_483_647
     grpc_client_idle_time_mills: int = 120_000
@@ -47,6 +51,8 @@ class EndpointConfig(msgspec.Struct, kw_only=True):
     grpc_client_consumer_max_long_polling_timeout_millis: int = 20_000
     grpc_client_consumer_long_polling_batch_size: int = 32
     grpc_proxy_relay_request_timeout_in_seconds: int = 5
+    metric_collector_mode: Literal["off", "on", "proxy"] = "off"
+    metric_collector_address: str = ""
 
     # -- receives
     default_invisible_time_mills: int = 60_000
@@ -58,4 +64,3 @@ class EndpointConfig(msgspec.Struct, kw_only=True):
     renew_max_time_millis: int = 10_800_000
     renew_schedule_period_millis: int = 5000
     invisible_time_millis_when_clear: int = 1000
-    enable_batch_ack: bool = False

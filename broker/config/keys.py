@@ -143,12 +143,14 @@ def read_value(key: Key, text: str) -> Any:
         return int(line[1] or line[2])
     if key.name == "namesrvAddr":
         check_addresses(text.strip())
-    if key.name == "advertise" and text.strip():
+    if key.name in ("advertise", "metricCollectorAddress") and text.strip():
         host_and_port(text.strip())
     if type(None) in get_args(declared):
         if not text.strip():
             return None
         declared = next(kind for kind in get_args(declared) if kind is not type(None))
+    if key.name == "metricCollectorMode":
+        text = text.lower()
     if get_origin(declared) is Literal:
         return _one_of(get_args(declared), text.strip())
     if declared is bool:

@@ -163,6 +163,9 @@ def _check(config: BrokerConfig, settings: Sequence[Setting]) -> None:
     if config.endpoint.grpc_server_port is not None and not config.is_5:
         port = last["grpcServerPort"]
         raise StartError(f"{port.origin}: {port.key} needs emulate=5: the 4.9 line has no gRPC clients")
+    if config.endpoint.metric_collector_mode == "on" and not config.endpoint.metric_collector_address:
+        mode = last["metricCollectorMode"]
+        raise StartError(f"{mode.origin}: {mode.key}=on needs metricCollectorAddress=HOST:PORT")
     _settle_addresses(config, last)
 
 

@@ -13,6 +13,7 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.journal_frames import CLOSED, CONNECTED, EXCHANGE, PUSHED, SENDS
 from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq, UnlockBatchMq
 from pocketmq.protocol.requests.security import UpdateAndCreateAclConfig
+from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.repeated_header import Recognised
 
@@ -29,7 +30,7 @@ _WITH_BODY: Final = frozenset((HeartBeat.code, LockBatchMq.code, UnlockBatchMq.c
 _SPECIAL: Final = _SECRET | _WITH_BODY
 
 
-class _Recorded:
+class Recorded:
     """What the journal knows of one connection."""
 
     __slots__ = ("client_id", "number", "unanswered")
@@ -49,10 +50,11 @@ class JournalWatcher(Watcher):
     def __init__(self, journal: Journal, server_name: str) -> None:
         self._journal = journal
         self._server_name = server_name
-        self._connections: dict[Watched, _Recorded] = {}
+        self._connections: dict[Watched, Recorded] = {}
 
     def opened(self, connection: Watched) -> None:
-        recorded = self._connections[connection] = _Recorded(self._journal.next_connection())
+        recorded = self._connections[connection] = Recorded(self._journal.next_connection())
+        recorded.client_id = getattr(connection, "client_id", None)  # a gRPC client says it with each call
         self._journal.add((CONNECTED, time_ns(), recorded.number, self._server_name, connection.peer))
 
     def closed(self, connection: Watched) -> None:
@@ -75,6 +77,12 @@ class JournalWatcher(Watcher):
         if unanswered is not None:  # a second reply to one request is not recorded
             self._record(recorded, command, unanswered[1], time_ns(), reply, body)
         return False
+
+    def cancelled(self, connection: Watched, command: Command) -> None:
+        recorded = self._connections[connection]
+        unanswered = recorded.unanswered.pop(id(command), None)
+        if unanswered is not None:
+            self._record(recorded, command, unanswered[1], 0, None, None)
 
     def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
         recorded = self._connections[connection]
@@ -104,7 +112,7 @@ class JournalWatcher(Watcher):
 
     def _record(
         self,
-        recorded: _Recorded,
+        recorded: Recorded,
         command: Command,
         received_ns: int,
         answered_ns: int,
@@ -112,8 +120,8 @@ class JournalWatcher(Watcher):
         reply_body: ReplyBody,
     ) -> None:
         code, fields, body, detail = command.code, command.fields, command.body, None
-        if code in _SPECIAL:
-            detail = _detail(recorded, command) if code in _WITH_BODY else None
+        if code in _SPECIAL or code >= FIRST_RPC:
+            detail = self.detail(recorded, command)
             fields = _HIDDEN if code in _SECRET else fields
         size = crc = 0
         if body is not None:
@@ -128,15 +136,17 @@ class JournalWatcher(Watcher):
             reply_code, remark, reply_fields, reply_size, reply_crc, detail,
         ))  # fmt: skip
 
-
-def _detail(recorded: _Recorded, command: Command) -> str | None:
-    body = bytes(command.body or b"")[:DETAIL_BYTES]
-    if command.code == HeartBeat.code:
-        try:
-            recorded.client_id = HeartbeatData.decode(body).client_id or recorded.client_id
-        except ProtocolError:  # the handler refuses it
+    def detail(self, recorded: Recorded, command: Command) -> str | None:
+        """What is recorded of a body that says which client sent it."""
+        if command.code not in _WITH_BODY:
             return None
-    return body.decode("utf-8", "replace")
+        body = bytes(command.body or b"")[:DETAIL_BYTES]
+        if command.code == HeartBeat.code:
+            try:
+                recorded.client_id = HeartbeatData.decode(body).client_id or recorded.client_id
+            except ProtocolError:  # the handler refuses it
+                return None
+        return body.decode("utf-8", "replace")
 
 
 def _digest(body: ReplyBody) -> tuple[int, int]:

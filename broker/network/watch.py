@@ -77,6 +77,9 @@ class Watcher:
         """The reply to `command` (the object that `received` had) is ready. True if the watcher takes it."""
         return False
 
+    def cancelled(self, connection: Watched, command: Command) -> None:
+        """The peer wants no reply to `command` any more, and gets none. Only gRPC has this."""
+
     def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
         """We send the peer a request. True if the watcher takes it: it is not sent."""
         return False
@@ -137,6 +140,10 @@ class Watch:
     def closed(self, connection: Watched) -> None:
         for one in self._watchers:
             one.closed(connection)
+
+    def cancelled(self, connection: Watched, command: Command) -> None:
+        for one in self._watchers:
+            one.cancelled(connection, command)
 
     def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
         return any(calling(connection, command, body) for calling in self._calling)

@@ -33,7 +33,7 @@ _REQUESTS: Final[dict[int, type[SendMessage | SendMessageV2]]] = {
     SendMessageV2.code: SendMessageV2,
     SendBatchMessage.code: SendBatchMessage,
 }
-_REROUTING: Final = frozenset(
+REROUTING: Final = frozenset(
     (
         names.TRAN_MSG,
         names.DELAY,
@@ -77,24 +77,32 @@ def plannable(
 ) -> tuple[AnySend, TopicConfig] | None:
     """The request and its topic, if sends (or batches) like this one may have a plan; None if they must go the
     ordinary way."""
-    kind, config = _REQUESTS.get(command.code), sending.config
-    if kind is None or sending.is_slave or config.start_accept_send_request_time_stamp > 0:
+    kind = _REQUESTS.get(command.code)
+    if kind is None:
         return None
     request = from_fields(kind, command.fields)
-    topic = request.topic
+    if (request.batch or command.code == SendBatchMessage.code) is not batches:
+        return None
+    topic_config = topic_of_plan(sending, request)
+    return None if topic_config is None else (request, topic_config)
+
+
+def topic_of_plan(sending: Sending, request: AnySend) -> TopicConfig | None:
+    """The topic of a request like which others may have a plan; None if they must go the ordinary way."""
+    topic, config = request.topic, sending.config
     topic_config = sending.topics.find(topic)
     if (
-        topic_config is None
+        sending.is_slave
+        or config.start_accept_send_request_time_stamp > 0
         or not config.broker_permission & flags.PERM_WRITE
         or is_unsendable_topic(topic)
         or is_retry_topic(topic)
         or topic == SCHEDULE_TOPIC
-        or (request.batch or command.code == SendBatchMessage.code) is not batches
         or request.sys_flag & flags.INNER_BATCH
         or not 0 <= request.queue_id < _MOST_QUEUES
     ):
         return None
-    return request, topic_config
+    return topic_config
 
 
 def make_plan(
@@ -107,7 +115,7 @@ def make_plan(
     request, topic_config = found
     topic = request.topic
     properties = decode_properties(request.properties or "")
-    if not _REROUTING.isdisjoint(properties) or request.sys_flag & flags.TRANSACTION_MASK:
+    if not REROUTING.isdisjoint(properties) or request.sys_flag & flags.TRANSACTION_MASK:
         return None
     unique_id = complete(sending, properties)
     text = stored_text(sending, properties)

@@ -4,6 +4,7 @@
     refusals.py             how a handler refuses: inside the reply, or with a gRPC status
     registry.py             `@rpc`: the handler of each rpc, bound to its part at the start
     watching.py             calls as the watchers of a test see them
+    journaling.py           calls in the journal
     inspection_handlers.py  health and reflection, for tools
     serving.py              opens calls: from a path and bytes to the handler, and back
 

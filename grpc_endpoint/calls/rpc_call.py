@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from pocketmq.protocol.wire.command import Command
 
 from ..messages.service import Rpc
 from ..wire.declare import Message
@@ -15,6 +17,13 @@ class Held:
 
 HELD: Final = Held()
 """Returned by a handler that answers later."""
+
+
+class Encoded(NamedTuple):
+    """A reply as bytes, for calls whose replies differ in few values. Its status, if it has one, is OK."""
+
+    type: type[Message]
+    data: bytes
 
 
 class Receiver(Protocol):
@@ -30,8 +39,14 @@ class Receiver(Protocol):
 class Stream(Protocol):
     """The replies' side of one call."""
 
-    def send_reply(self, message: Message) -> None:
+    def send_reply(self, message: Message | Encoded) -> None:
         """Send one message; the stream stays open."""
+
+    def send_command(self, message: Message, shown: Command) -> None:
+        """Send a command of the server, which watchers see as this request of the broker."""
+
+    def answer(self, message: Message | Encoded) -> None:
+        """Send one message and end the call with OK."""
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         """End the call with this status."""
@@ -49,6 +64,7 @@ class RpcCall:
         "is_ended",
         "loop",
         "metadata",
+        "notes",
         "packed_host",
         "peer",
         "rpc",
@@ -79,6 +95,8 @@ class RpcCall:
         self.cancelled = False
         """The client cancelled the call, its connection closed, or its deadline is past."""
         self.is_ended = False
+        self.notes: dict[str, str] | None = None
+        """What watchers see beside the reply: what the server did that the reply does not say."""
         self._cancel_callbacks: list[Callable[[], None]] = []
         self._undelivered_callback: Callable[[], None] | None = None
 
@@ -101,16 +119,22 @@ class RpcCall:
         """Time until the client gives up; `None` if it never does."""
         return None if self.deadline is None else self.deadline - self.loop.time()
 
-    def answer(self, reply: Message) -> None:
+    def answer(self, reply: Message | Encoded) -> None:
         """The reply of a unary call; on a stream, one message and its end."""
         if not self.is_ended and not self.cancelled:
-            self._stream.send_reply(reply)
-            self._finish(GrpcStatus.OK, "")
+            self._stream.answer(reply)
+            self.is_ended = True
+            self._cancel_callbacks.clear()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message | Encoded) -> None:
         """One message of a stream, which stays open."""
         if not self.is_ended and not self.cancelled:
             self._stream.send_reply(message)
+
+    def command(self, message: Message, shown: Command) -> None:
+        """A command of the server on a telemetry stream; `shown` is the broker's request as remoting clients get it."""
+        if not self.is_ended and not self.cancelled:
+            self._stream.send_command(message, shown)
 
     def end(self) -> None:
         """The end of a stream, with gRPC status OK."""

@@ -6,10 +6,12 @@ no call has a task.
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
+from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.state.timers import Timer, Timers
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 
 from ..http2.headers import RequestHead
@@ -22,8 +24,8 @@ from ..wire.encoding import encode
 from ..wire.limits import MalformedMessage
 from .refusals import GrpcStatus, RpcFailed, RpcRefused, refusal_of
 from .registry import Handler
-from .rpc_call import HELD, Receiver, RpcCall
-from .watching import RPC_CODES, WatchedClient, Watching, framed, messages_of
+from .rpc_call import HELD, Encoded, Receiver, RpcCall
+from .watching import WatchedClient, Watching, framed, messages_of
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -37,11 +39,14 @@ _DECLARED: Final = frozenset(rpc.path for rpc in MESSAGING)
 class Calls:
     """The handlers of the port, by path."""
 
-    def __init__(self, handlers: Mapping[str, Handler], timers: Timers) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler], timers: Timers, watchers: Sequence[Watcher] = ()
+    ) -> None:
+        """`watchers` see every call from the first one on."""
         self.handlers = dict(handlers)
         self.timers: Final = timers
         self.loop = asyncio.get_running_loop()
-        self.watching: Final = Watching()
+        self.watching: Final = Watching(watchers)
 
     def connection_opened(self, owner: Owner) -> None:
         self.watching.open_connections += 1
@@ -79,6 +84,7 @@ class OpenCall:
         "_stream",
         "_timeout",
         "_watched",
+        "needs_end",
     )
 
     def __init__(self, calls: Calls, handler: Handler, stream: ReplyStream, head: RequestHead) -> None:
@@ -92,6 +98,7 @@ class OpenCall:
         self._watched: _Watched | None = None
         """While watchers see the call."""
         self._timeout = head.timeout_seconds
+        self.needs_end = handler.rpc.kind is not Kind.BIDI
         loop = calls.loop
         self._call = RpcCall(
             handler.rpc,
@@ -141,7 +148,7 @@ class OpenCall:
 
     def cancelled(self) -> None:
         if self._watched is not None:
-            self._watched.client.ended(self._watched.command)
+            self._watched.client.cancelled(self._watched.command)
         self._stop_deadline()
         self._call.cancel()
         self._close_receiver()
@@ -203,6 +210,8 @@ class OpenCall:
     def _give_up(self, status: GrpcStatus, text: str) -> None:
         """End a call that its handler still holds."""
         if not self._call.is_ended:
+            if self._watched is not None:
+                self._watched.client.cancelled(self._watched.command)
             self._stop_deadline()
             self._call.cancel()
             self._close_receiver()
@@ -215,18 +224,38 @@ class OpenCall:
 
     # -- to the client
 
-    def send_reply(self, message: Message) -> None:
-        data = encode(message)
+    def send_reply(self, message: Message | Encoded) -> None:
+        data = self._encoded(message)
+        if self._watched is not None:
+            self._watched.replies.append(framed(self._handler.rpc, data))
+        else:
+            self._stream.send_message(data)
+
+    def answer(self, message: Message | Encoded) -> None:
+        if self._watched is not None:
+            self.send_reply(message)
+            self.finish(GrpcStatus.OK, "")
+            return
+        data = self._encoded(message)
+        self._stop_deadline()
+        self._close_receiver()
+        self._stream.answer(data)
+
+    def _encoded(self, message: Message | Encoded) -> bytes:
+        """The bytes of a reply; the first one of a call is counted."""
+        data = message.data if type(message) is Encoded else encode(cast(Message, message))
         if not self._is_counted:
             self._is_counted = True
             found: Any = getattr(message, "status", None)
             is_refusal = isinstance(found, Status) and found.code is not Code.OK
             code = _name_of(found.code) if is_refusal else "OK"
             self._calls.watching.answered[self._handler.rpc.name, code] += 1
-        if self._watched is not None:
-            self._watched.replies.append(framed(self._handler.rpc, data))
-        else:
-            self._stream.send_message(data)
+        return data
+
+    def send_command(self, message: Message, shown: Command) -> None:
+        client = None if self._calls.watching.watch is None else self.watched_client()
+        if client is None or not client.calling(shown, lambda: self.send_reply(message)):
+            self.send_reply(message)
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         self._stop_deadline()
@@ -235,7 +264,8 @@ class OpenCall:
             self._calls.watching.answered[self._handler.rpc.name, f"grpc {status.name}"] += 1
         watched = self._watched
         if watched is not None:
-            if watched.client.answering(watched.command, watched.replies, status, text):
+            notes = self._call.notes
+            if watched.client.answering(watched.command, watched.replies, status, text, notes):
                 return
             watched.client.ended(watched.command)
             for data in messages_of(self._handler.rpc, b"".join(watched.replies)):
@@ -246,9 +276,10 @@ class OpenCall:
 
     def watched_client(self) -> WatchedClient | None:
         """The client as watchers see it; `None` for health and reflection."""
-        if self._handler.rpc.name not in RPC_CODES:
+        if self._handler.rpc.name not in RPC_NUMBERS:
             return None
-        return self._calls.watching.client(self._stream.owner, self._call.client_id)
+        call = self._call
+        return self._calls.watching.client(self._stream.owner, call.client_id, call.language)
 
     @property
     def rpc(self) -> Rpc:
@@ -266,6 +297,10 @@ class OpenCall:
         for data in messages_of(self._handler.rpc, body) if body else ():
             self._stream.send_message(data)
         self._stream.finish(status, text)
+
+    def first_half(self, body: bytes) -> bytes:
+        """Bytes that end in the middle of this reply."""
+        return self._stream.first_half(messages_of(self._handler.rpc, body))
 
     def _end_badly(self, error: Exception, detail: str = "") -> None:
         """End the call as this error says: with a gRPC status, with a status in the reply, or as our own mistake."""
@@ -327,6 +362,10 @@ class _Command:
 
     def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
         self._open.write(body, status, text)
+
+    def first_half(self, body: bytes) -> bytes:
+        """It has no reply of its own."""
+        return b""
 
 
 def refused(rpc: Rpc, refusal: RpcRefused) -> Message:

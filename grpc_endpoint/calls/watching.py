@@ -2,28 +2,30 @@
 
 Watchers are those of the remoting servers (`broker/network/watch.py`), and a call is shown to them as a request frame:
 
-    code      a number of its own for each rpc, above all request codes
+    code      the number of the rpc (`protocol/rpc_numbers.py`), above all request codes
     fields    topic, consumerGroup, queueId, clientId: what requests are found by
     body      the request as it arrived; of the reply, its messages, each with its prefix if the rpc is a stream
-    reply     code 0 for OK, else the number of the `Code`; its text is the remark
+    reply     code 0 for OK, else the number of the `Code`; its text is the remark; fields as `RpcCall.notes` says
 
-A client on a connection is a connection to them. A message on a telemetry stream is a one-way request. Without watchers
+A client on a connection is a connection to them. A message on a telemetry stream is a one-way request; a command to the
+client is the request that a remoting client would get (check of a transaction, 307, 309). Without watchers
 a call costs one attribute test more.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pocketmq.broker.network.dispatch import Answer
-from pocketmq.broker.network.watch import Watchable
+from pocketmq.broker.network.watch import Watchable, Watcher
 from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command
 
 from ..http2.service import Owner
 from ..messages.codes import Code, Status
-from ..messages.service import MESSAGING, Kind, Rpc
+from ..messages.service import Kind, Rpc
 from ..wire.declare import Message
 from ..wire.decoding import decode
 from ..wire.encoding import encode
@@ -33,9 +35,10 @@ if TYPE_CHECKING:
     from pocketmq.broker.network.dispatch import Result
     from pocketmq.broker.network.watch import ReplyBody
 
-FIRST_CODE: Final = 1_000_000
-RPC_CODES: Final = {rpc.name: FIRST_CODE + number for number, rpc in enumerate(MESSAGING)}
-"""The number of each rpc, for watchers."""
+MOST_CLIENTS: Final = 1000
+"""Ids of clients on one connection; official clients use one or a few."""
+_AROUND_MESSAGES: Final = 2
+"""Replies of a receive besides its messages: the status before, the time behind."""
 _FIRST_OF_GRPC: Final = 20_000
 """Codes from here on are `Code`s, those below are response codes of the broker."""
 
@@ -52,17 +55,23 @@ class Held(Protocol):
     def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
         """Send the reply past the watchers, and end."""
 
+    def first_half(self, body: bytes) -> bytes:
+        """Bytes that end in the middle of this reply."""
+
 
 class WatchedClient:
     """One client on one connection: a `Watched`. It has the calls that are not answered yet."""
 
-    def __init__(self, watching: "Watching", owner: Owner, client_id: str | None) -> None:
+    def __init__(self, watching: "Watching", owner: Owner, client_id: str | None, language: str) -> None:
         self._watching = watching
         self._owner = owner
         self.loop: asyncio.AbstractEventLoop = owner.loop
         self.peer = owner.peer
         self.client_id = client_id
+        self._language = language
         self._calls: dict[int, tuple[Command, Held]] = {}
+        self._commands: dict[int, tuple[Command, Callable[[], None]]] = {}
+        """Commands to the client that a watcher holds back."""
 
     @property
     def closed(self) -> bool:
@@ -72,7 +81,7 @@ class WatchedClient:
 
     def shown(self, call: Held, request: Message) -> Command:
         """The frame as which a request is shown; `received` shows it."""
-        command = _command_of(call.rpc, request, self.client_id)
+        command = _command_of(call.rpc, request, self.client_id, self._language)
         self._calls[id(command)] = command, call
         return command
 
@@ -81,24 +90,54 @@ class WatchedClient:
         watch = self._watching.watch
         return watch is not None and watch.received(self, command)
 
-    def answering(self, command: Command, replies: Sequence[bytes], status: GrpcStatus, text: str) -> bool:
-        """Show the reply of a call; True if a watcher keeps it."""
+    def answering(
+        self,
+        command: Command,
+        replies: Sequence[bytes],
+        status: GrpcStatus,
+        text: str,
+        notes: Mapping[str, str] | None,
+    ) -> bool:
+        """Show the reply of a call, with its notes; True if a watcher keeps it."""
         found, watch = self._calls.get(id(command)), self._watching.watch
         if watch is None or found is None:
             return False
         call = found[1]
         body = b"".join(replies)
-        return watch.answering(self, command, _reply_of(call.rpc, replies, status, text), body)
+        reply = _reply_of(call.rpc, replies, status, text)
+        if notes:
+            reply.fields = {**(reply.fields or {}), **notes}
+        return watch.answering(self, command, reply, body)
+
+    def calling(self, command: Command, send: Callable[[], None]) -> bool:
+        """Show a command to the client; True if a watcher keeps it, who may have it sent later."""
+        watch = self._watching.watch
+        if watch is None:
+            return False
+        self._commands[id(command)] = command, send
+        is_kept = watch.calling(self, command, command.body)
+        command.body = None  # it may be a view of a store file
+        if not is_kept:
+            self._commands.pop(id(command), None)
+        return is_kept
 
     def ended(self, command: Command) -> None:
-        """The call was answered or cancelled."""
+        """The call was answered."""
         self._calls.pop(id(command), None)
+
+    def cancelled(self, command: Command) -> None:
+        """The client wants no reply any more, or it has waited long enough."""
+        found, watch = self._calls.pop(id(command), None), self._watching.watch
+        if found is not None and watch is not None:
+            watch.cancelled(self, command)
 
     # -- from watchers
 
     def take(self, command: Command) -> None:
         found = self._calls.get(id(command))
         if found is not None:
+            if command.is_oneway:
+                self.ended(command)
             found[1].proceed()
 
     def answer(self, command: Command, result: "Result") -> None:
@@ -125,8 +164,15 @@ class WatchedClient:
             grpc = int((reply.fields or {}).get("grpc-status", "0"))
             found[1].write(whole, GrpcStatus(grpc), reply.remark or "" if grpc else "")
 
+    def first_half(self, command: Command, body: bytes) -> bytes:
+        """Bytes that end in the middle of a reply, for a test that closes the connection there."""
+        found = self._calls.get(id(command))
+        return b"" if found is None else found[1].first_half(body)
+
     def write(self, command: Command, body: "ReplyBody" = None) -> None:
-        """Requests of the broker reach clients by their telemetry stream, past the watchers."""
+        found = self._commands.pop(id(command), None)
+        if found is not None:
+            found[1]()
 
     def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
         self._owner.transport_wrapped(wrap)
@@ -147,19 +193,23 @@ class WatchedClient:
 class Watching(Watchable):
     """The watchers of one port; what `Server` is to the watchers of a remoting port."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, watchers: Sequence[Watcher] = ()) -> None:
+        super().__init__(watchers)
         self.answered: Counter[tuple[str, str]] = Counter()
         """How many calls were answered, by rpc and `Code` (or gRPC status)."""
         self.open_connections = 0
-        self._clients: dict[tuple[Owner, str | None], WatchedClient] = {}
+        self._clients: dict[Owner, dict[str | None, WatchedClient]] = {}
 
-    def client(self, owner: Owner, client_id: str) -> WatchedClient:
-        """A client on a connection."""
-        key = owner, client_id or None
-        found = self._clients.get(key)
+    def client(self, owner: Owner, client_id: str, language: str) -> WatchedClient:
+        """A client on a connection. Of very many ids on one connection, further ones are shown without their id."""
+        known = self._clients.setdefault(owner, {})
+        key = client_id or None
+        found = known.get(key)
+        if found is None and len(known) >= MOST_CLIENTS:
+            key = None
+            found = known.get(key)
         if found is None:
-            found = self._clients[key] = WatchedClient(self, owner, client_id or None)
+            found = known[key] = WatchedClient(self, owner, key, language)
             if self.watch is not None:
                 self.watch.opened(found)
         return found
@@ -167,13 +217,12 @@ class Watching(Watchable):
     def closed(self, owner: Owner) -> None:
         """A connection is gone."""
         self.open_connections -= 1
-        for key in [key for key in self._clients if key[0] is owner]:
-            client = self._clients.pop(key)
+        for client in self._clients.pop(owner, {}).values():
             if self.watch is not None:
                 self.watch.closed(client)
 
 
-def _command_of(rpc: Rpc, request: Message, client_id: str | None) -> Command:
+def _command_of(rpc: Rpc, request: Message, client_id: str | None, language: str) -> Command:
     """A request in the form of a frame."""
     found: Any = request
     queue = getattr(found, "message_queue", None)
@@ -188,7 +237,7 @@ def _command_of(rpc: Rpc, request: Message, client_id: str | None) -> Command:
     }
     flag = ONEWAY_FLAG if rpc.kind is Kind.BIDI else 0
     given = {name: value for name, value in fields.items() if value}
-    return Command(RPC_CODES.get(rpc.name, 0), 0, flag, None, given, encode(request), version=V5_5_0)
+    return Command(RPC_NUMBERS[rpc.name], 0, flag, None, given, encode(request), language, V5_5_0)
 
 
 def _reply_of(rpc: Rpc, replies: Sequence[bytes], status: GrpcStatus, text: str) -> Command:
@@ -201,7 +250,8 @@ def _reply_of(rpc: Rpc, replies: Sequence[bytes], status: GrpcStatus, text: str)
         first = decode(rpc.reply, replies[0] if rpc.kind is Kind.UNARY else replies[0][5:])
     found = getattr(first, "status", None)
     if found is None or found.code in (Code.OK, Code.CODE_UNSPECIFIED):
-        return Command(0, 0, RESPONSE_FLAG, None, {})
+        counted = {"messages": str(len(replies) - _AROUND_MESSAGES)} if rpc.name == "ReceiveMessage" else {}
+        return Command(0, 0, RESPONSE_FLAG, None, counted)
     return Command(int(found.code), 0, RESPONSE_FLAG, found.message, {})
 
 

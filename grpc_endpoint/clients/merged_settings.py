@@ -6,6 +6,7 @@ Everything else is returned as the client sent it. Mirrors `GrpcClientSettingsMa
 from typing import Final
 
 import msgspec
+from pocketmq.broker.config.addresses import host_and_port
 from pocketmq.protocol.bodies.group_config import (
     CustomizedRetryPolicy,
     ExponentialRetryPolicy,
@@ -15,8 +16,11 @@ from pocketmq.protocol.bodies.group_config import (
 
 from ..endpoint_settings import EndpointSettings
 from ..messages import (
+    Address,
+    AddressScheme,
     CustomizedBackoff,
     Duration,
+    Endpoints,
     ExponentialBackoff,
     Metric,
     Publishing,
@@ -45,7 +49,7 @@ def producer_settings(sent: Settings, publishing: Publishing, config: EndpointSe
             max_body_size=config.max_message_size,
             validate_message_type=config.is_message_type_checked,
         ),
-        metric=Metric(),
+        metric=metric_of(sent, config),
     )
 
 
@@ -64,7 +68,19 @@ def consumer_settings(
             lite_subscription_quota=LITE_QUOTA,
             max_lite_topic_size=config.max_lite_topic_size,
         ),
-        metric=Metric(),
+        metric=metric_of(sent, config),
+    )
+
+
+def metric_of(sent: Settings, config: EndpointSettings) -> Metric:
+    """Whether the client sends metrics, and where to. The official proxy calls every address an IPv4 address."""
+    if config.metric_collector_mode == "off":
+        return Metric()
+    if config.metric_collector_mode == "proxy":
+        return Metric(on=True, endpoints=sent.access_point or Endpoints())
+    host, port = host_and_port(config.metric_collector_address)
+    return Metric(
+        on=True, endpoints=Endpoints(scheme=AddressScheme.IPv4, addresses=[Address(host=host, port=port)])
     )
 
 

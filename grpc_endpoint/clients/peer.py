@@ -33,7 +33,7 @@ class CommandStream(Protocol):
 
     cancelled: bool
 
-    def send(self, message: TelemetryCommand, /) -> None: ...
+    def command(self, message: TelemetryCommand, shown: Command, /) -> None: ...
 
 
 class GrpcPeer:
@@ -83,11 +83,11 @@ class GrpcPeer:
         """Whether a command can be sent now."""
         return self.stream is not None and not self.stream.cancelled
 
-    def command(self, command: TelemetryCommand) -> bool:
-        """Send a command on the telemetry stream; False without one."""
+    def command(self, command: TelemetryCommand, shown: Command) -> bool:
+        """Send a command on the telemetry stream; False without one. `shown` is the broker's request."""
         if self.stream is None or self.stream.cancelled:
             return False
-        self.stream.send(command)
+        self.stream.command(command, shown)
         return True
 
     def answer(self, command: Command, result: "Result") -> None:

@@ -24,9 +24,9 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly, GetConsumerRunningInfo
-from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command, RawBody
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Request
+from pocketmq.protocol.wire.schema import Request, to_fields
 
 from ..endpoint_settings import EndpointSettings
 from ..forms.stored_message import stored_message
@@ -68,10 +68,10 @@ class Questions:
     ) -> Command:
         """Raises `PeerError` for a question that gRPC clients are not asked."""
         if isinstance(request, ConsumeMessageDirectly):
-            return await self._consume_directly(peer, body)
+            return await self._consume_directly(peer, request, body)
         if isinstance(request, GetConsumerRunningInfo):
             if request.jstack_enable:
-                return await self._threads(peer, request.consumer_group)
+                return await self._threads(peer, request)
             if not self._is_strict:
                 return _reply(body=self._running_info(request.consumer_group, None))
         raise PeerError(f"{peer.client_id} is a gRPC client, which cannot be asked {request.name}")
@@ -93,7 +93,8 @@ class Questions:
         properties.pop(names.TRAN_MSG, None)  # the official proxy says NORMAL here
         message = stored_message(half, half.topic, self._clock.now_ms(), properties=properties)
         orphan = RecoverOrphanedTransactionCommand(message=message, transaction_id=transaction_id)
-        if not peer.command(TelemetryCommand(recover_orphaned_transaction_command=orphan)):
+        shown = _shown(request, body, ONEWAY_FLAG)
+        if not peer.command(TelemetryCommand(recover_orphaned_transaction_command=orphan), shown):
             _log.warning("%r has no telemetry stream: its transaction is checked later", peer)
 
     def answered(self, nonce: str, command: TelemetryCommand) -> None:
@@ -104,12 +105,14 @@ class Questions:
 
     # -- the two questions with an answer
 
-    async def _consume_directly(self, peer: GrpcPeer, body: RawBody | None) -> Command:
+    async def _consume_directly(
+        self, peer: GrpcPeer, request: ConsumeMessageDirectly, body: RawBody | None
+    ) -> Command:
         record: Record = decode_record(body or b"")
         message = stored_message(record, record.topic, self._clock.now_ms())
         nonce = self._next_nonce()
         question = TelemetryCommand(verify_message_command=VerifyMessageCommand(nonce=nonce, message=message))
-        answer = await self._ask(peer, nonce, question)
+        answer = await self._ask(peer, nonce, question, _shown(request, body))
         if answer is None:
             return _reply(ResponseCode.SYSTEM_BUSY, "call remote timeout")
         result = ConsumeMessageDirectlyResult(
@@ -117,12 +120,12 @@ class Questions:
         )
         return _reply(body=result)
 
-    async def _threads(self, peer: GrpcPeer, group: str) -> Command:
+    async def _threads(self, peer: GrpcPeer, request: GetConsumerRunningInfo) -> Command:
         nonce = self._next_nonce()
         question = TelemetryCommand(
             print_thread_stack_trace_command=PrintThreadStackTraceCommand(nonce=nonce)
         )
-        answer = await self._ask(peer, nonce, question)
+        answer = await self._ask(peer, nonce, question, _shown(request, None))
         if answer is None:
             return _reply(ResponseCode.SYSTEM_BUSY, "call remote timeout")
         code, text = _code(answer), answer.status.message if answer.status is not None else ""
@@ -130,7 +133,9 @@ class Questions:
             return _reply(ResponseCode.NO_PERMISSION, text)
         if code != Code.OK or answer.thread_stack_trace is None:
             return _reply(ResponseCode.SYSTEM_ERROR, text)
-        return _reply(body=self._running_info(group, answer.thread_stack_trace.thread_stack_trace))
+        return _reply(
+            body=self._running_info(request.consumer_group, answer.thread_stack_trace.thread_stack_trace)
+        )
 
     def _running_info(self, group: str, jstack: str | None) -> ConsumerRunningInfo:
         """What the server knows of the consumer; the official proxy answers the threads alone."""
@@ -146,13 +151,16 @@ class Questions:
             jstack=jstack,
         )
 
-    async def _ask(self, peer: GrpcPeer, nonce: str, question: TelemetryCommand) -> TelemetryCommand | None:
+    async def _ask(
+        self, peer: GrpcPeer, nonce: str, question: TelemetryCommand, shown: Command
+    ) -> TelemetryCommand | None:
         """The client's answer; `None` if none arrives in time, or if there is no stream to ask on."""
-        if len(self._waiting) >= MAX_WAITING or not peer.command(question):
+        if len(self._waiting) >= MAX_WAITING or not peer.is_reachable:
             return None
         future: asyncio.Future[TelemetryCommand] = peer.loop.create_future()
         self._waiting[nonce] = future
         try:
+            peer.command(question, shown)
             async with asyncio.timeout(self._seconds):
                 return await future
         except TimeoutError:
@@ -164,6 +172,11 @@ class Questions:
         nonce = str(self._nonce)
         self._nonce += 1
         return nonce
+
+
+def _shown(request: Request[Any], body: RawBody | None, flag: int = 0) -> Command:
+    """A request of the broker in the form in which remoting clients get it."""
+    return Command(request.code, 0, flag, None, to_fields(request), body, version=V5_5_0)
 
 
 def _code(answer: TelemetryCommand) -> Code:

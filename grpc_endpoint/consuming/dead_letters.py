@@ -56,11 +56,11 @@ def _refuse_other_record(delivered: Delivered) -> None:
         raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, text)
 
 
-def give_up(consuming: Consuming, delivered: Delivered, message_id: str) -> None:
-    """A message was delivered as often as its group allows. If it cannot be copied, it is delivered once more."""
+def give_up(consuming: Consuming, delivered: Delivered, message_id: str) -> bool:
+    """A message was delivered as often as its group allows. False if it cannot be copied: it is delivered once more."""
     try:
         delivered.make_dead_letter(message_id)
     except Refusal as refusal:
         _log.warning("%s of %s is no dead letter: %s", message_id, delivered.group, refusal.remark)
-        return
-    delivered.acknowledge()
+        return False
+    return delivered.acknowledge()

@@ -28,6 +28,11 @@ from .delivered import Delivered
 from .handler_call import HandlerAnswer, HandlerCall
 from .pop_records import PoppedRecord, popped_records
 
+FILTERED: Final = "filtered"
+GIVEN_UP: Final = "givenUp"
+"""Notes for watchers: the handles of messages that were consumed without a delivery."""
+HANDLES_END: Final = "\n"
+"""Between two of them."""
 UNSENT_MS: Final = 1000
 """How long a message stays hidden that was popped for a client which has gone."""
 _POLLING_FULL: Final = Status(code=Code.TOO_MANY_REQUESTS, message="polling full")
@@ -146,7 +151,8 @@ class Receiving:
             properties = decode_properties(record.properties)
             delivered = self._delivered(popped)
             if tags and properties.get(names.TAGS) not in tags:
-                delivered.acknowledge()
+                if delivered.acknowledge():
+                    self._note(FILTERED, popped)
                 continue
             message = stored_message(
                 record,
@@ -158,9 +164,16 @@ class Receiving:
             )
             message_id = message.system_properties.message_id
             if limit is not None and times >= limit:
-                give_up(self._consuming, delivered, message_id)
+                if give_up(self._consuming, delivered, message_id):
+                    self._note(GIVEN_UP, popped)
                 continue
             yield _Kept(message, message_id, delivered, times)
+
+    def _note(self, name: str, popped: PoppedRecord) -> None:
+        """Watchers see what the client does not."""
+        call = self._call
+        call.notes = notes = call.notes or {}
+        notes[name] = notes[name] + HANDLES_END + str(popped.handle) if name in notes else str(popped.handle)
 
     def _delivered(self, popped: PoppedRecord) -> Delivered:
         return Delivered(self._consuming.broker, self._pop.consumer_group, self._pop.topic, popped.handle)

@@ -18,6 +18,7 @@ from pocketmq.protocol.bodies.group_config import (
     ExponentialRetryPolicy,
     GroupRetryPolicy,
 )
+from pocketmq.store import StoreError
 
 from ..endpoint_settings import EndpointSettings
 from .delivered import Delivered
@@ -42,7 +43,7 @@ MessageKey = tuple[str, str, str, int, int]
 class RenewedMessage:
     """One message that a client works on."""
 
-    __slots__ = ("delivered", "delivered_ms", "reconsume_times", "renewals")
+    __slots__ = ("delivered", "delivered_ms", "failures", "reconsume_times", "renewals")
 
     def __init__(self, delivered: Delivered, reconsume_times: int, delivered_ms: int) -> None:
         self.delivered = delivered
@@ -50,6 +51,8 @@ class RenewedMessage:
         self.reconsume_times = reconsume_times
         self.delivered_ms = delivered_ms
         self.renewals = 0
+        self.failures = 0
+        """How often in a row the store failed."""
 
 
 class Renewal:
@@ -152,9 +155,15 @@ class Renewal:
         if now_ms - message.delivered_ms >= self._settings.renew_max_ms:
             self._hide(message, self._retry_delay_ms(message))
             return False
-        step = min(message.renewals, len(RENEWAL_MS) - 1)
+        try:
+            is_hidden = self._hide(message, RENEWAL_MS[min(message.renewals, len(RENEWAL_MS) - 1)])
+        except StoreError as error:
+            message.failures += 1
+            _log.warning("%s is not renewed: %s", message.delivered.handle, error)
+            return message.failures <= self._settings.max_renew_retries
         message.renewals += 1
-        return self._hide(message, RENEWAL_MS[step])
+        message.failures = 0
+        return is_hidden
 
     def _hide(self, message: RenewedMessage, invisible_ms: int) -> bool:
         handle = message.delivered.hide(invisible_ms, is_strict=self._settings.strict)

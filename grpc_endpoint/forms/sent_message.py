@@ -6,9 +6,10 @@ order in which the official proxy adds them. Mirrors `SendMessageActivity.buildM
 
 from collections.abc import Mapping
 
+from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 
-from ..messages import Message, MessageType
+from ..messages import Encoding, Message, MessageType
 
 
 def delay_level(wait_ms: int, levels: Mapping[int, int]) -> int:
@@ -48,3 +49,10 @@ def sent_properties(message: Message, topic: str, peer: str, level: int | None =
     properties[names.BORN_HOST] = system.born_host or peer
     properties[names.BORN_TIMESTAMP] = str(system.born_timestamp.ms)
     return properties
+
+
+def stored_flag(message: Message) -> int:
+    """The sysFlag of the record."""
+    system = message.system_properties
+    flag = flags.COMPRESSED if system.body_encoding == Encoding.GZIP else 0
+    return flag | flags.TRANSACTION_PREPARED if system.message_type == MessageType.TRANSACTION else flag

@@ -9,10 +9,11 @@
     outgoing.py       what a connection sends: one write a pass, replies that wait for windows
     role.py           what a connection sees of its port, and its limits
     connection.py     one connection: frames to streams, flow control, limits, the end
-    port.py           listening sockets, TLS or plain by the first byte, the clean stop
+    proxy_preamble.py the PROXY protocol of load balancers, before everything else
+    port.py           listening sockets, TLS or plain by the first byte, bounds of all connections, the clean stop
     certificates.py   TLS of the port
     service.py        what a connection needs of the program above it
 
-Frames are our own, header blocks are decoded by `hpack`: the complete library for HTTP/2, h2, takes 170 us of
+Frames are our own, header blocks are decoded by the room hpack: the complete library for HTTP/2, h2, takes 170 us of
 processor time for a call, more than everything else together. It is the other side in the tests, which compare both.
 """

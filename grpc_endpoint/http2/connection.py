@@ -11,13 +11,15 @@ import logging
 from collections.abc import Callable
 from typing import Final, cast
 
+from ..hpack.static_table import Field
 from . import frames
 from .floods import CONTROL_FRAMES, RESETS, FloodGate
 from .frames import FIRST_WINDOW, HEAD, HEAD_BYTES, STREAM_MASK, ConnectionFault, ErrorCode
-from .header_blocks import HEADER_LIST_BYTES, Block, HeaderBlocks
+from .header_blocks import HEADER_LIST_BYTES, HeaderBlocks
 from .headers import HeadersRefused, MalformedHeaders, read_head, refusal_frame
-from .messages import RESOURCE_EXHAUSTED, MessageCutter
+from .messages import RESOURCE_EXHAUSTED
 from .outgoing import Outgoing
+from .proxy_preamble import Address
 from .role import Role, keep_alive, packed
 from .server_stream import OUR_WINDOW, ServerStream
 
@@ -35,11 +37,13 @@ WRITE_BYTES: Final = 1_048_576
 class Http2Connection(asyncio.Protocol):
     """Owned by its port."""
 
-    def __init__(self, role: Role) -> None:
+    def __init__(self, role: Role, source: Address | None = None) -> None:
+        """`source` is the address of the client, if a load balancer has named it."""
         self._role = role
+        self._source = source
         self.loop = role.loop
         self.streams: dict[int, ServerStream] = {}
-        self.out = Outgoing(role.loop, self.streams)
+        self.out = Outgoing(role.loop, self.streams, role.memory)
         self.peer = ""
         self.packed_host = b""
         self.last_activity = 0.0
@@ -69,7 +73,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = self.out.transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BYTES)
-        host = transport.get_extra_info("peername") or ("", 0)
+        host = self._source or transport.get_extra_info("peername") or ("", 0)
         self.peer = f"{host[0]}:{host[1]}"
         self.packed_host = packed(host[0], host[1])
         self.last_activity = self.loop.time()
@@ -105,12 +109,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = self._is_failed = True
         self._buffer, self._at = b"", 0
-        for stream in list(self.streams.values()):
-            try:
-                stream.cancel()
-            except Exception:  # the other calls end all the same
-                _log.exception("a call of %s cannot be ended", self.peer)
-        self.streams.clear()
+        self._cancel_calls()
         self._role.service.connection_closed(self)
         self._role.disconnected(self)
 
@@ -155,7 +154,7 @@ class Http2Connection(asyncio.Protocol):
             if not self._read_preface(buffer):
                 return False
             at = self._at = len(frames.PREFACE)
-        end = len(buffer)
+        end, blocks = len(buffer), self._blocks
         while end - at >= HEAD_BYTES:
             if self._pass_requests >= PASS_REQUESTS:
                 return True
@@ -168,7 +167,18 @@ class Http2Connection(asyncio.Protocol):
                 break
             payload = buffer[at + HEAD_BYTES : stop]
             at = self._at = stop
-            self._frame_received(kind, flags, stream_id & STREAM_MASK, payload)
+            stream_id &= STREAM_MASK
+            if blocks.stream_id and (kind != frames.CONTINUATION or stream_id != blocks.stream_id):
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block was interrupted")
+            if kind == frames.DATA:
+                self._data_received(flags, stream_id, payload)
+            elif kind == frames.HEADERS:
+                self._headers_received(flags, stream_id, payload)
+            else:
+                self._controls.passed(self.last_activity)
+                handle = _CONTROL.get(kind)
+                if handle is not None:  # unknown kinds are ignored
+                    handle(self, flags, stream_id, payload)
         return False
 
     def _read_preface(self, buffer: bytes) -> bool:
@@ -196,20 +206,6 @@ class Http2Connection(asyncio.Protocol):
 
     # -- frames
 
-    def _frame_received(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
-        block_id = self._blocks.stream_id
-        if block_id and (kind != frames.CONTINUATION or stream_id != block_id):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block was interrupted")
-        if kind == frames.DATA:
-            self._data_received(flags, stream_id, payload)
-        elif kind == frames.HEADERS:
-            self._headers_received(flags, stream_id, payload)
-        else:
-            self._controls.passed(self.last_activity)
-            handle = _CONTROL.get(kind)
-            if handle is not None:  # unknown kinds are ignored
-                handle(self, flags, stream_id, payload)
-
     def _data_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
         self._left -= size
@@ -232,25 +228,27 @@ class Http2Connection(asyncio.Protocol):
             return
         if is_end:
             self._pass_requests += 1
-        stream.data_received(frames.unpadded(flags, payload, "DATA"), size, is_end=is_end)
+        if flags & frames.PADDED:
+            payload = frames.unpadded(payload, "DATA")
+        stream.data_received(payload, size, is_end=is_end)
         if self.out.unfinished_bytes > self._role.limits.message_bytes + OUR_WINDOW:
+            self._complain("too many unfinished requests")
             stream.refuse_message(RESOURCE_EXHAUSTED, "too many unfinished requests on this connection")
 
     def _headers_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        block = self._blocks.begun(flags, stream_id, payload)
-        if block is not None:
-            self._block_received(block)
+        fields = self._blocks.begun(flags, stream_id, payload)
+        if fields is not None:
+            self._block_received(stream_id, fields, is_end=bool(flags & frames.END_STREAM))
 
     def _continuation_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         block = self._blocks.continued(flags, payload)
         if block is not None:
-            self._block_received(block)
+            self._block_received(stream_id, block.fields, is_end=block.is_end)
 
-    def _block_received(self, block: Block) -> None:
-        stream_id = block.stream_id
+    def _block_received(self, stream_id: int, fields: list[Field], *, is_end: bool) -> None:
         stream = self.streams.get(stream_id)
         if stream is not None:
-            self._trailers_received(stream, is_end=block.is_end)
+            self._trailers_received(stream, is_end=is_end)
         elif not stream_id & 1:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} is not a client's")
         elif stream_id <= self._last_stream_id:
@@ -258,7 +256,7 @@ class Http2Connection(asyncio.Protocol):
             self.out.write(frames.rst_stream(stream_id, ErrorCode.STREAM_CLOSED))
         else:
             self._last_stream_id = stream_id
-            self._open(stream_id, block.fields, is_end=block.is_end)
+            self._open(stream_id, fields, is_end=is_end)
 
     def _trailers_received(self, stream: ServerStream, *, is_end: bool) -> None:
         if stream.is_half_closed or not is_end:
@@ -267,7 +265,7 @@ class Http2Connection(asyncio.Protocol):
             self._pass_requests += 1
             stream.half_close()
 
-    def _open(self, stream_id: int, fields: list[tuple[bytes, bytes]], *, is_end: bool) -> None:
+    def _open(self, stream_id: int, fields: list[Field], *, is_end: bool) -> None:
         """A call begins."""
         limits, out = self._role.limits, self.out
         if len(self.streams) >= limits.calls or self._is_ending:
@@ -282,20 +280,19 @@ class Http2Connection(asyncio.Protocol):
                 out.write(frames.rst_stream(stream_id, ErrorCode.NO_ERROR))
             return
         except MalformedHeaders as error:
-            if not self._has_complained:
-                _log.warning("resetting a call of %s: %s", self.peer, error)
-            self._has_complained = True
+            self._complain(str(error))
             self._controls.passed(self.last_activity)
             out.write(frames.rst_stream(stream_id, ErrorCode.PROTOCOL_ERROR))
             return
         stream = ServerStream(out, stream_id, self._stream_window, self)
         self.streams[stream_id] = stream
         if out.queued_bytes > limits.unread_bytes:
+            self._complain("it does not read its replies")
             stream.finish(RESOURCE_EXHAUSTED, "the client does not read its replies")
             return
         exchange = self._role.service.opened(stream, head)
         if exchange is not None and not stream.is_closed:
-            stream.begin(exchange, MessageCutter(head.encoding, limits.message_bytes))
+            stream.begin(exchange, head.encoding, limits.message_bytes)
             if is_end:
                 self._pass_requests += 1
                 stream.half_close()
@@ -378,7 +375,27 @@ class Http2Connection(asyncio.Protocol):
                 ErrorCode.PROTOCOL_ERROR, f"{name} on stream {stream_id}, which is not open"
             )
 
+    def _complain(self, reason: str) -> None:
+        """Log why a call was refused; once for a connection."""
+        if not self._has_complained:
+            _log.warning("refusing a call of %s: %s", self.peer, reason)
+        self._has_complained = True
+
     # -- the end
+
+    def _cancel_calls(self) -> None:
+        for stream in list(self.streams.values()):
+            try:
+                stream.cancel()
+            except Exception:  # the other calls end all the same
+                _log.exception("a call of %s cannot be ended", self.peer)
+        self.streams.clear()
+
+    def expel(self, reason: str) -> None:
+        """Close it now, for this reason, and let go of what it keeps."""
+        self._fail(ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, reason))
+        self._cancel_calls()
+        self.abort()
 
     def _fail(self, fault: ConnectionFault) -> None:
         if fault.code is not ErrorCode.INTERNAL_ERROR:

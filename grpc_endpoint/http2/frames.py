@@ -126,10 +126,8 @@ def read_long(payload: bytes, name: str) -> int:
     return value
 
 
-def unpadded(flags: int, payload: bytes, name: str) -> bytes:
-    """The payload of DATA or HEADERS without its padding."""
-    if not flags & PADDED:
-        return payload
+def unpadded(payload: bytes, name: str) -> bytes:
+    """The payload of a PADDED frame of DATA or HEADERS without its padding."""
     if not payload or payload[0] >= len(payload):
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{name} has more padding than payload")
     return payload[1 : len(payload) - payload[0]]

@@ -1,12 +1,13 @@
-"""Header blocks of one connection: HEADERS and its CONTINUATIONs become a list of (name, value).
+"""Header blocks of one connection: HEADERS and its CONTINUATIONs become a list of headers.
 
 The state of the decoder belongs to the connection: every block has to be decoded, also that of a refused call.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import hpack
-
+from ..hpack.decoding import Decoder
+from ..hpack.errors import HeaderListTooLong, MalformedBlock
+from ..hpack.static_table import Field
 from . import frames
 from .frames import ConnectionFault, ErrorCode
 
@@ -18,28 +19,27 @@ BLOCK_FRAMES: Final = 16
 
 
 class Block(NamedTuple):
-    """A whole block."""
+    """A whole block of several frames."""
 
-    stream_id: int
+    fields: list[Field]
     is_end: bool
     """Whether the client sends nothing after it."""
-    fields: list[Any]
 
 
 class HeaderBlocks:
     """Collects and decodes. All methods raise `ConnectionFault`."""
 
     def __init__(self) -> None:
-        self._decoder = hpack.Decoder()
-        self._decoder.max_header_list_size = HEADER_LIST_BYTES
-        self._flags = 0
+        self._decoder = Decoder(HEADER_LIST_BYTES)
+        self._is_end = False
         self._parts: list[bytes] = []
         self.stream_id = 0
         """That of a block that is not complete; 0 without one."""
 
-    def begun(self, flags: int, stream_id: int, payload: bytes) -> Block | None:
-        """HEADERS arrived; the block, if it is all of it."""
-        payload = frames.unpadded(flags, payload, "HEADERS")
+    def begun(self, flags: int, stream_id: int, payload: bytes) -> list[Field] | None:
+        """HEADERS arrived; the headers, if it is the whole block."""
+        if flags & frames.PADDED:
+            payload = frames.unpadded(payload, "HEADERS")
         if flags & frames.WITH_PRIORITY:
             if len(payload) < 5:
                 raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "HEADERS too short for its priority")
@@ -47,8 +47,9 @@ class HeaderBlocks:
         if not stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "HEADERS on stream 0")
         if flags & frames.END_HEADERS:
-            return self._decoded(stream_id, flags, payload)
-        self.stream_id, self._flags, self._parts = stream_id, flags, [payload]
+            return self._decoded(payload)
+        self.stream_id, self._parts = stream_id, [payload]
+        self._is_end = bool(flags & frames.END_STREAM)
         return None
 
     def continued(self, flags: int, payload: bytes) -> Block | None:
@@ -60,16 +61,14 @@ class HeaderBlocks:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a header block is too long")
         if not flags & frames.END_HEADERS:
             return None
-        stream_id, self.stream_id = self.stream_id, 0
-        return self._decoded(stream_id, self._flags, b"".join(self._parts))
+        self.stream_id, block, self._parts = 0, b"".join(self._parts), []
+        return Block(self._decoded(block), self._is_end)
 
-    def _decoded(self, stream_id: int, flags: int, block: bytes) -> Block:
+    def _decoded(self, block: bytes) -> list[Field]:
         try:
-            fields: list[Any] = list(self._decoder.decode(block, raw=True))
-        except hpack.OversizedHeaderListError:
-            reason = f"a header list of more than {HEADER_LIST_BYTES} bytes"
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, reason) from None
-        except (hpack.HPACKError, IndexError, UnicodeError, ValueError) as error:
+            return self._decoder.decode(block)
+        except HeaderListTooLong as error:
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, str(error)) from None
+        except MalformedBlock as error:
             reason = f"a header block cannot be decoded: {error}"
             raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, reason) from None
-        return Block(stream_id, bool(flags & frames.END_STREAM), fields)

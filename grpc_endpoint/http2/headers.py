@@ -4,26 +4,30 @@ Replies use neither the dynamic table nor Huffman: their blocks are constants, a
 """
 
 import re
-from collections.abc import Iterable
+import struct
+from collections.abc import Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote
 
-from .frames import END_HEADERS, END_STREAM, HEADERS, frame
+import msgspec
+
+from ..hpack.encoding import literal
+from ..hpack.static_table import Field
+from .frames import END_HEADERS, END_STREAM, HEAD, HEADERS, frame
 
 CONTENT_TYPE: Final = "application/grpc"
-_TIMEOUT: Final = re.compile(r"([0-9]{1,8})([HMSmun])\Z")
 _SECONDS: Final = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _LONGEST_TIMEOUT: Final = 10 * 365 * 86_400.0
 """Clients say years for `never`."""
-_HEADER_NAME: Final = re.compile(r":?[!#$%&'*+\-.^_`|~0-9a-z]+\Z")
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+\Z")
 _CONNECTION_HEADERS: Final = frozenset(
     ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
 )
 _PSEUDO: Final = frozenset((":method", ":path", ":scheme", ":authority"))
 
 
-class RequestHead(NamedTuple):
+class RequestHead(msgspec.Struct, frozen=True, gc=False):
     """What the headers of a call say."""
 
     path: str
@@ -49,29 +53,28 @@ class MalformedHeaders(Exception):
     """The headers break a rule of HTTP/2: the stream is reset."""
 
 
-def read_head(fields: Iterable[tuple[bytes, bytes]]) -> RequestHead:
+def read_head(fields: Sequence[Field]) -> RequestHead:
     """Raises `HeadersRefused` or `MalformedHeaders`."""
-    pseudo: dict[str, str] = {}
-    metadata: dict[str, str] = {}
-    for raw_name, raw_value in fields:
-        name, value = _name(bytes(raw_name)), str(raw_value, "utf-8", "replace")
-        if name[0] == ":":
-            if metadata or name in pseudo or name not in _PSEUDO:
-                raise MalformedHeaders(f"the header {name} is unknown, repeated or late")
-            pseudo[name] = value
-        elif name not in metadata:
-            metadata[name] = value
-    method, path = pseudo.get(":method"), pseudo.get(":path")
-    if method is None or not path or ":scheme" not in pseudo:
+    metadata = {name: value for name, value, _ in fields}
+    if len(metadata) != len(fields) or not _names.issuperset(metadata):
+        metadata = _checked(fields)
+    count = len(metadata)
+    method, path = metadata.pop(":method", None), metadata.pop(":path", None)
+    scheme = metadata.pop(":scheme", None)
+    metadata.pop(":authority", None)
+    for name, _, _ in fields[: count - len(metadata)]:
+        if name[0] != ":":
+            raise MalformedHeaders(f"the header {name} stands before those with a colon")
+    if method is None or not path or scheme is None:
         raise MalformedHeaders("a request needs :method, :path and :scheme")
-    if not path.startswith("/"):
+    if path[0] != "/":
         raise HeadersRefused(404, 12, f"Expected path to start with /: {path}")
     if method != "POST":
         raise HeadersRefused(405, 13, f"Method '{method}' is not supported")
     content_type = metadata.get("content-type")
     if content_type is None:
         raise HeadersRefused(415, 13, "Content-Type is missing from the request")
-    if not _is_grpc(content_type):
+    if content_type != CONTENT_TYPE and not _is_grpc(content_type.lower()):
         raise HeadersRefused(415, 13, f"Content-Type '{content_type}' is not supported")
     encoding = metadata.get("grpc-encoding", "identity")
     if encoding not in ("identity", "gzip"):
@@ -80,34 +83,36 @@ def read_head(fields: Iterable[tuple[bytes, bytes]]) -> RequestHead:
     return RequestHead(path, metadata, None if timeout is None else timeout_seconds(timeout), encoding)
 
 
-@cache
 def _is_grpc(content_type: str) -> bool:
-    lower = content_type.lower()
-    return lower == CONTENT_TYPE or lower.startswith((CONTENT_TYPE + "+", CONTENT_TYPE + ";"))
+    return content_type == CONTENT_TYPE or content_type.startswith((CONTENT_TYPE + "+", CONTENT_TYPE + ";"))
 
 
-_names: dict[bytes, str] = {}
-"""Header names that were checked: at most so many as clients have, see `_name`."""
+_names: set[str] = set(_PSEUDO)
+"""Header names that were checked: at most so many as clients have."""
 NAMES: Final = 256
 
 
-def _name(raw: bytes) -> str:
-    name = _names.get(raw)
-    if name is None:
-        name = raw.decode("latin-1")
-        if not _HEADER_NAME.match(name) or name in _CONNECTION_HEADERS:
-            raise MalformedHeaders(f"{name!r} is no header of HTTP/2")
-        if len(_names) < NAMES:
-            _names[raw] = name
-    return name
+def _checked(fields: Sequence[Field]) -> dict[str, str]:
+    """Headers with new or repeated names: the first value of each. Raises `MalformedHeaders`."""
+    found: dict[str, str] = {}
+    for name, value, _ in fields:
+        if name not in _names:
+            if not _HEADER_NAME.match(name) or name in _CONNECTION_HEADERS:
+                raise MalformedHeaders(f"{name!r} is no header of HTTP/2")
+            if len(_names) < NAMES:
+                _names.add(name)
+        if name in found and name in _PSEUDO:
+            raise MalformedHeaders(f"the header {name} is repeated")
+        found.setdefault(name, value)
+    return found
 
 
 def timeout_seconds(text: str) -> float:
     """`3S`, `2984m`, `8760H`. Raises `HeadersRefused`."""
-    match = _TIMEOUT.match(text)
-    if match is None:
+    unit, digits = _SECONDS.get(text[-1:]), text[:-1]
+    if unit is None or len(digits) > 8 or not (digits.isascii() and digits.isdigit()):
         raise HeadersRefused(200, 13, f"Invalid timeout: {text[:40]}")
-    return min(int(match[1]) * _SECONDS[match[2]], _LONGEST_TIMEOUT)
+    return min(int(digits) * unit, _LONGEST_TIMEOUT)
 
 
 # -- replies
@@ -115,26 +120,7 @@ def timeout_seconds(text: str) -> float:
 TEXT_BYTES: Final = 1024
 """Of a status's text; the rest is cut off."""
 
-
-def _literal(name: bytes, value: bytes) -> bytes:
-    """A header that is not put into the dynamic table, without Huffman."""
-    return b"\x00" + _length(len(name)) + name + _length(len(value)) + value
-
-
-def _length(size: int) -> bytes:
-    """An integer with a prefix of seven bits."""
-    if size < 127:
-        return bytes((size,))
-    out = bytearray((127,))
-    size -= 127
-    while size >= 128:
-        out.append(size & 0x7F | 0x80)
-        size >>= 7
-    out.append(size)
-    return bytes(out)
-
-
-_OK_HEADERS: Final = b"\x88" + _literal(b"content-type", CONTENT_TYPE.encode())
+_OK_HEADERS: Final = b"\x88" + literal(b"content-type", CONTENT_TYPE.encode())
 """0x88 is `:status 200` of the static table."""
 
 
@@ -147,6 +133,23 @@ def message_text(text: str) -> bytes:
     return ("%20" * before + kept + "%20" * (len(text) - len(kept) - before if kept else 0)).encode()
 
 
+_TRAILERS_OK: Final = literal(b"grpc-status", b"0")
+_BEFORE: Final = struct.Struct(f">5sL{len(_OK_HEADERS)}sHBHLBL")
+_AFTER: Final = struct.Struct(f">5sL{len(_TRAILERS_OK)}s")
+_HEADERS_HEAD: Final = HEAD.pack(0, len(_OK_HEADERS), HEADERS, END_HEADERS, 0)[:5]
+_TRAILERS_HEAD: Final = HEAD.pack(0, len(_TRAILERS_OK), HEADERS, END_HEADERS | END_STREAM, 0)[:5]
+
+
+def answer_frames(stream_id: int, message: bytes) -> bytes:
+    """Headers, one message and the end with OK: what nearly every call is answered with."""
+    size = len(message)
+    frame_size = size + 5
+    before = _BEFORE.pack(
+        _HEADERS_HEAD, stream_id, _OK_HEADERS, frame_size >> 8, frame_size & 0xFF, 0, stream_id, 0, size
+    )
+    return before + message + _AFTER.pack(_TRAILERS_HEAD, stream_id, _TRAILERS_OK)
+
+
 def headers_frame(stream_id: int) -> bytes:
     """The headers before the first message."""
     return frame(HEADERS, END_HEADERS, stream_id, _OK_HEADERS)
@@ -155,14 +158,14 @@ def headers_frame(stream_id: int) -> bytes:
 def trailers_frame(stream_id: int, status: int, text: str, *, is_only: bool) -> bytes:
     """The end of a call; with `is_only`, headers and end in one, because no message was sent."""
     block = (
-        _trailers(status) if not text else _trailers(status) + _literal(b"grpc-message", message_text(text))
+        _trailers(status) if not text else _trailers(status) + literal(b"grpc-message", message_text(text))
     )
     return frame(HEADERS, END_HEADERS | END_STREAM, stream_id, _OK_HEADERS + block if is_only else block)
 
 
 @cache
 def _trailers(status: int) -> bytes:
-    return _literal(b"grpc-status", str(status).encode())
+    return literal(b"grpc-status", str(status).encode())
 
 
 def refusal_frame(stream_id: int, refusal: HeadersRefused) -> bytes:
@@ -170,8 +173,8 @@ def refusal_frame(stream_id: int, refusal: HeadersRefused) -> bytes:
     status = (
         _OK_HEADERS
         if refusal.http_status == 200
-        else _literal(b":status", str(refusal.http_status).encode())
-        + _literal(b"content-type", b"text/plain; charset=utf-8")
+        else literal(b":status", str(refusal.http_status).encode())
+        + literal(b"content-type", b"text/plain; charset=utf-8")
     )
-    block = status + _trailers(refusal.grpc_status) + _literal(b"grpc-message", message_text(refusal.text))
+    block = status + _trailers(refusal.grpc_status) + literal(b"grpc-message", message_text(refusal.text))
     return frame(HEADERS, END_HEADERS | END_STREAM, stream_id, block)

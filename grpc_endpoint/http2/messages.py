@@ -29,6 +29,12 @@ class MessageRefused(Exception):
         self.text = text
 
 
+def is_whole(data: bytes, most_bytes: int) -> bool:
+    """Whether these bytes are one message, which is neither compressed nor too long."""
+    size = len(data) - PREFIX_BYTES
+    return 0 <= size <= most_bytes and data[0] == 0 and int.from_bytes(data[1:PREFIX_BYTES]) == size
+
+
 class MessageCutter:
     """Cuts the DATA of one call into messages."""
 
@@ -47,12 +53,6 @@ class MessageCutter:
     def feed(self, data: bytes) -> list[bytes]:
         """The messages that are complete now. Raises `MessageRefused`."""
         buffer = self._buffer
-        if not buffer and len(data) >= PREFIX_BYTES:
-            compressed, size = PREFIX.unpack_from(data)
-            if size == len(data) - PREFIX_BYTES and not compressed:  # nearly always
-                if size > self._most:
-                    raise self._too_long(size)
-                return [data[PREFIX_BYTES:]]
         buffer += data
         found: list[bytes] = []
         at = 0

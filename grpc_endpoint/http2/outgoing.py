@@ -29,12 +29,28 @@ class OpenStreams(Sized, Protocol):
     def pop(self, stream_id: int, default: None, /) -> object: ...
 
 
-class Outgoing:
-    """Owned by its connection. `streams` are its open streams."""
+class PortMemory:
+    """What the connections of a port keep together: requests that are not complete, replies that wait for a window."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, streams: OpenStreams) -> None:
+    def __init__(self, most_bytes: int, exceeded: Callable[[], None]) -> None:
+        self.bytes = 0
+        self._most = most_bytes
+        self._exceeded = exceeded
+        """Called for each change above the limit; the bytes are still in use then."""
+
+    def changed(self, change: int) -> None:
+        self.bytes += change
+        if self.bytes > self._most:
+            self._exceeded()
+
+
+class Outgoing:
+    """Owned by its connection. `streams` are its open streams, `memory` is shared with the other connections."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, streams: OpenStreams, memory: PortMemory) -> None:
         self._loop = loop
         self._streams = streams
+        self._memory = memory
         self.transport: asyncio.Transport | None = None
         self.window = FIRST_WINDOW
         """What the client still accepts on the connection."""
@@ -54,6 +70,16 @@ class Outgoing:
         self._size = 0
         self._is_scheduled = False
         self._waiting: dict[Sender, None] = {}
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the client makes us keep."""
+        return self.queued_bytes + self.unfinished_bytes
+
+    def keeps(self, change: int) -> None:
+        """So many bytes more, or fewer, of messages of which only a part has arrived."""
+        self.unfinished_bytes += change
+        self._memory.changed(change)
 
     def write(self, piece: bytes | memoryview) -> None:
         """Queue bytes: they leave at the end of this pass, or in the next loop iteration."""
@@ -88,12 +114,14 @@ class Outgoing:
         if not self.queued_bytes:
             self.progress_at = self._loop.time()
         self.queued_bytes += size
+        self._memory.changed(size)
         self._waiting[stream] = None
         self.send_queued()
 
     def unqueued(self, stream: Sender, size: int) -> None:
         """So many bytes of it do not wait any more."""
         self.queued_bytes -= size
+        self._memory.changed(-size)
         self.progress_at = self._loop.time()
         if stream.is_closed:
             self._waiting.pop(stream, None)

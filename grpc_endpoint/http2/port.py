@@ -1,4 +1,4 @@
-"""The port: listening sockets, its connections, idle ones, and the clean stop."""
+"""The port: listening sockets, its connections, how many and with how much memory, idle ones, and the clean stop."""
 
 import asyncio
 import contextlib
@@ -10,6 +10,8 @@ from pocketmq.broker.network.first_byte import FirstByte, TlsPolicy
 from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, port_of
 
 from .connection import Http2Connection
+from .outgoing import PortMemory
+from .proxy_preamble import Address, ProxyPreamble
 from .role import Limits, Member
 from .service import Service
 
@@ -17,8 +19,9 @@ _log = logging.getLogger("pocketmq.grpc")
 
 SCAN_SECONDS: Final = 10.0
 """At most; with a short idle limit the scan runs more often."""
+SHORTEST_SCAN_SECONDS: Final = 0.05
 PREFACE_SECONDS: Final = 20.0
-"""A connection that has not sent its first byte by then is closed."""
+"""A connection that has not sent its first bytes by then is closed."""
 
 
 class Http2Port:
@@ -31,14 +34,18 @@ class Http2Port:
         self._tls = tls
         """`None` if this port does not speak TLS."""
         self.connections: set[Member] = set()
-        self._waiting: set[FirstByte] = set()
-        """Connections before their first byte."""
+        self._waiting: set[FirstByte | ProxyPreamble] = set()
+        """Connections before their first bytes."""
         self._sockets: list[socket.socket] = []
         self._listeners: list[asyncio.Server] = []
         self._is_stopped = False
         self._last_closed: asyncio.Event | None = None
         """While `stop` waits for the connections."""
-        self._scan_seconds = min(SCAN_SECONDS, limits.idle_seconds / 4)
+        self.memory = PortMemory(limits.port_bytes, self._memory_exceeded)
+        self._is_expelling = False
+        self._has_complained = False
+        """That there are too many connections; once a scan."""
+        self._scan_seconds = max(min(SCAN_SECONDS, limits.idle_seconds / 4), SHORTEST_SCAN_SECONDS)
         self._scan = self.loop.call_later(self._scan_seconds, self._close_idle)
 
     async def bind(self, host: str, port: int) -> int:
@@ -53,14 +60,19 @@ class Http2Port:
             self._listeners.append(await self.loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))
 
     def _protocol(self) -> asyncio.Protocol:
-        if self._tls is None:
-            return self._new_connection()
-        return FirstByte(
-            self.loop, self._tls, self._new_connection, self._opened_silently, self._waiting.discard
-        )
+        return ProxyPreamble(self.loop, self._after_preamble, self._opened_silently, self._waiting.discard)
 
-    def _new_connection(self) -> Http2Connection:
-        return Http2Connection(self)
+    def _after_preamble(self, source: Address | None) -> asyncio.Protocol:
+        """`source` is the client's address where a load balancer named it."""
+        if self._tls is None:
+            return Http2Connection(self, source)
+        return FirstByte(
+            self.loop,
+            self._tls,
+            lambda: Http2Connection(self, source),
+            self._opened_silently,
+            self._waiting.discard,
+        )
 
     def go_away(self) -> None:
         """Accept nothing new, and let the open calls end."""
@@ -100,7 +112,7 @@ class Http2Port:
 
     def connected(self, connection: Member) -> None:
         self.connections.add(connection)
-        if self._is_stopped:  # accepted from the backlog after the listener was closed
+        if self._is_stopped or self._is_full():  # accepted from the backlog after the listener was closed
             connection.abort()
 
     def disconnected(self, connection: Member) -> None:
@@ -108,12 +120,38 @@ class Http2Port:
         if self._last_closed is not None and not self.connections:
             self._last_closed.set()
 
-    def _opened_silently(self, connection: FirstByte) -> None:
+    def _opened_silently(self, connection: FirstByte | ProxyPreamble) -> None:
         self._waiting.add(connection)
-        if self._is_stopped:
+        if self._is_stopped or self._is_full():
             connection.abort()
 
+    def _is_full(self) -> bool:
+        """Whether there are more connections than allowed, the newest included."""
+        most = self.limits.connections
+        if len(self.connections) + len(self._waiting) <= most:
+            return False
+        if not self._has_complained:
+            _log.warning("closing new connections: %d are open, the most that are allowed", most)
+        self._has_complained = True
+        return True
+
+    def _memory_exceeded(self) -> None:
+        """Called inside calls: the connection that keeps most is closed once they have returned."""
+        if not self._is_expelling:
+            self._is_expelling = True
+            self.loop.call_soon(self._expel)
+
+    def _expel(self) -> None:
+        self._is_expelling = False
+        most = self.limits.port_bytes
+        while self.memory.bytes > most and self.connections:
+            worst = max(self.connections, key=lambda connection: connection.out.kept_bytes)
+            if not worst.out.kept_bytes:
+                return
+            worst.expel(f"all clients together make the port keep more than {most} bytes, and it the most")
+
     def _close_idle(self) -> None:
+        self._has_complained = False
         now, idle = self.loop.time(), self.limits.idle_seconds
         for waiting in list(self._waiting):
             if waiting.last_activity < now - PREFACE_SECONDS:
@@ -123,9 +161,28 @@ class Http2Port:
             if out.queued_bytes and out.progress_at < now - idle:
                 _log.warning("closing %s: it does not read its replies", connection.peer)
                 connection.abort()
+            elif connection.last_activity < now - idle and _has_unfinished(connection):
+                _log.warning("closing %s: it does not finish its requests", connection.peer)
+                connection.abort()
             elif not connection.streams and connection.last_activity < now - idle:
                 _log.info("closing %s: no call for %.0f s", connection.peer, idle)
                 connection.go_away("idle")
                 if connection.last_activity < now - 2 * idle:
                     connection.abort()  # it does not read either
+        self._bound_calls()
         self._scan = self.loop.call_later(self._scan_seconds, self._close_idle)
+
+    def _bound_calls(self) -> None:
+        """Between two scans a client can open no more calls than we can read."""
+        most = self.limits.port_calls
+        open_calls = sum(len(connection.streams) for connection in self.connections)
+        while open_calls > most:
+            worst = max(self.connections, key=lambda connection: len(connection.streams))
+            open_calls -= len(worst.streams)
+            worst.expel(f"the port has more than {most} open calls, and most are of this client")
+
+
+def _has_unfinished(connection: Member) -> bool:
+    """Whether a request has begun and waits for its end."""
+    streams = connection.streams.values()
+    return connection.out.unfinished_bytes > 0 or any(stream.is_unfinished for stream in streams)

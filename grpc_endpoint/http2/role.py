@@ -7,13 +7,13 @@ from typing import Any, Protocol
 import msgspec
 from pocketmq.protocol.message.offset_id import pack_host
 
-from .outgoing import Outgoing
+from .outgoing import Outgoing, PortMemory
 from .server_stream import ServerStream
 from .service import Service
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Of each connection."""
+    """Of each connection, and of all of a port together."""
 
     message_bytes: int = 136_314_880
     """The longest message of a client."""
@@ -25,6 +25,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long open calls may take when the port stops."""
     unread_bytes: int = 67_108_864
     """Replies that wait for a client's window; new calls are refused beyond that."""
+    connections: int = 10_000
+    """At once; more are closed when they open."""
+    port_calls: int = 100_000
+    """Open calls of all connections, some KiB each; beyond that the one that has most is closed."""
+    port_bytes: int = 545_259_520
+    """Unfinished requests and waiting replies of all connections; beyond that the one that keeps most is closed."""
 
 
 class Member(Protocol):
@@ -35,6 +41,9 @@ class Member(Protocol):
     """Loop time of the last read."""
     streams: dict[int, ServerStream]
     out: Outgoing
+
+    def expel(self, reason: str) -> None:
+        """Close it now, for this reason, and let go of what it keeps."""
 
     def go_away(self, text: str = "") -> None:
         """Accept no new calls; close when the open ones have ended."""
@@ -48,6 +57,7 @@ class Role(Protocol):
     loop: asyncio.AbstractEventLoop
     service: Service
     limits: Limits
+    memory: PortMemory
 
     def connected(self, connection: Member) -> None: ...
 

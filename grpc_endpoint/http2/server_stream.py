@@ -1,11 +1,12 @@
 """One call on its connection: DATA in, replies and trailers out, both under the windows of flow control."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, head, rst_stream, window_update
-from .headers import headers_frame, trailers_frame
-from .messages import PREFIX, MessageCutter, MessageRefused
+from .headers import answer_frames, headers_frame, trailers_frame
+from .messages import PREFIX, PREFIX_BYTES, MessageCutter, MessageRefused, is_whole
 from .outgoing import Outgoing
 from .service import Exchange, Owner
 
@@ -21,10 +22,12 @@ class ServerStream:
     __slots__ = (
         "_credit",
         "_cutter",
+        "_encoding",
         "_ending",
         "_finished",
         "_has_sent_headers",
         "_left",
+        "_most_bytes",
         "_out",
         "_queue",
         "exchange",
@@ -50,36 +53,44 @@ class ServerStream:
         """Ended in both directions, or reset."""
         self.queued_bytes = 0
         self.unfinished_bytes = 0
+        self._encoding = "identity"
+        self._most_bytes = 0
         self._cutter: MessageCutter | None = None
+        """Once a frame was not just one whole message."""
         self._left = OUR_WINDOW
         self._credit = 0
-        self._queue: deque[bytes | memoryview] = deque()
+        self._queue: deque[bytes | memoryview] | None = None
+        """Replies that wait for a window; most calls need none."""
         self._ending: tuple[int, str] | None = None
         self._finished: Exchange | None = None
         """The exchange of a call that has finished, while replies wait for a window."""
         self._has_sent_headers = False
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the call waits for the rest of its request."""
+        exchange = self.exchange
+        return exchange is not None and exchange.needs_end and not self.is_half_closed
+
     # -- from the client
 
-    def begin(self, exchange: Exchange, cutter: MessageCutter) -> None:
+    def begin(self, exchange: Exchange, encoding: str, most_bytes: int) -> None:
+        """The call is open; its messages may be compressed like this, and so long."""
         self.exchange = exchange
-        self._cutter = cutter
+        self._encoding = encoding
+        self._most_bytes = most_bytes
 
     def data_received(self, data: bytes, frame_bytes: int, *, is_end: bool) -> None:
         """One DATA frame, of so many bytes with its padding. Raises `ConnectionFault`."""
         self._left -= frame_bytes
         if self._left < 0:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, f"stream {self.id} is beyond its window")
-        if self._cutter is not None and self.exchange is not None:
-            try:
-                messages = self._cutter.feed(data)
-            except MessageRefused as refusal:
-                self.refuse_message(refusal.status, refusal.text)
+        exchange = self.exchange
+        if exchange is not None:
+            if self._cutter is None and is_whole(data, self._most_bytes):  # nearly always
+                exchange.message_received(data[PREFIX_BYTES:])
+            elif data and not self._cut(data):
                 return
-            self._keeps(self._cutter.unfinished_bytes)
-            for message in messages:
-                if self.exchange is not None:
-                    self.exchange.message_received(message)
         if is_end:
             self.half_close()
         elif not self.is_closed:
@@ -89,10 +100,25 @@ class ServerStream:
                 self._left += self._credit
                 self._credit = 0
 
+    def _cut(self, data: bytes) -> bool:
+        """Find the messages in a frame; False if one of them ends the call."""
+        if self._cutter is None:
+            self._cutter = MessageCutter(self._encoding, self._most_bytes)
+        try:
+            messages = self._cutter.feed(data)
+        except MessageRefused as refusal:
+            self.refuse_message(refusal.status, refusal.text)
+            return False
+        self._keeps(self._cutter.unfinished_bytes)
+        for message in messages:
+            if self.exchange is not None:
+                self.exchange.message_received(message)
+        return True
+
     def half_close(self) -> None:
         self.is_half_closed = True
-        if self.exchange is not None and self._cutter is not None:
-            if self._cutter.unfinished_bytes:
+        if self.exchange is not None:
+            if self.unfinished_bytes:
                 self.refuse_message(13, "Encountered end-of-stream mid-frame")
             else:
                 self.exchange.half_closed()
@@ -113,7 +139,7 @@ class ServerStream:
     def cancel(self) -> None:
         """The client reset the stream, or its connection is gone."""
         self.is_closed = True
-        self._queue.clear()
+        self._queue = None
         self._out.unqueued(self, self.queued_bytes)
         self.queued_bytes = 0
         self._keeps(0)
@@ -126,8 +152,10 @@ class ServerStream:
             finished.undelivered()
 
     def _keeps(self, unfinished_bytes: int) -> None:
-        self._out.unfinished_bytes += unfinished_bytes - self.unfinished_bytes
-        self.unfinished_bytes = unfinished_bytes
+        change = unfinished_bytes - self.unfinished_bytes
+        if change:
+            self.unfinished_bytes = unfinished_bytes
+            self._out.keeps(change)
 
     def refuse_message(self, status: int, text: str) -> None:
         """End the call because of a message that is not complete."""
@@ -153,16 +181,40 @@ class ServerStream:
         if self.is_closed or self._ending is not None:
             return
         self.send_headers()
-        size = len(data) + 5
+        size = len(data) + PREFIX_BYTES
         out = self._out
         if not self._queue and size <= self.window and size <= out.window and size <= out.max_frame:
             self.window -= size
             out.window -= size
             out.write(head(DATA, 0, self.id, size) + PREFIX.pack(0, len(data)) + data)
             return
+        if self._queue is None:
+            self._queue = deque()
         self._queue.append(PREFIX.pack(0, len(data)) + data)
         self.queued_bytes += size
         out.queued(self, size)
+
+    def answer(self, data: bytes) -> None:
+        """The one message of a call and its end with OK, in one piece where nothing has to wait."""
+        size, out = len(data) + PREFIX_BYTES, self._out
+        if (
+            self._has_sent_headers
+            or self.is_closed
+            or self._ending is not None
+            or size > self.window
+            or size > out.window
+            or size > out.max_frame
+        ):
+            self.send_message(data)
+            self.finish(0, "")
+            return
+        out.window -= size
+        self.exchange = None
+        self.is_closed = True
+        out.write(answer_frames(self.id, data))
+        if not self.is_half_closed:
+            out.write(rst_stream(self.id, ErrorCode.NO_ERROR))
+        out.ended(self)
 
     def finish(self, status: int, text: str) -> None:
         if self.is_closed or self._ending is not None:
@@ -174,16 +226,23 @@ class ServerStream:
         else:
             self._finished = exchange
 
+    def first_half(self, messages: Sequence[bytes]) -> bytes:
+        """Frames that end in the middle of these messages, for a test that closes the connection there."""
+        data = b"".join(PREFIX.pack(0, len(one)) + one for one in messages)
+        data = data[: self._out.max_frame]
+        headers = b"" if self._has_sent_headers else headers_frame(self.id)
+        return headers + head(DATA, 0, self.id, len(data)) + data[: len(data) // 2]
+
     def send_queued(self) -> bool:
         """Send one frame of what waits, if the windows allow it. Returns whether it sent something."""
         out = self._out
-        room = min(self.window, out.window, out.max_frame)
-        if not self._queue or room <= 0:
+        room, queue = min(self.window, out.window, out.max_frame), self._queue
+        if not queue or room <= 0:
             return False
-        piece = self._queue.popleft()
+        piece = queue.popleft()
         if len(piece) > room:
             whole = memoryview(piece)
-            self._queue.appendleft(whole[room:])
+            queue.appendleft(whole[room:])
             piece = whole[:room]
         size = len(piece)
         self.window -= size
@@ -192,7 +251,7 @@ class ServerStream:
         out.unqueued(self, size)
         out.write(head(DATA, 0, self.id, size))
         out.write(piece)
-        if not self._queue and self._ending is not None:
+        if not queue and self._ending is not None:
             self._end()
         return True
 

@@ -1,7 +1,7 @@
 """What a connection needs of the program above it: something that opens an `Exchange` for each call."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from .headers import RequestHead
@@ -41,12 +41,21 @@ class ReplyStream(Protocol):
     def send_message(self, data: bytes) -> None:
         """Send one message. It waits here while the client's window is closed."""
 
+    def answer(self, data: bytes) -> None:
+        """Send one message and end the call with OK."""
+
     def finish(self, status: int, text: str) -> None:
         """End the call with a gRPC status, after the messages."""
+
+    def first_half(self, messages: Sequence[bytes]) -> bytes:
+        """Frames that end in the middle of these messages, for a test that closes the connection there."""
 
 
 class Exchange(Protocol):
     """One call, as its stream sees it. After `finish` only `undelivered` is called, after `cancelled` nothing."""
+
+    needs_end: bool
+    """Whether nothing happens before the client has closed its side: all but streams of both sides."""
 
     def message_received(self, data: bytes) -> None:
         """A whole message arrived."""

@@ -1,7 +1,7 @@
 """What requests and replies are about: topics and groups (`Resource`), addresses, brokers, queues, subscriptions."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from ..wire.declare import Int32, Message
 from .enumerations import AddressScheme, FilterType, MessageType, Permission
@@ -10,11 +10,15 @@ from .enumerations import AddressScheme, FilterType, MessageType, Permission
 class Resource(Message, frozen=True, kw_only=True):
     """A topic or a group by name."""
 
+    recurs: ClassVar[bool] = True
+
     resource_namespace: Annotated[str, 1] = ""
     name: Annotated[str, 2] = ""
 
 
 class FilterExpression(Message, frozen=True, kw_only=True):
+    recurs: ClassVar[bool] = True
+
     type: Annotated[FilterType, 1] = FilterType.FILTER_TYPE_UNSPECIFIED
     expression: Annotated[str, 2] = ""
 
@@ -42,6 +46,8 @@ class Broker(Message, frozen=True, kw_only=True):
 
 
 class MessageQueue(Message, frozen=True, kw_only=True):
+    recurs: ClassVar[bool] = True
+
     topic: Annotated[Resource, 1] = Resource()
     id: Annotated[Int32, 2] = 0
     """-1 is any queue of the broker."""

@@ -1,6 +1,6 @@
 """Points in time and spans of it: the well-known types `google.protobuf.Timestamp` and `Duration`."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from ..wire.declare import Int32, Int64, Message
 
@@ -23,6 +23,8 @@ class Timestamp(Message, frozen=True, kw_only=True):
 
 class Duration(Message, frozen=True, kw_only=True):
     """A span of time. Both fields have the same sign."""
+
+    recurs: ClassVar[bool] = True
 
     seconds: Annotated[Int64, 1] = 0
     nanos: Annotated[Int32, 2] = 0

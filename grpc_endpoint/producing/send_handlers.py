@@ -25,18 +25,18 @@ from pocketmq.protocol.requests.send import SendMessage
 
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
-from ..calls.rpc_call import HELD, Held, RpcCall
+from ..calls.rpc_call import HELD, Encoded, Held, RpcCall
 from ..clients.inner_call import HandlerAnswer, InnerCall
 from ..clients.peer import GrpcPeer
 from ..forms.message_types import type_of
 from ..forms.names import checked_topic
-from ..forms.sent_message import delay_level, sent_properties
-from ..messages import Code, Encoding, Message, MessageType, SendMessageRequest, SendMessageResponse
+from ..forms.sent_message import delay_level, sent_properties, stored_flag
+from ..messages import Code, Message, SendMessageRequest, SendMessageResponse
 from .producing import Producing
 from .queue_choice import chosen_queue
 from .routes import topic_not_found
 from .send_checks import check_message, check_type
-from .send_results import SendResult, refused, reply_of, result_of
+from .send_results import SendResult, refused, reply_of, reply_of_stored, result_of, stored_at
 
 _CODE: Final = 10
 _QUEUES: Final = 4
@@ -46,10 +46,23 @@ WhenStored = Callable[[SendResult], None]
 @rpc(SendMessageRequest)
 def send_message(
     producing: Producing, request: SendMessageRequest, call: RpcCall
-) -> SendMessageResponse | Held:
+) -> SendMessageResponse | Encoded | Held:
     """Store the messages; the reply names their offsets."""
-    clients, messages = producing.clients, request.messages
-    clients.check(call, request)
+    messages = request.messages
+    producing.clients.check(call, request)
+    offsets = producing.planned.store(call, messages)
+    if offsets is not None and len(offsets) == len(messages):
+        return reply_of_stored([message.system_properties.message_id for message in messages], offsets)
+    reply = _store(producing, messages, call, offsets or ())
+    producing.planned.learn(call, messages)
+    return reply
+
+
+def _store(
+    producing: Producing, messages: Sequence[Message], call: RpcCall, offsets: Sequence[int]
+) -> SendMessageResponse | Held:
+    """Store messages one by one; the first ones are stored already, at these offsets."""
+    clients = producing.clients
     if not messages:
         raise RpcRefused(Code.MESSAGE_CORRUPTED, "no message to send")
     resource = messages[0].topic
@@ -79,6 +92,9 @@ def send_message(
         return _send_batch(producing, peer, topic, messages, texts, queues, call)
     sending = _Sending(call, len(messages))
     for number, (message, properties) in enumerate(zip(messages, texts, strict=True)):
+        if number < len(offsets):
+            sending.when_stored(number)(stored_at(message.system_properties.message_id, offsets[number]))
+            continue
         queue_id = chosen_queue(message.system_properties, queues, producing.random)
         _send_one(producing, peer, topic, message, properties, queue_id, sending.when_stored(number))
     return sending.reply()
@@ -155,7 +171,7 @@ def _send_one(
         default_topic=AUTO_CREATE_TOPIC,
         default_topic_queue_nums=_QUEUES,
         queue_id=queue_id,
-        sys_flag=_sys_flag(message),
+        sys_flag=stored_flag(message),
         born_timestamp=message.system_properties.born_timestamp.ms,
         flag=0,
         properties=encode_properties_text(properties),
@@ -172,12 +188,6 @@ def _send_one(
 
 def _times(message: Message) -> int:
     return message.system_properties.delivery_attempt or 0
-
-
-def _sys_flag(message: Message) -> int:
-    system = message.system_properties
-    flag = flags.COMPRESSED if system.body_encoding == Encoding.GZIP else 0
-    return flag | flags.TRANSACTION_PREPARED if system.message_type == MessageType.TRANSACTION else flag
 
 
 def _remember(producing: Producing, topic: str, answer: Answer) -> None:
@@ -221,7 +231,7 @@ def _send_batch(
         default_topic=AUTO_CREATE_TOPIC,
         default_topic_queue_nums=_QUEUES,
         queue_id=producing.random.randrange(queues),
-        sys_flag=_sys_flag(messages[0]),
+        sys_flag=stored_flag(messages[0]),
         born_timestamp=messages[0].system_properties.born_timestamp.ms,
         flag=0,
         properties=encode_properties_text(shared),

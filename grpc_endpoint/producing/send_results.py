@@ -8,7 +8,9 @@ from pocketmq.broker.network.dispatch import Answer
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.refusals import PROXY
+from ..calls.rpc_call import Encoded
 from ..messages import OK, Code, SendMessageResponse, SendResultEntry, Status
+from ..wire.encoding import encode, varint
 
 _STORED: Final = {
     ResponseCode.FLUSH_DISK_TIMEOUT: (Code.MASTER_PERSISTENCE_TIMEOUT, "FLUSH_DISK_TIMEOUT"),
@@ -16,6 +18,9 @@ _STORED: Final = {
     ResponseCode.SLAVE_NOT_AVAILABLE: (Code.HA_NOT_AVAILABLE, "SLAVE_NOT_AVAILABLE"),
 }
 """The message is stored, but not as safely as broker.conf asks."""
+
+_OK_BYTES: Final = encode(SendMessageResponse(status=OK))
+"""The status of the reply; that of an entry is the same field."""
 
 
 class SendResult(msgspec.Struct, frozen=True):
@@ -28,6 +33,12 @@ class SendResult(msgspec.Struct, frozen=True):
 def refused(text: str) -> SendResult:
     """The broker refused the message with this remark."""
     return SendResult(Status(code=Code.INTERNAL_SERVER_ERROR, message=PROXY + text), None)
+
+
+def stored_at(message_id: str, offset: int) -> SendResult:
+    """The message is stored, and waits for nothing."""
+    entry = SendResultEntry(status=OK, message_id=message_id, transaction_id=message_id, offset=offset)
+    return SendResult(OK, entry)
 
 
 def result_of(answer: Answer, message_id: str) -> SendResult:
@@ -61,3 +72,16 @@ def reply_of(results: Sequence[SendResult]) -> SendMessageResponse:
     code = codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS
     entries = [result.entry or SendResultEntry(status=result.status) for result in results]
     return SendMessageResponse(status=Status(code=code, message=code.name), entries=entries)
+
+
+def reply_of_stored(message_ids: Sequence[str], offsets: Sequence[int]) -> Encoded:
+    """The reply to messages that were stored at these offsets, and need not wait for anything, as bytes."""
+    pieces = [_OK_BYTES]
+    for message_id, offset in zip(message_ids, offsets, strict=True):
+        name = message_id.encode()
+        size = varint(len(name))
+        entry = b"".join(
+            (_OK_BYTES, b"\x12", size, name, b"\x1a", size, name, b"\x20" + varint(offset) if offset else b"")
+        )
+        pieces += (b"\x12", varint(len(entry)), entry)
+    return Encoded(SendMessageResponse, b"".join(pieces))

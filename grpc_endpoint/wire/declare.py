@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -48,6 +48,10 @@ class OneOf(NamedTuple):
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A proto3 message. Subclasses declare their fields; every field has a default."""
+
+    recurs: ClassVar[bool] = False
+    """Whether clients send the same few values again and again, so that it pays to keep what was decoded: topics,
+    queues, spans of time."""
 
 
 class Field(NamedTuple):

@@ -26,24 +26,43 @@ from .limits import DEPTH, FIELD_NUMBER, VALUES, MalformedMessage
 
 MessageT = TypeVar("MessageT", bound=Message)
 
-_FLOAT: Final = struct.Struct("<f")
+_FLOAT32: Final = struct.Struct("<f")
 _MASK_64: Final = (1 << 64) - 1
 _LONGEST: Final = (1 << 31) - 1
 """No length and no tag is beyond it."""
+_PLAIN: Final = (1 << 31) - 1
+"""Up to here the bits of an integer are its value."""
+_KNOWN: Final = 256
+"""Messages of one class that are kept because they recur, see `Message.recurs`."""
+_KNOWN_BYTES: Final = 160
+"""Longer ones are not kept."""
+
+
+# How the values under one tag are read.
+_INTEGER: Final = 0
+_NUMBER: Final = 1
+"""An integer that is converted: a truth value, an enumeration."""
+_FLOAT: Final = 2
+_TEXT: Final = 3
+_BYTES: Final = 4
+_MESSAGE: Final = 5
+_MAP: Final = 6
+_PACKED: Final = 7
+"""Many numbers in one piece."""
 
 
 class _Reader(NamedTuple):
-    """How the values under one tag are read."""
+    """One tag of a message."""
 
+    shape: int
     name: str
-    kind: Kind
-    is_repeated: bool
-    is_packed: bool
-    """Whether the tag is that of many numbers in one piece."""
-    type: Any
-    rivals: tuple[str, ...]
+    is_single: bool
+    """Neither repeated nor in a oneof: the value only has to be kept."""
     convert: Callable[[int], Any] | None
     """For numbers: from the bits on the wire to the value."""
+    is_repeated: bool
+    type: Any
+    rivals: tuple[str, ...]
 
 
 class _Table(NamedTuple):
@@ -51,6 +70,8 @@ class _Table(NamedTuple):
     readers: dict[int, _Reader]
     """By tag."""
     defaults: dict[str, Any]
+    known: dict[bytes, Message] | None
+    """Messages of a class whose values recur."""
 
 
 class _Budget:
@@ -61,11 +82,17 @@ class _Budget:
     def __init__(self) -> None:
         self.left = VALUES
 
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise MalformedMessage(f"a message has more than {VALUES} values")
+
 
 def decode(message_type: type[MessageT], data: bytes) -> MessageT:
     """The message in `data`. Raises `MalformedMessage`."""
+    budget = _Budget() if len(data) > VALUES else None  # a value takes at least one byte
     try:
-        message = _decode(_table(message_type), data, 0, len(data), {}, _Budget(), DEPTH)
+        message = _decode(_table(message_type), data, 0, len(data), {}, budget, DEPTH)
     except IndexError:
         raise MalformedMessage(f"{message_type.__name__}: the bytes end inside a field") from None
     except UnicodeDecodeError as error:
@@ -74,30 +101,31 @@ def decode(message_type: type[MessageT], data: bytes) -> MessageT:
 
 
 def _decode(
-    table: _Table, data: bytes, at: int, end: int, values: dict[str, Any], budget: _Budget, depth: int
+    table: _Table, data: bytes, at: int, end: int, values: dict[str, Any], budget: _Budget | None, depth: int
 ) -> Message:
     readers = table.readers
+    value: Any
     while at < end:
         tag = data[at]
         at += 1
         if tag >= 0x80:
             tag, at = _varint(data, at - 1)
-        budget.left -= 1
-        if budget.left < 0:
-            raise MalformedMessage(f"a message has more than {VALUES} values")
+        if budget is not None:
+            budget.spend()
         reader = readers.get(tag)
         if reader is None:
             at = _skip(tag, data, at, end, budget, depth)
             continue
-        name, kind, is_repeated, is_packed, _, rivals, convert = reader
-        if convert is not None and not is_packed:
-            bits = data[at]
+        shape, name, is_single, convert, is_repeated, _, rivals = reader
+        if shape <= _NUMBER:
+            value = data[at]
             at += 1
-            if bits >= 0x80:
-                bits, at = _varint(data, at - 1)
-            value = convert(bits)
-        elif kind is Kind.FLOAT and not is_packed:
-            value, at = _FLOAT.unpack_from(_piece(data, at, at + 4, end))[0], at + 4
+            if value >= 0x80:
+                value, at = _varint(data, at - 1)
+            if convert is not None and (shape or value > _PLAIN):
+                value = convert(value)
+        elif shape == _FLOAT:
+            value, at = _FLOAT32.unpack_from(_piece(data, at, at + 4, end))[0], at + 4
         else:
             size = data[at]
             at += 1
@@ -106,22 +134,23 @@ def _decode(
             stop = at + size
             if stop > end:
                 raise MalformedMessage(f"{table.type.__name__}.{name} is longer than its message")
-            if kind is Kind.STRING:
-                value = str(data[at:stop], "utf-8")
-            elif kind is Kind.BYTES:
+            if shape == _TEXT:
+                value = data[at:stop].decode()
+            elif shape == _BYTES:
                 value = data[at:stop]
-            elif kind is Kind.MESSAGE:
+            elif shape == _MESSAGE:
                 value = _nested(reader, data, at, stop, values, budget, depth)
-            elif kind is Kind.MAP:
-                _map_entry(values.setdefault(name, {}), data, at, stop, budget, depth)
-                at = stop
-                continue
             else:
-                _packed(reader, values.setdefault(name, []), data, at, stop, budget)
+                if shape == _MAP:
+                    _map_entry(values.setdefault(name, {}), data, at, stop, budget, depth)
+                else:
+                    _packed(reader, values.setdefault(name, []), data, at, stop, budget)
                 at = stop
                 continue
             at = stop
-        if is_repeated:
+        if is_single:
+            values[name] = value
+        elif is_repeated:
             values.setdefault(name, []).append(value)
         else:
             values[name] = value
@@ -138,32 +167,41 @@ def _nested(
     at: int,
     stop: int,
     values: dict[str, Any],
-    budget: _Budget,
+    budget: _Budget | None,
     depth: int,
 ) -> Message:
     if depth <= 1:
         raise MalformedMessage(f"messages are nested more than {DEPTH} deep")
     table = _table(reader.type)
-    inner: dict[str, Any] = {}
-    if (
-        not reader.is_repeated and reader.name in values
-    ):  # the second piece of a message is merged with the first
-        earlier = values[reader.name]
-        for name, default in table.defaults.items():
-            value = getattr(earlier, name)
-            if value is not default and (default is not _NO_DEFAULT or value):
-                inner[name] = value
+    if reader.is_repeated or reader.name not in values:
+        known = table.known
+        if known is None or stop - at > _KNOWN_BYTES:
+            return _decode(table, data, at, stop, {}, budget, depth - 1)
+        piece = data[at:stop]
+        found = known.get(piece)
+        if found is None:
+            found = _decode(table, data, at, stop, {}, budget, depth - 1)
+            if len(known) >= _KNOWN:
+                known.clear()
+            known[piece] = found
+        return found
+    earlier, inner = values[reader.name], {}  # the second piece of a message is merged with the first
+    for name, default in table.defaults.items():
+        value = getattr(earlier, name)
+        if value is not default and (default is not _NO_DEFAULT or value):
+            inner[name] = value
     return _decode(table, data, at, stop, inner, budget, depth - 1)
 
 
-def _map_entry(entries: dict[str, str], data: bytes, at: int, stop: int, budget: _Budget, depth: int) -> None:
+def _map_entry(
+    entries: dict[str, str], data: bytes, at: int, stop: int, budget: _Budget | None, depth: int
+) -> None:
     """One entry of a map: a message with the fields 1 key and 2 value, either of which may be absent."""
     pair = ["", ""]
     while at < stop:
         tag, at = _varint(data, at)
-        budget.left -= 1
-        if budget.left < 0:
-            raise MalformedMessage(f"a message has more than {VALUES} values")
+        if budget is not None:
+            budget.spend()
         if tag not in (0x0A, 0x12):
             at = _skip(tag, data, at, stop, budget, depth)
             continue
@@ -177,14 +215,15 @@ def _map_entry(entries: dict[str, str], data: bytes, at: int, stop: int, budget:
     entries[pair[0]] = pair[1]
 
 
-def _packed(reader: _Reader, into: list[Any], data: bytes, at: int, stop: int, budget: _Budget) -> None:
+def _packed(
+    reader: _Reader, into: list[Any], data: bytes, at: int, stop: int, budget: _Budget | None
+) -> None:
     convert = reader.convert
     while at < stop:
-        budget.left -= 1
-        if budget.left < 0:
-            raise MalformedMessage(f"a message has more than {VALUES} values")
+        if budget is not None:
+            budget.spend()
         if convert is None:
-            into.append(_FLOAT.unpack_from(_piece(data, at, at + 4, stop))[0])
+            into.append(_FLOAT32.unpack_from(_piece(data, at, at + 4, stop))[0])
             at += 4
         else:
             bits, at = _varint(data, at)
@@ -213,7 +252,7 @@ def _piece(data: bytes, at: int, stop: int, end: int) -> bytes:
     return data[at:stop]
 
 
-def _skip(tag: int, data: bytes, at: int, end: int, budget: _Budget, depth: int) -> int:
+def _skip(tag: int, data: bytes, at: int, end: int, budget: _Budget | None, depth: int) -> int:
     """The position after an unknown field."""
     wire_type, number = tag & 7, tag >> 3
     if not 1 <= number <= FIELD_NUMBER:
@@ -236,14 +275,13 @@ def _skip(tag: int, data: bytes, at: int, end: int, budget: _Budget, depth: int)
     return at
 
 
-def _skip_group(number: int, data: bytes, at: int, end: int, budget: _Budget, depth: int) -> int:
+def _skip_group(number: int, data: bytes, at: int, end: int, budget: _Budget | None, depth: int) -> int:
     if depth <= 1:
         raise MalformedMessage(f"messages are nested more than {DEPTH} deep")
     while at < end:
         tag, at = _varint(data, at)
-        budget.left -= 1
-        if budget.left < 0:
-            raise MalformedMessage(f"a message has more than {VALUES} values")
+        if budget is not None:
+            budget.spend()
         if tag & 7 == END_GROUP:
             if tag >> 3 != number:
                 raise MalformedMessage("a group ends inside another")
@@ -254,6 +292,17 @@ def _skip_group(number: int, data: bytes, at: int, end: int, budget: _Budget, de
 
 # -- tables
 
+_SHAPES: Final = {
+    Kind.STRING: _TEXT,
+    Kind.BYTES: _BYTES,
+    Kind.BOOL: _NUMBER,
+    Kind.INT32: _INTEGER,
+    Kind.INT64: _INTEGER,
+    Kind.FLOAT: _FLOAT,
+    Kind.ENUM: _NUMBER,
+    Kind.MESSAGE: _MESSAGE,
+    Kind.MAP: _MAP,
+}
 _NO_DEFAULT: Final = object()
 """The default of a field whose default is made anew for each message: a map."""
 
@@ -264,13 +313,14 @@ def _table(message_type: type[Message]) -> _Table:
     defaults: dict[str, Any] = {}
     for field in fields_of(message_type):
         defaults[field.name] = _NO_DEFAULT if field.kind is Kind.MAP else field.default
+        is_single = not field.is_repeated and not field.rivals
+        shape = _SHAPES[field.kind]
         convert = _converter(field)
-        is_number = field.kind is Kind.FLOAT or convert is not None
-        one = _Reader(field.name, field.kind, field.is_repeated, False, field.type, field.rivals, convert)
+        one = _Reader(shape, field.name, is_single, convert, field.is_repeated, field.type, field.rivals)
         readers[field.number << 3 | field.wire_type] = one
-        if field.is_repeated and is_number:
-            readers[field.number << 3 | LENGTH] = one._replace(is_packed=True)
-    return _Table(message_type, readers, defaults)
+        if field.is_repeated and (shape <= _NUMBER or shape == _FLOAT):
+            readers[field.number << 3 | LENGTH] = one._replace(shape=_PACKED)
+    return _Table(message_type, readers, defaults, {} if message_type.recurs else None)
 
 
 def _converter(field: Field) -> Callable[[int], Any] | None:
@@ -282,16 +332,15 @@ def _converter(field: Field) -> Callable[[int], Any] | None:
         return _int64
     if field.kind is not Kind.ENUM:
         return None
-    members: dict[int, int] = {int(member): member for member in field.type}
+    return _Members({int(member): member for member in field.type}).__getitem__
 
-    def enum_value(bits: int) -> int:
-        found = members.get(bits)
-        if found is not None:
-            return found
+
+class _Members(dict[int, int]):
+    """The members of an enumeration by number; an unknown number is itself."""
+
+    def __missing__(self, bits: int) -> int:
         value = _int32(bits)
-        return members.get(value, value)
-
-    return enum_value
+        return self.get(value, value)
 
 
 def _int32(bits: int) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pocketmq.protocol.languages import version_name
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 
 from .ownership import DoubleOwner, PullRun, end_at_next_run, merge_tenures
 
@@ -14,9 +15,24 @@ if TYPE_CHECKING:
 
 PULLS: Final = (11, 361)
 
-QUERY_OFFSET, COMMIT, SEND_BACK, HEARTBEAT, UNREGISTER = 14, 15, 36, 34, 35
+RECEIVE: Final = RPC_NUMBERS["ReceiveMessage"]
+"""What gRPC clients do instead: the broker chooses the queues."""
+
+QUERY_OFFSET, COMMIT = 14, 15
+
+SEND_BACKS: Final = (36, RPC_NUMBERS["ForwardMessageToDeadLetterQueue"])
+
+HEARTBEATS: Final = (34, RPC_NUMBERS["Heartbeat"])
+
+ANNOUNCEMENTS: Final = (*HEARTBEATS, RPC_NUMBERS["Telemetry"])
+"""Requests that make their client a member; the settings of gRPC clients are on their telemetry streams."""
+
+GOODBYES: Final = (35, RPC_NUMBERS["NotifyClientTermination"])
 
 NOT_FOUND: Final = 19
+
+NO_NEW_MESSAGE: Final = 40_401
+"""The same to a gRPC client."""
 
 QUERY_NOT_FOUND: Final = 22
 
@@ -85,11 +101,28 @@ def pulls_of(entries: "DataFrame") -> "DataFrame":
             # A pull that waits for messages holds the queue for its client, also if it is never answered.
             "coalesce(answered, closedAt, time) as until",
             f"coalesce(replyCode = {NOT_FOUND} or tookMicros >= {HELD_MICROS}, false) as isHeld",
+            f"coalesce(replyCode = {NOT_FOUND}, true) as isEmpty",
             "cast(fields['queueOffset'] as bigint) offset",
             "cast(replyFields['nextBeginOffset'] as bigint) next",
             "cast(replyFields['maxOffset'] as bigint) maxOffset",
             "if(replyCode = 0, cast(replyFields['nextBeginOffset'] as bigint)"
             " - cast(fields['queueOffset'] as bigint), 0) messages",
+        )
+    )
+
+
+def receives_of(entries: "DataFrame") -> "DataFrame":
+    """The receives of gRPC clients, in the columns of `pulls_of`. They are of no queue, and have no offsets."""
+    return (
+        entries.where(entries.kind == "exchange")
+        .where(entries.code == RECEIVE)
+        .selectExpr(
+            *("source", "journal", "group", "topic", "cast(null as int) as queueId", "client", "time"),
+            *("answered", "tookMicros", "replyCode", "coalesce(answered, closedAt, time) as until"),
+            f"coalesce(replyCode = {NO_NEW_MESSAGE} or tookMicros >= {HELD_MICROS}, false) as isHeld",
+            f"coalesce(replyCode = {NO_NEW_MESSAGE}, true) as isEmpty",
+            *("cast(null as bigint) as offset", "cast(null as bigint) as next"),
+            *("cast(null as bigint) as maxOffset", "cast(replyFields['messages'] as bigint) as messages"),
         )
     )
 
@@ -173,7 +206,7 @@ def members_of(entries: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as F
 
     beats = (
-        entries.where(entries.code == HEARTBEAT)
+        entries.where(entries.code.isin(*ANNOUNCEMENTS))
         .withColumn("data", F.from_json("detail", _HEARTBEAT_SCHEMA))
         .withColumn("consumer", F.explode("data.consumerDataSet"))
         .groupBy("source", "journal", "client", F.col("consumer.groupName").alias("group"))
@@ -187,7 +220,7 @@ def members_of(entries: "DataFrame") -> "DataFrame":
             F.first("connection").alias("connection"),
         )
     )
-    left = entries.where(entries.code == UNREGISTER).selectExpr(
+    left = entries.where(entries.code.isin(*GOODBYES)).selectExpr(
         "journal", "client", "coalesce(fields['consumerGroup'], '') as `group`", "time as unregistered"
     )
     closed = entries.where("kind = 'closed'").selectExpr("journal", "connection", "time as closed")
@@ -255,7 +288,7 @@ def first_positions(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
 
 
 def clients_of(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
-    """One row for each client of each group: rates, shares, intervals."""
+    """One row for each client of each group: rates, shares, intervals. `pulls` may include receives."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -265,14 +298,12 @@ def clients_of(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
         F.count("*").alias("pulls"),
         F.sum("messages").alias("messages"),
         F.expr(f"round(sum(messages) / {seconds}, 1)").alias("messagesPerSecond"),
-        F.expr(f"round(avg(cast(replyCode = {NOT_FOUND} or replyCode is null as int)), 3)").alias(
-            "emptyShare"
-        ),
+        F.expr("round(avg(cast(isEmpty as int)), 3)").alias("emptyShare"),
         F.expr("round(avg(cast(isHeld as int)), 3)").alias("heldShare"),
         F.expr("round(percentile_approx(if(isHeld, tookMicros, null), 0.5) / 1000, 1)").alias("holdMsMedian"),
         F.expr("round(max(if(isHeld, tookMicros, null)) / 1000, 1)").alias("holdMsMost"),
     )
-    last = pulls.withColumn(
+    last = pulls.where("queueId is not null").withColumn(
         "n", F.row_number().over(Window.partitionBy(*key, "topic", "queueId").orderBy(F.desc("time")))
     )
     behind = (
@@ -285,9 +316,9 @@ def clients_of(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
         )
     )
     result = pulled.join(behind, list(key), "left")
-    for code, name in ((COMMIT, "commit"), (HEARTBEAT, "heartbeat")):
-        result = result.join(_intervals(entries, code, name), ["source", "client"], "left")
-    backs = entries.where(entries.code == SEND_BACK).groupBy(*key).agg(F.count("*").alias("sendBacks"))
+    for codes, name in (((COMMIT,), "commit"), (HEARTBEATS, "heartbeat")):
+        result = result.join(_intervals(entries, codes, name), ["source", "client"], "left")
+    backs = entries.where(entries.code.isin(*SEND_BACKS)).groupBy(*key).agg(F.count("*").alias("sendBacks"))
     language = entries.groupBy("source", "client").agg(
         F.first("language", ignorenulls=True).alias("language")
     )
@@ -320,7 +351,7 @@ def clients_of(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
     )
 
 
-def _intervals(entries: "DataFrame", code: int, name: str) -> "DataFrame":
+def _intervals(entries: "DataFrame", codes: Sequence[int], name: str) -> "DataFrame":
     """The median time between two rounds of a request of one client; requests within a second are one round."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -328,7 +359,9 @@ def _intervals(entries: "DataFrame", code: int, name: str) -> "DataFrame":
     of_client = Window.partitionBy("source", "client").orderBy("time")
     since = F.col("time").cast("double") - F.lag("time").over(of_client).cast("double")
     rounds = (
-        entries.where(entries.code == code).withColumn("since", since).where("since is null or since > 1")
+        entries.where(entries.code.isin(*codes))
+        .withColumn("since", since)
+        .where("since is null or since > 1")
     )
     return rounds.groupBy("source", "client").agg(
         F.round(F.percentile_approx("since", 0.5), 1).alias(f"{name}Seconds")

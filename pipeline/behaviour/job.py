@@ -22,6 +22,7 @@ from .frames import (
     members_of,
     owners_of,
     pulls_of,
+    receives_of,
     requests_of,
     runs_of,
     side_names,
@@ -37,7 +38,8 @@ DEFAULT_GAP_SECONDS: Final = 5.0
 CLIENTS_NOTE: Final = (
     f"Empty: the share of pulls without a message. Held: the share that waited at the broker for messages, for "
     f"{HELD_MICROS // 1000} ms or more, and how long. Commit and heartbeat: the median time between two of them. Send "
-    "backs: messages sent back for a retry. Unread: messages left in its queues at its last pulls."
+    "backs: messages sent back for a retry. Unread: messages left in its queues at its last pulls. The receives of a "
+    "gRPC client count as pulls; the broker chooses their queues."
 )
 OWNERS_NOTE: Final = (
     "From a client's first pull of a queue to its last, without a pull of another client in between."
@@ -56,7 +58,8 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
     doubles, idle = double_owners(runs), gaps(runs, gap_seconds)
     positions = first_positions(entries, pulls)
     # Both are used twice: for findings and drawings, and as tables.
-    members, clients = members_of(entries).cache(), clients_of(entries, pulls).cache()
+    reads = pulls.unionByName(receives_of(entries))
+    members, clients = members_of(entries).cache(), clients_of(entries, reads).cache()
     dropped = entries.where("kind = 'dropped'").selectExpr("coalesce(sum(count), 0) n").collect()[0].n
     findings = findings_of(doubles, idle, clients, dropped)
     name_of = dict(zip(paths, side_names(paths), strict=True))

@@ -18,7 +18,7 @@ import msgspec
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 
 from ..errors import OptionError
-from ..jobs.inputs import input_options, messages, split_input_options
+from ..jobs.inputs import input_options, messages
 from ..jobs.on_engine import engine_options, run_on_engine
 from ..jobs.run import exit_on_user_error, run_job
 from ..report.report import Report, Section
@@ -130,9 +130,8 @@ def _summary(deliveries: "DataFrame", *, with_minutes: bool) -> "DataFrame":
     help="A broker's journal instead of message traces.",
 )
 @engine_options
-def main(journals: tuple[str, ...], engine: str | None, **values: Any) -> None:
+def main(journals: tuple[str, ...], engine: str | None, source: MessageInput, **options: Any) -> None:
     """Latency from sent to consumed, from the trace topic (--topics names another one) or from journals."""
-    source, options = split_input_options(values)
     if journals:
         run_on_engine(
             "latency",

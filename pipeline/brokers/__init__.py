@@ -3,6 +3,7 @@
 broker_client.py    connections, routes, offsets and commits, with retries
 read_planner.py     from options to queues, positions and ranges
 group_offsets.py    progress committed to a group that is nobody else's
+pulls.py            one pull, quick or with retries
 range_reader.py     pulls one range of a queue
 batch_sender.py     sends batches and single messages
 """

@@ -4,13 +4,14 @@
     [ 32 ][ 32 ][ 32 ][ 32 ] ...                              parts, at most `pulls_in_flight` of them requested at once
       |__ after a short reply the rest of the part is requested again
 
-Brokers limit a pull to 32 messages (8 from disk), whatever the request says. Decoding 32 at a time costs three times as
-much as decoding 4096, and waiting for each reply several times that. Replies are read in the order of their parts. With
-a filter a part is wider. A reply may then reach beyond its part; that rest is dropped, because the next part brings it
-too.
+Brokers limit a pull to 32 messages (8 from disk) unless they are configured otherwise, whatever the request says. So
+the reply to the first pull, which goes alone, shows how wide a part should be (`_PartWidth`). Decoding 32 at a time
+costs three times as much as decoding 4096, and waiting for each reply several times that. Replies are read in the order
+of their parts. With a filter a part is wider. A reply may then reach beyond its part; that rest is dropped, because the
+next part brings it too.
 
-After a lost connection the part is requested again, until the time for retries is over. Memory is limited to
-`BYTES_AHEAD` of replies that wait for their turn and one more reply for each part in flight, and `BATCH_BYTES` of
+After a lost connection the part is requested again, until the time for retries is over (`pulls.py`). Memory is limited
+to `BYTES_AHEAD` of replies that wait for their turn and one more reply for each part in flight, and `BATCH_BYTES` of
 joined ones (one reply may exceed it).
 """
 
@@ -20,21 +21,17 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-import msgspec
 import numpy as np
-from pocketmq.client.connections.connection import Connection
-from pocketmq.client.errors import NotReachable, RequestRefused, RouteNotFound
-from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
-from pocketmq.protocol.requests.pull import PullMessage, PullMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import DataLossError, PipelineError
-from ..planning.positions import Queue
 from ..planning.ranges import Loss, Range
 from ..planning.topic_options import SourceOptions, tags_of
 from ..records.boundaries import walk_records
+from ..records.lanes import walk_joined
 from ..records.records import Records
 from .broker_client import BrokerClient
+from .pulls import Puller, PullReply
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -44,30 +41,49 @@ BYTES_AHEAD: Final = 32 * 1024 * 1024
 RANGES_AT_ONCE: Final = 32
 FILTERED_PART: Final = 4096
 """Offsets of a part if the broker filters: it examines so many entries for one reply."""
-_ANSWERED: Final = (
-    ResponseCode.SUCCESS,
-    ResponseCode.PULL_NOT_FOUND,
-    ResponseCode.PULL_RETRY_IMMEDIATELY,
-    ResponseCode.PULL_OFFSET_MOVED,
-)
 
 
-class _Reply(msgspec.Struct):
-    """One reply: the bytes of records, and the offset of the next pull."""
+class _PartWidth:
+    """How many offsets a part has: as many as the broker gives in one reply, as far as its replies have shown.
 
-    code: int
-    body: Any
-    next_offset: int
-    min_offset: int
-    max_offset: int
+    A wider part would take several pulls one after another, a narrower one would waste a pull. After `patience` parts
+    that one reply filled, a wider one is tried: the broker may give more of newer messages.
+    """
+
+    PATIENCE: Final = 256
+
+    def __init__(self, most: int, *, is_known: bool = False) -> None:
+        self.offsets = most
+        self.is_known = is_known
+        self._most = most
+        self._patience = self.PATIENCE
+        self._filled = 0
+
+    def saw(self, asked: int, got: int) -> None:
+        """The first reply to a part of `asked` offsets had `got` of them."""
+        self.is_known = True
+        if got < asked:
+            # Where bytes are the limit, replies differ: a part a little narrower is filled by most of them.
+            self.offsets = min(self.offsets, got if got <= 32 else got * 7 // 8)
+            self._filled = 0
+            self._patience *= 2
+        elif asked >= self.offsets and self.offsets < self._most:
+            self._filled += 1
+            if self._filled >= self._patience:
+                self._filled = 0
+                self.offsets = min(self.offsets + max(self.offsets // 4, 1), self._most)
 
 
 class _Part:
-    """A part of the range, and its replies that have not been read yet, each with the offset it was requested at."""
+    """A part of the range, the offset of its next pull, and its replies that have not been read yet, each with the
+    offset it was requested at."""
+
+    __slots__ = ("is_ended", "offset", "range", "replies", "task")
 
     def __init__(self, wanted: Range) -> None:
         self.range = wanted
-        self.replies: deque[tuple[int, _Reply]] = deque()
+        self.offset = wanted.lo
+        self.replies: deque[tuple[int, PullReply]] = deque()
         self.task: asyncio.Task[None] | None = None
         self.is_ended = False
 
@@ -79,11 +95,16 @@ class RangeReader:
         self._client = client
         self._range = wanted
         self._options = options
-        self._unrequested = self._parts()
+        self._puller = Puller(client, wanted.queue, options)
+        self._width = _PartWidth(options.pull_batch_size)
+        if options.is_filtered:
+            self._width = _PartWidth(max(FILTERED_PART, options.pull_batch_size), is_known=True)
+        self._unrequested = wanted.lo
         self._pulls: deque[_Part] = deque()
         self._bytes_ahead = 0
         self._arrived = asyncio.Event()
         self._has_room = asyncio.Event()
+        self._is_over = False
         self.losses: list[Loss] = []
         self.lost = 0
         self.rows = 0
@@ -123,6 +144,7 @@ class RangeReader:
         decode_rows, pulls = self._options.decode_rows, self._pulls
         bodies: list[Any] = []
         count = size = 0
+        await self._puller.connect()
         self._request_parts()
         while pulls and count < decode_rows and size < BATCH_BYTES:
             part = pulls[0]
@@ -136,8 +158,8 @@ class RangeReader:
                     size += len(body)
                 count += reply.next_offset - offset
             elif part.is_ended:
-                assert part.task is not None
-                await part.task  # raises its failure
+                if part.task is not None:
+                    await part.task  # raises its failure
                 pulls.popleft()
                 self._has_room.set()  # the next part is the first one now, which need not wait
                 self._request_parts()
@@ -146,28 +168,67 @@ class RangeReader:
                 await self._arrived.wait()
         return bodies if bodies or pulls else None
 
+    # -- pulls
+
     def _request_parts(self) -> None:
-        create_task = asyncio.get_running_loop().create_task
-        while len(self._pulls) < self._options.pulls_in_flight:
-            wanted = next(self._unrequested, None)
-            if wanted is None:
+        """Request as many parts as may be in flight; the first one goes alone until its reply shows how wide parts
+        should be."""
+        hi, width = self._range.hi, self._width
+        while len(self._pulls) < (self._options.pulls_in_flight if width.is_known else 1):
+            lo = self._unrequested
+            if lo >= hi:
                 return
-            part = _Part(wanted)
-            part.task = create_task(self._pull_part(part))
+            self._unrequested = min(lo + width.offsets, hi)
+            part = _Part(Range(self._range.queue, lo, self._unrequested))
             self._pulls.append(part)
+            self._request(part)
+
+    def _request(self, part: _Part) -> None:
+        """Start the next pull of a part: quickly if that is possible."""
+        if self._must_wait(part) or not self._puller.start(
+            part.offset, part.range.hi - part.offset, lambda offset, reply: self._replied(part, offset, reply)
+        ):
+            part.task = asyncio.get_running_loop().create_task(self._pull_part(part))
+
+    def _must_wait(self, part: _Part) -> bool:
+        return self._bytes_ahead >= BYTES_AHEAD and (part is not self._pulls[0] or bool(part.replies))
+
+    def _replied(self, part: _Part, offset: int, reply: PullReply | None) -> None:
+        """A quick pull has its reply, or must be asked again."""
+        if self._is_over:
+            return
+        if reply is None:
+            part.task = asyncio.get_running_loop().create_task(self._pull_part(part))
+            return
+        self._keep(part, offset, reply)
+        if part.offset < part.range.hi:
+            self._tell_of(part)
+            self._request(part)
+        else:
+            part.is_ended = True
+            self._tell_of(part)
+
+    def _keep(self, part: _Part, offset: int, reply: PullReply) -> None:
+        """Keep a reply for its turn. The first one of a part tells about the broker."""
+        part.replies.append((offset, reply))
+        part.offset = reply.next_offset
+        self._bytes_ahead += len(reply.body or b"")
+        if offset == part.range.lo and not self._options.is_filtered:
+            is_first = not self._width.is_known
+            self._width.saw(part.range.size, reply.next_offset - offset)
+            if is_first:
+                if reply.next_offset < part.range.hi:  # the rest becomes parts of the width that is known now
+                    self._unrequested = reply.next_offset
+                    part.range = Range(part.range.queue, offset, reply.next_offset)
+                self._request_parts()
 
     async def _cancel(self) -> None:
+        self._is_over = True
         tasks = [part.task for part in self._pulls if part.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._pulls.clear()
-
-    def _parts(self) -> Iterator[Range]:
-        options, wanted = self._options, self._range
-        step = max(FILTERED_PART, options.pull_batch_size) if options.is_filtered else options.pull_batch_size
-        for lo in range(wanted.lo, wanted.hi, step):
-            yield Range(wanted.queue, lo, min(lo + step, wanted.hi))
 
     def _tell_of(self, part: _Part) -> None:
         """Wake the reader, which waits for the first part only."""
@@ -175,33 +236,32 @@ class RangeReader:
             self._arrived.set()
 
     async def _pull_part(self, part: _Part) -> None:
-        wanted = part.range
-        offset = wanted.lo
+        """Pull the rest of a part patiently: with retries, and after room for its replies."""
         try:
-            while offset < wanted.hi:
-                while self._bytes_ahead >= BYTES_AHEAD and (part is not self._pulls[0] or part.replies):
+            while part.offset < part.range.hi:
+                while self._must_wait(part):
                     self._has_room.clear()
                     await self._has_room.wait()
-                reply = await self._pull(wanted.queue, offset, wanted.hi - offset)
+                offset = part.offset
+                reply = await self._puller.pull(offset, part.range.hi - offset)
                 at_end = reply.code == ResponseCode.PULL_NOT_FOUND and reply.next_offset <= offset
                 if at_end or reply.code == ResponseCode.PULL_OFFSET_MOVED:
-                    offset = self._skip_lost(wanted, offset, reply)
+                    part.offset = self._skip_lost(part.range, offset, reply)
                     continue
                 if reply.next_offset <= offset:
                     raise PipelineError(
-                        f"{wanted.queue}: the reply to a pull at offset {offset} names {reply.next_offset} "
+                        f"{part.range.queue}: the reply to a pull at offset {offset} names {reply.next_offset} "
                         "as the next offset"
                     )
-                part.replies.append((offset, reply))
-                self._bytes_ahead += len(reply.body or b"")
-                offset = reply.next_offset
-                if offset < wanted.hi:
+                self._keep(part, offset, reply)
+                if part.offset < part.range.hi:
                     self._tell_of(part)
         finally:
             part.is_ended = True
+            self._width.is_known = True
             self._tell_of(part)
 
-    def _skip_lost(self, part: Range, offset: int, reply: _Reply) -> int:
+    def _skip_lost(self, part: Range, offset: int, reply: PullReply) -> int:
         """The queue no longer has this offset: report the loss, and return the offset to continue at."""
         end = min(max(reply.min_offset, offset), part.hi) if reply.min_offset > offset else part.hi
         reason = f"the queue holds [{reply.min_offset}, {reply.max_offset})"
@@ -213,48 +273,9 @@ class RangeReader:
         self.lost += end - offset
         return end
 
-    async def _pull(self, queue: Queue, offset: int, count: int) -> _Reply:
-        options = self._options
-        request = PullMessage(
-            consumer_group=options.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=offset,
-            max_msg_nums=min(count, options.pull_batch_size),
-            sys_flag=PULL_SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            subscription=options.expression,
-            sub_version=0,
-            expression_type=options.filter_type,
-            broker_name=queue.broker_name,
-        )
-
-        async def ask(fresh: bool) -> _Reply:
-            connection, is_slave = await self._client.broker_or_slave(
-                queue.topic, queue.broker_name, fresh=fresh
-            )
-            command = await connection.exchange(request, timeout_seconds=options.pull_timeout_ms / 1000)
-            # The broker is just starting, or the topic was deleted.
-            if command.code == ResponseCode.TOPIC_NOT_EXIST:
-                raise RouteNotFound(command.remark or f"{queue} does not exist")
-            if command.code not in _ANSWERED:
-                raise RequestRefused(command.code, command.remark or "", request.name)
-            reply = Connection.read_fields(PullMessageReply, command, request.name)
-            if is_slave and not reply.min_offset <= offset < reply.max_offset:
-                # It may lag. What is missing here is lost only if the master says so.
-                raise NotReachable(
-                    f"{queue} has no master in its route, and the slave holds [{reply.min_offset}, {reply.max_offset})"
-                )
-            return _Reply(
-                command.code, command.body, reply.next_begin_offset, reply.min_offset, reply.max_offset
-            )
-
-        return await self._client.with_retries(f"pull of {queue} at {offset}", ask, options.retry_timeout_ms)
-
     # -- decoding
 
-    def _within(self, reply: _Reply, part: Range) -> Any:
+    def _within(self, reply: PullReply, part: Range) -> Any:
         """The reply's bytes, without the records after the part."""
         if reply.code != ResponseCode.SUCCESS or reply.body is None or reply.next_offset <= part.hi:
             return reply.body if reply.code == ResponseCode.SUCCESS else None
@@ -267,7 +288,7 @@ class RangeReader:
         if not bodies:
             return
         joined = memoryview(b"".join(bodies))
-        found = walk_records(joined, 0, len(joined))
+        found = walk_joined(joined, [len(body) for body in bodies])
         if found.stop != len(joined):
             raise PipelineError(
                 f"{self._range.queue}: a reply holds bytes that are not a record: {found.reason}"

@@ -28,6 +28,7 @@ from pocketmq.protocol.journal_frames import (
     decode_about,
     decode_entries,
 )
+from pocketmq.protocol.rpc_numbers import RPC_NAMES
 from pocketmq.protocol.wire.schema import REQUESTS
 
 from ..errors import JournalError, OptionError
@@ -183,8 +184,8 @@ def _names() -> dict[int, str]:
 
 
 def request_name(code: int) -> str:
-    """The official name of a request code, or its number as text."""
-    return _names().get(code) or str(code)
+    """The official name of a request code, or of the rpc of a gRPC client; otherwise its number as text."""
+    return RPC_NAMES.get(code) or _names().get(code) or str(code)
 
 
 def column(rows: list[dict[str, Any]], name: str) -> Any:

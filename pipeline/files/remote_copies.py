@@ -30,15 +30,24 @@ def is_url(location: str) -> bool:
     return "://" in location
 
 
+def file_system(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it. `OptionError` if no file system knows the URL."""
+    scheme, _, rest = url.partition("://")
+    try:
+        files, path = fs.FileSystem.from_uri(f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}")
+    except (pa.ArrowInvalid, OSError) as error:
+        raise OptionError(f"{url} cannot be opened: {error}") from error
+    return files, path
+
+
 class Location:
     """A folder behind a URL. `OptionError` if no file system knows the URL."""
 
     def __init__(self, url: str) -> None:
-        scheme, _, rest = url.partition("://")
         try:
-            self._files, self._root = fs.FileSystem.from_uri(f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}")
-        except (pa.ArrowInvalid, OSError) as error:
-            raise OptionError(f"option path: {url} cannot be opened: {error}") from error
+            self._files, self._root = file_system(url)
+        except OptionError as error:
+            raise OptionError(f"option path: {error}") from error
         self.url = url.rstrip("/")
         self._root = self._root.rstrip("/")
 

@@ -32,6 +32,7 @@ from .consume_queues import PRE_BLANK, QueueSplit, units
 from .log_files import LogFile, LogSplit
 from .mapped_file import map_file
 from .run_statuses import OK
+from .unit_starts import UnitStarts
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -57,6 +58,10 @@ class ScanOptions(msgspec.Struct, frozen=True):
     decompresses: bool = True
     decode_rows: int = 4096
     broker_name: str | None = None
+    queues_folder: str | None = None
+    """The store's consume queues: they say where records begin, and are believed as far as the log agrees."""
+    reads_heads_only: bool = False
+    """Only numbers of the heads are read: the lengths of the texts behind them need not agree."""
 
 
 class ScannedRecords(msgspec.Struct):
@@ -77,15 +82,21 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
     end = min(split.end, len(data))
     position = split.begin if split.begin == 0 else find_record(data, split.begin, end, file.base)
     window_bytes = WINDOW_BYTES
+    queues = None if options.queues_folder is None else UnitStarts(options.queues_folder, file.base)
     while position < end:
         window_end = min(end, position + window_bytes)
-        found = walk_window(data, position, window_end, file.base)
+        if queues is not None:
+            found = queues.walk(data, position, window_end)
+        else:
+            found = walk_window(data, position, window_end, file.base)
         position, reason = found.stop, found.reason
         for starts in _batches(found.starts, options.decode_rows):
             records = Records(data, starts, broker_name=options.broker_name)
-            agree = records.lengths_agree()
-            is_sound = bool(agree.all())
-            if not is_sound:  # its size may be wrong as well, so the records found after it are not trusted
+            agree = None if options.reads_heads_only else records.lengths_agree()
+            is_sound = agree is None or bool(agree.all())
+            if (
+                agree is not None and not is_sound
+            ):  # its size may be wrong as well, so the records found after it are not trusted
                 first = int(agree.argmin())
                 position, reason = int(records.starts[first]), BAD_SIZE
                 records = records.only(np.arange(len(agree)) < first)

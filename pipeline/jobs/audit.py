@@ -18,7 +18,7 @@ import click
 from ..files.run_statuses import DELETED_TOPIC, OK, QUEUE_STATUSES
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput, check_store
+from ..sql.message_input import MessageInput
 from .on_engine import engine_options, run_on_engine
 
 _OF_QUEUES: Final = ", ".join(f"'{status}'" for status in QUEUE_STATUSES)
@@ -119,11 +119,11 @@ def _offsets(first: int, last: int) -> str:
 @engine_options
 def main(*, store: str, topics: str | None, checks_crc: bool, **options: Any) -> None:
     """Look for gaps, disorder and damage in a store, ours or of an official broker."""
+    source = MessageInput(store=store, topics=topics)
     run_on_engine(
         "audit",
         lambda engine: build(engine, store, topics=topics, checks_crc=checks_crc),
-        check=lambda: check_store(store),
-        store_bytes=MessageInput(store=store).store_bytes,
+        source,
         **options,
     )
 

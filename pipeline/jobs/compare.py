@@ -162,8 +162,8 @@ def main(
     run_on_engine(
         "compare",
         lambda engine: build(engine, *sides, has_queues=has_queues, has_minutes=has_minutes),
+        *sides,
         check=lambda: check(*sides),
-        store_bytes=lambda: sum(side.store_bytes() for side in sides),
         **values,
     )
 

@@ -16,10 +16,12 @@ import click
 from ..report.report import Report, Section
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput
-from .inputs import IS_SYSTEM_TOPIC, input_options, split_input_options, time_options
+from .inputs import IS_SYSTEM_TOPIC, input_options, time_options
 from .on_engine import engine_options, run_on_engine
 
-COLUMNS: Final = ("topic", "queueId", "queueOffset", "msgId", "keys", "reconsumeTimes", "storeTimestamp")
+COLUMNS: Final = (
+    *("topic", "brokerName", "queueId", "queueOffset", "msgId", "keys", "reconsumeTimes", "storeTimestamp"),
+)
 LISTED_FINDINGS: Final = 20
 LISTED_PLACES: Final = 10
 REPEATED: Final = """
@@ -31,8 +33,11 @@ COPIES: Final = """
 select m.{by} as {by}, r.copies as copies, m.storeTimestamp as storeTimestamp,
        case when startswith(m.topic, '%RETRY%') or startswith(m.topic, '%DLQ%') then '' else m.topic end as home,
        m.reconsumeTimes as reconsumeTimes,
-       concat(cast(m.queueId as string), '/', cast(m.queueOffset as string)) as place,
-       row_number() over (partition by m.{by} order by m.storeTimestamp, m.queueId, m.queueOffset) as number
+       concat(case when m.brokerName is null then '' else concat(m.brokerName, ' ') end,
+              cast(m.queueId as string), '/', cast(m.queueOffset as string)) as place,
+       row_number() over (
+           partition by m.{by} order by m.storeTimestamp, m.topic, m.brokerName nulls first, m.queueId, m.queueOffset
+       ) as number
 from messages m join repeated r on m.{by} = r.{by}
 where not ({is_system}) and {times}
 """
@@ -75,16 +80,9 @@ def build(engine: Engine, source: MessageInput, *, by: str = "msgId") -> Report:
 @time_options
 @click.option("--by", type=click.Choice(["msgId", "keys"]), default="msgId", show_default=True)
 @engine_options
-def main(*, by: str, **values: Any) -> None:
+def main(*, by: str, source: MessageInput, **options: Any) -> None:
     """Find messages that are stored more than once."""
-    source, options = split_input_options(values)
-    run_on_engine(
-        "duplicates",
-        lambda engine: build(engine, source, by=by),
-        check=source.check_topics,
-        store_bytes=source.store_bytes,
-        **options,
-    )
+    run_on_engine("duplicates", lambda engine: build(engine, source, by=by), source, **options)
 
 
 if __name__ == "__main__":

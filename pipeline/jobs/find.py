@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput, sql_text
-from .inputs import input_options, split_input_options, time_options
+from .inputs import input_options, time_options
 from .on_engine import engine_options, run_on_engine
 
 SHOWN: Final = (
@@ -22,6 +22,7 @@ SHOWN: Final = (
     *("reconsumeTimes", "storeSize", "body"),
 )
 COLUMNS: Final = (*SHOWN, "offsetMsgId")
+ORDER: Final = "order by storeTimestamp, topic, brokerName nulls first, queueId, queueOffset"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +58,9 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
     condition = f"{wanted.condition()} and {source.time_condition()}"
     engine.keep(
         "found",
-        f"select {', '.join(SHOWN)} from messages where {condition} "
-        f"order by storeTimestamp, topic, queueId, queueOffset limit {limit + 1}",
+        f"select {', '.join(SHOWN)} from messages where {condition} {ORDER} limit {limit + 1}",
     )
-    table = engine.sql(
-        f"select * from found order by storeTimestamp, topic, queueId, queueOffset limit {limit}"
-    )
+    table = engine.sql(f"select * from found {ORDER} limit {limit}")
     count = engine.sql("select * from found").count()
     more = f" More than {limit:,} messages match; --limit shows more." if count > limit else ""
     findings = [f"{counted(min(count, limit), 'message')} found"] if count else []
@@ -88,15 +86,14 @@ def check(source: MessageInput, wanted: Wanted) -> None:
     "--limit", type=click.IntRange(1), default=100, show_default=True, help="Show so many messages."
 )
 @engine_options
-def main(*, limit: int, **values: Any) -> None:
+def main(*, limit: int, source: MessageInput, **options: Any) -> None:
     """Find messages by key, id, tag, text or time."""
-    wanted = Wanted(**{name: values.pop(name) for name in Wanted.__struct_fields__})
-    source, options = split_input_options(values)
+    wanted = Wanted(**{name: options.pop(name) for name in Wanted.__struct_fields__})
     run_on_engine(
         "find",
         lambda engine: build(engine, source, wanted, limit=limit),
+        source,
         check=lambda: check(source, wanted),
-        store_bytes=source.store_bytes,
         **options,
     )
 

@@ -1,5 +1,6 @@
 """Where a job's messages come from: a store directory, or topics of a running broker. The same options for all jobs."""
 
+import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from pocketmq.protocol.message.topics import SYSTEM_PREFIX, SYSTEM_TOPICS
 
-from ..planning.access import source_options
+from ..planning.access import Access, source_options
 from ..sql.message_input import MessageInput
 from .access_options import access_options
 
@@ -23,16 +24,30 @@ IS_SYSTEM_TOPIC: Final = " or ".join(
 """SQL for `is_system_topic`. Brokers keep copies of users' messages in these topics."""
 
 
+LATEST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999, which both engines know."""
+
+
 def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--store`, `--namesrv` and `--topics`, and the keys for that name server."""
-    command = access_options(command)
+    """`--store`, `--namesrv` and `--topics`, and the keys for that name server, gathered into one parameter, `source`.
+
+    Place it above `time_options`, whose times belong to the source.
+    """
+
+    @functools.wraps(command)
+    def gathered(access: Access, **options: Any) -> Any:
+        names = ("store", "namesrv_addr", "topics", "since_ms", "until_ms")
+        of_input = {name: options.pop(name) for name in names if name in options}
+        return command(**options, source=MessageInput(**of_input, access=access))
+
+    decorated = access_options(gathered)
     for decorate in (
         click.option("--topics", metavar="T[,T]", help="Topics to read; default for a store: all."),
         click.option("-n", "--namesrv", "namesrv_addr", metavar="ADDR", help="Read from a running broker."),
         click.option("--store", metavar="DIR", help="Read the files of a store directory."),
     ):
-        command = decorate(command)
-    return command
+        decorated = decorate(decorated)
+    return decorated
 
 
 def time_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,23 +62,19 @@ def time_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def epoch_ms(text: str) -> int:
     """Epoch ms, or a time such as 2026-01-31T12:00:00, UTC unless it names a zone. BadParameter for anything else."""
-    if text.isascii() and text.isdigit():
-        return int(text)
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        if text.isascii() and text.isdigit():
+            ms = int(text)
+        else:
+            moment = datetime.fromisoformat(text)
+            ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        ms = -1
+    if not 0 <= ms <= LATEST_MS:
         raise click.BadParameter(
-            f"must be epoch ms or a time such as 2026-01-31T12:00:00, got {text!r}"
-        ) from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def split_input_options(options: dict[str, Any]) -> tuple[MessageInput, dict[str, Any]]:
-    """The input that `input_options` name, and the other options."""
-    names = ("store", "namesrv_addr", "topics", "since_ms", "until_ms")
-    of_input = {name: options[name] for name in names if name in options}
-    others = {name: value for name, value in options.items() if name not in (*of_input, "access")}
-    return MessageInput(**of_input, access=options["access"]), others
+            f"must be epoch ms or a time such as 2026-01-31T12:00:00, from 1970 to 9999, got {text!r}"
+        )
+    return ms
 
 
 def messages(

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..report.report import Outputs, Report, Section, write
-from ..sql.engine import check_arrow
+from ..report.report import Report, Section
 from ..sql.message_input import MessageInput
-from .inputs import input_options, split_input_options
-from .on_engine import run_here
+from .inputs import input_options
+from .on_engine import run_without_engine
 from .run import output_options
 
 if TYPE_CHECKING:
@@ -50,9 +49,10 @@ def build(
     by_group = {**place, **of_group}
     by_queue = {**place, **of_queue, "lag": pa.int64(), "waitingSeconds": pa.float64()}
     queues = [(*_place(lag), lag.offset, lag.end, lag.messages, lag.waiting_seconds(now)) for lag in found]
+    unknown = [name for name in names if name not in {lag.group for lag in found}]
     return Report(
         "Lag",
-        f"Of {source.name}.",
+        f"Of {source.name}." + (f" Without offsets: {', '.join(unknown)}." if unknown else ""),
         [
             Section("groups", "Groups", frame_of_rows(by_group, _by_group(found, now))),
             Section("queues", "Queues", frame_of_rows(by_queue, queues)),
@@ -79,18 +79,9 @@ def _by_group(found: "Iterable[Lag]", now: float) -> list[tuple[Any, ...]]:
 @input_options
 @click.option("--groups", metavar="G[,G]", help="Groups to report.  [default: all that have offsets]")
 @output_options
-def main(*, groups: str | None, **values: Any) -> None:
+def main(*, groups: str | None, source: MessageInput, **options: Any) -> None:
     """How far groups are behind, in messages and in time."""
-    source, options = split_input_options(values)
-
-    def run(outputs: Outputs) -> Report:
-        source.check()
-        check_arrow()
-        report = build(source, groups=groups)
-        write(report, outputs)
-        return report
-
-    run_here(run, **options)
+    run_without_engine("lag", lambda _: build(source, groups=groups), **options)
 
 
 if __name__ == "__main__":

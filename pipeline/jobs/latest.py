@@ -4,7 +4,8 @@ What a compacted topic would hold. The last one is that with the latest store ti
 offset. `--by` is an SQL expression instead of the keys, such as "properties['orderId']". RocketMQ stores no empty
 bodies, so a deleted key is marked by a tag: a key whose last message has `--deleted-by TAG` is left out.
 
-The last place of each key is found from heads and properties. Bodies are read of those messages alone.
+The last place of each key is found from heads and properties. Bodies are read of those messages alone. A place is a
+position in the log: a topic that was deleted and created again has each queue offset twice.
 """
 
 from typing import Any, Final
@@ -14,23 +15,34 @@ import click
 from ..report.report import Report, Section
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput, sql_text
-from .inputs import IS_SYSTEM_TOPIC, input_options, split_input_options, time_options
+from .inputs import IS_SYSTEM_TOPIC, input_options, time_options
 from .on_engine import engine_options, run_on_engine
 
 COLUMNS: Final = (
-    *("topic", "brokerName", "queueId", "queueOffset", "keys", "tags", "properties", "body"),
+    *(
+        "topic",
+        "brokerName",
+        "queueId",
+        "queueOffset",
+        "physicalOffset",
+        "keys",
+        "tags",
+        "properties",
+        "body",
+    ),
     *("storeTimestamp", "msgId"),
 )
 KEYS: Final = "keys"
 LAST: Final = """
-select topic, brokerName, queueId, queueOffset, key, versions from (
-    select topic, brokerName, queueId, queueOffset, key,
+select topic, brokerName, queueId, queueOffset, physicalOffset, key, versions from (
+    select topic, brokerName, queueId, queueOffset, physicalOffset, key,
            count(*) over (partition by topic, key) as versions,
            row_number() over (
-               partition by topic, key order by storeTimestamp desc, queueOffset desc, brokerName, queueId
+               partition by topic, key order by storeTimestamp desc, queueOffset desc, brokerName, physicalOffset desc
            ) as place
     from (
-        select topic, coalesce(brokerName, '') as brokerName, queueId, queueOffset, storeTimestamp, {by} as key
+        select topic, coalesce(brokerName, '') as brokerName, queueId, queueOffset, physicalOffset, storeTimestamp,
+               {by} as key
         from messages where not ({is_system}) and {times}
     ) as keyed
     where key is not null and key <> ''
@@ -42,8 +54,7 @@ select l.topic as topic, l.key as key, m.body as body, m.tags as tags, l.version
        m.storeTimestamp as storeTimestamp, m.brokerName as brokerName, l.queueId as queueId,
        l.queueOffset as queueOffset, m.msgId as msgId
 from messages m join last_places l
-    on m.topic = l.topic and coalesce(m.brokerName, '') = l.brokerName and m.queueId = l.queueId
-    and m.queueOffset = l.queueOffset
+    on m.physicalOffset = l.physicalOffset and coalesce(m.brokerName, '') = l.brokerName and m.topic = l.topic
 where {kept}
 order by l.topic, l.key
 """
@@ -66,15 +77,10 @@ def build(engine: Engine, source: MessageInput, *, by: str = KEYS, deleted_by: s
 @click.option("--by", default=KEYS, show_default=True, metavar="SQL", help="What the key is.")
 @click.option("--deleted-by", metavar="TAG", help="Leave out keys whose last message has this tag.")
 @engine_options
-def main(*, by: str, deleted_by: str | None, **values: Any) -> None:
+def main(*, by: str, deleted_by: str | None, source: MessageInput, **options: Any) -> None:
     """List the last message of each key."""
-    source, options = split_input_options(values)
     run_on_engine(
-        "latest",
-        lambda engine: build(engine, source, by=by, deleted_by=deleted_by),
-        check=source.check_topics,
-        store_bytes=source.store_bytes,
-        **options,
+        "latest", lambda engine: build(engine, source, by=by, deleted_by=deleted_by), source, **options
     )
 
 

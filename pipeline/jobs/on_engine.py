@@ -1,4 +1,4 @@
-"""How a job in SQL runs: on DuckDB in this process, or on Spark. Exit codes are those of `run.py`.
+"""How a job in SQL runs: on DuckDB in this process, or on Spark; and a job without an engine. Exit codes: `run.py`.
 
 On a terminal, the number of rows read so far is printed while DuckDB works.
 """
@@ -11,8 +11,10 @@ from typing import Any
 
 import click
 
+from ..errors import OptionError
 from ..report.report import Outputs, Report, write
-from ..sql.engine import ENGINES, SPARK, SPARK_FROM_BYTES, Engine, choose_engine
+from ..sql.engine import ENGINES, SPARK, SPARK_FROM_BYTES, Engine, check_arrow, choose_engine
+from ..sql.message_input import MessageInput
 from .run import (
     FINDINGS,
     INTERRUPTED,
@@ -39,23 +41,33 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def run_on_engine(
     name: str,
     build: Callable[[Engine], Report],
-    *,
+    *sources: MessageInput,
     engine: str | None,
-    check: Callable[[], object] = lambda: None,
-    store_bytes: Callable[[], int] = lambda: 0,
+    check: Callable[[], object] | None = None,
     fails_on_findings: bool = True,
     **options: Any,
 ) -> None:
     """Run a job on its engine, and write its report.
 
-    `check` raises `OptionError` for what can be checked without an engine. `store_bytes` is called after it.
+    `sources` are what it reads; their bytes decide between the engines. `check` raises `OptionError` for what can be
+    checked without an engine; by default each source must exist and have topics.
     """
+
+    def check_sources() -> None:
+        for source in sources:
+            source.check_topics()
+
+    check = check or check_sources
     with exit_on_user_error(is_verbose=options.get("is_verbose", False)):
         master, settings = options.get("master"), options.get("settings")
         is_spark = bool(master or settings or os.environ.get("PYSPARK_GATEWAY_PORT"))
         choose_engine(engine, is_spark=is_spark, store_bytes=0)
         check()
-        chosen = choose_engine(engine, is_spark=is_spark, store_bytes=store_bytes())
+        for source in sources:
+            note_missing_topics(source)
+        chosen = choose_engine(
+            engine, is_spark=is_spark, store_bytes=sum(source.store_bytes() for source in sources)
+        )
     if chosen == SPARK:
         from ..sql.spark_engine import SparkEngine
 
@@ -74,6 +86,7 @@ def run_on_engine(
 
         memory = options.get("memory")
         check_memory(memory)
+        check_parquet_url(outputs.parquet_folder)
         with (
             RowCount(is_shown=not outputs.is_quiet) as count,
             DuckEngine(memory=memory, seen=count.add) as here,
@@ -87,6 +100,42 @@ def run_on_engine(
         return report
 
     run_here(run, fails_on_findings=fails_on_findings, **options)
+
+
+def note_missing_topics(source: MessageInput) -> None:
+    """Name the topics that a store does not have: a misspelt one would look like one without messages."""
+    for topic in source.missing_topics():
+        click.echo(f"pocketmq: {source.store} has no topic {topic}", err=True)
+
+
+def run_without_engine(name: str, build: Callable[[Outputs], Report], **options: Any) -> None:
+    """Run a job that needs no engine, and write its report. Options of Spark have no effect, which is said."""
+    given = [
+        option
+        for option, field in (("--master", "master"), ("--memory", "memory"), ("--conf", "settings"))
+        if options.get(field)
+    ]
+    if given:
+        click.echo(f"pocketmq: {name} needs no engine: no effect of {', '.join(given)}", err=True)
+
+    def run(outputs: Outputs) -> Report:
+        check_arrow()
+        report = build(outputs)
+        write(report, outputs)
+        return report
+
+    run_here(run, **options)
+
+
+def check_parquet_url(folder: str | None) -> None:
+    """`OptionError` for a URL that Arrow, which writes the tables, does not know."""
+    from ..files.remote_copies import file_system, is_url
+
+    if folder is not None and is_url(folder):
+        try:
+            file_system(folder)
+        except OptionError as error:
+            raise OptionError(f"--parquet: {error}") from error
 
 
 def run_here(

@@ -3,6 +3,7 @@
     0    done, and nothing found
     1    the job found something (`audit`, `duplicates`, `behaviour`)
     2    the user can correct something: one line on standard error, without Java's stack
+    3    the job failed: one line if it was Spark, else the stack
     130  Ctrl-C
 
 Spark takes seconds to start, so everything that can be checked without it is checked first.
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
 
 FINDINGS: Final = 1
 USER_ERROR: Final = 2
+FAILED: Final = 3
 INTERRUPTED: Final = 130
 _MASTERS: Final = r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|sc://.+|yarn"
 _MEMORY: Final = r"\d+[kmgtKMGT]"
 _ERRORS_MODULE: Final = "pocketmq.pipeline.errors."
-_EXPORT_FILES: Final = re.compile(r"_SUCCESS|_temporary|date=.*|part-.*|\..*\.crc")
-"""The files that Spark writes into a folder of Parquet files."""
+_OF_SPARK: Final = frozenset(("pyspark", "py4j", "grpc"))
+"""Packages whose exceptions are Spark's."""
+_OF_TEXTS: Final = frozenset(("AnalysisException", "ParseException", "IllegalArgumentException"))
+"""Spark's exceptions for a wrong query, table or setting."""
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -167,17 +171,24 @@ def read_settings(texts: Iterable[str]) -> dict[str, str]:
 
 @contextmanager
 def exit_on_user_error(*, is_verbose: bool = False) -> Iterator[None]:
-    """One line and exit code 2 for an error that the user can correct; the stack before it if `is_verbose`."""
+    """One line and exit code 2 for an error that the user can correct; the stack before it if `is_verbose`.
+
+    Any other error is exit code 3, because 1 says that a job found something. Spark's own is one line too.
+    """
     try:
         yield
     except Exception as error:
-        line = user_error_line(error)
-        if line is None:
-            raise
-        if is_verbose:
+        line, code = user_error_line(error), USER_ERROR
+        if line is None and type(error).__module__.partition(".")[0] in _OF_SPARK:
+            line = f"Spark: {spark_error_line(error)}"
+            if _OF_TEXTS.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+                line, code = f"{line} (--verbose prints the stack)", FAILED
+        if is_verbose or line is None:
             click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        if line is None:
+            sys.exit(FAILED)
         click.echo(f"pocketmq: {line}", err=True)
-        sys.exit(USER_ERROR)
+        sys.exit(code)
 
 
 def _run(
@@ -202,8 +213,7 @@ def _run(
     try:
         if interrupts:
             raise KeyboardInterrupt
-        # An error in a task reaches us as an exception. The log would print it first, with Java's stack.
-        set_log_level(spark, "INFO" if choice.is_verbose else "OFF")
+        set_log_level(spark, is_verbose=choice.is_verbose)
         report = build(spark)
         write(report, outputs)
     finally:
@@ -253,18 +263,6 @@ def check_outputs(outputs: Outputs) -> None:
             raise OptionError(f"{option}: {text} is a folder")
     if outputs.parquet_folder is not None and Path(outputs.parquet_folder).is_file():
         raise OptionError(f"--parquet: {outputs.parquet_folder} is a file")
-
-
-def check_replaceable(option: str, text: str) -> None:
-    """`OptionError` unless a folder is new, empty or an earlier export: everything in it will be replaced."""
-    folder = Path(text)
-    if "://" in text or not folder.exists():
-        return
-    if not folder.is_dir():
-        raise OptionError(f"{option}: {text} is a file")
-    for path in folder.iterdir():
-        if not _EXPORT_FILES.fullmatch(path.name):
-            raise OptionError(f"{option}: {text} holds {path.name}; it must be empty or an earlier export")
 
 
 def user_error_line(error: BaseException) -> str | None:

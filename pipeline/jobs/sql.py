@@ -15,7 +15,7 @@ import click
 from ..report.report import Report, Section
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput
-from .inputs import input_options, split_input_options
+from .inputs import input_options
 from .on_engine import engine_options, run_on_engine
 
 DAMAGED: Final = {"onCorrupt": "report"}
@@ -52,14 +52,13 @@ def check(source: MessageInput, journal: str | None) -> None:
 @click.option("--journal", metavar="DIR", help="Read a broker's journal too.")
 @click.option("--damaged", "shows_damage", is_flag=True, help="With --store: damage is a row, not an error.")
 @engine_options
-def main(*, text: str, journal: str | None, shows_damage: bool, **values: Any) -> None:
+def main(*, text: str, journal: str | None, shows_damage: bool, source: MessageInput, **options: Any) -> None:
     """Run a query over messages, consume queues, offsets or a journal."""
-    source, options = split_input_options(values)
     run_on_engine(
         "sql",
         lambda engine: build(engine, text, source, journal=journal, shows_damage=shows_damage),
+        source,
         check=lambda: check(source, journal),
-        store_bytes=source.store_bytes,
         **options,
     )
 

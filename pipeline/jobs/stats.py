@@ -6,7 +6,8 @@
     tags       messages and bytes of each tag
     keys       the keys of most messages (`--keys N`)
 
-Bytes are those in the log: body, properties and head. Bodies are not read.
+Bytes are those in the log: body, properties and head. Bodies are not read. A store is counted inside the scan
+(`files/aggregates.py`), unless `--since` or `--until` cut a minute.
 """
 
 from typing import Any, Final
@@ -16,7 +17,7 @@ import click
 from ..report.report import Report, Section
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput
-from .inputs import input_options, split_input_options, time_options
+from .inputs import input_options, time_options
 from .on_engine import engine_options, run_on_engine
 
 COLUMNS: Final = ("topic", "queueId", "tags", "storeTimestamp", "storeSize")
@@ -26,6 +27,12 @@ select topic, queueId, tags, date_trunc('minute', storeTimestamp) as minute, cou
        min(storeTimestamp) as first, max(storeTimestamp) as last
 from messages where {times} group by 1, 2, 3, 4
 """
+SCANNED: Final = """
+select topic, queueId, tags, minute, cast(sum(messages) as bigint) as messages, cast(sum(bytes) as bigint) as bytes,
+       max(largest) as largest, min(firstTime) as first, max(lastTime) as last
+from scanned group by 1, 2, 3, 4
+"""
+"""The same of a store: the scan hands over a few rows for each minute instead of its messages."""
 SUMS: Final = "cast(sum(messages) as bigint) as messages, cast(sum(bytes) as bigint) as bytes"
 TOPICS: Final = f"""
 select topic, messages, bytes, cast(bytes as double) / messages as meanSize, largest, first, last,
@@ -45,7 +52,8 @@ from (select topic, queueId, {SUMS} from minutes group by topic, queueId) as que
 order by topic, queueId
 """
 BY_TAG: Final = (
-    f"select topic, tags, {SUMS} from minutes group by topic, tags order by topic, messages desc, tags"
+    f"select topic, tags, {SUMS} from minutes group by topic, tags order by topic, messages desc, "
+    "tags nulls first"
 )
 BY_KEY: Final = """
 select topic, keys, count(*) as messages, cast(sum(storeSize) as bigint) as bytes
@@ -55,8 +63,14 @@ from messages where keys is not null and {times} group by topic, keys order by m
 
 def build(engine: Engine, source: MessageInput, *, keys: int = 0) -> Report:
     """The report; `keys` is how many keys to list."""
-    engine.open_messages("messages", source, (*COLUMNS, "keys") if keys else COLUMNS)
-    engine.keep("minutes", MINUTES.format(times=source.time_condition()))
+    is_counted_in_scan = source.store is not None and source.since_ms is None and source.until_ms is None
+    if keys or not is_counted_in_scan:
+        engine.open_messages("messages", source, (*COLUMNS, "keys") if keys else COLUMNS)
+    if is_counted_in_scan:
+        engine.open_store_table("scanned", source, "stats")
+        engine.keep("minutes", SCANNED)
+    else:
+        engine.keep("minutes", MINUTES.format(times=source.time_condition()))
     sections = [
         Section("topics", "Topics", engine.sql(TOPICS)),
         Section("minutes", "By minute", engine.sql(BY_MINUTE)),
@@ -76,16 +90,9 @@ def build(engine: Engine, source: MessageInput, *, keys: int = 0) -> Report:
     "--keys", type=click.IntRange(0), default=0, show_default=True, help="List so many keys of most messages."
 )
 @engine_options
-def main(*, keys: int, **values: Any) -> None:
+def main(*, keys: int, source: MessageInput, **options: Any) -> None:
     """Count messages and bytes by topic, minute, queue and tag."""
-    source, options = split_input_options(values)
-    run_on_engine(
-        "stats",
-        lambda engine: build(engine, source, keys=keys),
-        check=source.check_topics,
-        store_bytes=source.store_bytes,
-        **options,
-    )
+    run_on_engine("stats", lambda engine: build(engine, source, keys=keys), source, **options)
 
 
 if __name__ == "__main__":

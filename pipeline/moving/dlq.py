@@ -19,7 +19,7 @@ import msgspec
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 
 from ..errors import OptionError
-from ..jobs.inputs import input_options, split_input_options, time_options
+from ..jobs.inputs import input_options, time_options
 from ..jobs.on_engine import engine_options, run_on_engine
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
@@ -42,16 +42,20 @@ GROUPS: Final = """
 select consumerGroup, state, originTopic, tags, count(*) as messages, min(attempts) as leastAttempts,
        max(attempts) as mostAttempts, min(died) as oldest, max(died) as newest,
        round({now} - unix_micros(min(died)) / 1e6, 0) as oldestAgeSeconds, cast(sum(storeSize) as bigint) as bytes
-from dead group by consumerGroup, state, originTopic, tags order by messages desc, consumerGroup, originTopic, tags
+from dead group by consumerGroup, state, originTopic, tags order by messages desc, consumerGroup, state,
+       originTopic nulls first, tags nulls first
 """
-NEWEST: Final = "select * from dead order by died desc, storedIn, queueId, queueOffset desc limit {limit}"
+NEWEST: Final = """
+select * from dead order by died desc, storedIn, brokerName nulls first, queueId, queueOffset desc limit {limit}
+"""
 
 
 def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 50) -> Report:
     """The report; with `wanted.send_back` the copies are sent before it returns."""
     topics = dead_topics(source, wanted)
     if not topics:
-        return Report("Dead letters", f"In {source.name}: no group has a dead letter topic.", [], [])
+        asked = f"none of {', '.join(wanted.groups)}" if wanted.groups else "no group"
+        return Report("Dead letters", f"In {source.name}: {asked} has a dead letter topic.", [], [])
     engine.open_messages("messages", msgspec.structs.replace(source, topics=",".join(topics)), COLUMNS)
     engine.keep("dead", DEAD.format(condition=wanted.condition(source)))
     sections = [
@@ -64,7 +68,7 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
         f"{row['consumerGroup']}: {counted(row['n'], 'dead message')} of {row['originTopic'] or 'an unknown topic'}"
         for row in engine.sql(
             "select consumerGroup, originTopic, count(*) as n from dead where state = 'dead' "
-            "group by consumerGroup, originTopic order by n desc, consumerGroup, originTopic limit 20"
+            "group by consumerGroup, originTopic order by n desc, consumerGroup, originTopic nulls first limit 20"
         ).collect()
     ]
     lead = f"In {source.name}."
@@ -126,17 +130,16 @@ def check(source: MessageInput, wanted: Wanted) -> None:
 )
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="List so many messages.")
 @engine_options
-def main(*, limit: int, groups: str | None, **values: Any) -> None:
+def main(*, limit: int, groups: str | None, source: MessageInput, **options: Any) -> None:
     """Show dead letters, and send them back."""
     names = tuple(part.strip() for part in (groups or "").split(",") if part.strip())
-    fields = {name: values.pop(name) for name in Wanted.__struct_fields__ if name != "groups"}
+    fields = {name: options.pop(name) for name in Wanted.__struct_fields__ if name != "groups"}
     wanted = Wanted(groups=names, **fields)
-    source, options = split_input_options(values)
     run_on_engine(
         "dlq",
         lambda engine: build(engine, source, wanted, limit=limit),
+        source,
         check=lambda: check(source, wanted),
-        store_bytes=source.store_bytes,
         **options,
     )
 

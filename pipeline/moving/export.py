@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..jobs.inputs import input_options, messages, split_input_options
-from ..jobs.run import check_replaceable, output_options, run_job
-from ..report.report import Report, Section
+from ..jobs.inputs import input_options, messages
+from ..jobs.on_engine import note_missing_topics
+from ..jobs.run import output_options, run_job
+from ..report.report import Report, Section, check_replaceable
 from ..sql.message_input import MessageInput
 
 if TYPE_CHECKING:
@@ -33,12 +34,12 @@ def build(spark: "SparkSession", source: MessageInput, folder: str) -> Report:
 @input_options
 @click.option("--to", "folder", required=True, metavar="DIR", help="The folder of Parquet files.")
 @output_options
-def main(*, folder: str, **values: Any) -> None:
+def main(*, folder: str, source: MessageInput, **options: Any) -> None:
     """Write messages as Parquet, by day and topic."""
-    source, options = split_input_options(values)
 
     def check() -> None:
         source.check_topics()
+        note_missing_topics(source)
         check_replaceable("--to", folder)
 
     run_job("export", lambda spark: build(spark, source, folder), check=check, **options)

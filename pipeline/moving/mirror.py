@@ -22,12 +22,11 @@ import msgspec
 
 from ..errors import OptionError
 from ..jobs.access_options import access_options
-from ..jobs.on_engine import run_here
+from ..jobs.on_engine import run_without_engine
 from ..jobs.run import output_options
 from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
-from ..report.report import Outputs, Report, Section, write
-from ..sql.engine import check_arrow
+from ..report.report import Outputs, Report, Section
 from .replay import with_other_keys
 
 if TYPE_CHECKING:
@@ -160,19 +159,16 @@ def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -
     """Copy topics to another cluster, until a signal."""
     fields = {name: options.pop(name) for name in Mirror.__struct_fields__ if name != "target_access"}
 
-    def run(outputs: Outputs) -> Report:
+    def copy(outputs: Outputs) -> Report:
         target_access = with_other_keys(fields["access"], to_access_key, to_secret_key)
         mirror = Mirror(**fields, target_access=target_access)
         mirror.check()
-        check_arrow()
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())
-        report = build(mirror, ended, is_quiet=outputs.is_quiet)
-        write(report, outputs)
-        return report
+        return build(mirror, ended, is_quiet=outputs.is_quiet)
 
-    run_here(run, **options)
+    run_without_engine("mirror", copy, **options)
 
 
 if __name__ == "__main__":

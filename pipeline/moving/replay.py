@@ -15,6 +15,7 @@ import msgspec
 
 from ..errors import OptionError
 from ..jobs.access_options import access_options
+from ..jobs.inputs import epoch_ms
 from ..jobs.run import exit_on_user_error, output_options, run_job, spark_error_line
 from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
@@ -57,7 +58,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
             check_name_servers("--to-namesrv", self.target_namesrv_addr)
         begin, end = self.starting_ms, self.ending_ms
         if begin is not None and end is not None and begin >= end:
-            raise OptionError(f"--from-ms must be less than --until-ms, which is {end}, got {begin}")
+            raise OptionError("--since must be before --until")
 
 
 def build(spark: "SparkSession", replay: Replay) -> Report:
@@ -175,8 +176,12 @@ def _send(rows: "DataFrame", replay: Replay) -> int:
 )
 @click.option("--to-access-key", metavar="KEY", help="The key for --to-namesrv; default: the same.")
 @click.option("--to-secret-key", metavar="KEY", help="The secret that belongs to that key.")
-@click.option("--from-ms", "starting_ms", type=int, help="Store time to begin at, epoch ms.")
-@click.option("--until-ms", "ending_ms", type=int, help="Store time to end before, epoch ms.")
+@click.option(
+    "--since", "--from-ms", "starting_ms", type=epoch_ms, metavar="TIME", help="Store time to begin at."
+)
+@click.option(
+    "--until", "--until-ms", "ending_ms", type=epoch_ms, metavar="TIME", help="Store time to end before."
+)
 @click.option("--where", metavar="SQL", help="A condition over the columns, such as \"tags = 'paid'\".")
 @click.option("--queues", type=click.Choice([KEEP, SPREAD]), default=KEEP, show_default=True)
 @click.option("--rows-per-second", type=click.IntRange(1), help="Limit of each task.")

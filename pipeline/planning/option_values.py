@@ -12,6 +12,7 @@ from pocketmq.client.errors import InvalidSetting, ValidationFailed
 from pocketmq.client.settings.client_settings import name_servers
 
 from ..errors import OptionError
+from .kafka_names import counterpart
 
 NAMESRV: Final = "rocketmq.namesrv.addr"
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -24,16 +25,23 @@ def plain_options(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def canonical_options(
-    options: Mapping[str, str], names: tuple[str, ...], aliases: Mapping[str, str]
+    options: Mapping[str, str],
+    names: tuple[str, ...],
+    aliases: Mapping[str, str],
+    of_kafka: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The options under their documented spelling. `OptionError` for an unknown name, or an alias beside its name."""
+    """The options under their documented spelling. `OptionError` for an unknown name, or an alias beside its name.
+
+    The error names what was meant: the counterpart in `of_kafka`, or a name that is spelled nearly so.
+    """
     spelling = {name.lower(): name for name in names}
     spelling |= {alias.lower(): name for alias, name in aliases.items()}
     result: dict[str, str] = {}
     for key, value in options.items():
         name = spelling.get(key.lower())
         if name is None:
-            raise OptionError(f"unknown option {key}; the options are {', '.join(names)}")
+            meant = counterpart(key, of_kafka or {}, names)
+            raise OptionError(f"unknown option {key}{meant}; the options are {', '.join(names)}")
         if name in result:
             raise OptionError(f"option {key}: {name} is set twice")
         result[name] = value

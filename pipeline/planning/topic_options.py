@@ -16,6 +16,7 @@ from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic, is_sy
 
 from ..errors import OptionError
 from .access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
+from .kafka_names import SOURCE_OPTIONS
 from .option_values import NAMESRV, OptionValues, canonical_options
 from .positions import Queue, check_whole, offsets_from_json
 
@@ -101,7 +102,7 @@ _NAMES: Final = (
 
 def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     """`OptionError` with one clear line for anything wrong."""
-    values = OptionValues(canonical_options(options, _NAMES, ALIASES))
+    values = OptionValues(canonical_options(options, _NAMES, ALIASES, SOURCE_OPTIONS))
     group = values.resource_name("groupId", check_group)
     prefix = values.resource_name("groupIdPrefix", check_group) or DEFAULT_GROUP
     topics, pattern, assigned = _subscription(values)

@@ -97,8 +97,14 @@ STATISTIC_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
     "messages": ("bigint", pa.int64()),
     "bytes": ("bigint", pa.int64()),
     "bodyBytes": ("bigint", pa.int64()),
+    "largest": ("bigint", pa.int64()),
+    "firstTime": ("timestamp", TIMESTAMP),
+    "lastTime": ("timestamp", TIMESTAMP),
 }
-"""Counts by the columns that are asked for among the first four. A group may have a row in each task."""
+"""Counts by the columns that are asked for among the first four. A group may have a row in each task.
+
+`largest` is the most bytes of a record; the times are the earliest and latest store time.
+"""
 
 LEAN_COLUMNS: Final = (
     *("topic", "brokerName", "queueId", "queueOffset", "keys", "tags", "body"),

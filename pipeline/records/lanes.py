@@ -10,7 +10,9 @@ lane begins. Where that fails, or a lane stops at bytes that are not a record, t
 is always that of `walk_records`, at a fifth of its time.
 """
 
-from typing import Final
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 from pocketmq.protocol.message.record import MAGIC_V1, MAGIC_V2, MIN_RECORD_BYTES
@@ -23,7 +25,11 @@ LANE_RECORDS: Final = 128
 LEAST_LANES: Final = 16
 """Fewer lanes than these save no time: the records are long, or the bytes are few."""
 MOST_LANES: Final = 1024
+LEAST_REPLIES: Final = 64
+"""Fewer replies are walked one record after another, which takes as long."""
 
+HEAD_BYTES: Final = 8
+"""Size and magic, which a walk reads."""
 _MAGIC: Final = MAGIC_V1 & 0xFFFFFFFF
 _OTHER_BITS: Final = 0xFFFFFFFF & ~(MAGIC_V2 - MAGIC_V1)
 assert MAGIC_V2 - MAGIC_V1 == 4, "one bit tells the two magic numbers apart after a subtraction"
@@ -43,6 +49,43 @@ def walk_window(data: memoryview, position: int, end: int, base: int) -> RecordW
     if not len(rest.starts) and rest.stop < first.stop:
         return rest
     return RecordWalk(np.concatenate((first.starts, rest.starts)), rest.stop, rest.reason)
+
+
+def walk_joined(data: memoryview, lengths: Sequence[int]) -> RecordWalk:
+    """The same as `walk_records(data, 0, len(data))` for replies of these lengths, one after another: each begins with
+    a record, so the lanes are known."""
+    ends = itertools.accumulate(lengths)
+    begins = [end - length for end, length in zip(ends, lengths, strict=True) if length]
+    while begins and begins[-1] > len(data) - HEAD_BYTES:
+        begins.pop()  # too short for a record
+    if len(begins) < LEAST_REPLIES:
+        return walk_records(data, 0, len(data))
+    return _walk_lanes(data, 0, len(data), begins)
+
+
+def prove_starts(data: memoryview, guesses: Positions, position: int) -> tuple[Positions, int]:
+    """(the records from `position` on that `guesses`, ascending, name without a gap, where the last of them ends).
+
+    Each is a whole record whose size leads to the next one, as `walk_records` finds them.
+    """
+    size = len(data)
+    guesses = guesses[: np.searchsorted(guesses, size - HEAD_BYTES, side="right")]
+    if not len(guesses) or guesses[0] != position:
+        return guesses[:0], position
+    head = _heads_of(data)[guesses].astype(np.int64)
+    proved = ((head - _MAGIC) & _OTHER_BITS) == 0
+    head >>= 32
+    proved &= head >= MIN_RECORD_BYTES
+    ends = guesses + head
+    proved &= ends <= size
+    proved[1:] &= ends[:-1] == guesses[1:]
+    count = len(guesses) if proved.all() else int(proved.argmin())
+    return guesses[:count], int(ends[count - 1]) if count else position
+
+
+def _heads_of(data: memoryview) -> Any:
+    """Size and magic of a record that begins at any byte, as one number."""
+    return np.ndarray(shape=(len(data) - HEAD_BYTES + 1,), dtype=">i8", buffer=data, strides=(1,))
 
 
 def _lane_begins(data: memoryview, position: int, end: int, lanes: int, base: int) -> list[int]:
@@ -84,10 +127,10 @@ def _walk_lanes(data: memoryview, position: int, end: int, begins: list[int]) ->
 def _advance(data: memoryview, begins: list[int], end: int) -> tuple[Positions, Positions, list[int]]:
     """(positions, the lane of each, where each lane ended, or -1 if it met bytes that are not a whole record)."""
     size = len(data)
-    heads = np.ndarray(shape=(size - 7,), dtype=">i8", buffer=data, strides=(1,))
+    heads = _heads_of(data)
     at = np.array(begins, dtype=np.int64)
     lane = np.arange(len(begins))
-    stops = np.minimum(np.array([*begins[1:], end], dtype=np.int64), size - 7)
+    stops = np.minimum(np.array([*begins[1:], end], dtype=np.int64), size - HEAD_BYTES + 1)
     finals = np.full(len(begins), -1, dtype=np.int64)
     positions, lanes = [], []
     while len(at):

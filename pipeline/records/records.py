@@ -327,14 +327,35 @@ class Records:
         found = pc.is_in(self.properties.values(TAGS), value_set=pa.array(sorted(tags), type=pa.string()))
         return np.asarray(found, dtype=np.bool_)
 
-    def topics(self) -> Any:
+    @cached_property
+    def only_topic(self) -> str | None:
+        """The topic of all records, as in every reply to a pull; None if they have several, or if that is not seen at
+        once."""
         begin, end = self.topic_bounds
-        lengths = end - begin
-        if len(begin) and 0 < lengths[0] <= MAX_TOPIC_BYTES_V1 and (lengths == lengths[0]).all():
-            raw = self._from_anywhere(f"V{lengths[0]}")[begin].view(np.uint8).reshape(len(begin), lengths[0])
-            if (raw == raw[0]).all():  # one topic, as in every reply to a pull
-                return repeated(raw[0].tobytes().decode("utf-8", "replace"), len(self))
-        return text_of(self.bytes_between((begin, end)))
+        if not len(begin):
+            return None
+        length = int(end[0] - begin[0])
+        if not 0 < length <= MAX_TOPIC_BYTES_V1 or not (end - begin == length).all():
+            return None
+        raw = self._from_anywhere(f"V{length}")[begin].view(np.uint8).reshape(len(begin), length)
+        return raw[0].tobytes().decode("utf-8", "replace") if (raw == raw[0]).all() else None
+
+    def topics(self) -> Any:
+        if self.only_topic is not None:
+            return repeated(self.only_topic, len(self))
+        return text_of(self.bytes_between(self.topic_bounds))
+
+    def codes(self, name: str) -> tuple[Any, Ints | None]:
+        """(the distinct values of a column, the number of the value of each record; None if there is only one value).
+
+        The values are an Arrow array, in which null may be one.
+        """
+        if name == "topic" and self.only_topic is not None:
+            return pa.array([self.only_topic]), None
+        encoded = self.column(name).dictionary_encode(null_encoding="encode")
+        if len(encoded.dictionary) == 1:
+            return encoded.dictionary, None
+        return encoded.dictionary, np.asarray(encoded.indices).astype(np.int64)
 
     def broker_names(self) -> Any:
         return repeated(self._broker_name, len(self))
@@ -386,3 +407,7 @@ _COLUMNS: Final[dict[str, Callable[[Records], Any]]] = {
     "transactionId": Records.transaction_ids,
 }
 assert _COLUMNS.keys() == MESSAGE_COLUMNS.keys()
+HEAD_COLUMNS: Final = frozenset(_COLUMNS) - {
+    *("topic", "keys", "tags", "body", "properties", "msgId", "transactionId"),
+}
+"""The columns for which no text and no body of a record is read."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from ..errors import CheckpointError
-from ..planning.positions import StreamPosition
+from ..planning.positions import Queue, StreamPosition
 from ..planning.ranges import ranges_between
 
 if TYPE_CHECKING:
@@ -25,7 +25,11 @@ OBSERVATION: Final = "pocketmq"
 
 class StreamMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of one batch. `requested` are the messages of its offsets. `messages` and `missing` are None, and so
-    is `bytes`, unless the source was `measured`; `missing` also if the broker filters, since nobody can know then."""
+    is `bytes`, unless the source was `measured`; `missing` also if the broker filters, since nobody can know then.
+
+    The `offsets_behind_latest` are those of the queues, under the names of the Kafka connector's metrics; None if the
+    event has no latest offsets.
+    """
 
     query: str
     batch: int
@@ -34,6 +38,9 @@ class StreamMetrics(msgspec.Struct, frozen=True, kw_only=True):
     took_ms: int
     requested: dict[str, int]
     lag: dict[str, int]
+    min_offsets_behind_latest: int | None = None
+    max_offsets_behind_latest: int | None = None
+    avg_offsets_behind_latest: float | None = None
     messages: int | None = None
     bytes: int | None = None
     missing: int | None = None
@@ -53,6 +60,7 @@ def stream_metrics(progress: dict[str, Any]) -> StreamMetrics:
     """The numbers of a progress event, given as Spark's JSON. Sources of other formats are left out."""
     requested: dict[str, int] = {}
     lag: dict[str, int] = {}
+    behind: list[int] = []
     is_filtered = False
     for source in progress.get("sources") or []:
         try:
@@ -64,8 +72,9 @@ def stream_metrics(progress: dict[str, Any]) -> StreamMetrics:
         is_filtered |= end.is_filtered
         for part in ranges_between({**start, **end.begun_at}, end.offsets):
             requested[part.queue.topic] = requested.get(part.queue.topic, 0) + part.size
-        for topic, waiting in _lag(source, end).items():
-            lag[topic] = lag.get(topic, 0) + waiting
+        for queue, waiting in _behind(source, end).items():
+            lag[queue.topic] = lag.get(queue.topic, 0) + waiting
+            behind.append(waiting)
     observed = (progress.get("observedMetrics") or {}).get(OBSERVATION) or {}
     messages = observed.get("messages")
     missing = None if messages is None or is_filtered else max(0, sum(requested.values()) - messages)
@@ -77,6 +86,9 @@ def stream_metrics(progress: dict[str, Any]) -> StreamMetrics:
         took_ms=int((progress.get("durationMs") or {}).get("triggerExecution") or 0),
         requested=requested,
         lag=lag,
+        min_offsets_behind_latest=min(behind, default=None),
+        max_offsets_behind_latest=max(behind, default=None),
+        avg_offsets_behind_latest=sum(behind) / len(behind) if behind else None,
         messages=messages,
         bytes=observed.get("bytes") if messages else messages,
         missing=missing,
@@ -91,16 +103,15 @@ def position_of(value: Any) -> StreamPosition:
     return StreamPosition.of_json(found)
 
 
-def _lag(source: dict[str, Any], end: StreamPosition) -> dict[str, int]:
-    """Messages of each topic that wait after the end of the batch."""
+def _behind(source: dict[str, Any], end: StreamPosition) -> dict[Queue, int]:
+    """Messages of each queue that wait after the end of the batch; empty if the event does not say."""
     try:
         latest = position_of(source.get("latestOffset"))
     except (CheckpointError, ValueError):
         return {}
-    lag = dict.fromkeys(sorted({queue.topic for queue in end.offsets}), 0)
-    for queue, offset in latest.offsets.items():
-        lag[queue.topic] = lag.get(queue.topic, 0) + max(0, offset - end.offsets.get(queue, offset))
-    return lag
+    return {
+        queue: max(0, latest.offsets.get(queue, offset) - offset) for queue, offset in end.offsets.items()
+    }
 
 
 def metrics_line(numbers: StreamMetrics) -> str:

@@ -108,11 +108,18 @@ def context_of(spark: SparkSession) -> Any:
         return None
 
 
-def set_log_level(spark: SparkSession, level: str) -> None:
-    """Set Spark's log level in this process, where there is a JVM of its own."""
+def set_log_level(spark: SparkSession, *, is_verbose: bool) -> None:
+    """Spark's log of a job: all of it if `is_verbose`, none of it on a local master, else as the cluster has it.
+
+    An error in a task reaches a job as an exception. The log would print it first, with Java's stack.
+    """
     context = context_of(spark)
-    if context is not None:
-        context.setLogLevel(level)
+    if context is None:
+        return
+    if is_verbose:
+        context.setLogLevel("INFO")
+    elif is_local(context.master):
+        context.setLogLevel("OFF")
 
 
 def register(spark: SparkSession) -> None:

@@ -8,6 +8,7 @@ from pocketmq.client.values.validators import check_group, check_topic
 
 from ..errors import OptionError
 from ..planning.access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
+from ..planning.kafka_names import SINK_COLUMNS, SINK_OPTIONS, counterpart
 from ..planning.option_values import NAMESRV, OptionValues, canonical_options
 from ..records.batch_encoder import COLUMNS
 
@@ -43,7 +44,7 @@ class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
 def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
     """`OptionError` with one clear line for anything wrong."""
     own = {key: value for key, value in options.items() if key.lower() not in _SPARK_OPTIONS}
-    values = OptionValues(canonical_options(own, _NAMES, _ALIASES))
+    values = OptionValues(canonical_options(own, _NAMES, _ALIASES, SINK_OPTIONS))
     return SinkOptions(
         namesrv_addr=values.name_servers(),
         topic=values.resource_name("topic", check_topic),
@@ -66,7 +67,8 @@ def check_columns(fields: Iterable[tuple[str, str]], options: SinkOptions) -> No
     for name, kind in types.items():
         allowed = COLUMNS.get(name)
         if allowed is None:
-            raise OptionError(f"unknown column {name}; select columns of {', '.join(COLUMNS)}")
+            meant = counterpart(name, SINK_COLUMNS)
+            raise OptionError(f"unknown column {name}{meant}; select columns of {', '.join(COLUMNS)}")
         if kind not in allowed:
             raise OptionError(f"column {name} must be {' or '.join(allowed)}, got {kind}")
     if "body" not in types:

@@ -8,6 +8,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
+from ..planning.kafka_names import SOURCE_COLUMNS, counterpart
 from ..planning.option_values import OptionValues
 from ..records.columns import LEAN, check_names, chosen_columns
 from ..records.records import Records
@@ -22,12 +23,14 @@ def default_columns(
     """
     texts = {key.lower(): value for key, value in options.items()}
     includes = {"includeProperties": texts["includeproperties"]} if "includeproperties" in texts else {}
-    return chosen_columns(
-        columns,
-        texts.get("columns", LEAN),
-        includes_properties=OptionValues(includes).optional_flag("includeProperties"),
-        always=always,
-    )
+    includes_properties = OptionValues(includes).optional_flag("includeProperties")
+    chosen = texts.get("columns", LEAN)
+    try:
+        return chosen_columns(columns, chosen, includes_properties=includes_properties, always=always)
+    except OptionError as error:
+        unknown = [name.strip() for name in chosen.split(",") if name.strip() not in columns]
+        meant = (f"{name}{counterpart(name, SOURCE_COLUMNS)}" for name in unknown)
+        raise OptionError("; ".join([str(error), *(text for text in meant if ";" in text)])) from error
 
 
 class OutputSchema:
@@ -39,6 +42,9 @@ class OutputSchema:
 
     def __init__(self, schema: StructType, columns: dict[str, tuple[str, Any]]) -> None:
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        for name, _ in fields:
+            if name not in columns and (meant := counterpart(name, SOURCE_COLUMNS)):
+                raise OptionError(f"unknown column {name}{meant}")
         self.names = check_names(columns, fields)
         if len(set(self.names)) < len(self.names):
             raise OptionError(f"schema: names a column twice: {', '.join(self.names)}")

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ..errors import CorruptStoreError, OptionError
-from ..files.aggregates import GROUPS, damage_row, scan_runs, scan_statistics
+from ..files.aggregates import damage_row, scan_runs, scan_statistics
 from ..files.consume_queues import (
     PRE_BLANK,
     QueueSplit,
@@ -257,9 +257,7 @@ class StoreReader(DataSourceReader):
         if isinstance(split, QueueSplit):
             return check_units(split, options.log_folder)
         if options.table == STATISTICS:
-            return scan_statistics(
-                split, options.scan, [name for name in GROUPS if name in self._output.names]
-            )
+            return scan_statistics(split, options.scan, self._output.names)
         return scan_runs(split, options.scan, root=options.root if options.checks_queues else None)
 
     def _chosen(self, batch: Any) -> Any:

@@ -81,11 +81,17 @@ class ArrowWriter:
         """Write the table as one file in a folder, on this machine or at a URL that Arrow knows."""
         import pyarrow.dataset as ds
 
-        if "://" not in folder:
+        from ..files.remote_copies import file_system, is_url
+
+        if is_url(folder):
+            files, path = file_system(folder)
+        else:
+            files, path = None, folder
             Path(folder).mkdir(parents=True, exist_ok=True)
         ds.write_dataset(
             self._frame.table,
-            folder,
+            path,
+            filesystem=files,
             format="parquet",
             basename_template="part-{i}.parquet",
             existing_data_behavior="delete_matching",

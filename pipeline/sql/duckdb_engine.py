@@ -94,10 +94,23 @@ class DuckEngine:
     # -- queries
 
     def sql(self, text: str) -> ArrowFrame:
-        return ArrowFrame(lambda: self._run(text))
+        return ArrowFrame(lambda: self._rows(text))
 
     def keep(self, name: str, text: str) -> None:
         self._run(f"create or replace temp table {name} as {text}")
+
+    def _rows(self, text: str) -> Any:
+        rows = self._run(text)
+        if rows is None or not self._is_query(text):
+            raise OptionError(
+                "SQL: the text must be a query that has rows, such as select topic from messages"
+            )
+        return rows
+
+    def _is_query(self, text: str) -> bool:
+        """Whether the last statement of a text that DuckDB can run has rows, and does nothing else."""
+        kinds = self._connection.extract_statements(text)[-1].expected_result_type
+        return [kind.name for kind in kinds] == ["QUERY_RESULT"]
 
     def _run(self, text: str) -> Any:
         """The rows as an Arrow table; None for a text that has none.

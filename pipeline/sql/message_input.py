@@ -29,6 +29,8 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
             check_name_servers("--namesrv", self.namesrv_addr)
         if self.store is not None:
             check_store(self.store)
+        if self.since_ms is not None and self.until_ms is not None and self.since_ms >= self.until_ms:
+            raise OptionError("--since must be before --until")
 
     def check_topics(self) -> None:
         """The same, and brokers are asked for named topics only."""
@@ -46,6 +48,14 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
         if self.store is None:
             return 0
         return sum(file.size for file in log_files(Path(self.store) / "commitlog"))
+
+    def missing_topics(self) -> list[str]:
+        """Named topics without consume queues in the store: misspelt, or deleted. Records may be left of those."""
+        queues = Path(self.store or "") / "consumequeue"
+        if self.store is None or self.topics is None or not queues.is_dir():
+            return []
+        names = [name.strip() for name in self.topics.split(",")]
+        return [name for name in names if name and not (queues / name).is_dir()]
 
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""

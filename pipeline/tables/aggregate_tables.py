@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..files.aggregates import GROUPS, damage_row, scan_runs, scan_statistics
+from ..files.aggregates import damage_row, scan_runs, scan_statistics
 from ..files.consume_queues import QueueSplit, known_log_end, queue_splits
 from ..files.log_files import LogFile, LogSplit, log_files, log_splits
 from ..files.queue_check import check_units
@@ -61,8 +61,8 @@ class StatisticsTask(msgspec.Struct, frozen=True):
     split: LogSplit
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        groups = list(GROUPS) if condition is not None else [name for name in GROUPS if name in names]
-        return _chosen(scan_statistics(self.split, self.settings.scan, groups), names, condition)
+        needed = names if condition is None else tuple(STATISTIC_COLUMNS)
+        return _chosen(scan_statistics(self.split, self.settings.scan, needed), names, condition)
 
 
 class RunsTable:

@@ -255,8 +255,8 @@ class Slot:
         for batch in batches:
             # While it is still in the processor's cache. 64 for the end of the stream.
             size = len(batch.schema.serialize()) + pa.ipc.get_record_batch_size(batch) + 64
-            self._grow(begin + size)
-            sink = pa.FixedSizeBufferWriter(pa.py_buffer(memoryview(self._mapped)[begin : begin + size]))
+            mapped = self._grown(begin + size)
+            sink = pa.FixedSizeBufferWriter(pa.py_buffer(memoryview(mapped)[begin : begin + size]))
             with pa.ipc.new_stream(sink, batch.schema) as writer:
                 writer.write_batch(batch)
             places.append((begin, begin + sink.tell()))
@@ -264,13 +264,15 @@ class Slot:
             begin += -(-size // _ALIGNED) * _ALIGNED
         return places
 
-    def _grow(self, size: int) -> None:
+    def _grown(self, size: int) -> mmap.mmap:
+        """The file, which has so many bytes."""
         if self._mapped is not None and len(self._mapped) >= size:
-            return
+            return self._mapped
         capacity = -(-(size + size // 2) // _PAGE) * _PAGE  # what is not written takes no memory
         os.ftruncate(self._descriptor, capacity)
         self._mapped = mmap.mmap(self._descriptor, capacity)
         self._is_known = False
+        return self._mapped
 
     def announce(self, channel: socket.socket, places: list[tuple[int, int]]) -> None:
         """Say that the rows are there; hand over the file if the other side does not have all of it."""

@@ -106,6 +106,7 @@ class Flusher:
             with self._noting_failure():
                 self._flush_log(least_pages=0)
         finally:
+            self._log.files.close_forced()
             self._answer(self._take_waiters())
             self._to_release.clear()
 
@@ -189,8 +190,6 @@ class Flusher:
 
     def _do_what_is_due(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        with self._condition:
-            self._wanted = False
         config = self._config
         if self._waiters or self._sync or now_ms >= self._next_log_ms:
             self._next_log_ms = now_ms + config.flush_interval_commit_log
@@ -218,6 +217,9 @@ class Flusher:
             logger.debug("the next log file is not made ahead of time: %s", error)
 
     def _flush_log_and_answer(self, least_pages: int) -> None:
+        self._wanted = (
+            False  # before the log's end is read: whoever appends behind it wakes this thread again
+        )
         waiters = self._take_waiters()
         try:
             self._flush_log(least_pages)
@@ -227,7 +229,7 @@ class Flusher:
 
     def _flush_log(self, least_pages: int) -> None:
         newest_timestamp = self._log.newest_store_timestamp
-        flushed = self._log.files.flush(least_pages)
+        flushed = self._log.files.flush(least_pages, leave_open=True)
         if flushed and least_pages == 0 and newest_timestamp:
             self._checkpoint.physic_msg_timestamp = newest_timestamp
 
@@ -263,7 +265,7 @@ class Flusher:
                 return
             if not number % _QUEUES_IN_A_TURN:
                 time.sleep(_TURN_SECONDS)
-            if self._waiters:
+            if self._waiters or self._wanted:
                 self._flush_log_and_answer(least_pages=0)
         if not everything:
             return

@@ -30,11 +30,12 @@ from pocketmq.protocol.message.record import (
     store_timestamp_of,
 )
 
+from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..files import disk
 from ..files.mapped_file import MappedFile
 from ..log.commit_log import CommitLog
-from ..log.record_scan import LoggedRecord, scan_records
+from ..log.record_scan import scan_records
 from ..lookup.consume_queue import ConsumeQueue
 from ..lookup.dispatch import Dispatcher
 from ..lookup.key_index import KeyIndex

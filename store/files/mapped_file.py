@@ -190,23 +190,30 @@ class MappedFile:
                 stop = self.size
         self.reserved = stop
 
-    def sync(self) -> None:
+    def sync(self, descriptor: int | None = None) -> None:
         """Force written bytes to disk, and once the file's directory entry. Does nothing for a deleted file.
 
-        Raises DiskFailedError if the disk refuses them (see `disk.force_file`). Other OSErrors (no descriptor left)
-        may be tried again.
+        `descriptor` is the file's, if it is open already. Raises DiskFailedError if the disk refuses (see
+        `disk.force_file`). Other OSErrors (no descriptor left) may be tried again.
         """
-        try:
-            descriptor = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-        except FileNotFoundError:
-            return
-        try:
+        if descriptor is not None:
             disk.force_file(descriptor, self.path)
-        finally:
-            os.close(descriptor)
+        else:
+            try:
+                descriptor = self.open_descriptor()
+            except FileNotFoundError:
+                return
+            try:
+                disk.force_file(descriptor, self.path)
+            finally:
+                os.close(descriptor)
         if not self._entry_synced:
             disk.force_directory(self._directory)
             self._entry_synced = True
+
+    def open_descriptor(self) -> int:
+        """A descriptor of the file, which the caller closes. Raises OSError."""
+        return os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
 
     def clear_from(self, position: int) -> None:
         """Zero everything behind `position` (counted in the file), without touching the holes of a sparse file.

@@ -36,7 +36,17 @@ _making = threading.Lock()
 class MappedFiles(Sequence[MappedFile]):
     """A sequence of files in order of position; only the last one is written to."""
 
-    __slots__ = ("_files", "_maps", "_prepared", "_step_bytes", "directory", "file_bytes", "flushed")
+    __slots__ = (
+        "_descriptor",
+        "_files",
+        "_forced",
+        "_maps",
+        "_prepared",
+        "_step_bytes",
+        "directory",
+        "file_bytes",
+        "flushed",
+    )
 
     def __init__(
         self, directory: Path, file_bytes: int, step_bytes: int, maps: OpenMaps | None = None
@@ -51,6 +61,9 @@ class MappedFiles(Sequence[MappedFile]):
         """Everything before this position is on disk."""
         self._prepared: MappedFile | None = None
         """The file that will follow the last one, made ahead of time."""
+        self._forced: MappedFile | None = None
+        """The file that `flush` left open, and its descriptor. Both belong to the flusher."""
+        self._descriptor = -1
 
     def load(self, *, may_lack_files: bool = True) -> None:
         """List the directory. Each file counts as full; recovery then sets the end.
@@ -244,11 +257,12 @@ class MappedFiles(Sequence[MappedFile]):
             self._files.pop().delete()
         self.flushed = 0
 
-    def flush(self, least_pages: int) -> bool:
+    def flush(self, least_pages: int, *, leave_open: bool = False) -> bool:
         """Force written bytes to disk; True if something was. Called by the flusher. Raises OSError.
 
         The page rule is the official one: a full file always, else only when `least_pages` pages wait; 0 means any
-        byte. Files before the flushed position are not touched.
+        byte. Files before the flushed position are not touched. With `leave_open` the file that was forced last
+        stays open for the next call, until `close_forced`: opening and closing it give the interpreter lock away twice.
         """
         worked = False
         for file in tuple(self._files):
@@ -258,7 +272,24 @@ class MappedFiles(Sequence[MappedFile]):
             full = file.written == file.size
             if not full and end // PAGE_BYTES - self.flushed // PAGE_BYTES < least_pages:
                 break
-            file.sync()
+            file.sync(self._descriptor_of(file) if leave_open else None)
             self.flushed = end
             worked = True
         return worked
+
+    def _descriptor_of(self, file: MappedFile) -> int | None:
+        """None if the file was deleted meanwhile."""
+        if self._forced is not file:
+            self.close_forced()
+            try:
+                self._descriptor = file.open_descriptor()
+            except FileNotFoundError:
+                return None
+            self._forced = file
+        return self._descriptor
+
+    def close_forced(self) -> None:
+        """Close the file that `flush` left open, if there is one."""
+        if self._forced is not None:
+            self._forced = None
+            os.close(self._descriptor)

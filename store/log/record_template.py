@@ -15,20 +15,18 @@ from zlib import crc32
 from pocketmq.protocol.message.properties import UNIQ_KEY
 from pocketmq.protocol.message.record import FILLER, HEADS, MAX_PROPERTIES_BYTES
 
+from ..accelerated.batch_records import MIDDLE, pack_batch
 from ..files.mapped_file import MappedFile
 from ..put_values import AlikeBatch, AlikeMessage
 
-UNIQUE_ID_BYTES = 32
+LEAST_ID_BYTES = 16
+"""Producers make ids of 32 characters, those of gRPC 34, and the broker longer ones for acks of pops."""
 TEXT_LENGTH_BYTES = 2
 _NAME = f"{UNIQ_KEY}\x01".encode()
 _INT = struct.Struct(">i")
 _PACK_INT = _INT.pack_into
 _HEAD = ">i4sii4sqq4sq8sq12sqi"
 _HEAD_BYTES = struct.calcsize(_HEAD)
-_MIDDLE = struct.Struct(">4sq8sq12sqi")
-_BATCH_HEAD = f">8si8sqq{_MIDDLE.size}s"
-assert struct.calcsize(_BATCH_HEAD) == _HEAD_BYTES
-_NO_LENGTH = bytes(4)
 assert HEADS[0].size == _HEAD_BYTES
 _FILLER_BYTES = FILLER.size
 _MAX_SHAPES = 2048
@@ -68,9 +66,9 @@ class RecordTemplate:
         topic_head: bytes,
         properties: tuple[bytes, int, bytes] | None,
     ) -> None:
-        """`shapes` is a memory that all templates share; `properties`: bytes before the id, bytes of the id (32 or
-        0), bytes behind it; None if the messages share no text: then each has `whole_text` in the place of its id.
-        Hosts are packed IPv4 hosts."""
+        """`shapes` is a memory that all templates share; `properties`: bytes before the id, bytes of the id (0 if
+        there is none), bytes behind it; None if the messages share no text: then each has `whole_text` in the place of
+        its id. Hosts are packed IPv4 hosts."""
         self.properties = properties
         before_id, self._id_bytes, self._behind_id = properties or (b"", 0, b"")
         self._magic, self._flag, self._sys_flag = _INT.pack(magic), _INT.pack(flag), _INT.pack(sys_flag)
@@ -146,76 +144,42 @@ class RecordTemplate:
     ) -> list[int]:
         """Write the records of a batch back to back behind what the file holds, which has room for them, and move the
         file's end; returns the size of each. Raises struct.error for a value that does not fit its field.
-
-        The first length is written last: where the process dies half-way, the log ends before the batch.
         """
-        memory, first_at = file.memory, file.written
-        magic, up_to_id, behind_id = self._magic, self._up_to_id, self._behind_id
-        at, position, size, body_bytes = first_at, file.base + first_at, 0, -1
-        sizes: list[int] = []
-        queue_and_flag = head = middle = b""
+        memory, at = file.memory, file.written
+        queue_and_flag = _INT.pack(batch.queue_id) + self._flag
+        middle = MIDDLE.pack(
+            self._sys_flag, batch.born_timestamp, self._born_host, store_timestamp, self._host_and_retries, 0
+        )
+        bodies = batch.bodies
         try:
-            queue_and_flag = _INT.pack(batch.queue_id) + self._flag
-            for body, unique_id in zip(batch.bodies, batch.unique_ids, strict=True):
-                if len(body) != body_bytes:
-                    body_bytes = len(body)
-                    pack_record, size = self._batch_shape(body_bytes)
-                    head = _INT.pack(size) + magic
-                    middle = self._middle(batch.born_timestamp, store_timestamp, body_bytes)
-                pack_record(
-                    memory,
-                    at,
-                    head if sizes else _NO_LENGTH + magic,
-                    crc32(body) & 0x7FFFFFFF,
-                    queue_and_flag,
-                    queue_offset,
-                    position,
-                    middle,
-                    body,
-                    up_to_id,
-                    unique_id,
-                    behind_id,
-                )
-                sizes.append(size)
-                at += size
-                position += size
-                queue_offset += 1
-        except struct.error:
-            memory[first_at : at + size] = bytes(at + size - first_at)
-            raise
-        _PACK_INT(memory, first_at, sizes[0])
-        file.written = at
+            sizes = pack_batch(
+                memory,
+                at,
+                file.base + at,
+                queue_offset,
+                self._magic,
+                queue_and_flag,
+                middle,
+                self._up_to_id,
+                self._behind_id,
+                bodies,
+                batch.unique_ids,
+            )
+        except (struct.error, TypeError, ValueError, OverflowError) as error:
+            written = sum(map(len, bodies)) + len(bodies) * self.record_bytes
+            memory[at : at + written] = bytes(written)
+            raise struct.error(str(error)) from error
+        file.written = at + sum(sizes)
         return sizes
 
-    def _middle(self, born_timestamp: int, store_timestamp: int, body_bytes: int) -> bytes:
-        """The bytes of a record between its position and its body. Raises struct.error."""
-        return _MIDDLE.pack(
-            self._sys_flag,
-            born_timestamp,
-            self._born_host,
-            store_timestamp,
-            self._host_and_retries,
-            0,
-            body_bytes,
-        )
-
-    def _batch_shape(self, body_bytes: int) -> Shape:
-        """The shape of a record of a batch: what records of one length share is packed as whole pieces."""
-        key = ~(self._shape_key + (self._id_bytes << 32) + body_bytes)
-        return self._shapes.get(key) or self._new_shape(_BATCH_HEAD, key, body_bytes, self._id_bytes)
-
     def _shape(self, body_bytes: int, text_bytes: int) -> Shape:
-        return self._new_shape(
-            _HEAD, self._shape_key + (text_bytes << 32) + body_bytes, body_bytes, text_bytes
-        )
-
-    def _new_shape(self, head: str, key: int, body_bytes: int, text_bytes: int) -> Shape:
         shapes = self._shapes
         if len(shapes) >= _MAX_SHAPES:
             shapes.clear()
         lengths = (body_bytes, len(self._up_to_id), text_bytes, len(self._behind_id))
-        record = struct.Struct(head + "".join([f"{length}s" for length in lengths]))
-        shape = shapes[key] = record.pack_into, record.size
+        record = struct.Struct(_HEAD + "".join([f"{length}s" for length in lengths]))
+        shape = record.pack_into, record.size
+        shapes[self._shape_key + (text_bytes << 32) + body_bytes] = shape
         return shape
 
 
@@ -229,7 +193,7 @@ def whole_text(properties: bytes) -> bytes:
 
 def around_unique_id(properties: bytes) -> tuple[bytes, int, bytes] | None:
     """The text before the value of UNIQ_KEY, bytes of the value, the text behind it; (all, 0, nothing) without that
-    property; None if its value is not 32 ASCII characters or cannot be told from other text."""
+    property; None if its value is not at least 16 ASCII characters or cannot be told from other text."""
     count = properties.count(_NAME)
     if not count:
         return properties, 0, b""
@@ -238,8 +202,8 @@ def around_unique_id(properties: bytes) -> tuple[bytes, int, bytes] | None:
     if (
         count > 1
         or (before and not before.endswith(b"\x02"))
-        or len(unique_id) != UNIQUE_ID_BYTES
+        or len(unique_id) < LEAST_ID_BYTES
         or not unique_id.isascii()
     ):
         return None
-    return before + _NAME, UNIQUE_ID_BYTES, rest[UNIQUE_ID_BYTES:]
+    return before + _NAME, len(unique_id), rest[len(unique_id) :]

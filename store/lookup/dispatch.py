@@ -13,9 +13,9 @@ from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties, tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
+from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
-from ..log.record_scan import LoggedRecord
 from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id
 from ..put_values import AlikeBatch, AlikeMessage, NewMessage, Stored
 from .consume_queue import ConsumeQueue
@@ -166,17 +166,16 @@ class Dispatcher:
                 return None
             if has_id:
                 unique_ids, hashes = self._index.unique_ids(topic), hashes[1:]
-        id_part, hashes_of_keys = None, None
+        id_at, hashes_of_keys = None, None
         if record.properties is None:
             id_at = TEXT_LENGTH_BYTES + len(around[0])
-            id_part = slice(id_at, id_at + around[1])
             if hashes and properties.get(KEYS):
                 if unique_ids is None:
                     return None
                 hashes = self._index.hashes_of(topic, {**properties, UNIQ_KEY: "", KEYS: ""}, 0) or ()
                 hashes_of_keys = self._index.keys_of_topic(topic)
         code = self.tags_code_of(topic, properties, 0)
-        return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part, hashes_of_keys)
+        return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_at, hashes_of_keys)
 
     def dispatch_alike(
         self,

@@ -10,11 +10,11 @@ The slot of a hash is its remainder by S. Official classes: IndexFile, IndexHead
 except `file.sync`, which the flusher calls.
 """
 
-import functools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from ..accelerated.index_units import add_units
 from ..files.mapped_file import MappedFile
 
 HEADER = struct.Struct(">qqqqii")
@@ -32,12 +32,6 @@ IndexEntry = tuple[Sequence[int], int, int]
 
 IndexHeader = tuple[int, int, int, int, int, int]
 """The fields of a header in their order; the last is the number of the next free unit."""
-
-
-@functools.lru_cache(256)
-def _units(count: int) -> Callable[..., bytes]:
-    """The function that packs so many units."""
-    return struct.Struct(">" + INDEX_UNIT.format.removeprefix(">") * count).pack
 
 
 class IndexFile:
@@ -181,26 +175,16 @@ class IndexFile:
         False, and nothing was added, if no room is reserved for all, or if they are the first of the file.
         """
         count, added = self.count, len(hashes)
-        slots_at = [40 + 4 * (key_hash % self._slots) for key_hash in hashes]
-        if count <= 1 or count + added > self.room or len(set(slots_at)) < added:
+        if count <= 1 or count + added > self.room:
             return False
         seconds = (store_timestamp - self.begin_timestamp) // 1000 if self.begin_timestamp > 0 else 0
         if not 0 <= seconds <= _MAX_INT:
             seconds = 0 if seconds < 0 else _MAX_INT
-        memory = self.file.memory
-        newest = [_READ_INT(memory, slot_at)[0] for slot_at in slots_at]
-        fields = [seconds] * (4 * added)
-        fields[0::4], fields[1::4] = hashes, positions
-        fields[3::4] = [number if 0 < number < count else 0 for number in newest]
-        at = self._units_at + 20 * count
-        memory[at : at + 20 * added] = _units(added)(*fields)
-        # The units before the slots, so that `drop_uncounted` can take both back.
-        for slot_at in slots_at:
-            _PACK_INT(memory, slot_at, count)
-            count += 1
-        self.slots_used += fields[3::4].count(0)
+        self.slots_used += add_units(
+            self.file.memory, self._slots, self._units_at, count, hashes, positions, seconds
+        )
         self.end_position, self.end_timestamp = positions[-1], store_timestamp
-        self._write_count(count)
+        self._write_count(count + added)
         return True
 
     def _write_count(self, count: int) -> None:

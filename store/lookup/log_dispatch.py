@@ -14,9 +14,10 @@ from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import BLANK, measure_record
 
+from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..log.commit_log import CommitLog
-from ..log.record_scan import LoggedRecord, scan_records
+from ..log.record_scan import scan_records
 from .consume_queue import ConsumeQueue
 from .dispatch import Dispatcher
 from .index_file import IndexEntry

@@ -7,14 +7,15 @@ read again for them. Owner: the event-loop thread.
 
 from collections.abc import Callable, Sequence
 
-from pocketmq.protocol.message.properties import KEYS, decode_properties
+from pocketmq.protocol.message.properties import KEYS, UNIQ_KEY, decode_properties
 
 from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate
 from ..put_values import AlikeMessage
 from .key_hash import UniqueIdHash
 
 _SEPARATOR = b"\x02"
-_ENDS = (_SEPARATOR, b"")
+_ID_NAME = _SEPARATOR + UNIQ_KEY.encode() + b"\x01"
+_FIRST_ID_AT = TEXT_LENGTH_BYTES + len(_ID_NAME) - 1
 _KEYS = _SEPARATOR + KEYS.encode() + b"\x01"
 
 
@@ -24,7 +25,8 @@ class MessageTemplate:
     __slots__ = (
         "_fixed_hashes",
         "_hashes_of_keys",
-        "_id_part",
+        "_id_at",
+        "_id_name",
         "_unique_ids",
         "record",
         "tags_code",
@@ -38,30 +40,31 @@ class MessageTemplate:
         tags_code: int,
         unique_ids: UniqueIdHash | None,
         fixed_hashes: tuple[int, ...],
-        id_part: slice | None = None,
+        id_at: int | None = None,
         hashes_of_keys: Callable[[str], Sequence[int]] | None = None,
     ) -> None:
-        """`unique_ids` is None if ids are not indexed; `fixed_hashes` are those of the other keys. `id_part`: where the
-        id lies in the whole text of a message; None if a message has its id alone. `hashes_of_keys` is for whole texts
-        with KEYS, which may differ."""
+        """`unique_ids` is None if ids are not indexed; `fixed_hashes` are those of the other keys. `id_at`: where the
+        id begins in the whole text of a message; None if a message has its id alone. `hashes_of_keys` is for whole
+        texts with KEYS, which may differ."""
         self.topic = topic
         self.record = record
         self.tags_code = tags_code
         self._unique_ids = unique_ids
         self._fixed_hashes = fixed_hashes
-        self._id_part = id_part
+        self._id_at = id_at
+        self._id_name = _ID_NAME if id_at != _FIRST_ID_AT else _ID_NAME[1:]
         self._hashes_of_keys = hashes_of_keys
 
     def key_hashes(self, unique_id: bytes) -> tuple[int, ...]:
         """Hashes of the keys that a message is indexed by. Raises ValueError for an id that is none."""
         if self._unique_ids is None:
             return self._fixed_hashes
-        if self._id_part is not None:
-            text = unique_id
-            unique_id = text[self._id_part]
-            # An id of another length in a text that is otherwise alike ends elsewhere.
-            if _SEPARATOR in unique_id or text[self._id_part.stop :][:1] not in _ENDS:
-                raise ValueError(f"the unique id is not 32 characters long: {text[self._id_part.start :]!r}")
+        if self._id_at is not None:
+            text, at = unique_id, self._id_at
+            if not text.startswith(self._id_name, at - len(self._id_name)):
+                raise ValueError("the unique id is at another place")
+            end = text.find(_SEPARATOR, at)
+            unique_id = text[at:end] if end >= 0 else text[at:]
             if self._hashes_of_keys is not None:
                 _, _, behind = (_SEPARATOR + text[TEXT_LENGTH_BYTES:]).partition(_KEYS)
                 keys = behind.partition(_SEPARATOR)[0].decode("utf-8", "replace")

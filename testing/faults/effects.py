@@ -34,6 +34,8 @@ class Effect:
     name: ClassVar[str]
     needs_reply: ClassVar[bool] = False
     """Acts on the reply: a one-way request cannot be hit."""
+    hits_telemetry: ClassVar[bool] = False
+    """Although it needs a reply, a rule for the rpc Telemetry hits the messages of gRPC clients."""
     hits_our_requests: ClassVar[bool] = False
     """Also applies to requests of the broker to its clients."""
 
@@ -109,7 +111,7 @@ class Disconnect(Effect):
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
         exchange.forget()
-        exchange.disconnect(reset=self._reset, first=reply.first_half() if self._within_body else b"")
+        exchange.disconnect(reset=self._reset, first=exchange.first_half(reply) if self._within_body else b"")
         return True
 
     def calling(self, exchange: Exchange) -> bool:
@@ -124,6 +126,7 @@ class Disconnect(Effect):
 class Delay(Effect):
     name = "delay"
     needs_reply = True
+    hits_telemetry = True
     hits_our_requests = True
 
     def __init__(self, seconds: float, jitter: float) -> None:
@@ -132,6 +135,11 @@ class Delay(Effect):
 
     def _later(self, exchange: Exchange) -> float:
         return max(0.0, self._seconds + exchange.random.uniform(-self._jitter, self._jitter))
+
+    def arrived(self, exchange: Exchange) -> bool:
+        if exchange.request.oneway:  # a message on a telemetry stream
+            exchange.later(self._later(exchange), exchange.handle)
+        return exchange.request.oneway
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
         exchange.later(self._later(exchange), lambda: exchange.send(reply))

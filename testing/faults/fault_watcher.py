@@ -153,6 +153,9 @@ class FaultWatcher(Watcher, Answering):
         self.pass_on(command, lambda: connection.reply(command, changed.command, changed.body or None))
         return True
 
+    def cancelled(self, connection: Watched, command: Command) -> None:
+        self._hit.pop(id(command), None)
+
     def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
         rules = self._rules
         if rules.network:

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Final, TypedDict
 
 import msgspec
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 
 from ..errors import WrongValueError
 from ..requests.logged_request import LoggedRequest
@@ -112,9 +113,18 @@ class Rule:
             and match.broker in (None, request.broker)
         )
 
+    def _hits_oneway(self, code: int) -> bool:
+        """Whether a request without a reply can be hit. What a client sends on its telemetry stream is answered there
+        by another message, so it can be late; a rule must name it."""
+        if not self.effect.needs_reply:
+            return True
+        return self.effect.hits_telemetry and code == self.match.code == RPC_NUMBERS["Telemetry"]
+
     def try_use(self, request: LoggedRequest, random: Random) -> bool:
         """Use it for this request, if it matches and a use is left. Counts."""
-        if self.is_used_up or (request.oneway and self.effect.needs_reply and not request.to_client):
+        if self.is_used_up or (
+            request.oneway and not request.to_client and not self._hits_oneway(request.code)
+        ):
             return False
         if request.to_client and (self.match.code is None or not self.effect.hits_our_requests):
             return False

@@ -103,6 +103,14 @@ class Exchange:
             self._command, lambda: self._connection.reply(self._command, reply.command, body)
         )
 
+    def first_half(self, reply: ReadyReply) -> bytes:
+        """The bytes of a reply up to its middle."""
+        of_grpc = getattr(self._connection, "first_half", None)  # a client of the gRPC port knows its stream
+        if of_grpc is None:
+            return reply.first_half()
+        half: bytes = of_grpc(self._command, reply.body)
+        return half
+
     def call_now(self) -> None:
         """Send the client a request that was held back, or send it once more."""
         if not self._connection.closed:

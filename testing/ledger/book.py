@@ -13,10 +13,10 @@ from typing import Final, cast
 from pocketmq.protocol.bodies.client import TAG, HeartbeatData, MessageModel
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import Command
 
 from ..requests.logged_request import Kept
-from ..requests.values import FIRST_RPC
 from .facts import Acked, Committed, Delivery, Fact, Pulled, Queue, SentBack
 from .reading import POPS, PULLS, deliveries, done
 
@@ -68,7 +68,9 @@ class Book:
     def add(
         self, kept: Kept, body: bytes | None = None, reply_fields: Mapping[str, str] | None = None
     ) -> None:
-        """A request that the broker handles; with a body, the answer that its peer got."""
+        """A request that the broker handles, maybe with what its reply says of it.
+
+        With a body, the answer that its peer got."""
         self._unread.append((kept, body, reply_fields))
         if body is not None:
             self._unread_bytes += len(body)
@@ -83,7 +85,7 @@ class Book:
                 found = deliveries(kept, body, reply_fields or {})
             else:
                 self._read_subscriptions(kept)
-                found = done(kept)
+                found = done(kept, reply_fields or {})
             for fact in found:
                 self._keep(fact)
 

@@ -80,13 +80,16 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Acked(msgspec.Struct, frozen=True):
-    """A popped message was acknowledged; with `is_returned`, its invisible time was changed instead."""
+    """A popped message was acknowledged; with `is_returned`, its invisible time was changed instead.
+
+    With `is_filtered`, the server consumed it because its group does not want it."""
 
     group: str
     queue: Queue
     offset: int
     request: Kept
     is_returned: bool = False
+    is_filtered: bool = False
 
 
 class SentBack(msgspec.Struct, frozen=True):

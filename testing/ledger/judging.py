@@ -15,6 +15,7 @@ from typing import Final
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
 from pocketmq.protocol.wire.schema import REQUESTS
 
@@ -74,6 +75,10 @@ class Judge:
             for fact in self._facts
             if isinstance(fact, Acked) and not fact.is_returned
         }
+        given_up = self._undelivered_retries()
+        filtered = {
+            (one.queue, one.offset) for one in self._facts if isinstance(one, Acked) and one.is_filtered
+        }
         subscriptions = self._book.subscriptions.get((self._topic, self._group), ())
         for broker, name, queue in queues(self._brokers, self._topic):
             wants = wanted(self._topic, subscriptions, is_5=broker.config.is_5)
@@ -83,14 +88,32 @@ class Judge:
                 found = message_at(broker, name, queue, offset)
                 if found is None or found[1].place in delivered or not wants(found[0], found[1].record):
                     continue
-                if found[1].message_id in retried:
+                if found[1].message_id in retried or (name, offset) in filtered:
                     continue
                 if (name.broker, name.queue_id, offset) in passed_by_members:
                     continue
                 passed = acks.get((name, offset)) or _passing(passes, offset)
+                passed = passed or given_up.get(found[1].message_id)
                 finding = self._finding_of(found[1], passed)
                 (unread if passed is None else lost).append(finding)
         return lost, unread
+
+    def _undelivered_retries(self) -> dict[str, Kept]:
+        """Retries that were acknowledged and never delivered, by message id: the server made dead letters of them."""
+        delivered = {(fact.queue, fact.offset) for fact in self._deliveries}
+        held = {broker.config.broker_name: broker for broker in self._brokers}
+        found = {}
+        for fact in self._facts:
+            if not isinstance(fact, Acked) or fact.is_returned or not is_retry_topic(fact.queue.topic):
+                continue
+            broker = held.get(fact.queue.broker)
+            if broker is None or (fact.queue, fact.offset) in delivered:
+                continue
+            queue = broker.store.consume_queue(fact.queue.topic, fact.queue.queue_id)
+            stored = None if queue is None else message_at(broker, fact.queue, queue, fact.offset)
+            if stored is not None:
+                found[stored[1].message_id] = fact.request
+        return found
 
     def _passes(self, queue: Queue) -> list[tuple[int, int, Kept]]:
         """Offsets that the group's offset passed: from, to, and the commit. It passes nothing before its first pull."""

@@ -23,10 +23,10 @@ from pocketmq.protocol.requests.pop import (
 )
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
+from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import Command
 
 from ..requests.logged_request import Kept
-from ..requests.values import FIRST_RPC
 from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
 
 PULLS: Final = frozenset((PullMessage.code, LitePullMessage.code))
@@ -77,12 +77,12 @@ def _delivery(group: str, kept: Kept, record: Record, popped: int | None, again:
     )
 
 
-def done(kept: Kept) -> list[Fact]:
+def done(kept: Kept, reply_fields: Mapping[str, str]) -> list[Fact]:
     """What a request that reached the broker did."""
     if _code(kept) >= FIRST_RPC:
         from .rpc_reading import finished
 
-        return finished(kept)
+        return finished(kept, reply_fields)
     read = _READERS.get(_code(kept))
     try:
         return [] if read is None else list(read(kept, _fields(kept)))

@@ -4,25 +4,29 @@ A handle says where a message lies: the queue, the offset and the position of it
 call (`reading.py`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import RpcRefused
-from pocketmq.grpc_endpoint.calls.watching import RPC_CODES, messages_of
+from pocketmq.grpc_endpoint.calls.watching import messages_of
 from pocketmq.grpc_endpoint.consuming.receipt_handle import ReceiptHandle, parse_handle
+from pocketmq.grpc_endpoint.consuming.receiving import FILTERED, GIVEN_UP, HANDLES_END
 from pocketmq.grpc_endpoint.messages.service import BY_NAME
 from pocketmq.grpc_endpoint.wire.decoding import decode
 from pocketmq.grpc_endpoint.wire.limits import MalformedMessage
 from pocketmq.protocol.bodies.client import SQL92, TAG
 from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 
 from ..requests.logged_request import Kept
 from .facts import Acked, Delivery, Fact, Place, Queue, SentBack
 
-RECEIVE: Final = RPC_CODES["ReceiveMessage"]
-_BY_CODE: Final = {code: BY_NAME[name] for name, code in RPC_CODES.items()}
+RECEIVE: Final = RPC_NUMBERS["ReceiveMessage"]
+ACK: Final = RPC_NUMBERS["AckMessage"]
+_ACKNOWLEDGED: Final = "acknowledged"
+_BY_CODE: Final = {code: BY_NAME[name] for name, code in RPC_NUMBERS.items()}
 _DEAD_LETTER: Final = -1
 """The delay level by which remoting clients ask for a dead letter."""
 
@@ -69,31 +73,72 @@ def subscribed(kept: Kept) -> tuple[str, str, tuple[str, str]] | None:
     return request.message_queue.topic.name, request.group.name, (kind, filter_.expression or "*")
 
 
-def finished(kept: Kept) -> list[Fact]:
-    """What a call that reached the broker did to messages."""
+def effects(command: Command, reply: Command, body: bytes) -> dict[str, str] | None:
+    """What the reply says of what was done: handles by their kind. `None` if the call did nothing to messages."""
+    if command.code == RECEIVE:
+        fields = reply.fields or {}
+        return {name: fields[name] for name in (FILTERED, GIVEN_UP) if name in fields} or None
+    if reply.code == 0:
+        return {}
+    if command.code != ACK or reply.code != messages.Code.MULTIPLE_RESULTS:
+        return None
+    entries = decode(messages.AckMessageResponse, body).entries
+    handles = [one.receipt_handle for one in entries if one.status.code == messages.Code.OK]
+    return {_ACKNOWLEDGED: HANDLES_END.join(handles)}
+
+
+def finished(kept: Kept, done: Mapping[str, str]) -> list[Fact]:
+    """What a call that reached the broker did to messages. `done` is what `effects` found."""
     read = _READERS.get(cast(Command, kept.request).code)
     try:
-        return [] if read is None else list(read(kept, _request(kept)))
+        return [] if read is None else list(read(kept, _request(kept), done))
     except (MalformedMessage, RpcRefused, ProtocolError):
         return []
 
 
-def _acked(kept: Kept, request: messages.AckMessageRequest) -> Iterator[Fact]:
-    for entry in request.entries:
-        yield _settled(kept, request, entry.receipt_handle)
+def _acked(kept: Kept, request: messages.AckMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
+    handles: Iterable[str] = (entry.receipt_handle for entry in request.entries)
+    if _ACKNOWLEDGED in done:
+        handles = _handles(done, _ACKNOWLEDGED)
+    for handle in handles:
+        yield _settled(kept, request.group, request.topic, handle)
 
 
-def _returned(kept: Kept, request: messages.ChangeInvisibleDurationRequest) -> Iterator[Fact]:
-    yield _settled(kept, request, request.receipt_handle, is_returned=True)
+def _consumed(kept: Kept, request: messages.ReceiveMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
+    """Messages that the server consumed instead of delivering them."""
+    for name in (GIVEN_UP, FILTERED):
+        for handle in _handles(done, name):
+            topic = request.message_queue.topic
+            yield _settled(kept, request.group, topic, handle, is_filtered=name == FILTERED)
 
 
-def _settled(kept: Kept, request: Any, handle_text: str, *, is_returned: bool = False) -> Acked:
-    handle, group = parse_handle(handle_text), request.group.name
-    queue = _queue(kept, group, request.topic, handle)
-    return Acked(group, queue, handle.receipt.offset, kept, is_returned)
+def _returned(
+    kept: Kept, request: messages.ChangeInvisibleDurationRequest, done: Mapping[str, str]
+) -> Iterator[Fact]:
+    yield _settled(kept, request.group, request.topic, request.receipt_handle, is_returned=True)
 
 
-def _given_up(kept: Kept, request: messages.ForwardMessageToDeadLetterQueueRequest) -> Iterator[Fact]:
+def _settled(
+    kept: Kept,
+    group: messages.Resource,
+    topic: messages.Resource,
+    handle_text: str,
+    *,
+    is_returned: bool = False,
+    is_filtered: bool = False,
+) -> Acked:
+    handle = parse_handle(handle_text)
+    queue = _queue(kept, group.name, topic, handle)
+    return Acked(group.name, queue, handle.receipt.offset, kept, is_returned, is_filtered)
+
+
+def _handles(done: Mapping[str, str], name: str) -> list[str]:
+    return done[name].split(HANDLES_END) if done.get(name) else []
+
+
+def _given_up(
+    kept: Kept, request: messages.ForwardMessageToDeadLetterQueueRequest, done: Mapping[str, str]
+) -> Iterator[Fact]:
     handle, group = parse_handle(request.receipt_handle), request.group.name
     queue = _queue(kept, group, request.topic, handle)
     place = Place(queue.broker, handle.position)
@@ -101,13 +146,14 @@ def _given_up(kept: Kept, request: messages.ForwardMessageToDeadLetterQueueReque
     yield Acked(group, queue, handle.receipt.offset, kept)
 
 
-_READERS: Final[dict[int, Callable[[Kept, Any], Iterator[Fact]]]] = {
-    RPC_CODES["AckMessage"]: _acked,
-    RPC_CODES["ChangeInvisibleDuration"]: _returned,
-    RPC_CODES["ForwardMessageToDeadLetterQueue"]: _given_up,
+_READERS: Final[dict[int, Callable[[Kept, Any, Mapping[str, str]], Iterator[Fact]]]] = {
+    RECEIVE: _consumed,
+    ACK: _acked,
+    RPC_NUMBERS["ChangeInvisibleDuration"]: _returned,
+    RPC_NUMBERS["ForwardMessageToDeadLetterQueue"]: _given_up,
 }
 ACTS: Final = frozenset(_READERS)
-"""Calls that count once they are answered."""
+"""Calls that may have done something once they are answered."""
 
 
 def _queue(kept: Kept, group: str, topic: messages.Resource, handle: ReceiptHandle) -> Queue:

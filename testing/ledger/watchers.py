@@ -6,6 +6,7 @@
 the broker: a commit that a fault refused is none. Both let sends pass undecoded; stored messages are read in the store.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
@@ -13,11 +14,11 @@ from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeMessageInvisibleTime
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
+from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 
 from ..requests.logged_request import Kept
 from ..requests.request_log import LogWatcher
-from ..requests.values import FIRST_RPC
 from .book import Book
 from .reading import POPS, PULLS
 
@@ -82,11 +83,15 @@ class Executions(Watcher):
         return False
 
     def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
-        is_act = command.code in _WHEN_DONE or _is_act(command)
-        if is_act and reply.code == 0:
+        done: Mapping[str, str] | None = None
+        if command.code >= FIRST_RPC:
+            done = _effects(command, reply, body)
+        elif command.code in _WHEN_DONE and reply.code == 0:
+            done = {}
+        if done is not None:
             kept = self._log.entry_of(command)
             if kept is not None:
-                self._book.add(kept)
+                self._book.add(kept, None, done)
         return False
 
 
@@ -99,10 +104,11 @@ def _is_receive(command: Command) -> bool:
     return command.code == RECEIVE
 
 
-def _is_act(command: Command) -> bool:
-    """Whether a gRPC call does something to messages."""
-    if command.code < FIRST_RPC:
-        return False
-    from .rpc_reading import ACTS
+def _effects(command: Command, reply: Command, body: ReplyBody) -> Mapping[str, str] | None:
+    """What a gRPC call did to messages; `None`: nothing."""
+    from .rpc_reading import ACTS, effects
 
-    return command.code in ACTS
+    if command.code not in ACTS:
+        return None
+    whole = body if isinstance(body, bytes) else b""
+    return effects(command, reply, whole)

@@ -223,6 +223,9 @@ class LogWatcher(Watcher):
             self._log.tell()
         return False
 
+    def cancelled(self, connection: Watched, command: Command) -> None:
+        self.forget(command)
+
     def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
         self.called(connection, command, body)
         return False

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
+from pocketmq.protocol.rpc_numbers import RPC_NAMES, RPC_NUMBERS
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import REQUESTS
 
@@ -15,8 +16,6 @@ _NEAR: Final = 5
 MAX_CODE: Final = (1 << 31) - 1
 FIRST_GRPC_CODE: Final = 20_000
 """Codes of gRPC replies (`Code`) are from here on; response codes of remoting are below."""
-FIRST_RPC: Final = 1_000_000
-"""The first number of an rpc (`grpc_endpoint/calls/watching.py`)."""
 
 
 def request_code(value: object) -> int:
@@ -26,7 +25,7 @@ def request_code(value: object) -> int:
     """
     names = {kind.name: code for code, kind in REQUESTS.items()}
     if isinstance(value, str) and value not in names:
-        names |= rpc_codes()
+        names |= RPC_NUMBERS
     return _code("code", value, names, "a request")
 
 
@@ -41,13 +40,7 @@ def response_code(name: str, value: object) -> int:
 def request_name(code: int) -> str:
     """The official name; the number as text if no request has it. A gRPC call has the name of its rpc."""
     kind = REQUESTS.get(code)
-    if kind is not None:
-        return kind.name
-    return (
-        str(code)
-        if code < FIRST_RPC
-        else {number: rpc for rpc, number in rpc_codes().items()}.get(code, str(code))
-    )
+    return kind.name if kind is not None else RPC_NAMES.get(code, str(code))
 
 
 def response_name(code: int) -> str:
@@ -58,14 +51,6 @@ def response_name(code: int) -> str:
             return str(code)
         names = {int(member): name for name, member in _grpc_codes().items()}
         return names.get(code, str(code))
-
-
-@cache
-def rpc_codes() -> dict[str, int]:
-    """The number of each rpc by its name. Loaded when a name is used that no remoting request has."""
-    from pocketmq.grpc_endpoint.calls.watching import RPC_CODES
-
-    return RPC_CODES
 
 
 @cache

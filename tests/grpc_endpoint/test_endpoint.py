@@ -1,5 +1,6 @@
 """The port as a whole: opened by option, key or first use; one call through all layers; refused where it cannot be."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -10,7 +11,11 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages
+from pocketmq.grpc_endpoint.endpoint import LEAST_PORT_BYTES, MOST_CALLS
 from pocketmq.grpc_endpoint.endpoint_settings import settings_of
+from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS
+from pocketmq.grpc_endpoint.http2.header_blocks import BLOCK_BYTES, HEADER_LIST_BYTES
+from pocketmq.grpc_endpoint.http2.role import Limits
 from pocketmq.grpc_endpoint.messages.inspection import (
     CHECK,
     REFLECT,
@@ -19,10 +24,12 @@ from pocketmq.grpc_endpoint.messages.inspection import (
     ServerReflectionRequest,
     ServingStatus,
 )
+from pocketmq.grpc_endpoint.wire.limits import DEPTH, VALUES
 from pocketmq.testing import EmbeddedServer
 
 from grpc_client import GrpcClient, RpcError
 
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "grpc.md"
 TOPIC = messages.Resource(name="T")
 
 
@@ -92,10 +99,10 @@ async def test_methods_and_services_that_do_not_exist_are_unimplemented() -> Non
 
 
 def test_settings_without_keys_are_the_defaults() -> None:
-    """As in the official rmq-proxy.json."""
+    """As in the official rmq-proxy.json, but for the time of a stop (30 s there)."""
     found = settings_of(BrokerConfig())
     official = {
-        "port": 8081, "strict": False, "shutdown_seconds": 30, "max_inbound_message_size": 136_314_880,
+        "port": 8081, "strict": False, "shutdown_seconds": 2, "max_inbound_message_size": 136_314_880,
         "max_concurrent_calls_per_connection": 2_147_483_647, "client_idle_ms": 120_000, "max_message_size": 4_194_304,
         "is_empty_body_refused": True, "max_user_property_size": 16_384, "max_user_properties": 128,
         "max_message_group_size": 64, "max_lite_topic_size": 64, "default_invisible_time_ms": 60_000,
@@ -103,10 +110,11 @@ def test_settings_without_keys_are_the_defaults() -> None:
         "max_delay_time_ms": 86_400_000, "max_transaction_recovery_seconds": 3_600, "is_message_type_checked": True,
         "producer_max_attempts": 3, "producer_backoff_initial_ms": 10, "producer_backoff_max_ms": 1_000,
         "producer_backoff_multiplier": 2, "min_long_polling_ms": 5_000, "max_long_polling_ms": 20_000,
-        "long_polling_batch_size": 32, "relay_timeout_seconds": 5, "transaction_data_expire_ms": 30_000,
+        "long_polling_batch_size": 32, "metric_collector_mode": "off", "metric_collector_address": "",
+        "relay_timeout_seconds": 5, "transaction_data_expire_ms": 30_000,
         "transaction_data_max": 15, "is_renewal_on": True, "max_renew_retries": 3, "renew_ahead_ms": 10_000,
         "renew_max_ms": 10_800_000, "renew_period_ms": 5_000, "invisible_time_ms_when_cleared": 1_000,
-        "is_batch_ack_on": False, "uses_delay_level": False,
+        "uses_delay_level": False,
     }  # fmt: skip
     assert msgspec.structs.asdict(found) == official
 
@@ -135,6 +143,16 @@ def test_serve_writes_the_address_to_the_second_line_and_to_the_file(tmp_path: P
         server.run(beside())
     ports = json.loads((tmp_path / "ports").read_text())
     assert ports["grpc"].startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize(("strict", "is_used"), [(False, True), (True, False)])
+async def test_a_certificate_that_is_named_is_used_unless_strict(strict: bool, is_used: bool) -> None:
+    """The official proxy ignores it while tlsTestModeEnable is true, the default."""
+    with pytest.raises(StartError, match="tlsCertPath=/no/cert") if is_used else contextlib.nullcontext():
+        async with EmbeddedServer(
+            grpc_port=0, grpcStrict=strict, tlsCertPath="/no/cert", tlsKeyPath="/no/key"
+        ):
+            pass
 
 
 async def test_metrics_count_grpc_calls_by_rpc_and_code() -> None:
@@ -186,3 +204,25 @@ async def test_tools_find_the_service_by_reflection_and_ask_for_its_health() -> 
 def headers_of(path: str) -> dict[str, str]:
     sent = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "test"}
     return sent | {"content-type": "application/grpc"}
+
+
+def test_the_limits_of_the_document_are_those_of_the_program() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8").partition("## Limits")[2].partition("\n## ")[0]
+    limits, config = Limits(), BrokerConfig().endpoint
+    for wanted in (
+        f"| a request | `grpcMaxInboundMessageSize` ({config.grpc_max_inbound_message_size >> 20} MiB)",
+        f"requests and unread replies: {LEAST_PORT_BYTES >> 20} MiB",
+        f"| all clients together, calls | {limits.port_calls:,} open ones",
+        f"| connections | {limits.connections:,} at once |",
+        f"| headers | {HEADER_LIST_BYTES >> 10} KiB, as the official server",
+        f"a compressed block of {BLOCK_BYTES >> 10} KiB |",
+        f"at most {MOST_CALLS:,} a connection",
+        f"| replies that a client does not read | {limits.unread_bytes >> 20} MiB",
+        f"| cancelled calls | {RESETS:,} in ten seconds |",
+        f"| {CONTROL_FRAMES:,} in ten seconds |",
+        f"| values in one message | {VALUES:,}; nested {DEPTH} deep |",
+        "`grpcClientIdleTimeMills` (two minutes)",
+    ):
+        assert wanted in text, wanted
+    assert config.grpc_client_idle_time_mills == 120_000
+    assert limits.port_bytes == LEAST_PORT_BYTES

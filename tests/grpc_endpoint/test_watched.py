@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 from pocketmq.grpc_endpoint import messages as m
+from pocketmq.grpc_endpoint.calls import watching
 from pocketmq.testing import EmbeddedServer, Refused, RocketMQ
 
-from grpc_client import GrpcClient, RpcError
-
-T, G = m.Resource(name="orders"), m.Resource(name="billing")
+from grpc_client import ClientCall, GrpcClient, RpcError
+from grpc_companion import T, acked, announce, half, handle_of, hidden, receive, received, sent
 
 
 @pytest.fixture
@@ -25,36 +25,6 @@ async def rocketmq() -> AsyncIterator[RocketMQ]:
 async def client(rocketmq: RocketMQ) -> AsyncIterator[GrpcClient]:
     async with GrpcClient.connected(rocketmq.grpc_endpoint) as client:
         yield client
-
-
-def sent(body: bytes = b"hi") -> m.SendMessageRequest:
-    properties = m.SystemProperties(message_id=f"ID{body!r}")
-    return m.SendMessageRequest(messages=[m.Message(topic=T, body=body, system_properties=properties)])
-
-
-def receive(batch: int = 32) -> m.ReceiveMessageRequest:
-    return m.ReceiveMessageRequest(
-        group=G,
-        message_queue=m.MessageQueue(topic=T, id=-1),
-        batch_size=batch,
-        invisible_duration=m.Duration.of_ms(30_000),
-        long_polling_timeout=m.Duration.of_ms(20_000),
-    )
-
-
-async def announce(client: GrpcClient) -> None:
-    """As a simple consumer."""
-    stream = client.open("Telemetry")
-    entry = m.SubscriptionEntry(topic=T, expression=m.FilterExpression(type=m.FilterType.TAG, expression="*"))
-    subscription = m.Subscription(group=G, subscriptions=[entry])
-    settings = m.Settings(client_type=m.ClientType.SIMPLE_CONSUMER, subscription=subscription)
-    stream.send(m.TelemetryCommand(settings=settings))
-    assert (await stream.next()).status == m.OK
-
-
-async def received(client: GrpcClient) -> list[m.Message]:
-    replies = await client.open("ReceiveMessage", receive()).all()
-    return [reply.message for reply in replies if reply.message is not None]
 
 
 async def test_the_request_log_names_the_rpc_and_what_it_is_about(
@@ -148,22 +118,12 @@ async def test_the_ledger_judges_a_grpc_consumer(rocketmq: RocketMQ, client: Grp
     await announce(client)
     for body in (b"one", b"two"):
         await client.ask(sent(body))
-    found = await received(client)
-    handles = [one.system_properties.receipt_handle or "" for one in found]
-    one = m.AckMessageEntry(message_id=found[0].system_properties.message_id, receipt_handle=handles[0])
-    assert (await client.ask(m.AckMessageRequest(group=G, topic=T, entries=[one]))).status == m.OK
-    hidden = m.ChangeInvisibleDurationRequest(
-        group=G,
-        topic=T,
-        receipt_handle=handles[1],
-        invisible_duration=m.Duration.of_ms(1000),
-        message_id=found[1].system_properties.message_id,
-    )
-    assert (await client.ask(hidden)).status == m.OK
+    first, second = await received(client)
+    assert (await client.ask(acked([handle_of(first)]))).status == m.OK
+    assert (await client.ask(hidden(second, 1000))).status == m.OK
     await asyncio.to_thread(rocketmq.clock.advance, 10)
     (again,) = await received(client)
-    last = m.AckMessageEntry(receipt_handle=again.system_properties.receipt_handle or "")
-    assert (await client.ask(m.AckMessageRequest(group=G, topic=T, entries=[last]))).status == m.OK
+    assert (await client.ask(acked([handle_of(again)]))).status == m.OK
     verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
     assert verdict.is_clean(), verdict.report()
 
@@ -185,3 +145,69 @@ async def test_the_ledger_finds_what_a_fault_took_from_a_grpc_consumer(
     assert again.body == b"hi"
     verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
     assert verdict.is_clean(), verdict.report()
+
+
+# -- commands of the server
+
+
+async def orphan(client: GrpcClient, stream: ClientCall) -> str | None:
+    """The transaction that the server has asked about by now."""
+    await client.ping()
+    if stream._messages.empty():
+        return None
+    command = (await stream.next()).recover_orphaned_transaction_command
+    return None if command is None else command.transaction_id
+
+
+async def test_the_check_of_a_transaction_is_logged_and_delayed_like_a_remoting_clients(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    stream = await half(rocketmq, client)
+    rocketmq.faults.delay(code="CHECK_TRANSACTION_STATE", seconds=20)
+    while not rocketmq.requests.count(code="CHECK_TRANSACTION_STATE"):
+        await asyncio.to_thread(rocketmq.clock.advance, 10)
+    (asked,) = rocketmq.requests.find(code="CHECK_TRANSACTION_STATE", client_id="test@1@0@a")
+    assert (asked.to_client, asked.oneway, asked.broker) == (True, True, "broker-a")
+    assert b"half" in asked.body
+    assert await orphan(client, stream) is None
+    await asyncio.to_thread(rocketmq.clock.advance, 20)
+    assert await orphan(client, stream) == "half"
+    rocketmq.faults.check()
+
+
+async def test_a_swallowed_check_is_asked_again(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    stream = await half(rocketmq, client)
+    rocketmq.faults.silence(code="CHECK_TRANSACTION_STATE", client_id="test@1@0@a")
+    while not rocketmq.requests.count(code="CHECK_TRANSACTION_STATE"):
+        await asyncio.to_thread(rocketmq.clock.advance, 10)
+    assert await orphan(client, stream) is None
+    while rocketmq.requests.count(code="CHECK_TRANSACTION_STATE") < 2:
+        await asyncio.to_thread(rocketmq.clock.advance, 10)
+    assert await orphan(client, stream) == "half"
+    rocketmq.faults.check()
+
+
+async def test_a_check_may_arrive_twice_and_end_a_connection(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    stream = await half(rocketmq, client)
+    rocketmq.faults.duplicate(code="CHECK_TRANSACTION_STATE")
+    while not rocketmq.requests.count(code="CHECK_TRANSACTION_STATE"):
+        await asyncio.to_thread(rocketmq.clock.advance, 10)
+    assert [await orphan(client, stream) for _ in range(3)] == ["half", "half", None]
+    rocketmq.faults.disconnect(code="CHECK_TRANSACTION_STATE")
+    await asyncio.to_thread(rocketmq.clock.advance, 90)
+    await client.is_closed.wait()
+    rocketmq.faults.check()
+
+
+async def test_watchers_keep_a_bounded_number_of_clients_of_a_connection(
+    rocketmq: RocketMQ, client: GrpcClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection may name another client with each call."""
+    monkeypatch.setattr(watching, "MOST_CLIENTS", 5)
+    for number in range(20):
+        reply = await client.ask(m.QueryRouteRequest(topic=T), client_id=f"client-{number}")
+        assert reply.status == m.OK
+    found = rocketmq.requests.find(code="QueryRoute")
+    assert [one.client_id for one in found] == [*(f"client-{number}" for number in range(5)), *[None] * 15]
+    beside = rocketmq.server.node.beside[0]
+    assert [len(known) for known in beside._clients.values()] == [6]  # type: ignore[attr-defined]

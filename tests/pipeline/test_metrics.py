@@ -32,6 +32,15 @@ def test_lag_and_requested_messages_are_by_topic() -> None:
     assert metrics_line(numbers) == "batch 3: 6 rows in 500 ms (12/s), 4 waiting"
 
 
+def test_offsets_behind_latest_are_those_of_the_queues_as_in_the_kafka_connector() -> None:
+    numbers = stream_metrics(event())
+    assert numbers.min_offsets_behind_latest == 0
+    assert numbers.max_offsets_behind_latest == 4
+    assert numbers.avg_offsets_behind_latest == 2.0
+    without = stream_metrics({})
+    assert (without.min_offsets_behind_latest, without.avg_offsets_behind_latest) == (None, None)
+
+
 def test_what_a_measured_source_did_not_deliver_is_missing() -> None:
     numbers = stream_metrics(event(observedMetrics={"pocketmq": {"messages": 4, "bytes": 80}}))
     assert (numbers.messages, numbers.bytes, numbers.missing) == (4, 80, 2)

@@ -17,15 +17,19 @@ from click.testing import CliRunner, Result
 
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pocketmq.cli.pipeline.command import JOBS, pipeline
 from pocketmq.pipeline.errors import NoJavaError, OptionError
 from pocketmq.pipeline.jobs import run as job_run
 from pocketmq.pipeline.jobs.access_options import with_keys_of_file
 from pocketmq.pipeline.planning.access import Access, source_options
 from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.report.report import Report
+from pocketmq.pipeline.report.report import Report, Section, check_replaceable
 from pocketmq.pipeline.session import session
+from pocketmq.pipeline.sql.arrow_frame import frame_of_rows
 from pocketmq.protocol.journal_frames import MAGIC, encode_head
+from pyspark.errors import AnalysisException, StreamingQueryException
 
 
 class FakeSession:
@@ -34,6 +38,8 @@ class FakeSession:
     def __init__(self) -> None:
         self.started: dict[str, Any] = {}
         self.is_stopped = False
+        self.master = "local[1]"
+        self.level = ""
 
     @property
     def sparkContext(self) -> "FakeSession":
@@ -90,14 +96,15 @@ def run(*words: str) -> Result:
         ("duplicates", "one of --store DIR and --namesrv ADDR is required"),
         ("duplicates --store {0} -n 127.0.0.1:1", "one of --store DIR and --namesrv ADDR is required"),
         ("duplicates -n 127.0.0.1:1", "--topics is required with --namesrv"),
+        ("duplicates --store {0} --since 5 --until 5", "--since must be before --until"),
         ("latency -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
         ("lag -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
         ("lag -n 127.0.0.1:1 --topics T --access-key a", "--access-key, --secret-key: set both or none"),
         ("lag -n 127.0.0.1:1 --topics T --tls-trust f", "--tls is required with --tls-trust"),
         ("lag -n 127.0.0.1:1 --topics T --tls --tls-trust {0}/no", "--tls-trust, --tls-cert, --tls-key:"),
         (
-            "replay -n a:1 --topics T --to U --from-ms 3 --until-ms 3",
-            "--from-ms must be less than --until-ms",
+            "replay -n a:1 --topics T --to U --since 3 --until 1970-01-01T00:00:00.003",
+            "--since must be before --until",
         ),
         (
             "replay -n a:1 --topics T --to U --to-namesrv b",
@@ -210,6 +217,14 @@ def test_findings_are_exit_code_1_and_a_report_without_findings_is_0(
     assert spark.level == "OFF", "the log would show Java's stack of what is one line here"
 
 
+def test_a_job_leaves_the_log_of_a_cluster_alone(spark: FakeSession) -> None:
+    spark.master = "spark://h:1"
+    run_built(lambda _: Report("Title", "", []))
+    assert spark.level == ""
+    run_built(lambda _: Report("Title", "", []), is_verbose=True)
+    assert spark.level == "INFO"
+
+
 def test_a_job_leaves_master_and_settings_to_spark_unless_they_are_given(spark: FakeSession) -> None:
     run_built(lambda _: Report("Title", "", []), master=None, memory=None)
     assert (spark.started["master"], spark.started["memory"], spark.started["settings"]) == (None, None, {})
@@ -262,16 +277,60 @@ def test_a_session_that_does_not_start_is_one_line(
     assert capsys.readouterr().err == f"pocketmq: {output}\n"
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "output"),
+    [
+        (
+            AnalysisException("[PATH_NOT_FOUND] Path does not exist: x.\n'Project\n"),
+            2,
+            "pocketmq: Spark: [PATH_NOT_FOUND] Path does not exist: x.\n",
+        ),
+        (
+            StreamingQueryException("[STREAM_FAILED] Query terminated: no space left\n\tat y"),
+            3,
+            "pocketmq: Spark: [STREAM_FAILED] Query terminated: no space left (--verbose prints the stack)\n",
+        ),
+        (RuntimeError("a bug"), 3, "RuntimeError: a bug\n"),
+    ],
+)
+def test_a_job_that_fails_never_ends_as_if_it_had_found_something(
+    spark: FakeSession, capsys: pytest.CaptureFixture[str], error: Exception, code: int, output: str
+) -> None:
+    def fails(_: Any) -> Report:
+        raise error
+
+    with ends(code):
+        run_built(fails)
+    printed = capsys.readouterr().err
+    assert printed.endswith(output)
+    assert ("Traceback" in printed) is isinstance(error, RuntimeError)
+
+
+def test_no_table_replaces_a_folder_that_holds_other_files(spark: FakeSession, tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "thesis.txt").touch()
+    frame = frame_of_rows({"n": pa.int64()}, [(1,)])
+    report = Report("Title", "", [Section("first", "First", frame), Section("rows", "Rows", frame)])
+    with ends(2):
+        run_built(lambda _: report, parquet_folder=str(tmp_path))
+    assert (tmp_path / "rows" / "thesis.txt").exists()
+    assert not (tmp_path / "first").exists()
+    (tmp_path / "rows" / "thesis.txt").unlink()
+    for _ in range(2):
+        run_built(lambda _: report, parquet_folder=str(tmp_path))
+    assert pq.read_table(tmp_path / "rows").to_pylist() == [{"n": 1}]
+
+
 def test_only_spark_s_own_folders_are_replaced(tmp_path: Path) -> None:
-    job_run.check_replaceable("--to", str(tmp_path / "new"))
-    job_run.check_replaceable("--to", "s3a://bucket/anything")
+    check_replaceable("--to", str(tmp_path / "new"))
+    check_replaceable("--to", "s3a://bucket/anything")
     for name in ("_SUCCESS", "._SUCCESS.crc", "part-0.parquet"):
         (tmp_path / name).touch()
     (tmp_path / "date=2026-01-01").mkdir()
-    job_run.check_replaceable("--to", str(tmp_path))
+    check_replaceable("--to", str(tmp_path))
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(OptionError, match=r"--to: .* holds thesis\.txt"):
-        job_run.check_replaceable("--to", str(tmp_path))
+        check_replaceable("--to", str(tmp_path))
 
 
 def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> None:

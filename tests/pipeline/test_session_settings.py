@@ -1,5 +1,7 @@
 """Which master a session uses, and that what helps one machine is not set on a cluster."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,8 @@ from pocketmq.pipeline.planning.parallelism import PARALLELISM, default_parallel
 from pocketmq.pipeline.session.settings import chosen_master, parallelism_of, settings_for
 
 pytest.importorskip("pyspark")
+
+from pocketmq.pipeline.session import session
 
 
 @pytest.mark.parametrize(
@@ -39,6 +43,22 @@ def test_the_master_of_spark_s_own_file_is_left_in_place(tmp_path: Path) -> None
 def test_a_cluster_gets_no_setting_that_is_for_one_machine(master: str) -> None:
     assert settings_for(master, optimize_for_startup=True, java_home=Path("/java")) == {}
     assert settings_for(master, memory="3g") == {"spark.driver.memory": "3g"}
+
+
+@pytest.mark.parametrize("master", ["spark://h:1", "yarn", "k8s://h", ""])
+def test_the_python_of_a_cluster_s_executors_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, master: str
+) -> None:
+    monkeypatch.setattr(session, "find_java", lambda: tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    for name in ("PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "JAVA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    session._prepare_environment(master)
+    assert os.environ["PYSPARK_PYTHON"] == "./environment/bin/python"
+    assert not {"PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"} & os.environ.keys()
+    session._prepare_environment("local[2]")
+    assert os.environ["PYSPARK_PYTHON"] == os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
 
 
 def test_a_local_session_has_as_many_shuffle_partitions_as_cores() -> None:

@@ -21,6 +21,9 @@ from pocketmq.pipeline.sink.sink_options import check_columns, read_sink_options
         ({"guarantee": "exactly-once"}, "guarantee must be one of at-least-once, idempotent, transactional"),
         ({"subscribe": "T"}, "unknown option subscribe;"),
         ({"batchrow": "5"}, "unknown option batchrow;"),
+        ({"batchrow": "5"}, "similar: batchRows"),
+        ({"kafka.bootstrap.servers": "h:1"}, "here it is rocketmq.namesrv.addr"),
+        ({"kafka.enable.idempotence": "true"}, "here it is guarantee=idempotent"),
     ],
 )
 def test_an_error_names_the_option_of_the_sink_and_what_is_allowed(
@@ -37,6 +40,8 @@ def test_an_error_names_the_option_of_the_sink_and_what_is_allowed(
         ([("body", "int")], {"topic": "T"}, "body must be binary or string, got int"),
         ([("body", "string")], {}, "column topic or option topic is required"),
         ([("body", "string"), ("bodyCRC", "int")], {"topic": "T"}, "unknown column bodyCRC"),
+        ([("value", "string")], {"topic": "T"}, "unknown column value; here it is body"),
+        ([("body", "string"), ("partition", "int")], {"topic": "T"}, "partition; here it is queueId"),
         (
             [("body", "string"), ("brokerName", "string")],
             {"topic": "T"},

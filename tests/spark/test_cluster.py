@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from pocketmq.pipeline.errors import NoJavaError
+from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 pytest.importorskip("pyspark")
@@ -212,18 +214,30 @@ def test_a_killed_driver_costs_no_row_and_doubles_none(cluster: Standalone, tmp_
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A store with planted faults, and a broker with a journal."""
+    """A store with planted faults, a broker with a journal and a dead letter, and another broker."""
     folder = tmp_path_factory.mktemp("inputs")
     store, journal = write_store(folder / "store"), folder / "journal"
-    with EmbeddedServer(journal=journal) as server:
+    with EmbeddedServer(journal=journal) as server, EmbeddedServer() as other:
         rocketmq = RocketMQ(server)
         topic = rocketmq.topic("T", queues=2)
         rocketmq.topic("T2", queues=2)
         rocketmq.topic("RMQ_SYS_TRACE_TOPIC")
         for number in range(10):
-            rocketmq.send(topic, f"m{number}", queue_id=number % 2, keys=f"k{number}")
-        address = server.namesrv_addr
-        yield {"store": str(store), "journal": str(journal), "address": address, "out": str(folder / "out")}
+            rocketmq.send(topic, f'{{"id": {number}}}', queue_id=number % 2, keys=f"k{number}")
+        rocketmq.server.request(
+            UpdateAndCreateTopic(
+                topic="%DLQ%billing", default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=6,
+                topic_filter_type="SINGLE_TAG",
+            )
+        )  # fmt: skip
+        rocketmq.send("%DLQ%billing", "dead", properties={"RETRY_TOPIC": "T"})
+        yield {
+            "store": str(store),
+            "journal": str(journal),
+            "address": server.namesrv_addr,
+            "other": other.namesrv_addr,
+            "out": str(folder / "out"),
+        }
 
 
 @pytest.mark.parametrize(
@@ -232,8 +246,23 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
         ("audit --store {store}", FINDINGS, "bad crc"),
         ("duplicates --store {store}", FINDINGS, "stored twice"),
         ("stats --store {store}", 0, "Rows:"),
-        ("find --store {store} --text m", None, "Rows:"),
-        ("export --store {store} --to {out}", 0, "Rows:"),
+        ("stats -n {address} --topics T --keys 3", 0, "k0"),
+        ("find --store {store} --text 'body 7'", FINDINGS, "k7"),
+        ("sql 'select count(*) as n from messages' --store {store} --damaged", 0, "80"),
+        ("latest -n {address} --topics T", 0, "k9"),
+        ("compare {address} {address} --topics T", 0, "Nothing found."),
+        ("compare {store} {address} --topics T,Orders", FINDINGS, "10 messages missing in"),
+        ("dlq -n {address}", FINDINGS, "1 dead message of T"),
+        ("lag -n {address} --groups G --topics T", 0, "Rows:"),
+        ("mirror -n {address} --to-namesrv {other} --topics T --once", 0, "10 messages copied"),
+        (
+            "ingest -n {address} --topics T --to {out}/t --checkpoint {out}/c --decode json --schema 'id int' "
+            "--bad {out}/bad",
+            0,
+            "10 messages of T written",
+        ),
+        ("latency --journal {journal}", 0, "Sent, never pulled"),
+        ("export --store {store} --to {out}/export", 0, "Rows:"),
         ("replay -n {address} --topics T --to T2", 0, "10 messages sent to T2"),
         ("latency -n {address}", None, "Rows:"),
         ("behaviour {journal}", None, "Rows:"),
@@ -243,7 +272,7 @@ def test_each_job_runs_on_the_cluster(
     cluster: Standalone, inputs: dict[str, str], words: str, code: int | None, printed: str
 ) -> None:
     program = "from pocketmq.cli.main import main; main()"
-    argv = [sys.executable, "-c", program, "pipeline", *words.format(**inputs).split()]
+    argv = [sys.executable, "-c", program, "pipeline", *shlex.split(words.format(**inputs))]
     argv += ["--master", cluster.url, "--conf", "spark.executor.memory=512m"]
     argv += ["--conf", "spark.sql.shuffle.partitions=2"]
     ran = subprocess.run(

@@ -20,7 +20,7 @@ from documents import ADDRESS, ANYTHING, FENCE, Terminal, blocks, commands
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline.md"
 PAGES = [
     DOCUMENT.with_name(f"pipeline-{name}.md")
-    for name in ("topics", "stores", "journals", "recipes", "sink", "cluster")
+    for name in ("topics", "kafka", "stores", "journals", "recipes", "sink", "cluster")
 ]
 """In the order in which their blocks run."""
 PROGRAM_AND_OUTPUT = re.compile(

@@ -3,10 +3,13 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.protocol.message.properties import SHARDING_KEY
+from pocketmq.testing import EmbeddedServer, RocketMQ, StoredMessage
 
+from grpc_companion import record_grpc_calls
 from spark.planted_store import BAD_BODY, COUNT, DOUBLE, MISSING, TOPIC, write_store
 
 pytest.importorskip("pyspark")
@@ -111,6 +114,43 @@ def test_a_replay_sends_the_selected_messages_with_the_id_of_the_original(
     assert all(one.properties["replayOf"] == origins[one.text] for one in copies)
 
 
+def replay_of(rocketmq: RocketMQ, source: str, target: str, **options: Any) -> replay_job.Replay:
+    return replay_job.Replay(namesrv_addr=rocketmq.namesrv_addr, topics=source, target=target, **options)
+
+
+@pytest.mark.parametrize("queues", [replay_job.KEEP, replay_job.SPREAD])
+def test_a_replay_keeps_sharding_keys(spark: SparkSession, rocketmq: RocketMQ, queues: str) -> None:
+    source, target = rocketmq.topic("from", queues=2), rocketmq.topic("to", queues=4)
+    for number in range(12):
+        key = {SHARDING_KEY: f"s{number % 3}"}
+        rocketmq.send(source, f"m{number:02}", properties=key, queue_id=number % 3 % 2)
+    report = replay_job.build(spark, replay_of(rocketmq, source, target, queues=queues))
+    assert rows(report, "messages") == [(target, 12)]
+    by_key: dict[str, list[StoredMessage]] = {}
+    for copy in rocketmq.messages(target):
+        by_key.setdefault(copy.properties[SHARDING_KEY], []).append(copy)
+    for number in range(3):
+        copies = by_key[f"s{number}"]
+        assert [copy.text for copy in copies] == [f"m{n:02}" for n in range(number, 12, 3)]
+        assert len({copy.queue_id for copy in copies}) == 1, "messages of one key stay in order"
+    if queues == replay_job.KEEP:
+        assert {copy.queue_id for copy in by_key["s1"]} == {1}
+
+
+def test_a_replay_counts_what_it_sent_in_every_batch(
+    spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_job, "BATCH_MESSAGES", 2)
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", 2)  # fewer than there are batches
+    source, target = rocketmq.topic("from", queues=1), rocketmq.topic("to", queues=1)
+    for number in range(10):
+        rocketmq.send(source, f"m{number}", tags="AB"[number % 2])
+    replay = replay_of(rocketmq, source, target, where="tags = 'A'", checkpoint=str(tmp_path))
+    report = replay_job.build(spark, replay)
+    assert report.lead == f"5 messages sent to {target}."
+    assert [one.text for one in rocketmq.messages(target)] == ["m0", "m2", "m4", "m6", "m8"]
+
+
 @pytest.mark.on_demand
 def test_a_replay_with_a_checkpoint_continues(
     spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path
@@ -162,3 +202,21 @@ def test_the_behaviour_report_finds_the_one_double_owner(spark: SparkSession, tm
     clients = {row[2]: row[4] for row in rows(report, "clients")}
     assert clients == {"client-0": 5, "client-1": 5}
     assert any("<svg" in piece for piece in report.drawings)
+
+
+def test_the_behaviour_report_shows_grpc_clients_with_the_others(spark: SparkSession, tmp_path: Path) -> None:
+    """Members by their settings, receives as pulls of no queue, requests by the name of the rpc."""
+    asyncio.run(record_grpc_calls(tmp_path / "journal"))
+    report = behaviour_job.build(spark, [str(tmp_path / "journal")])
+    assert report.findings == []
+    (member,) = rows(report, "members")
+    assert member[2:5] == ("billing", "test@1@0@a", "JAVA")
+    assert member[6:8] == ("CONSUME_FROM_LAST_OFFSET", "CLUSTERING")
+    assert member[-1] == "unregistered"
+    (client,) = rows(report, "clients")
+    assert client[1:4] == ("billing", "test@1@0@a", "JAVA")
+    assert client[4:6] == (2, 2), "two receives, two messages"
+    counts = {row[2]: row[3] for row in rows(report, "requests")}
+    assert counts["ReceiveMessage"] == 2
+    assert counts["SendMessage"] == 3
+    assert rows(report, "owners") == rows(report, "positions") == []

@@ -12,6 +12,7 @@ from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.files import remote_copies
 from pocketmq.pipeline.sources.journal_source import JournalSource
 from pocketmq.pipeline.sources.located_readers import LocatedStoreSource
+from pyarrow import fs
 from pyspark.sql.datasource import DataSource
 
 LOG_FILE_BYTES = 4096
@@ -72,6 +73,39 @@ def test_a_store_behind_a_url_has_the_rows_of_the_folder(
     wanted = rows(LocatedStoreSource, MESSAGES, path=str(stores["a"]), **options)
     assert len(wanted) == COUNT
     assert rows(LocatedStoreSource, MESSAGES, path=f"file://{stores['a']}", **options) == wanted
+
+
+@pytest.fixture
+def bucket(stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A file system in memory with store `a` in `bucket/store`: what an object store looks like to a reader."""
+    files = fs._MockFileSystem()
+    for folder in ("commitlog", "consumequeue", "config"):
+        for path in (stores["a"] / folder).rglob("*"):
+            name = f"bucket/store/{path.relative_to(stores['a'])}"
+            if path.is_dir():
+                files.create_dir(name)
+                continue
+            files.create_dir(name.rpartition("/")[0])
+            with files.open_output_stream(name) as copy:
+                copy.write(path.read_bytes())
+    monkeypatch.setattr(remote_copies, "file_system", lambda url: (files, url.partition("://")[2]))
+    return files
+
+
+def test_a_store_in_an_object_store_has_the_rows_of_the_folder(stores: dict[str, Path], bucket: Any) -> None:
+    options = {"topics": "T", "splitBytes": "1000", "brokerName": "x"}
+    wanted = rows(LocatedStoreSource, MESSAGES, path=str(stores["a"]), **options)
+    assert rows(LocatedStoreSource, MESSAGES, path="s3://bucket/store/", **options) == wanted
+    runs = rows(LocatedStoreSource, "records bigint", path="s3://bucket/store", table="runs", topics="T")
+    assert sum(records for (records,) in runs) == COUNT
+
+
+def test_a_file_that_is_deleted_from_an_object_store_after_planning_is_named(bucket: Any) -> None:
+    reader = LocatedStoreSource({"path": "s3://bucket/store"}).reader(_schema("queueOffset bigint"))
+    first, *_ = reader.partitions()
+    bucket.delete_file(f"bucket/store/commitlog/{0:020}")
+    with pytest.raises(OSError, match=f"{0:020}"):
+        list(reader.read(first))
 
 
 def test_a_store_behind_a_url_is_read_without_consume_queues_too(

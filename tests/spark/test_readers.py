@@ -39,11 +39,18 @@ def test_a_schema_that_names_a_column_twice_is_refused() -> None:
     [
         (StructField("color", StringType()), "unknown column color; the columns are topic, "),
         (StructField("queueId", StringType()), "column queueId must be int, got string"),
+        (StructField("value", BinaryType()), "unknown column value; here it is body"),
     ],
 )
 def test_a_wrong_column_of_a_schema_is_named(field: StructField, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         OutputSchema(StructType([field]), MESSAGE_COLUMNS)
+
+
+def test_a_column_that_the_kafka_connector_has_is_answered_with_its_name_here() -> None:
+    source = RocketMQSource({"subscribe": "T", "columns": "topic,offset,timestamp"})
+    with pytest.raises(OptionError, match="offset; here it is queueOffset; timestamp; here it is store"):
+        source.schema()
 
 
 @pytest.mark.parametrize(

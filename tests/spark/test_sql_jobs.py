@@ -1,7 +1,9 @@
 """A job in SQL gives the same rows on Spark as on DuckDB: the text is one."""
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,9 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 import msgspec
 from pocketmq.pipeline.behaviour import journal_latency
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.jobs import audit, compare, duplicates, find, latest, stats
+from pocketmq.pipeline.jobs import audit, compare, duplicates, find, latest, sql, stats
+from pocketmq.pipeline.moving import dlq
+from pocketmq.pipeline.moving.dead_letters import Wanted
 from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.pipeline.sql.spark_engine import SparkEngine
@@ -20,6 +24,7 @@ from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pyspark.sql import SparkSession
 
+from pipeline.jobs.seeded_store import write_seeded_store
 from pipeline.tables.stores import BEGIN_MS, STEP_MS, write_store
 from spark.planted_store import write_store as write_planted_store
 
@@ -70,6 +75,73 @@ def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path, jo
         on_duckdb = JOBS[job](engine, source)
         assert tables(on_spark) == tables(on_duckdb)
         assert on_spark.findings == on_duckdb.findings
+
+
+SEEDED: dict[str, Callable[[Any, MessageInput, MessageInput], Any]] = {
+    "audit": lambda engine, one, _: audit.build(engine, one.store or ""),
+    "audit of topics": lambda engine, one, _: audit.build(engine, one.store or "", topics="Orders,Gone"),
+    "duplicates": lambda engine, one, _: duplicates.build(engine, one),
+    "duplicates by keys": lambda engine, one, _: duplicates.build(engine, one, by="keys"),
+    "stats": lambda engine, one, _: stats.build(engine, one, keys=10),
+    "stats of a time": lambda engine, one, _: stats.build(
+        engine,
+        msgspec.structs.replace(one, since_ms=BEGIN_MS + 500_000, until_ms=BEGIN_MS + 4_000_000),
+        keys=10,
+    ),
+    "find a key": lambda engine, one, _: find.build(engine, one, find.Wanted(message_key="größe")),
+    "find a text": lambda engine, one, _: find.build(engine, one, find.Wanted(text="größe ü")),
+    "find a tag with a quote": lambda engine, one, _: find.build(
+        engine, one, find.Wanted(tag="it's"), limit=7
+    ),
+    "find by a condition": lambda engine, one, _: find.build(
+        engine, one, find.Wanted(where="reconsumeTimes > 0 or tags is null"), limit=1000
+    ),
+    "latest": lambda engine, one, _: latest.build(engine, one, deleted_by="A"),
+    "latest by a property": lambda engine, one, _: latest.build(engine, one, by="properties['orderId']"),
+    "compare": lambda engine, one, other: compare.build(
+        engine, one, other, has_queues=True, has_minutes=True
+    ),
+    "dlq": lambda engine, one, _: dlq.build(engine, one, Wanted(is_retrying_shown=True), limit=1000),
+    "dlq of an origin": lambda engine, one, _: dlq.build(engine, one, Wanted(origin="Bills", tag="B")),
+    "sql": lambda engine, one, _: sql.build(
+        engine,
+        "select status, topic, tags, count(*) as n, sum(bodyCRC) as crc, sum(octet_length(body)) as bytes, "
+        "min(bornTimestamp) as born, max(bornHost) as host from messages group by status, topic, tags "
+        "order by status, topic, tags nulls first",
+        one,
+        shows_damage=True,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], MessageInput]:
+    folder = tmp_path_factory.mktemp("seeded")
+
+    @functools.cache
+    def write(seed: int) -> MessageInput:
+        return MessageInput(store=str(write_seeded_store(folder / str(seed), seed)))
+
+    return write
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("job", SEEDED)
+def test_both_engines_see_records_of_every_kind_alike(
+    spark: SparkSession,
+    seeded: Callable[[int], MessageInput],
+    monkeypatch: pytest.MonkeyPatch,
+    job: str,
+    seed: int,
+) -> None:
+    monkeypatch.setattr(dlq, "time", SimpleNamespace(time=lambda: BEGIN_MS / 1000 + 86_400))
+    on_spark = SEEDED[job](SparkEngine(spark), seeded(seed), seeded(seed + 1))
+    found = tables(on_spark)
+    with DuckEngine() as engine:
+        on_duckdb = SEEDED[job](engine, seeded(seed), seeded(seed + 1))
+        assert found == tables(on_duckdb)
+        assert on_spark.findings == on_duckdb.findings
+    assert any(found.values()), "the store has something for every job"
 
 
 def test_a_wrong_text_is_an_option_error_in_one_line(spark: SparkSession) -> None:

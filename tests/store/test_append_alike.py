@@ -10,12 +10,19 @@ from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock
 from pocketmq.store.log.record_template import whole_text
 
-IDS = st.text("0123456789ABCDEF", min_size=1, max_size=8).map(lambda text: text.rjust(32, "7"))
-ODD_IDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=32, max_size=32)
+IDS = st.builds(
+    lambda text, size: text.rjust(size, "7"),
+    st.text("0123456789ABCDEF", min_size=1, max_size=8),
+    st.sampled_from([32, 34, 16, 18]),
+)
+ODD_IDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=15, max_size=35)
+IDS_WITH_PARTS = st.builds(
+    lambda number, time: f"orders@0@{number}@g@{time}@broker-a@ack", st.integers(0, 999), st.integers(0, 9)
+)
 MESSAGES = st.tuples(
     st.integers(0, 2),
     st.binary(max_size=60),
-    IDS | ODD_IDS,
+    IDS | ODD_IDS | IDS_WITH_PARTS,
     st.integers(0, 1 << 40),
     st.just(0) | st.integers(0, 99),
 )

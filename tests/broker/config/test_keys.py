@@ -44,6 +44,7 @@ DEFAULTS_OF_OUR_OWN = {
     "brokerName": "broker-a",
     "commitLogRecoverMaxNum": None,
     "configStorePath": "",
+    "grpcShutdownTimeSeconds": 2,
     "kvConfigPath": "",
     "memorySizeBytes": None,
     "storePathCommitLog": None,

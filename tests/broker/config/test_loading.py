@@ -88,6 +88,18 @@ BAD_VALUES = [
         "brokerIP1 must be an IP address or a host name with one, got 'no.such.host.invalid'",
     ),
     ("brokerName=", "brokerName must not be empty, got ''"),
+    ("grpcServerPort=65536", "grpcServerPort must be a number from 0 to 65535, got '65536'"),
+    ("grpcClientIdleTimeMills=0", "grpcClientIdleTimeMills must be a number from 1 to"),
+    (
+        "grpcMaxInboundMessageSize=-1",
+        "grpcMaxInboundMessageSize must be a number from 1 to 2147483647, got '-1'",
+    ),
+    ("metricCollectorMode=sometimes", "metricCollectorMode must be off, on or proxy, got 'sometimes'"),
+    ("metricCollectorMode=on", "--set: metricCollectorMode=on needs metricCollectorAddress=HOST:PORT"),
+    (
+        "metricCollectorAddress=collector",
+        "metricCollectorAddress must have the form host:port, got 'collector'",
+    ),
     ("emulate=3", "emulate must be 4 (or 4.9) or 5 (or 5.5), got '3'"),
 ]
 

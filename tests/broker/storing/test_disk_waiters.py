@@ -60,7 +60,7 @@ async def test_a_disk_that_failed_releases_them_with_a_failure(
     waiters, released = DiskWaiters(syncing.store, lambda: 30_000), []
     waiters.add(appended(syncing), released.append)
 
-    def fail(*arguments: object) -> bool:
+    def fail(*arguments: object, **options: object) -> bool:
         raise DiskFailedError("the disk refused")
 
     monkeypatch.setattr(MappedFiles, "flush", fail)

@@ -1,14 +1,19 @@
 """Settings on the telemetry stream: what a client gets back, and where the broker sees it."""
 
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
 from pocketmq.grpc_endpoint.clients import clients
 from pocketmq.grpc_endpoint.messages import (
+    Address,
+    AddressScheme,
     ClientType,
     Code,
     Duration,
+    Endpoints,
     FilterExpression,
     FilterType,
     Metric,
@@ -46,6 +51,23 @@ async def test_producer_gets_limits_and_retries_of_the_server(grpc: GrpcBroker) 
     assert policy.exponential_backoff.max == Duration.of_ms(1000)
     assert reply.settings.metric == Metric()
     assert stream.ended is None
+
+
+@pytest.mark.parametrize("announced", [producer("t"), consumer("g", ("t",))], ids=["producer", "consumer"])
+async def test_clients_are_told_where_to_send_metrics(
+    grpc_maker: Callable[..., GrpcBroker], announced: Settings
+) -> None:
+    """`metricCollectorMode`: to an address of its own, or to where the client has connected to."""
+    access = Endpoints(scheme=AddressScheme.IPv4, addresses=[Address(host="127.0.0.1", port=8081)])
+    announced = msgspec.structs.replace(announced, access_point=access)
+    there = grpc_maker(endpoint={"metric_collector_mode": "on", "metric_collector_address": "collector:4317"})
+    (reply,) = there.telemetry(announced).replies
+    address = Address(host="collector", port=4317)
+    assert reply.settings.metric == Metric(
+        on=True, endpoints=Endpoints(scheme=AddressScheme.IPv4, addresses=[address])
+    )
+    (reply,) = grpc_maker(endpoint={"metric_collector_mode": "proxy"}).telemetry(announced).replies
+    assert reply.settings.metric == Metric(on=True, endpoints=access)
 
 
 async def test_producer_is_in_a_group_named_like_each_topic(grpc: GrpcBroker) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pocketmq.grpc_endpoint.consuming.delivered import Delivered
 from pocketmq.grpc_endpoint.consuming.renewal import RENEWAL_MS, retry_delay_ms
 from pocketmq.grpc_endpoint.messages import Code
 from pocketmq.protocol.bodies.group_config import (
@@ -11,7 +12,7 @@ from pocketmq.protocol.bodies.group_config import (
     GroupRetryPolicy,
     SubscriptionGroupConfig,
 )
-from pocketmq.store import VirtualClock
+from pocketmq.store import StoreError, VirtualClock
 
 from grpc_consumers import Consumers, turns
 
@@ -51,6 +52,67 @@ async def test_renewal_ends_some_hours_after_the_delivery(make_consumers: Any) -
     assert len(consumers.consuming.renewal) == 0
     assert consumers.receive().bodies == ["m0"]
     assert consumers.ack(("id-m0", asked.handles[0])).status[0] == Code.INVALID_RECEIPT_HANDLE
+
+
+@pytest.mark.parametrize(("failures", "is_kept"), [(2, True), (3, False)])
+async def test_a_renewal_that_fails_is_tried_again_some_times(
+    make_consumers: Any, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, failures: int, is_kept: bool
+) -> None:
+    """`maxRenewRetryTimes`: a disk that fails for a moment costs no client its message."""
+    consumers: Consumers = make_consumers(max_renew_retries=2)
+    consumers.fill()
+    consumers.announce("c1")
+    consumers.receive(batch_size=1)
+    clock.advance(51_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(Delivered, "hide", failing)
+        for _ in range(failures):
+            consumers.consuming.renewal.scan()
+    consumers.consuming.renewal.scan()
+    held = [one for member in consumers.consuming.renewal._messages.values() for one in member.values()]
+    assert [one.renewals for one in held] == ([1] if is_kept else [])
+    assert len(consumers.consuming.renewal) == len(held)
+
+
+def failing(*arguments: object, **options: object) -> None:
+    raise StoreError("no room")
+
+
+@pytest.mark.parametrize(
+    ("settings", "renewals"),
+    [({}, [0, 0, 1]), ({"renew_ahead_ms": 25_000}, [0, 1, 1]), ({"renew_period_ms": 20_000}, [0, 0, 0])],
+    ids=["official", "renewAheadTimeMillis", "renewSchedulePeriodMillis"],
+)
+async def test_when_a_message_is_renewed_is_set_by_keys(
+    make_consumers: Any, settings: dict[str, int], renewals: list[int]
+) -> None:
+    consumers: Consumers = make_consumers(**settings)
+    consumers.fill(count=1)
+    consumers.announce("c1")
+    consumers.receive()
+    [held] = consumers.consuming.renewal._messages["c1", "g"].values()
+    found = []
+    for seconds in (20, 20, 15):
+        consumers.pass_time(seconds)
+        found.append(held.renewals)
+    assert found == renewals
+
+
+@pytest.mark.parametrize(("ms", "is_back"), [(1000, True), (9000, False)])
+async def test_how_soon_the_messages_of_a_client_that_ends_are_back_is_set_by_a_key(
+    make_consumers: Any, ms: int, is_back: bool
+) -> None:
+    """`invisibleTimeMillisWhenClear`."""
+    consumers: Consumers = make_consumers(invisible_time_ms_when_cleared=ms)
+    consumers.fill(count=1)
+    consumers.announce("c1")
+    consumers.announce("c2")
+    consumers.receive()
+    peer = consumers.clients.find("c1")
+    assert peer is not None
+    consumers.clients.forget(peer)
+    consumers.pass_time(5)
+    assert consumers.receive("c2").bodies == (["m0"] if is_back else [])
 
 
 async def test_a_client_that_ends_gives_its_messages_back_at_once(consumers: Consumers) -> None:
@@ -93,10 +155,12 @@ async def test_a_broker_that_goes_back_in_time_forgets_what_clients_hold(consume
 
 async def test_a_changed_message_is_not_renewed_any_more(consumers: Consumers) -> None:
     asked = consumers.receive(batch_size=1)
-    assert consumers.change("id-m0", asked.handles[0], 20).status[0] == Code.OK
+    assert consumers.change("id-m0", asked.handles[0], 55).status[0] == Code.OK
     assert len(consumers.consuming.renewal) == 0
+    consumers.consuming.renewal.scan()
+    assert consumers.consuming.renewal.next_work() is None
     consumers.receive(batch_size=3, invisible=4000)
-    consumers.pass_time(30)
+    consumers.pass_time(66)
     assert consumers.receive().bodies == ["m0"]
 
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.connection import Http2Connection
+from pocketmq.grpc_endpoint.http2.outgoing import PortMemory
 from pocketmq.grpc_endpoint.http2.role import Limits, Member
 
 from grpc_client import framed
@@ -41,6 +42,7 @@ class Role:
         self.loop = asyncio.get_running_loop()
         self.service = Echo()
         self.limits = Limits()
+        self.memory = PortMemory(self.limits.port_bytes, lambda: None)
 
     def connected(self, connection: Member) -> None: ...
 

@@ -40,10 +40,16 @@ async def test_a_reply_waits_for_the_window_and_loses_nothing() -> None:
 async def test_a_stream_without_window_does_not_hold_up_the_others() -> None:
     async with echo_port() as (port, _, _), GrpcClient.connected(port, window=10) as client:
         await client.ping()  # the server knows the window
+        client.opens_windows = False
         client.h2.increment_flow_control_window(1_000_000)
         stuck = client.open("/echo/Large", framed(b"50000"))
-        other = client.open("/echo/Unary", framed(b"hello"))
-        assert await other.all() == [b"hello"]
+        small = client.open("/echo/Unary", framed(b"hello"))
+        assert await small.all() == [b"hello"]
+        waiting = client.open("/echo/Unary", framed(b"longer than the window"))
+        await client.ping()
+        client.h2.increment_flow_control_window(100, waiting.id)
+        client.flush()
+        assert await waiting.all() == [b"longer than the window"]
         assert not stuck.is_ended
 
 

@@ -47,3 +47,34 @@ def test_counts_are_those_of_a_loop_over_the_records(
         for what in ("messages", "bytes", "bodyBytes"):
             found[(*(row[name] for name in names), what)] += row[what]
     assert +found == +expected
+
+
+@settings(max_examples=40)
+@given(MESSAGES, st.integers(1, 40), st.booleans())
+def test_extremes_are_those_of_a_loop_over_the_records(
+    messages: list[Message], most: int, by_topic: bool
+) -> None:
+    names = ["largest", "firstTime", "lastTime", *(["topic"] if by_topic else [])]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregates, "MOST_GROUPS", most)
+        written = write_log(Path(folder), messages)
+        batches = list(scan_statistics(whole_log(Path(folder)), ScanOptions(decode_rows=5), names))
+    expected: dict[str | None, list[tuple[int, int]]] = {}
+    for number, message in enumerate(written):
+        values = (message.size, 1_700_000_000 + 20 * number)
+        expected.setdefault(message.topic if by_topic else None, []).append(values)
+    found: dict[str | None, list[tuple[int, int, int]]] = {}
+    for row in pa.Table.from_batches(batches).to_pylist():
+        times = (int(row["firstTime"].timestamp()), int(row["lastTime"].timestamp()))
+        found.setdefault(row["topic"], []).append((row["largest"], *times))
+    assert {
+        topic: (
+            max(one[0] for one in of_topic),
+            min(one[1] for one in of_topic),
+            max(one[2] for one in of_topic),
+        )
+        for topic, of_topic in found.items()
+    } == {
+        topic: (max(size for size, _ in of_topic), of_topic[0][1], of_topic[-1][1])
+        for topic, of_topic in expected.items()
+    }

@@ -1,6 +1,7 @@
 """Jobs in SQL on DuckDB: statistics, find, duplicates, and a query of one's own."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ from click.testing import CliRunner, Result
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
+import pyarrow.parquet as pq
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.jobs import audit, duplicates, find, stats
 from pocketmq.pipeline.jobs import sql as sql_job
 from pocketmq.pipeline.sql.message_input import MessageInput
-from pocketmq.testing import RocketMQ
+from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.jobs.reports import rows
 from pipeline.tables.stores import BEGIN_MS, COUNT, STEP_MS, message
@@ -150,6 +152,32 @@ def test_the_audit_of_a_sound_store_finds_nothing(store: Path) -> None:
     assert "Nothing found." in ran.output
 
 
+def test_the_audit_of_a_store_that_is_being_written_finds_nothing(engine: Any, tmp_path: Path) -> None:
+    """Log and consume queues are read at two moments: what is written between them is no finding."""
+    with EmbeddedServer(store=tmp_path / "store") as server:
+        rocketmq = RocketMQ(server)
+        topic = rocketmq.topic("live", queues=4)
+        rocketmq.send(topic, "the first, for which the files are made")
+        is_ended = threading.Event()
+
+        def send() -> None:
+            while not is_ended.is_set():
+                rocketmq.send(topic, "x" * 100)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            counts = []
+            for _ in range(8):
+                report = audit.build(engine, str(tmp_path / "store"))
+                assert report.findings == []
+                counts.append(sum(row["records"] for row in rows(report, "queues")))
+        finally:
+            is_ended.set()
+            sender.join()
+    assert 0 < counts[0] < counts[-1], "it was being written"
+
+
 # -- a query of one's own
 
 
@@ -212,6 +240,11 @@ def test_a_query_of_damage(engine: Any, tmp_path: Path) -> None:
         ("stats -n 127.0.0.1:1", "--topics is required with --namesrv"),
         ("stats --store {0}/nosuch", "--store: {0}/nosuch/commitlog is not a folder"),
         ("stats --store {0} --json-file {0}/no/r.json", "--json-file: folder {0}/no does not exist"),
+        ("stats --store {0} --since 7 --until 7", "--since must be before --until"),
+        ("stats --store {0} --since 99999999999999999", "from 1970 to 9999, got '99999999999999999'"),
+        ("stats --store {0} --since 1960-01-01", "from 1970 to 9999, got '1960-01-01'"),
+        ("stats --store {0} --parquet nothing://x", "--parquet: nothing://x cannot be opened"),
+        ("sql begin --store {0}", "SQL: the text must be a query that has rows"),
         ("sql select", "one of --store DIR and --namesrv ADDR is required"),
     ],
 )
@@ -219,6 +252,37 @@ def test_what_the_user_can_correct_is_one_line_and_code_2(store: Path, words: st
     ran = run(*(word.format(store) for word in words.split()))
     assert ran.exit_code == 2, ran.output
     assert output.format(store) in ran.output
+
+
+def test_a_job_without_an_engine_says_that_options_of_spark_have_no_effect(store: Path) -> None:
+    ran = run("lag", "--store", str(store), "--master", "local[2]", "--quiet")
+    assert (ran.exit_code, ran.output) == (0, "pocketmq: lag needs no engine: no effect of --master\n")
+
+
+def test_a_topic_that_a_store_does_not_have_is_named(store: Path) -> None:
+    ran = run("audit", "--store", str(store), "--topics", "Orders,Odres", "--quiet")
+    assert (ran.exit_code, ran.output) == (0, f"pocketmq: {store} has no topic Odres\n")
+
+
+def test_tables_are_written_to_a_url(store: Path, tmp_path: Path) -> None:
+    ran = run("stats", "--store", str(store), "--parquet", f"file://{tmp_path}/out", "--quiet")
+    assert ran.exit_code == 0, ran.output
+    rows_written = pq.read_table(tmp_path / "out" / "topics").to_pylist()
+    assert {row["topic"]: row["messages"] for row in rows_written} == {
+        "Orders": COUNT - COUNT // 10,
+        "Bills": COUNT // 10,
+    }
+
+
+def test_statistics_of_a_store_are_counted_inside_the_scan(engine: Any, store: Path) -> None:
+    """The same tables as from the messages themselves, which a time that cuts nothing asks for."""
+    source = MessageInput(store=str(store))
+    scanned = stats.build(engine, source)
+    with pytest.raises(OptionError, match="messages"):
+        engine.sql("select * from messages").collect()  # no message was handed over
+    before = {name: rows(scanned, name) for name in ("topics", "minutes", "queues", "tags")}
+    read = stats.build(engine, MessageInput(store=str(store), since_ms=0))
+    assert {name: rows(read, name) for name in before} == before
 
 
 def test_exit_code_1_says_that_there_is_a_message(store: Path) -> None:

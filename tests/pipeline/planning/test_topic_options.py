@@ -1,12 +1,16 @@
 """Options of the source: an error is one line that names the option and what is allowed."""
 
+import re
+
 import pytest
 from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.planning import kafka_names, topic_options
 from pocketmq.pipeline.planning.topic_options import matching_topics, read_source_options
 from pocketmq.protocol.message.topics import SYSTEM_TOPICS
 
 pytest.importorskip("numpy", reason="the pipeline's extra is not installed")
 
+from pocketmq.pipeline.sink import sink_options
 from pocketmq.pipeline.sink.sink_options import read_sink_options
 
 GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
@@ -62,9 +66,38 @@ def test_an_error_names_the_option_and_what_is_allowed(options: dict[str, str], 
         read_source_options(options, is_stream=False)
 
 
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("kafka.bootstrap.servers", "here it is rocketmq.namesrv.addr"),
+        ("kafka.group.id", "here it is groupId"),
+        ("includeheaders", "here it is includeProperties"),
+        ("kafkaConsumer.pollTimeoutMs", "here it is pullTimeoutMs"),
+        ("kafka.security.protocol", "here it is rocketmq.tls.enable"),
+        ("startingOffset", "similar: startingOffsets"),
+        ("maxoffsetpertrigger", "similar: maxOffsetsPerTrigger"),
+        ("kafka.fetch.min.bytes", "the options are rocketmq.namesrv.addr, subscribe"),
+    ],
+)
+def test_an_unknown_option_is_answered_with_the_one_that_is_meant(option: str, meant: str) -> None:
+    with pytest.raises(OptionError, match=f"unknown option {option}; {meant}"):
+        read_source_options({**GOOD, option: "x"}, is_stream=True)
+
+
 def test_a_stream_has_no_end() -> None:
     with pytest.raises(OptionError, match="a stream has no end"):
         read_source_options({**GOOD, "endingTimestamp": "5"}, is_stream=True)
+
+
+def test_every_option_of_kafka_s_that_is_named_has_a_counterpart_that_exists() -> None:
+    for known, others in (
+        (topic_options._NAMES, kafka_names.SOURCE_OPTIONS),
+        (sink_options._NAMES, kafka_names.SINK_OPTIONS),
+    ):
+        for other, here in others.items():
+            if "column" not in here and "broker" not in here:
+                named = re.split(r" with |=|:", here)[0]
+                assert named in known, other
 
 
 def test_the_sink_ignores_options_of_spark_itself() -> None:
@@ -83,6 +116,13 @@ def test_a_group_turns_commits_on_and_a_prefix_does_not() -> None:
     assert read_source_options({**GOOD, "groupId": "g"}, is_stream=True).commits_offsets
     quiet = read_source_options({**GOOD, "groupIdPrefix": "g"}, is_stream=True)
     assert (quiet.commits_offsets, quiet.group) == (False, "g")
+
+
+def test_retries_and_their_interval_limit_how_long_a_read_is_planned() -> None:
+    own = {"fetchOffset.numRetries": "10", "fetchOffset.retryIntervalMs": "1000", "retryTimeoutMs": "5"}
+    read = read_source_options({**GOOD, **own}, is_stream=True)
+    assert (read.plan_timeout_ms, read.retry_timeout_ms) == (10_000, 5)
+    assert read_source_options({**GOOD, "retryTimeoutMs": "5"}, is_stream=True).plan_timeout_ms == 5
 
 
 def test_a_timestamp_wins_over_offsets() -> None:

@@ -386,3 +386,25 @@ def test_a_thorough_pass_forces_all_queues(open_store, put, clock, disk, monkeyp
     clock.advance(60_000)
     store.flush_pass()
     assert all(queue.files.flushed == queue.files.end for queue in store._queues)
+
+
+def test_messages_that_wait_for_the_disk_do_not_wait_for_the_queues(open_store, put, clock, monkeypatch):
+    """Forcing 64 queues takes milliseconds, all queues of a topic a tenth of a second: sends must not be held up."""
+    store = open_store(flush_disk_type="SYNC_FLUSH", flush_consume_queue_least_pages=0, **BIG)
+    for number in range(5):
+        put(store, f"t{number}")
+        store.flush_pass()
+        store.dispatch_flushed()
+    forced: list[str] = []
+
+    def force(descriptor: int) -> None:
+        kind = Path(os.readlink(f"/proc/self/fd/{descriptor}")).parts[-4:]
+        forced.append("log" if "commitlog" in kind else kind[-3])
+        if forced[-1] == "t1":
+            put(store, "late")
+
+    monkeypatch.setattr(disk_module, "sync_descriptor", force)
+    clock.advance(1000)
+    store.flush_pass()
+    assert forced[:4] == ["t0", "t1", "log", "t2"]
+    assert store.flushed_position == store.log_end

@@ -350,7 +350,7 @@ def test_queues_of_a_killed_process_are_flushed_before_the_checkpoint_advances(
     crash(store)
     store = open_store()
     forced: list[str] = []
-    monkeypatch.setattr(MappedFile, "sync", lambda file: forced.append(str(file.path)))
+    monkeypatch.setattr(MappedFile, "sync", lambda file, descriptor=None: forced.append(str(file.path)))
     put(store, "busy")
     clock.advance(61_000)
     store.flush_pass()
@@ -366,7 +366,7 @@ def test_full_index_files_of_a_killed_process_are_flushed(open_store, put, crash
     store = open_store()
     first = sorted(path.name for path in (root / "index").iterdir())[0]
     forced: list[str] = []
-    monkeypatch.setattr(MappedFile, "sync", lambda file: forced.append(file.path.name))
+    monkeypatch.setattr(MappedFile, "sync", lambda file, descriptor=None: forced.append(file.path.name))
     clock.advance(61_000)
     store.flush_pass()
     assert first in forced

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import MessageStore, PutStatus, StoreConfig, VirtualClock
+from pocketmq.store.accelerated import batch_records
+from pocketmq.store.accelerated.choice import in_python
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.log import record_packing, record_template
 from pocketmq.store.put_values import AlikeBatch
@@ -184,7 +186,8 @@ def test_a_process_killed_during_a_batch_of_a_template_leaves_none_of_it(
     store = open_store()
     first = put(store, UNIQ_KEY="1" * 32)
     template = store.template(new_message(UNIQ_KEY="1" * 32))
-    monkeypatch.setattr(record_template, "_PACK_INT", _die)  # what writes the first length
+    monkeypatch.setattr(record_template, "pack_batch", in_python["pack_batch"])
+    monkeypatch.setattr(batch_records, "_PACK_INT", _die)  # what writes the first length
     with pytest.raises(KeyboardInterrupt):
         store.append_alike_batch(template, AlikeBatch(0, 0, [b"a", b"b"], [b"1" * 32, b"2" * 32]))
     monkeypatch.undo()

@@ -1,0 +1,251 @@
+"""What a gRPC call costs the broker's thread behind HTTP/2: from the bytes of a request to the bytes of the reply.
+
+    python -m bench.grpc_path [--calls 20000] [--only TEXT]
+
+Broker and endpoint are the real ones in this process; a call has a stream that keeps its replies. A row is the lower
+quartile over slices of 400 calls (a receive: of 12 with 32 messages each, the time is that of a message). Bodies of
+1 KiB, as `grpc_calls.py` sends them. HTTP/2 and the kernel are not measured here.
+"""
+
+import argparse
+import asyncio
+import gc
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
+from pocketmq.broker.node import Node
+from pocketmq.broker.process import loop_factory
+from pocketmq.grpc_endpoint import messages
+from pocketmq.grpc_endpoint.calls.serving import Calls
+from pocketmq.grpc_endpoint.endpoint import Endpoint, open_endpoint
+from pocketmq.grpc_endpoint.http2.headers import RequestHead
+from pocketmq.grpc_endpoint.messages import Resource
+from pocketmq.grpc_endpoint.messages.service import BY_REQUEST
+from pocketmq.grpc_endpoint.wire.declare import Message
+from pocketmq.grpc_endpoint.wire.decoding import decode
+from pocketmq.grpc_endpoint.wire.encoding import encode
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.store.config import StoreConfig
+
+from .processor import print_load_average
+
+TOPIC = "GrpcBench"
+GROUP = "bench"
+QUEUES = 8
+BODY = bytes(1024)
+SLICE_CALLS = 400
+BATCH = 32
+METADATA = {
+    "x-mq-client-id": "host@1@0@bench",
+    "x-mq-language": "JAVA",
+    "x-mq-client-version": "5.2.0",
+    "x-mq-protocol": "v2",
+    "x-mq-date-time": "20260101T000000Z",
+    "x-mq-request-id": "00000000-0000-0000-0000-000000000000",
+    "x-mq-namespace": "",
+}
+
+
+class Owner:
+    """The connection of all calls."""
+
+    loop: asyncio.AbstractEventLoop
+    peer = "127.0.0.1:40000"
+    packed_host = pack_host("127.0.0.1", 40_000)
+    closed = False
+
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        """No transport is there."""
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Stream:
+    """The replies' side of a call."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.replies: list[bytes] = []
+        self.ended: int | None = None
+
+    def send_headers(self) -> None: ...
+
+    def send_message(self, data: bytes) -> None:
+        self.replies.append(data)
+
+    def answer(self, data: bytes) -> None:
+        self.send_message(data)
+        self.finish(0, "")
+
+    def finish(self, status: int, text: str) -> None:
+        self.ended = status
+
+
+class Bench:
+    """One endpoint, one client."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._calls: Calls = endpoint.calls
+        self._owner = Owner()
+        self._owner.loop = asyncio.get_running_loop()
+        self._number = 0
+
+    def begin(self, request_type: type[Message], data: bytes) -> Stream:
+        stream = Stream(self._owner)
+        exchange = self._calls.opened(
+            stream, RequestHead(BY_REQUEST[request_type].path, METADATA, 30.0, "identity")
+        )
+        assert exchange is not None
+        exchange.message_received(data)
+        exchange.half_closed()
+        return stream
+
+    def telemetry(self) -> None:
+        """The client becomes a consumer."""
+        stream = Stream(self._owner)
+        path = BY_REQUEST[messages.TelemetryCommand].path
+        exchange = self._calls.opened(stream, RequestHead(path, METADATA, None, "identity"))
+        assert exchange is not None
+        entry = messages.SubscriptionEntry(topic=Resource(name=TOPIC))
+        subscription = messages.Subscription(group=Resource(name=GROUP), subscriptions=[entry])
+        settings = messages.Settings(
+            client_type=messages.ClientType.SIMPLE_CONSUMER, subscription=subscription
+        )
+        exchange.message_received(encode(messages.TelemetryCommand(settings=settings)))
+
+    async def feed(
+        self,
+        request_type: type[Message],
+        requests: Iterator[bytes],
+        slice_calls: int = SLICE_CALLS,
+        each: int = 1,
+    ) -> tuple[float, list[bytes]]:
+        """This thread's microseconds per message, and the replies."""
+        slices: list[float] = []
+        replies: list[bytes] = []
+        while some := list(islice(requests, slice_calls)):
+            began_ns = time.thread_time_ns()
+            done = [self.begin(request_type, data) for data in some]
+            spent_ns = time.thread_time_ns() - began_ns
+            if len(some) == slice_calls:
+                slices.append(spent_ns / 1000 / (slice_calls * each))
+            assert all(stream.ended == 0 for stream in done)
+            replies += [reply for stream in done for reply in stream.replies]
+            await asyncio.sleep(0)
+        assert slices, "too few calls for one slice"
+        return sorted(slices)[len(slices) // 4], replies
+
+    def send(self, keys: tuple[str, ...] = (), properties: dict[str, str] | None = None) -> bytes:
+        self._number += 1
+        system = messages.SystemProperties(
+            keys=keys,
+            message_id=f"01{os.getpid():012X}0000DEADBEEF{self._number:08X}",
+            body_encoding=messages.Encoding.IDENTITY,
+            message_type=messages.MessageType.NORMAL,
+            born_timestamp=messages.Timestamp.of_ms(time.time_ns() // 1_000_000),
+            born_host="bench-machine",
+        )
+        message = messages.Message(
+            topic=Resource(name=TOPIC), user_properties=properties or {}, system_properties=system, body=BODY
+        )
+        return encode(messages.SendMessageRequest(messages=[message]))
+
+    def receive(self) -> bytes:
+        return encode(
+            messages.ReceiveMessageRequest(
+                group=Resource(name=GROUP),
+                message_queue=messages.MessageQueue(
+                    topic=Resource(name=TOPIC), id=-1, broker=messages.Broker(name="broker-a")
+                ),
+                filter_expression=messages.FilterExpression(type=messages.FilterType.TAG, expression="*"),
+                batch_size=BATCH,
+                invisible_duration=messages.Duration(seconds=60),
+                long_polling_timeout=messages.Duration(seconds=5),
+            )
+        )
+
+
+def acks(replies: list[bytes]) -> Iterator[bytes]:
+    """An ack of each message received."""
+    for reply in replies:
+        message = decode(messages.ReceiveMessageResponse, reply).message
+        if message is not None:
+            system = message.system_properties
+            entry = messages.AckMessageEntry(
+                message_id=system.message_id, receipt_handle=system.receipt_handle or ""
+            )
+            group, topic = Resource(name=GROUP), Resource(name=TOPIC)
+            yield encode(messages.AckMessageRequest(group=group, topic=topic, entries=[entry]))
+
+
+async def run(folder: Path, only: str, calls: int) -> None:
+    config = BrokerConfig(store=StoreConfig(store_path_root_dir=str(folder)), listen_port=0)
+    node = Node(config, NameServerConfig(listen_port=0))
+    await node.start()
+    try:
+        async with open_endpoint(node) as endpoint:
+            await rows(node, Bench(endpoint), only, calls)
+    finally:
+        await node.stop()
+
+
+async def rows(node: Node, bench: Bench, only: str, calls: int) -> None:
+    topic = TopicConfig(topic_name=TOPIC, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+    node.broker.topics.update(topic)
+    node.broker.groups.update(SubscriptionGroupConfig(group_name=GROUP))
+    bench.telemetry()
+    await asyncio.sleep(0.2)  # the tables are saved
+    for _ in range(SLICE_CALLS):
+        bench.begin(messages.SendMessageRequest, bench.send())
+    gc.collect()
+    gc.freeze()
+
+    def show(name: str, us: float) -> None:
+        print(f"{name:26} {us:6.2f} us", flush=True)
+
+    sends: dict[str, Callable[[], bytes]] = {
+        "send": bench.send,
+        "send, key and property": lambda: bench.send(("order-1",), {"colour": "red"}),
+    }
+    for name, make in sends.items():
+        if only in name:
+            made = (make() for _ in range(calls))
+            show(name, (await bench.feed(messages.SendMessageRequest, made))[0])
+    if only in "receive ack":
+        while True:
+            missing = calls - sum(queue.max_offset for queue in node.broker.store.queues_of(TOPIC))
+            if missing < SLICE_CALLS:
+                break
+            await bench.feed(messages.SendMessageRequest, (bench.send() for _ in range(missing)))
+        receives = (bench.receive() for _ in range(calls // BATCH - QUEUES))
+        us, replies = await bench.feed(messages.ReceiveMessageRequest, receives, SLICE_CALLS // BATCH, BATCH)
+        show("receive", us)
+        show("ack", (await bench.feed(messages.AckMessageRequest, acks(replies)))[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--calls", type=int, default=20_000)
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
+    options = parser.parse_args()
+    print_load_average()
+    with tempfile.TemporaryDirectory() as folder, asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(run(Path(folder), options.only, options.calls))
+
+
+if __name__ == "__main__":
+    main()

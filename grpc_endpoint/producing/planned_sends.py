@@ -1,0 +1,132 @@
+"""Sends whose messages have the shape of earlier ones: stored by a plan (`send_plans.py`), answered from bytes.
+
+    messages of one request -> one shape, ordinary values -> store -> their offsets
+                               no plan, or something is unusual -> the ordinary way (`send_handlers.py`)
+
+What is stored and answered is the same either way. Owned by the event loop.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pocketmq.broker.broker import Broker
+from pocketmq.store.log.record_template import LEAST_ID_BYTES, whole_text
+from pocketmq.store.lookup.message_template import MessageTemplate
+from pocketmq.store.put_values import AlikeMessage
+
+from ..calls.rpc_call import RpcCall
+from ..endpoint_settings import EndpointSettings
+from ..messages import Message
+from .send_plans import SendPlan, Shape, make_plan, shape_of
+
+MOST_PLANS: Final = 4096
+"""Shapes remembered; a full memory is emptied and fills again."""
+MOST_BODY_BYTES: Final = 64 * 1024
+"""Larger bodies go the ordinary way, which does not copy them once more."""
+_MOST_MESSAGES: Final = 64
+"""Of one request; further ones would make the pass of the connection long."""
+_LONGEST_ID: Final = 64
+_LEAST_BORN_MS: Final = 1_000_000_000_000
+_LAST_BORN_MS: Final = 9_999_999_999_999
+"""Times of 13 digits, from 2001 to 2286: the text behind them has the same place."""
+
+
+class PlannedSends:
+    """The plans of one endpoint."""
+
+    def __init__(self, broker: Broker, config: EndpointSettings) -> None:
+        self._state = broker.state
+        self._sending = broker.sending
+        self._config = broker.config
+        self._topics = broker.topics
+        self._unsaved = broker.state.tables.unsaved
+        self._random = broker.state.random
+        self._most_messages = 1 if config.strict else _MOST_MESSAGES
+        self._allows_empty = not config.is_empty_body_refused
+        self._most_body_bytes = MOST_BODY_BYTES
+        if config.max_message_size > 0:
+            self._most_body_bytes = min(MOST_BODY_BYTES, config.max_message_size)
+        self._most_text_bytes = config.max_user_property_size
+        self._plans: dict[Shape, SendPlan | None] = {}
+        """`None`: the shape was seen once."""
+
+    def store(self, call: RpcCall, messages: Sequence[Message]) -> Sequence[int] | None:
+        """The queue offsets of the messages of a send, which are stored. Fewer than there are messages: the ordinary
+        way stores the rest. `None`: nothing was stored, and the ordinary way decides."""
+        if not 0 < len(messages) <= self._most_messages:
+            return None
+        first = messages[0]
+        shape = shape_of(call, first)
+        plan = None if shape is None else self._plans.get(shape)
+        if (
+            plan is None
+            or plan.form is None
+            or self._topics.find(first.topic.name) is not plan.topic_config
+            or self._state.settings_version is not plan.settings
+            or self._topics in self._unsaved
+            or self._sending.waiting_sends >= self._config.send_thread_pool_queue_capacity
+        ):
+            return None
+        template: MessageTemplate | None = None
+        alike: list[AlikeMessage] = []
+        queue_id, queues = self._random.randrange, plan.queues
+        for message in messages:
+            if message is not first and (message.topic != first.topic or shape_of(call, message) != shape):
+                return None
+            text = self._text(plan, message)
+            if text is None:
+                return None
+            values, whole = text
+            before = sum([len(values[number]) for number in plan.before_id])
+            of_text = plan.template(self._sending, whole, before)
+            if of_text is None or (template is not None and of_text is not template):
+                return None
+            template = of_text
+            alike.append((0, message.body, whole_text(whole), int(values[1]), 0))
+        assert template is not None
+        stored = self._sending.store.append_alike(
+            template, [(queue_id(queues), *message[1:]) for message in alike]
+        )
+        if stored is None:
+            return None
+        offsets = stored.queue_offsets
+        self._sending.statistics.messages_put(template.topic, len(offsets), stored.end - stored.positions[0])
+        return offsets
+
+    def _text(self, plan: SendPlan, message: Message) -> tuple[list[bytes], bytes] | None:
+        """The values of a message, and its stored text; `None` if a check of the ordinary way might refuse it."""
+        system = message.system_properties
+        message_id, born_ms, size = system.message_id, system.born_timestamp.ms, len(message.body)
+        if (
+            size > self._most_body_bytes
+            or not (size or self._allows_empty)
+            or not LEAST_ID_BYTES <= len(message_id) <= _LONGEST_ID
+            or not (message_id.isascii() and message_id.isalnum())
+            or not _LEAST_BORN_MS <= born_ms <= _LAST_BORN_MS
+        ):
+            return None
+        values = [message_id.encode(), b"%d" % born_ms]
+        if system.keys:
+            keys = " ".join(system.keys)
+            if not keys.isprintable() or not all(key.strip() for key in system.keys):
+                return None
+            values.append(keys.encode())
+        for value in message.user_properties.values():
+            if not value or not value.isprintable():
+                return None
+            values.append(value.encode())
+        assert plan.form is not None
+        text = plan.form.fill(values)
+        return (values, text) if len(text) <= self._most_text_bytes else None
+
+    def learn(self, call: RpcCall, messages: Sequence[Message]) -> None:
+        """The ordinary way has stored these: make a plan if it had to do so before."""
+        shape = shape_of(call, messages[0])
+        if shape is None:
+            return
+        if shape in self._plans:
+            self._plans[shape] = make_plan(self._sending, self._state.settings_version, call, messages[0])
+        else:
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            self._plans[shape] = None

@@ -1,0 +1,10 @@
+"""The few loops of the write path that a C compiler makes faster: each stands here in Python and, if it could be built,
+in C. What is stored is the same.
+
+native.c          the functions in C; built at the installation if there is a compiler, never required
+choice.py         which of the two is used; POCKETMQ_ACCELERATOR=off: Python
+batch_records.py  the records of a batch whose messages are alike
+index_units.py    the units of many keys in a file of the key index
+id_hashes.py      the hashes of unique ids
+plain_records.py  the records of a log file, as long as they have the plain form
+"""

@@ -1,0 +1,124 @@
+"""A gRPC client beside the test companion: the calls of tests/grpc_endpoint/test_watched*.py and test_journal.py.
+
+The topic is `orders`, the group `billing`, the client `test@1@0@a`; it is a simple consumer, and sends too.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+from pocketmq.grpc_endpoint import messages as m
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from grpc_client import ClientCall, GrpcClient
+
+T, G = m.Resource(name="orders"), m.Resource(name="billing")
+
+
+def sent(body: bytes = b"hi", *, tag: str | None = None) -> m.SendMessageRequest:
+    properties = m.SystemProperties(message_id=f"ID{body!r}", tag=tag)
+    return m.SendMessageRequest(messages=[m.Message(topic=T, body=body, system_properties=properties)])
+
+
+def receive(batch: int = 32, *, tags: str = "*") -> m.ReceiveMessageRequest:
+    return m.ReceiveMessageRequest(
+        group=G,
+        message_queue=m.MessageQueue(topic=T, id=-1),
+        filter_expression=m.FilterExpression(type=m.FilterType.TAG, expression=tags),
+        batch_size=batch,
+        invisible_duration=m.Duration.of_ms(30_000),
+        long_polling_timeout=m.Duration.of_ms(20_000),
+    )
+
+
+def settings(tags: str = "*") -> m.TelemetryCommand:
+    entry = m.SubscriptionEntry(
+        topic=T, expression=m.FilterExpression(type=m.FilterType.TAG, expression=tags)
+    )
+    subscription = m.Subscription(group=G, subscriptions=[entry])
+    return m.TelemetryCommand(
+        settings=m.Settings(client_type=m.ClientType.SIMPLE_CONSUMER, subscription=subscription)
+    )
+
+
+async def announce(client: GrpcClient, tags: str = "*") -> ClientCall:
+    """Become a member; the telemetry stream stays open."""
+    stream = client.open("Telemetry")
+    stream.send(settings(tags))
+    assert (await stream.next()).status == m.OK
+    return stream
+
+
+async def received(client: GrpcClient, *, tags: str = "*") -> list[m.Message]:
+    replies = await client.open("ReceiveMessage", receive(tags=tags)).all()
+    return [reply.message for reply in replies if reply.message is not None]
+
+
+def handle_of(message: m.Message) -> str:
+    return message.system_properties.receipt_handle or ""
+
+
+def acked(handles: Iterable[str]) -> m.AckMessageRequest:
+    entries = [m.AckMessageEntry(message_id="any", receipt_handle=handle) for handle in handles]
+    return m.AckMessageRequest(group=G, topic=T, entries=entries)
+
+
+def hidden(message: m.Message, ms: int) -> m.ChangeInvisibleDurationRequest:
+    return m.ChangeInvisibleDurationRequest(
+        group=G,
+        topic=T,
+        receipt_handle=handle_of(message),
+        invisible_duration=m.Duration.of_ms(ms),
+        message_id=message.system_properties.message_id,
+    )
+
+
+def given_up(message: m.Message) -> m.ForwardMessageToDeadLetterQueueRequest:
+    return m.ForwardMessageToDeadLetterQueueRequest(
+        group=G,
+        topic=T,
+        receipt_handle=handle_of(message),
+        message_id=message.system_properties.message_id,
+    )
+
+
+async def half(rocketmq: RocketMQ, client: GrpcClient) -> ClientCall:
+    """A producer of the topic `payments` with a half message; its telemetry stream."""
+    broker = rocketmq.server.node.broker
+    topic = TopicConfig(topic_name="payments", attributes={"+message.type": "TRANSACTION"})
+    await asyncio.to_thread(rocketmq.server.call, broker.topics.update, topic)
+    payments = m.Resource(name="payments")
+    stream = client.open("Telemetry")
+    producer = m.Settings(client_type=m.ClientType.PRODUCER, publishing=m.Publishing(topics=[payments]))
+    stream.send(m.TelemetryCommand(settings=producer))
+    assert (await stream.next()).status == m.OK
+    properties = m.SystemProperties(
+        message_id="half",
+        message_type=m.MessageType.TRANSACTION,
+        born_timestamp=m.Timestamp.of_ms(rocketmq.clock.now_ms()),
+    )
+    message = m.Message(topic=payments, body=b"half", system_properties=properties)
+    assert (await client.ask(m.SendMessageRequest(messages=[message]))).status == m.OK
+    return stream
+
+
+async def record_grpc_calls(folder: Path) -> None:
+    """A consumer that receives two messages, acknowledges one, and leaves; one call is cancelled."""
+    async with EmbeddedServer(journal=folder, grpc_port=0) as server:
+        rocketmq = RocketMQ(server)
+        rocketmq.topic("orders", queues=1)
+        rocketmq.group("billing")
+        async with GrpcClient.connected(server.grpc_endpoint) as client:
+            await announce(client)
+            for body in (b"one", b"two"):
+                await client.ask(sent(body))
+            first, _ = await received(client)
+            await client.ask(acked([handle_of(first)]))
+            await client.ask(sent(b""))
+            waiting = client.open("ReceiveMessage", receive())
+            await client.ping()
+            waiting.cancel()
+            await client.ping()
+            await client.ask(m.HeartbeatRequest(group=G, client_type=m.ClientType.SIMPLE_CONSUMER))
+            await client.ask(m.NotifyClientTerminationRequest(group=G))

@@ -1,0 +1,81 @@
+"""A report holds the rows that people see; all the others pass through one at a time."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.pipeline.report.report import SHOWN_ROWS, Outputs, Report, Section, inside_folder, write
+
+
+class Row:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def asDict(self, recursive: bool = False) -> dict[str, Any]:
+        return {"number": self.number}
+
+
+class FarFrame:
+    """A data frame of Spark, of which only so many rows may be held at once."""
+
+    def __init__(self, rows: int, limit: int | None = None) -> None:
+        self._rows = rows if limit is None else min(rows, limit)
+        self._is_limited = limit is not None
+        self.folders: list[str] = []
+
+    def limit(self, num: int) -> "FarFrame":
+        return FarFrame(self._rows, num)
+
+    def collect(self) -> list[Row]:
+        assert self._is_limited, "the table is collected whole"
+        return [Row(number) for number in range(self._rows)]
+
+    def count(self) -> int:
+        return self._rows
+
+    def toLocalIterator(self) -> Iterator[Row]:
+        return (Row(number) for number in range(self._rows))
+
+    @property
+    def write(self) -> "FarFrame":
+        return self
+
+    def mode(self, _: str) -> "FarFrame":
+        return self
+
+    def parquet(self, folder: str) -> None:
+        self.folders.append(folder)
+
+
+@pytest.mark.parametrize("count", [0, SHOWN_ROWS, SHOWN_ROWS + 1, 10_000])
+def test_a_table_is_never_collected_whole_and_json_has_all_its_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    frame, file = FarFrame(count), tmp_path / "r.json"
+    write(Report("Title", "", [Section("rows", "Rows", frame)]), Outputs(str(file)))
+    assert [row["number"] for row in json.loads(file.read_text())["rows"]] == list(range(count))
+    printed = capsys.readouterr().out
+    assert f"Rows: rows {count:,}" in printed
+    assert (f"{count - SHOWN_ROWS:,} more rows" in printed) is (count > SHOWN_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("folder", "inside"),
+    [
+        ("/tmp/x", "/tmp/x/rows"),
+        ("s3a://bucket/path", "s3a://bucket/path/rows"),
+        ("hdfs://name:8020/path/", "hdfs://name:8020/path/rows"),
+        ("abfss://c@account.dfs.core.windows.net/x", "abfss://c@account.dfs.core.windows.net/x/rows"),
+    ],
+)
+def test_tables_of_spark_are_written_to_any_url_that_spark_knows(folder: str, inside: str) -> None:
+    assert inside_folder(folder, "rows") == inside
+    frame = FarFrame(1)
+    if "://" in folder:
+        write(
+            Report("Title", "", [Section("rows", "Rows", frame)]),
+            Outputs(parquet_folder=folder, is_quiet=True),
+        )
+        assert frame.folders == [inside]
