@@ -16,7 +16,7 @@ from pocketmq.protocol.wire.repeated_header import Recognised, RepeatedHeader, a
 from ..requests.logged_request import Kept, LoggedConnection, LoggedRequest
 from ..requests.request_log import LogWatcher
 from .network import Shaper, shape_for
-from .routes import ROUTE, changed_reply
+from .routes import ROUTE, RPC_ROUTE, changed_reply
 from .rule import Rule
 from .sending import Answering, Exchange, ReadyReply
 from .shaping import Shape
@@ -140,7 +140,9 @@ class FaultWatcher(Watcher, Answering):
         if self._rules.network:
             self._shape_known(connection)
         hit = self._hit.pop(id(command), None)
-        is_route = command.code == ROUTE and self.name_server is not None and bool(self._rules.routes)
+        is_route = bool(self._rules.routes) and (
+            command.code == RPC_ROUTE or (command.code == ROUTE and self.name_server is not None)
+        )
         if hit is None and not is_route:
             return False
         ready = ReadyReply.of(reply, body)

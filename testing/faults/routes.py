@@ -1,4 +1,5 @@
-"""Wrong routes: answers of the name server to GET_ROUTEINFO_BY_TOPIC, changed on their way out.
+"""Wrong routes: answers of the name server to GET_ROUTEINFO_BY_TOPIC, and of the gRPC port to QueryRoute, changed on
+their way out.
 
 The route table itself stays as it is, and so do all connections. Rules of this file apply in the order they were added,
 each to what the one before it made.
@@ -12,6 +13,7 @@ from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteDat
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
@@ -19,6 +21,7 @@ from ..requests.logged_request import LoggedRequest
 from .sending import ReadyReply
 
 ROUTE: Final = GetRouteInfoByTopic.code
+RPC_ROUTE: Final = RPC_NUMBERS["QueryRoute"]
 _QUEUES: Final = 4
 Brokers = Mapping[str, BrokerData]
 """Every broker that a route may name."""
@@ -127,6 +130,8 @@ def changed_reply(
     rules: Sequence[RouteRule], request: LoggedRequest, name_server: str, brokers: Brokers, reply: ReadyReply
 ) -> ReadyReply | None:
     """The reply with the routes that the rules want; None if they want no other."""
+    if request.code == RPC_ROUTE:
+        return _changed_rpc_reply(rules, request, reply)
     topic = request.topic or ""
     if reply.command.code not in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
         return None
@@ -134,11 +139,7 @@ def changed_reply(
         before = TopicRouteData.decode(reply.body) if reply.body else TopicRouteData()
     except BodyError:
         return None
-    route = before
-    for rule in rules:
-        former, route = route, rule.change(topic, name_server, route, brokers)
-        if route != former:
-            rule.hit(request)
+    route = _changed(rules, request, name_server, before, brokers)
     if route == before:
         return None
     former_command = reply.command
@@ -149,6 +150,58 @@ def changed_reply(
     standard = request.fields.get("acceptStandardJsonOnly", "").lower() == "true"
     body = route.encode_for(version, accept_standard_json_only=standard)
     return ReadyReply(_command(former_command, ResponseCode.SUCCESS, None), body)
+
+
+def _changed(
+    rules: Sequence[RouteRule],
+    request: LoggedRequest,
+    name_server: str,
+    route: TopicRouteData,
+    brokers: Brokers,
+) -> TopicRouteData:
+    for rule in rules:
+        former, route = route, rule.change(request.topic or "", name_server, route, brokers)
+        if route != former:
+            rule.hit(request)
+    return route
+
+
+def _changed_rpc_reply(
+    rules: Sequence[RouteRule], request: LoggedRequest, reply: ReadyReply
+) -> ReadyReply | None:
+    """The same for a gRPC client. A broker that its route does not name has no address for it, and is left out."""
+    from pocketmq.grpc_endpoint import messages as m
+    from pocketmq.grpc_endpoint.wire.decoding import decode
+    from pocketmq.grpc_endpoint.wire.encoding import encode
+
+    if reply.command.code:
+        return None
+    route = decode(m.QueryRouteResponse, reply.body)
+    queues: dict[str, list[m.MessageQueue]] = {}
+    for queue in route.message_queues:
+        queues.setdefault(queue.broker.name, []).append(queue)
+    perm = PERM_READ | PERM_WRITE
+    before = TopicRouteData(
+        queue_datas=[QueueData(name, len(known), len(known), perm) for name, known in queues.items()],
+        broker_datas=[BrokerData(broker_name=name) for name in queues],
+    )
+    after = _changed(rules, request, "", before, {})
+    if after == before:
+        return None
+    found = []
+    for data in after.queue_datas:
+        known = queues.get(data.broker_name or "", [])
+        if known and data.read_queue_nums != len(known):
+            known = [msgspec.structs.replace(known[0], id=number) for number in range(data.read_queue_nums)]
+        found += known
+    if found:
+        return ReadyReply(reply.command, encode(msgspec.structs.replace(route, message_queues=found)))
+    status = m.Status(
+        code=m.Code.TOPIC_NOT_FOUND, message=f"No topic route info for the topic: {request.topic}"
+    )
+    return ReadyReply(
+        _command(reply.command, status.code, status.message), encode(m.QueryRouteResponse(status=status))
+    )
 
 
 def _command(former: Command, code: int, remark: str | None) -> Command:

@@ -211,3 +211,40 @@ async def test_watchers_keep_a_bounded_number_of_clients_of_a_connection(
     assert [one.client_id for one in found] == [*(f"client-{number}" for number in range(5)), *[None] * 15]
     beside = rocketmq.server.node.beside[0]
     assert [len(known) for known in beside._clients.values()] == [6]  # type: ignore[attr-defined]
+
+
+async def test_a_slow_or_half_open_network_is_that_of_one_client(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    loop = asyncio.get_running_loop()
+    async with GrpcClient.connected(rocketmq.grpc_endpoint) as other:
+        rule = rocketmq.faults.network(client="test@1@0@a", latency=0.2)
+        began = loop.time()
+        assert (await client.ask(sent(b"slow"))).status == m.OK
+        assert loop.time() - began > 0.19
+        began = loop.time()
+        assert (await other.ask(sent(b"quick"), client_id="other@1@0@a")).status == m.OK
+        assert loop.time() - began < 0.19
+        rule.remove()
+        rule = rocketmq.faults.network(client="test@1@0@a", half_open=True)
+        lost = client.open("SendMessage", sent(b"lost"))
+        assert (await other.ask(sent(b"heard"), client_id="other@1@0@a")).status == m.OK
+        assert not lost.is_ended
+        rule.remove()
+    bodies = {one.text for one in await asyncio.to_thread(rocketmq.messages, "orders")}
+    assert bodies == {"slow", "quick", "heard"}
+
+
+async def test_routes_can_be_stale_and_without_their_broker(rocketmq: RocketMQ, client: GrpcClient) -> None:
+    rule = rocketmq.faults.route("orders", queues=3)
+    reply = await client.ask(m.QueryRouteRequest(topic=T))
+    assert [queue.id for queue in reply.message_queues] == [0, 1, 2]
+    assert len({queue.broker.endpoints.addresses[0] for queue in reply.message_queues}) == 1
+    assert [hit.name for hit in rule.hits] == ["QueryRoute"]
+    rule.remove()
+    hidden_broker = rocketmq.faults.hide_broker("broker-a")
+    reply = await client.ask(m.QueryRouteRequest(topic=T))
+    assert (reply.status.code, len(reply.message_queues)) == (m.Code.TOPIC_NOT_FOUND, 0)
+    assert (await client.ask(sent())).status == m.OK, "connections stay"
+    hidden_broker.remove()
+    assert len((await client.ask(m.QueryRouteRequest(topic=T))).message_queues) == 1
