@@ -78,8 +78,7 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, tag=EXCHANGE):
 
 
 class Connected(msgspec.Struct, frozen=True, array_like=True, tag=CONNECTED):
-    """A connection was opened; `server` is `broker`, `name server`, or `gRPC`, where each client of a connection counts as
-    one."""
+    """A connection was opened; `server` is `broker`, `name server` or `gRPC`. There each client is a connection."""
 
     at_ns: int
     connection: int

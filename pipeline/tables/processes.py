@@ -25,6 +25,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from ..errors import PipelineError
@@ -44,6 +45,7 @@ ROWS, ERROR, TASK, READY = 0, 1, 2, 3
 _PAGE: Final = 1 << 20
 """Slots grow by this many bytes."""
 _ALIGNED: Final = 64
+_KEPT_BLOCK: Final = 31 << 20
 _KEPT_BYTES: Final = str(1 << 28)
 _ENVIRONMENT: Final = {
     # Without these two, glibc returns the memory of each batch to the system and asks for it again.
@@ -74,6 +76,7 @@ def processes_for(size: int, wanted: int | None) -> int:
 def read_tasks(tasks: Sequence[Any], names: Sequence[str], condition: Any, processes: int) -> Iterator[Any]:
     """The record batches of the tasks, in their order."""
     if processes <= 1 or len(tasks) <= 2:
+        _keep_freed_memory()
         for task in tasks:
             yield from task.batches(names, condition)
         return
@@ -97,6 +100,12 @@ def read_tasks(tasks: Sequence[Any], names: Sequence[str], condition: Any, proce
     finally:
         for reader in readers:
             reader.end()
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep the memory of a batch for the next one: it keeps twice as much as the largest block that was freed
+    before, up to this size. Nothing touches the block."""
+    np.empty(_KEPT_BLOCK, dtype=np.uint8)
 
 
 def _share_out(readers: "list[Reader]", tasks: Sequence[Any], first: int, owners: "dict[int, Reader]") -> int:
