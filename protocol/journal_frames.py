@@ -52,7 +52,10 @@ class JournalFormatError(BodyError):
 
 class Exchange(msgspec.Struct, frozen=True, array_like=True, tag=EXCHANGE):
     """One request and its reply. Without a reply (one-way, or the connection ended) `answered_ns` is 0 and
-    `reply_code` None. A CRC covers the whole body; `detail` is the body itself if it names the client."""
+    `reply_code` None. A CRC covers the whole body; `detail` is the body itself if it names the client.
+
+    The code of a gRPC call is its number in `rpc_numbers.py`, its reply code 0 for OK or the number of the `Code`;
+    `detail` has settings and heartbeats in the form of a remoting heartbeat."""
 
     received_ns: int
     answered_ns: int
@@ -75,7 +78,7 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, tag=EXCHANGE):
 
 
 class Connected(msgspec.Struct, frozen=True, array_like=True, tag=CONNECTED):
-    """A connection was opened; `server` is `broker` or `name server`."""
+    """A connection was opened; `server` is `broker`, `name server` or `gRPC`. There each client is a connection."""
 
     at_ns: int
     connection: int
