@@ -1,14 +1,16 @@
-"""A server for consumers, ours (friendly) or the official proxy: waits are short, groups retry quickly.
+"""A server for clients, ours (friendly) or the official proxy: waits are short, groups retry quickly.
 
 A client that closes waits for the receive that is under way; so the longest wait is the shortest that is allowed.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from conformance.official.local_proxy import LocalProxy
 from conformance.servers.our_server import OurServer
-from conformance.servers.raw_client import RawClient
+from conformance.servers.remoting import Reply
 from conformance.servers.server import Server
 
 ENDPOINT = "127.0.0.1:8081"
@@ -17,14 +19,27 @@ QUICK = [1000, 1000, 1000, 1000]
 """Delays of a retry, in ms."""
 
 
-def make_endpoint(side: str, home: Path) -> Server:
-    """A server that is not started yet. `side` is `ours` or `official-proxy`."""
+class Asks(Protocol):
+    """A `RawClient`, or one that signs."""
+
+    def call(self, code: int, body: bytes = b"", **fields: object) -> Reply: ...
+
+
+def make_endpoint(
+    side: str,
+    home: Path,
+    broker_conf: Mapping[str, object] | None = None,
+    proxy_settings: Mapping[str, object] | None = None,
+) -> Server:
+    """A server that is not started yet. `side` is `ours` or `official-proxy`; ours reads both kinds of settings from
+    its one broker.conf."""
+    ours, its = dict(broker_conf or {}), {**SHORT_WAITS, **(proxy_settings or {})}
     if side == "ours":
-        return OurServer(home, broker_conf=SHORT_WAITS, options=("--grpc-port", "8081"))
-    return LocalProxy(home, proxy_settings=SHORT_WAITS)
+        return OurServer(home, broker_conf={**ours, **its}, options=("--grpc-port", "8081"))
+    return LocalProxy(home, broker_conf=ours, proxy_settings=its)
 
 
-def make_topic(client: RawClient, name: str, kind: str, queues: int = 4) -> None:
+def make_topic(client: Asks, name: str, kind: str, queues: int = 4) -> None:
     reply = client.call(
         17,
         topic=name,
@@ -40,7 +55,7 @@ def make_topic(client: RawClient, name: str, kind: str, queues: int = 4) -> None
     assert reply.code == 0, reply
 
 
-def make_group(client: RawClient, name: str, **settings: object) -> None:
+def make_group(client: Asks, name: str, **settings: object) -> None:
     """A group that retries quickly, at most twice."""
     policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": QUICK}}
     of = {"groupName": name, "consumeEnable": True, "retryMaxTimes": 2, "groupRetryPolicy": policy}

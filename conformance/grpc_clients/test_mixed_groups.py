@@ -1,10 +1,11 @@
-"""One group with a remoting and a gRPC push consumer, both official Java: they share, and take over from each other.
+"""One group with a remoting and a gRPC push consumer: they share, and take over from each other.
 
 The topic is popped (401), and the remoting consumer leaves the choice of queues to the broker. What either kind of
 client sends, the other reads with the same properties.
 """
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,16 +15,21 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records
 
 from conformance import JAVA
-from conformance.grpc.java_clients import lines, start
+from conformance.grpc.java_clients import lines
+from conformance.grpc.java_clients import start as start_java
 from conformance.grpc_clients.consumer_side import ENDPOINT, make_endpoint
+from conformance.grpc_clients.other_clients import start as start_other
 from conformance.official.programs import compile_java
+from conformance.on_demand import ON_DEMAND
 from conformance.servers.processes import Running
 from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
 from conformance.waiting.pop_client import SET_MODE
 
-TOPIC, GROUP = "Mixed", "mixed"
+PREFIX = "mixed"
+TOPIC, GROUP = f"{PREFIX}_Normal", f"{PREFIX}_member"
 QUEUES = 4
+REMOTING_MEMBER = Path(__file__).with_name("remoting_member.py")
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -37,6 +43,25 @@ def server(peers: None, tmp_path: Path) -> Iterator[Server]:
             mode = {"topic": TOPIC, "consumerGroup": GROUP, "mode": "POP", "popShareQueueNum": 0}
             assert client.call(SET_MODE, json.dumps(mode).encode()).code == 0
         yield server
+
+
+def remoting_member(server: Server, kind: str) -> Running:
+    """A consumer of the 4.x protocol that has joined; a line on its standard input ends it."""
+    if kind == "java":
+        member = server.programs.start_java(
+            compile_java("5.5", (JAVA / "PopMember.java").read_text()), TOPIC, GROUP, "*"
+        )
+    else:
+        log = server.home / "run" / f"remoting-member-{time.monotonic_ns()}.out"
+        member = Running(server.namespace, [sys.executable, str(REMOTING_MEMBER), TOPIC, GROUP], log)
+    member.wait_for("JOINED", timeout=60)
+    return member
+
+
+def grpc_member(server: Server, kind: str, home: Path) -> Running:
+    if kind == "java":
+        return start_java(server, "5.2.0", "GrpcConsumers", ENDPOINT, "member", TOPIC, GROUP)
+    return start_other(server, kind, home, PREFIX, "member")
 
 
 def fill(server: Server, numbers: range) -> None:
@@ -54,38 +79,46 @@ def by_grpc(member: Running) -> list[str]:
     return [line.split(" ")[1] for line in member.output.splitlines() if line.startswith("GOT")]
 
 
-def test_a_remoting_and_a_grpc_consumer_share_and_hand_over(server: Server) -> None:
-    remoting = server.programs.start_java(
-        compile_java("5.5", (JAVA / "PopMember.java").read_text()), TOPIC, GROUP, "*"
-    )
-    remoting.wait_for("JOINED", timeout=60)
-    with start(server, "5.2.0", "GrpcConsumers", ENDPOINT, "member", TOPIC, GROUP) as grpc:
-        grpc.wait_for("READY", timeout=60)
-        fill(server, range(10))
-        remoting.wait_for("SEEN|READY", timeout=60)
-        for first in range(10, 1000, 10):
-            fill(server, range(first, first + 10))
-            if by_remoting(remoting) and by_grpc(grpc):
-                break
-            time.sleep(0.3)  # the gRPC client asks for messages a second after its start
-        end = first + 10
+@pytest.mark.parametrize(
+    ("remoting_kind", "grpc_kind"),
+    [
+        ("java", "java"),
+        ("python", "python"),
+        ("java", "node"),
+        pytest.param("python", "go", marks=ON_DEMAND),
+    ],
+)
+def test_a_remoting_and_a_grpc_consumer_share_and_hand_over(
+    server: Server, remoting_kind: str, grpc_kind: str, tmp_path: Path
+) -> None:
+    with (
+        remoting_member(server, remoting_kind) as remoting,
+        grpc_member(server, grpc_kind, tmp_path) as grpc,
+    ):
+        end = _fill_until_both_read(server, remoting, grpc)
         _wait_for_all(remoting, grpc, end)
-        assert by_remoting(remoting)
-        assert by_grpc(grpc)
         remoting.say("")
         remoting.wait_for("LEFT", timeout=60)
         fill(server, range(end, end + 20))
-        grpc.wait_for(r"GOT m\d+ ", timeout=60, count=len(by_grpc(grpc)) + 1)
+        grpc.wait_for(r"^GOT m\d+ ", timeout=60, count=len(by_grpc(grpc)) + 1)
         _wait_for_all(remoting, grpc, end + 20)
         keys = {line.split(" ")[1]: line.split(" ")[2:] for line in grpc.output.splitlines() if "GOT" in line}
         assert keys[f"m{end}"] == ["1", "B", f"both,k{end}", str(end)]
-    again = server.programs.start_java(
-        compile_java("5.5", (JAVA / "PopMember.java").read_text()), TOPIC, GROUP, "*"
-    )
-    again.wait_for("JOINED", timeout=60)
-    fill(server, range(end + 20, end + 40))
-    again.wait_for(r"SEEN \S+ m\d+ 0", timeout=60, count=20)
-    assert sorted(by_remoting(again)) == sorted(f"m{number}" for number in range(end + 20, end + 40))
+    with remoting_member(server, remoting_kind) as again:
+        fill(server, range(end + 20, end + 40))
+        again.wait_for(r"^SEEN \S+ m\d+ 0", timeout=60, count=20)
+        assert sorted(by_remoting(again)) == sorted(f"m{number}" for number in range(end + 20, end + 40))
+
+
+def _fill_until_both_read(server: Server, remoting: Running, grpc: Running) -> int:
+    """How many messages were sent. A gRPC client asks for messages a second after its start."""
+    for first in range(0, 2000, 10):
+        fill(server, range(first, first + 10))
+        if by_remoting(remoting) and by_grpc(grpc):
+            return first + 10
+        assert grpc.alive, grpc.failed("ended")
+        time.sleep(0.3)
+    raise grpc.failed("or the remoting consumer read nothing")
 
 
 def test_a_remoting_client_reads_what_a_grpc_client_sends(server: Server) -> None:

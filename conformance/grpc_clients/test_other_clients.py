@@ -1,108 +1,88 @@
-"""The official gRPC clients that are not Java, unmodified: each sends, receives, acknowledges, keeps order, commits.
+"""The official gRPC clients that are not Java, unmodified: every kind of message, both consumers, retries to the end.
 
-    Python 5.1.2   also in the process of the broker      Go 5.1.4     with TLS and without
-    Node 1.0.8     one topic a client                      Rust 5.0.0   no push consumer, no change of invisible times
-
-The programs are in `programs/`; packages are fetched, and programs built, at their first use. A client that cannot be
-had is skipped. Every program prints the same lines.
+Python 5.1.2   also in the process of the broker      Go 5.1.4     sends over TLS unless it is said not to
+Node 1.0.8     one topic a client                     Rust 5.0.0   no push consumer, no change of invisible times
 """
 
 import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from conformance.clients.foreign import (
-    go_program,
-    grpc_node_packages,
-    grpc_python_packages,
-    rust_program,
+from conformance.grpc_clients.consumer_side import make_endpoint
+from conformance.grpc_clients.other_clients import (
+    NAMES,
+    PUSHING,
+    able,
+    expected,
+    had,
+    lines,
+    make_places,
+    start,
+    step_lines,
 )
-from conformance.grpc_clients.consumer_side import ENDPOINT, make_endpoint, make_group, make_topic
-from conformance.official.jars import PeersUnavailable
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.namespaces import clean_environment
-from conformance.servers.processes import Running
-from conformance.servers.raw_client import RawClient
-from conformance.servers.server import Server
+from conformance.servers.raw_client import RawClient, wait_until
+from conformance.servers.server import Server, started_at_first_use
 
-PROGRAMS = Path(__file__).parent / "programs"
-ONCE = [f"m{number}/1" for number in range(10)]
-NORMAL = [f"m{number}" for number in range(10)]
-SAID = {
-    "NORMAL": NORMAL,
-    "FIFO": [f"f{number}" for number in range(6)],
-    "TRANSACTION": ["committed"],
-    "PUSHED": sorted([*ONCE, "m5/2"]),
-}
+SETTINGS = {"transactionTimeOut": 4000, "transactionCheckInterval": 4000, "recallMessageEnable": True}
+"""The official broker needs both times above 3 s, or asks about ended transactions too."""
+TRIES = 3
+"""The first delivery and the two retries of the groups."""
 
 pytestmark = pytest.mark.timeout(900)
 
-Client = tuple[list[str], dict[str, str]]
-"""Command and environment."""
 
+@pytest.fixture(scope="module")
+def servers(peers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+    def make(side: str) -> Server:
+        return make_endpoint(side, tmp_path_factory.mktemp(side), SETTINGS)
 
-def python_client() -> Client:
-    return [sys.executable, str(PROGRAMS / "talk.py"), ENDPOINT], {"PYTHONPATH": str(grpc_python_packages())}
-
-
-def python_beside_the_broker() -> Client:
-    command, environment = python_client()
-    return [*command[:-1], "here"], environment
-
-
-def node_client() -> Client:
-    return ["node", str(PROGRAMS / "talk.js"), ENDPOINT], {"NODE_PATH": str(grpc_node_packages())}
-
-
-def go_client(transport: str) -> Client:
-    return [str(go_program(PROGRAMS / "go_talk")), ENDPOINT, transport], {}
-
-
-def rust_client() -> Client:
-    return [str(rust_program(PROGRAMS / "rust", "grpctalk")), ENDPOINT], {}
-
-
-CLIENTS: Mapping[str, Callable[[], Client]] = {
-    "python": python_client,
-    "node": node_client,
-    "go-plain": lambda: go_client("plain"),
-    "go-tls": lambda: go_client("tls"),
-    "rust": rust_client,
-}
+    with started_at_first_use(make) as get:
+        yield get
 
 
 @pytest.fixture(params=["ours", pytest.param("official-proxy", marks=ON_DEMAND)])
-def server(request: pytest.FixtureRequest, peers: None, tmp_path: Path) -> Iterator[Server]:
-    with make_endpoint(request.param, tmp_path / "s") as made:
-        with RawClient(made) as client:
-            for name, kind in (("NormalT", "NORMAL"), ("FifoT", "FIFO"), ("TransT", "TRANSACTION")):
-                make_topic(client, name, kind)
-            for group in ("simple", "trans", "push"):
-                make_group(client, group)
-            make_group(client, "fifo", consumeMessageOrderly=True)
-        yield made
+def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
+    return servers(request.param)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["python", "node", *(pytest.param(name, marks=ON_DEMAND) for name in ("go-plain", "go-tls", "rust"))],
-)
-def test_a_client_sends_and_consumes(server: Server, name: str, tmp_path: Path) -> None:
-    client = _had(CLIENTS[name])
-    if name == "rust":
-        _give_a_mac_address(server, tmp_path)
-    said = _said(server, name, client, tmp_path)
-    expected = {key: bodies for key, bodies in SAID.items() if name != "rust" or key != "PUSHED"}
-    assert said == expected
+@pytest.fixture
+def prefix(server: Server, names: Callable[[str], str]) -> str:
+    prefix = names("talk")
+    with RawClient(server) as client:
+        make_places(client, prefix)
+    return prefix
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_client_sends_and_consumes(server: Server, name: str, prefix: str, tmp_path: Path) -> None:
+    steps = able(name, "send", "simple", "push", "fifo", "order", "transaction", "check", "delay", "recall")
+    assert lines(start(server, name, tmp_path, prefix, *steps)) == expected(name, steps)
+
+
+@pytest.mark.parametrize("name", PUSHING)
+@pytest.mark.parametrize(("step", "group"), [("dead", "bad"), ("deadfifo", "badfifo")])
+def test_a_message_that_always_fails_becomes_a_dead_letter(
+    server: Server, name: str, prefix: str, step: str, group: str, tmp_path: Path
+) -> None:
+    with start(server, name, tmp_path, prefix, step) as running:
+        tries = 1 if (name, step) == ("node", "deadfifo") else TRIES
+        running.wait_for("^TRIED", timeout=120, count=tries)
+        with RawClient(server) as client:
+            wait_until(lambda: client.max_offset(f"%DLQ%{prefix}_{group}", 0) == 1, "no dead letter", 60)
+        tried = [line for line in running.output.splitlines() if line.startswith("TRIED bad")]
+    assert len(tried) == tries
 
 
 def test_the_python_client_talks_to_a_broker_in_its_own_process(tmp_path: Path) -> None:
-    command, environment = _had(python_beside_the_broker)
+    """Their event loops, protobuf pools and threads agree."""
+    command, environment = had("python")
+    steps = ["send", "simple", "push", "fifo", "order", "transaction"]
     done = subprocess.run(
-        command,
+        [*command, "here", "plain", "-", "-", "here", *steps],
         cwd=tmp_path,
         env=clean_environment(HOME=str(tmp_path), **environment),
         capture_output=True,
@@ -111,39 +91,7 @@ def test_the_python_client_talks_to_a_broker_in_its_own_process(tmp_path: Path) 
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert _lines(done.stdout) == SAID
-
-
-def _had(client: Callable[[], Client]) -> Client:
-    try:
-        return client()
-    except PeersUnavailable as why:
-        pytest.skip(str(why))
-
-
-def _said(server: Server, name: str, client: Client, home: Path) -> dict[str, list[str]]:
-    command, environment = client
-    running = Running(
-        server.namespace,
-        command,
-        home / f"{name}.out",
-        name=name,
-        env=clean_environment(HOME=str(home), **environment),
-        separate_errors=True,
-    )
-    with running:
-        running.wait_for("^DONE$", timeout=300)
-    return _lines(running.output)
-
-
-def _lines(text: str) -> dict[str, list[str]]:
-    words = [line.split() for line in text.splitlines()]
-    return {first: rest for first, *rest in (line for line in words if line) if first in SAID}
-
-
-def _give_a_mac_address(server: Server, home: Path) -> None:
-    """The Rust client makes its message ids of one; the loopback interface has none."""
-    add = ["ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1"]
-    with Running(server.namespace, add, home / "ip.out") as running:
-        if running.finish(10) != 0:
-            pytest.skip(f"no interface with a MAC address: {running.output.strip()}")
+    assert step_lines(done.stdout) == expected("python", steps)
+    assert "LOGGED True" in done.stdout
+    assert "BlockingIOError" not in done.stderr
+    assert "Traceback" not in done.stderr
