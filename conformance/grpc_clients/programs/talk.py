@@ -220,6 +220,7 @@ def prepared_server(stack: contextlib.ExitStack) -> Any:
     from pocketmq.testing import EmbeddedServer
 
     server = stack.enter_context(EmbeddedServer(grpc_port=0))
+    assert server.requests.count() == 0  # the log begins at its first use
     for name, kind in (("Normal", "NORMAL"), ("Fifo", "FIFO"), ("Order", "FIFO"), ("Trans", "TRANSACTION")):
         topic = TopicConfig(topic_name=f"here_{name}", attributes={"+message.type": kind})
         server.call(server.broker.topics.update, topic)
