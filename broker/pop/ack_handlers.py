@@ -31,30 +31,40 @@ from .popping import Popping
 @handles(AckMessage)
 def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
     """Acknowledge the message at `offset`."""
-    _check_topic_and_queue(popping, request, call)
-    topic, queue_id, offset = request.topic, request.queue_id, request.offset
+    peer = call.connection.peer
+    _check_place(popping, request.topic, request.queue_id, request.offset, peer)
+    receipt = parse_receipt_of_ack(request.extra_info)
+    _acknowledge(
+        popping, request.topic, request.consumer_group, request.queue_id, request.offset, receipt, peer
+    )
+
+
+def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer: str) -> None:
+    """Acknowledge the message of a whole receipt; `topic` holds it. Raises `Refusal`."""
+    _check_place(popping, topic, receipt.queue_id, receipt.offset, peer)
+    _acknowledge(popping, topic, group, receipt.queue_id, receipt.offset, receipt, peer)
+
+
+def _check_place(popping: Popping, topic: str, queue_id: int, offset: int, peer: str) -> None:
+    _check_topic_and_queue(popping, topic, queue_id, peer)
     minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
     if not minimum <= offset <= maximum:
         raise Refusal(
             ResponseCode.NO_MESSAGE,
             f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{minimum}~{maximum}",
         )
-    receipt = parse_receipt_of_ack(request.extra_info)
-    if receipt.is_ordered:
-        remark = _ack_ordered(
-            popping,
-            topic,
-            request.consumer_group,
-            queue_id,
-            offset,
-            receipt.pop_time_ms,
-            receipt.invisible_time_ms,
-            call,
-        )
-        if remark is not None:
-            raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
+
+
+def _acknowledge(
+    popping: Popping, topic: str, group: str, queue_id: int, offset: int, receipt: Receipt, peer: str
+) -> None:
+    if not receipt.is_ordered:
+        _store_ack(popping, topic, group, queue_id, offset, receipt)
         return
-    _store_ack(popping, request, receipt)
+    times = receipt.pop_time_ms, receipt.invisible_time_ms
+    remark = _ack_ordered(popping, topic, group, queue_id, offset, *times, peer)
+    if remark is not None:
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
 
 
 @handles(BatchAckMessage)
@@ -67,7 +77,7 @@ def batch_ack_message(
         raise Refusal(ResponseCode.NO_MESSAGE, "")
     answer = Answer()
     for ack in body.acks:
-        remark = _ack_batch(popping, ack, body.broker_name, call)
+        remark = _ack_batch(popping, ack, body.broker_name, call.connection.peer)
         if remark is not None:
             answer.code, answer.remark = ResponseCode.MESSAGE_ILLEGAL, remark
     return answer
@@ -78,8 +88,8 @@ def change_message_invisible_time(
     popping: Popping, request: ChangeMessageInvisibleTime, call: Call
 ) -> ChangeMessageInvisibleTimeReply | None:
     """Hide a message for a new invisible time, which starts now."""
-    _check_topic_and_queue(popping, request, call)
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
+    _check_topic_and_queue(popping, topic, queue_id, call.connection.peer)
     if not popping.store.min_offset(topic, queue_id) <= offset < popping.store.max_offset(topic, queue_id):
         raise Refusal(ResponseCode.NO_MESSAGE, "")
     receipt = parse_receipt_of_ack(request.extra_info)
@@ -101,34 +111,34 @@ def change_message_invisible_time(
     )
     if 0 <= receipt.revive_queue_id < popping.config.revive_queue_num:
         popping.revive_log.put_checkpoint(point, receipt.revive_queue_id)
-    _store_ack(popping, request, receipt)
+    _store_ack(popping, topic, request.consumer_group, queue_id, offset, receipt)
     return ChangeMessageInvisibleTimeReply(
         pop_time=now_ms, invisible_time=request.invisible_time, revive_qid=receipt.revive_queue_id
     )
 
 
-def _check_topic_and_queue(
-    popping: Popping, request: AckMessage | ChangeMessageInvisibleTime, call: Call
-) -> None:
-    topic_config = popping.topics.find(request.topic)
+def _check_topic_and_queue(popping: Popping, topic: str, queue_id: int, peer: str) -> None:
+    topic_config = popping.topics.find(topic)
     if topic_config is None:
-        remark = f"topic[{request.topic}] not exist, apply first please! {faq(is_5=popping.config.is_5)}"
+        remark = f"topic[{topic}] not exist, apply first please! {faq(is_5=popping.config.is_5)}"
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
-    if not 0 <= request.queue_id < topic_config.read_queue_nums:
+    if not 0 <= queue_id < topic_config.read_queue_nums:
         raise Refusal(
             ResponseCode.MESSAGE_ILLEGAL,
-            f"queueId[{request.queue_id}] is illegal, topic:[{request.topic}] "
-            f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{call.connection.peer}]",
+            f"queueId[{queue_id}] is illegal, topic:[{topic}] "
+            f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{peer}]",
         )
 
 
-def _store_ack(popping: Popping, request: AckMessage | ChangeMessageInvisibleTime, receipt: Receipt) -> None:
+def _store_ack(
+    popping: Popping, topic: str, group: str, queue_id: int, offset: int, receipt: Receipt
+) -> None:
     ack = Ack(
-        ack_offset=request.offset,
+        ack_offset=offset,
         start_offset=receipt.start_offset,
-        group=request.consumer_group,
-        topic=request.topic,
-        queue_id=request.queue_id,
+        group=group,
+        topic=topic,
+        queue_id=queue_id,
         pop_time=receipt.pop_time_ms,
         broker_name=receipt.broker_name,
     )
@@ -144,7 +154,7 @@ def _put(popping: Popping, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
         popping.revive_log.put_ack(ack, revive_queue_id, due_ms)
 
 
-def _ack_batch(popping: Popping, batch: BatchAck, broker_name: str | None, call: Call) -> str | None:
+def _ack_batch(popping: Popping, batch: BatchAck, broker_name: str | None, peer: str) -> str | None:
     """Acknowledge one element of a batch; in orderly pop, returns the remark of its last refused offset."""
     group = batch.consumer_group or ""
     topic = real_topic(batch.topic or "", group, batch.retry)
@@ -156,7 +166,7 @@ def _ack_batch(popping: Popping, batch: BatchAck, broker_name: str | None, call:
         for offset in offsets:
             remark = (
                 _ack_ordered(
-                    popping, topic, group, queue_id, offset, batch.pop_time, batch.invisible_time, call
+                    popping, topic, group, queue_id, offset, batch.pop_time, batch.invisible_time, peer
                 )
                 or remark
             )
@@ -184,7 +194,7 @@ def _ack_ordered(
     offset: int,
     pop_time_ms: int,
     invisible_time_ms: int,
-    call: Call,
+    peer: str,
 ) -> str | None:
     """Acknowledge one message of an orderly pop and move the offset; returns a remark if it is not in flight."""
     committed = popping.offsets.query(topic, group, queue_id)
@@ -201,7 +211,7 @@ def _ack_ordered(
         return None
     return (
         f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{committed}, commit:{offset}, "
-        f"next:{next_offset.value}, /{call.connection.peer}"
+        f"next:{next_offset.value}, /{peer}"
     )
 
 

@@ -9,15 +9,15 @@ import logging
 import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import Refusal
-from pocketmq.broker.pop.ack_handlers import ack_message, change_message_invisible_time
+from pocketmq.broker.pop.ack_handlers import acknowledge, change_message_invisible_time
 from pocketmq.broker.sending.retry_handlers import consumer_send_msg_back
 from pocketmq.broker.storing.records import record_named
-from pocketmq.protocol.requests.pop import AckMessage, ChangeMessageInvisibleTime
+from pocketmq.protocol.requests.pop import ChangeMessageInvisibleTime
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 
 from ..calls.refusals import PROXY, RpcRefused
 from ..messages import Code
-from .handler_call import HandlerCall
+from .handler_call import SERVER_PEER, HandlerCall
 from .receipt_handle import ReceiptHandle
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -43,16 +43,8 @@ class Delivered(msgspec.Struct, frozen=True):
 
     def acknowledge(self) -> bool:
         """The message is consumed; False if the broker refuses."""
-        receipt = self.handle.receipt
         try:
-            request = AckMessage(
-                consumer_group=self.group,
-                topic=self.real_topic,
-                queue_id=receipt.queue_id,
-                extra_info=str(receipt),
-                offset=receipt.offset,
-            )
-            ack_message(self.broker.popping, request, HandlerCall.of_server(request.code))
+            acknowledge(self.broker.popping, self.real_topic, self.group, self.handle.receipt, SERVER_PEER)
         except Refusal as error:
             _log.info("%s is not acknowledged for %s: %s", self.handle, self.group, error)
             return False

@@ -6,7 +6,7 @@ cancelled by itself; so each is a connection of its own here.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from pocketmq.broker.errors import PeerError
 from pocketmq.broker.network.dispatch import Answer, Call, Result
@@ -20,6 +20,8 @@ from ..calls.rpc_call import RpcCall
 
 HandlerAnswer = Answer | Reply | Body | None
 
+SERVER_PEER: Final = "127.0.0.1:0"
+"""The peer of requests that the endpoint makes itself."""
 _NO_HOST = pack_host("127.0.0.1", 0)
 
 
@@ -70,7 +72,7 @@ class HandlerCall(Call):
     @classmethod
     def of_server(cls, code: int) -> "HandlerCall":
         """A request that the endpoint makes itself; its handler answers at once."""
-        connection = RpcConnection(asyncio.get_running_loop(), "127.0.0.1:0", _NO_HOST)
+        connection = RpcConnection(asyncio.get_running_loop(), SERVER_PEER, _NO_HOST)
         return cls(connection, code, lambda answer: None)
 
     def answer(self, result: HandlerAnswer) -> None:

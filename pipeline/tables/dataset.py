@@ -33,8 +33,7 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
             return TableScanner(self._table, every if columns is None else list(columns), filter)
         words = " ".join(map(str, columns.values()))
         names = [name for name in every if name in columns_in(words, every)] or [_narrow_column(self.schema)]
-        batches = TableScanner(self._table, names, filter).to_batches()
-        return ds.Scanner.from_batches(batches, schema=_chosen(self.schema, names), columns=columns)
+        return TableScanner(self._table, names, filter, columns)
 
     def replace_schema(self, schema: Any) -> Any:
         raise NotImplementedError("the columns of a table are fixed")
@@ -44,15 +43,21 @@ class TableScanner:
     """What engines ask of a `pyarrow.dataset.Scanner`, done in the thread that asks.
 
     pyarrow's own scanner takes the batches of a generator in a thread of its own. That thread may still hold the
-    generator when the program ends, and the process is then aborted.
+    generator when the program ends, and the process is then aborted. So it is used only for one batch at a time, to
+    compute `expressions` from the columns `names`.
     """
 
-    def __init__(self, table: Any, names: list[str], condition: Any) -> None:
+    def __init__(
+        self, table: Any, names: list[str], condition: Any, expressions: dict[str, Any] | None = None
+    ) -> None:
         self._table = table
         self._names = names
         self._condition = condition
+        self._expressions = expressions
         self.dataset_schema = table.schema
         self.projected_schema = _chosen(table.schema, names)
+        if expressions is not None:
+            self.projected_schema = _computed(self.projected_schema.empty_table(), expressions).schema
 
     def to_reader(self) -> Any:
         return pa.RecordBatchReader.from_batches(self.projected_schema, self._batches())
@@ -89,7 +94,15 @@ class TableScanner:
     def _batches(self) -> Iterator[Any]:
         names = [name for name in self.dataset_schema.names if name in set(self._names)]
         for batch in self._table.batches(names or [_narrow_column(self.dataset_schema)], self._condition):
-            yield batch if names == self._names else batch.select(self._names)
+            if self._expressions is None:
+                yield batch if names == self._names else batch.select(self._names)
+            else:
+                yield from _computed(pa.Table.from_batches([batch]), self._expressions).to_batches()
+
+
+def _computed(rows: Any, expressions: dict[str, Any]) -> Any:
+    """A table of the expressions, which ends what it starts before it returns."""
+    return ds.InMemoryDataset(rows).scanner(columns=expressions, use_threads=False).to_table()
 
 
 def _chosen(schema: Any, names: list[str]) -> Any:

@@ -1,5 +1,7 @@
 """DuckDB, Polars and pandas read the tables; DuckDB pushes columns and conditions into a dataset."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 import duckdb
+import pyarrow.compute as pc
 from pocketmq.pipeline.tables import open_store, store_dataset
 from pocketmq.pipeline.tables.dataset import TableDataset
 from pocketmq.pipeline.tables.readers import store_table
@@ -71,3 +74,43 @@ def test_pandas_reads_a_reader(store: Path) -> None:
     frame = open_store(store, columns=["topic", "queueId"]).read_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert len(frame) == COUNT
+
+
+def test_expressions_are_computed_of_the_columns_that_they_need(store: Path) -> None:
+    scanner = store_dataset(store).scanner(
+        columns={"twice": pc.field("queueOffset") * 2, "tags": pc.field("tags")},
+        filter=pc.field("queueId") == 1,
+    )
+    rows = scanner.to_table()
+    assert rows.schema.names == scanner.projected_schema.names == ["twice", "tags"]
+    assert rows.num_rows == COUNT // 4
+    offsets = store_dataset(store).to_table(columns=["queueOffset"], filter=pc.field("queueId") == 1)
+    assert rows.column("twice").to_pylist() == [
+        2 * value for value in offsets.column("queueOffset").to_pylist()
+    ]
+
+
+LEFT: dict[str, str] = {
+    "a reader": "rows = open_store(store, processes=2); rows.read_next_batch()",
+    "a scanner": "rows = store_dataset(store).scanner(columns=['tags']).to_batches(); next(rows)",
+    "expressions": "rows = store_dataset(store).scanner(columns={'x': pc.field('tags')}).to_batches(); next(rows)",
+    "a query": "messages = store_dataset(store); rows = duckdb.execute('select msgId from messages'); rows.fetchone()",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", LEFT)
+def test_a_program_that_leaves_rows_unread_ends_cleanly(tmp_path: Path, what: str) -> None:
+    """A thread that still reads when the program ends would abort the process."""
+    store = write_store(tmp_path / "store", 6000)
+    program = f"""
+import sys, duckdb
+import pyarrow.compute as pc
+from pocketmq.pipeline.tables import open_store, store_dataset
+store = sys.argv[1]
+{LEFT[what]}
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(store)], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
