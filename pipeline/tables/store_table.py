@@ -147,6 +147,7 @@ def store_settings(
         decompresses=decompress,
         decode_rows=BATCH_ROWS,
         broker_name=broker_name,
+        queues_folder=str(Path(root) / "consumequeue"),
     )
     return StoreSettings(
         root=str(root), log_folder=str(commit_log_path or Path(root) / "commitlog"), scan=scan

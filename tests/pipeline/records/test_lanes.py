@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.records import lanes
 from pocketmq.pipeline.records.boundaries import RecordWalk, walk_records
-from pocketmq.pipeline.records.lanes import walk_window
+from pocketmq.pipeline.records.lanes import walk_joined, walk_window
 
 from pipeline.records.record_bytes import stored
 
@@ -27,6 +27,7 @@ def small_lanes() -> Iterator[None]:
         patch.setattr(lanes, "PROBE", 2)
         patch.setattr(lanes, "LANE_RECORDS", 3)
         patch.setattr(lanes, "LEAST_LANES", 2)
+        patch.setattr(lanes, "LEAST_REPLIES", 2)
         yield
 
 
@@ -95,3 +96,24 @@ def test_long_records_and_few_bytes_are_walked_alone() -> None:
     for bodies in ([40_000] * 5, [10], [10, 10, 10]):
         data = log_of(bodies)  # type: ignore[arg-type]
         assert same(data, 0, len(data))
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(
+        st.lists(st.one_of(st.integers(0, 300), st.none()), max_size=4).map(log_of), min_size=1, max_size=12
+    ),
+    st.lists(st.tuples(st.integers(0, 1 << 14), st.integers(0, 255)), max_size=3),
+    st.integers(0, 200),
+)
+def test_joined_replies_are_walked_as_one_walk_does(
+    replies: list[bytes], changes: list[tuple[int, int]], cut: int
+) -> None:
+    replies[-1] = replies[-1][: max(len(replies[-1]) - cut, 0)]
+    data = bytearray(b"".join(replies))
+    for position, byte in changes:
+        if data:
+            data[position % len(data)] = byte
+    view = memoryview(bytes(data))
+    found = walk_joined(view, [len(reply) for reply in replies])
+    assert as_tuple(found) == as_tuple(walk_records(view, 0, len(view)))
