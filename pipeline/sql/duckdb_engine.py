@@ -96,7 +96,7 @@ class DuckEngine:
     def sql(self, text: str) -> ArrowFrame:
         return ArrowFrame(lambda: self._rows(text))
 
-    def keep(self, name: str, text: str) -> None:
+    def keep(self, name: str, text: str, *, is_small: bool = False) -> None:
         self._run(f"create or replace temp table {name} as {text}")
 
     def _rows(self, text: str) -> Any:
