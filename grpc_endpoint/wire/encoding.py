@@ -7,16 +7,14 @@ Numbers of a repeated field are packed.
 import struct
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final
-
-import msgspec
 
 from .declare import LENGTH, Field, Kind, Message, fields_of
 
 _FLOAT: Final = struct.Struct("<f")
 _ONE_BYTE: Final = tuple(bytes((value,)) for value in range(128))
 _MASK_64: Final = (1 << 64) - 1
-_values_of: Final = msgspec.structs.astuple
 
 _Write = Callable[[Any, bytearray], None]
 """Appends one field to the bytes of its message."""
@@ -30,7 +28,8 @@ def encode(message: Message) -> bytes:
 
 
 def _encode_into(message: Message, out: bytearray) -> None:
-    for value, (default, write) in zip(_values_of(message), _writers(type(message)), strict=True):
+    for read, default, write in _writers(type(message)):
+        value = read(message)
         if value is not default:
             write(value, out)
 
@@ -49,13 +48,8 @@ def varint(value: int) -> bytes:
 
 
 @cache
-def _writers(message_type: type[Message]) -> tuple[tuple[Any, _Write], ...]:
-    """Default and writer of each field. Raises `TypeError` for a class that declares its fields in another order than
-    that of their numbers: they would be written so."""
-    fields = fields_of(message_type)
-    if tuple(field.name for field in fields) != message_type.__struct_fields__:
-        raise TypeError(f"{message_type.__name__} must declare its fields in the order of their numbers")
-    return tuple((field.default, _writer(field)) for field in fields)
+def _writers(message_type: type[Message]) -> tuple[tuple[Callable[[Any], Any], Any, _Write], ...]:
+    return tuple((attrgetter(field.name), field.default, _writer(field)) for field in fields_of(message_type))
 
 
 def _writer(field: Field) -> _Write:
@@ -80,28 +74,22 @@ def _value_writer(field: Field, *, skips_zero: bool) -> _Write:
 
     def write_text(value: str, out: bytearray) -> None:
         if value or not skips_zero:
-            write_piece(value.encode(), out)
+            data = value.encode()
+            size = len(data)
+            out += tag
+            out += _ONE_BYTE[size] if size < 128 else varint(size)
+            out += data
 
     def write_bytes(value: bytes, out: bytearray) -> None:
         if value or not skips_zero:
-            write_piece(value, out)
-
-    def write_piece(data: bytes | bytearray, out: bytearray) -> None:
-        size = len(data)
-        out += tag
-        if size < 128:
-            out.append(size)
-        else:
-            out += varint(size)
-        out += data
+            out += tag
+            out += varint(len(value))
+            out += value
 
     def write_integer(value: int, out: bytearray) -> None:
-        if 0 < value < 128:
+        if value or not skips_zero:
             out += tag
-            out.append(value)
-        elif value or not skips_zero:
-            out += tag
-            out += varint(value)
+            out += _ONE_BYTE[value] if 0 <= value < 128 else varint(value)
 
     def write_float(value: float, out: bytearray) -> None:
         data = _FLOAT.pack(value)
@@ -112,7 +100,10 @@ def _value_writer(field: Field, *, skips_zero: bool) -> _Write:
     def write_message(value: Message, out: bytearray) -> None:
         data = bytearray()
         _encode_into(value, data)
-        write_piece(data, out)
+        size = len(data)
+        out += tag
+        out += _ONE_BYTE[size] if size < 128 else varint(size)
+        out += data
 
     writers: dict[Kind, _Write] = {
         Kind.STRING: write_text,

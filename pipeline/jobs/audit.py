@@ -82,7 +82,7 @@ def build(engine: Engine, store: str, *, topics: str | None = None, checks_crc: 
     """The report over a store directory."""
     options = {"onCorrupt": "report", "checkQueues": "true", "verifyCrc": str(checks_crc).lower()}
     engine.open_store_table("scanned_runs", MessageInput(store=store, topics=topics), "runs", **options)
-    engine.keep("runs", "select * from scanned_runs")
+    engine.keep("runs", "select * from scanned_runs", is_small=True)
     frames = {name: engine.sql(text) for name, _, text in TABLES}
     sections = [Section(name, title, frames[name]) for name, title, _ in TABLES]
     return Report("Store audit", f"Store {store}.", sections, findings_of(engine))

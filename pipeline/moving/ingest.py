@@ -2,7 +2,7 @@
 
 A stream reads the topics and appends to Parquet files, or to a Delta or Iceberg table, by topic and day of storing. It
 ends when everything is written that was there when it began; `--every 10s` goes on until it is stopped. A checkpoint
-remembers what is written, so a second run continues. Parquet and Delta hold every message once, also after a failure.
+remembers what is written, so a second run continues. Parquet files hold every message once, also after a failure.
 
 With `--decode` the body becomes the column `value`: `json` and `avro` with `--schema` (a file or the schema itself: a
 Spark DDL or an Avro schema), `protobuf` with `--schema FILE.desc --message NAME`. A message that cannot be decoded goes
@@ -73,6 +73,17 @@ class Ingest(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.bad is not None and self.bad == self.target:
             raise OptionError("--bad and --to must be different folders")
+        if self.decode == PROTOBUF and not Path(self.schema or "").is_file():
+            raise OptionError(
+                f"--schema must be a descriptor file with --decode protobuf, got {self.schema!r}"
+            )
+        if self.decode == AVRO:
+            try:
+                kind = msgspec.json.decode(self.schema_text(), type=dict[str, Any]).get("type")
+            except msgspec.DecodeError:
+                kind = None
+            if kind != "record":
+                raise OptionError("--schema must be an Avro schema of a record, or a file with one, as JSON")
 
     def schema_text(self) -> str:
         """The schema itself, read from its file if `--schema` names one."""
@@ -107,6 +118,8 @@ def build(spark: "SparkSession", ingest: Ingest) -> Report:
 
 def start(spark: "SparkSession", ingest: Ingest, *, is_bad: bool) -> "StreamingQuery":
     """Start the query of the table, or that of the side table."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
     rows = prepared(stream_of(spark, ingest), ingest, is_bad=is_bad)
@@ -121,7 +134,10 @@ def start(spark: "SparkSession", ingest: Ingest, *, is_bad: bool) -> "StreamingQ
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=_interval(ingest.every))
-    return writer.toTable(target) if kind == ICEBERG else writer.start(target)
+    try:
+        return writer.toTable(target) if kind == ICEBERG else writer.start(target)
+    except (PySparkException, Py4JJavaError) as error:
+        raise OptionError(f"a {kind} table cannot be written: {spark_error_line(error)}") from error
 
 
 def stream_of(spark: "SparkSession", ingest: Ingest) -> "DataFrame":
@@ -147,8 +163,8 @@ def prepared(messages: "DataFrame", ingest: Ingest, *, is_bad: bool = False) -> 
         return dated
     decoded, is_good = _decoded(dated, ingest)
     if is_bad:
-        return decoded.where(~is_good).drop("value")
-    return decoded.where(is_good).drop("body")
+        return decoded.where(~is_good).drop("value", "_ok")
+    return decoded.where(is_good).drop("body", "_ok")
 
 
 def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
@@ -171,13 +187,52 @@ def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
             from pyspark.sql.avro.functions import from_avro
 
             value = from_avro("body", ingest.schema_text(), {"mode": "PERMISSIVE"})
+            empty = null_record(ingest.schema_text())
         else:
             from pyspark.sql.protobuf.functions import from_protobuf
 
             value = from_protobuf("body", ingest.message or "", ingest.schema, {"mode": "PERMISSIVE"})
+            empty = None  # such a message has no bytes, and RocketMQ stores no empty bodies
+        rows = messages.withColumn("value", value)
+        return rows, is_decoded(rows, empty)
     except (PySparkException, TypeError) as error:
-        raise OptionError(f"--schema: {spark_error_line(error)}") from error
-    return messages.withColumn("value", value), F.col("value").isNotNull()
+        line = spark_error_line(error)
+        if "NOT_LOADED" in line or "JavaPackage" in line:
+            raise OptionError(
+                f"--decode {ingest.decode} needs Spark's package: "
+                f"--conf spark.jars.packages=org.apache.spark:spark-{ingest.decode}_2.13:VERSION"
+            ) from error
+        raise OptionError(f"--schema: {line}") from error
+
+
+def is_decoded(rows: "DataFrame", empty: bytes | None) -> Any:
+    """Whether the body of a row became its `value`.
+
+    Of a body that it cannot read, Spark makes a record whose fields are all null. `empty` is the body of a real one.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    kind = rows.schema["value"].dataType
+    if not isinstance(kind, StructType) or not kind.names:
+        return F.col("value").isNotNull()
+    has_field = F.lit(False)
+    for name in kind.names:
+        has_field = has_field | F.col("value").getField(name).isNotNull()
+    return has_field if empty is None else has_field | (F.col("body") == F.lit(empty))
+
+
+def null_record(schema: str) -> bytes | None:
+    """The Avro encoding of the record whose fields are all null; None if a field may not be null."""
+    fields = msgspec.json.decode(schema, type=dict[str, Any]).get("fields", [])
+    encoded = b""
+    for field in fields:
+        kind = field.get("type")
+        if isinstance(kind, list) and "null" in kind:
+            encoded += bytes([kind.index("null") * 2])  # the number of the branch, as a zigzag varint
+        elif kind != "null":
+            return None
+    return encoded
 
 
 def _interval(text: str) -> str:

@@ -130,6 +130,7 @@ def _run(
             break
         if not now:
             ended.wait(PAUSE_SECONDS)
+            mirroring.pair_new_queues()
     return copied, moved
 
 

@@ -9,7 +9,9 @@ flight, with the same ids, and loses none.
 """
 
 import asyncio
+import zlib
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +24,7 @@ from ..brokers.batch_sender import BatchSender
 from ..brokers.broker_client import BrokerClient
 from ..brokers.group_offsets import GroupWriter
 from ..brokers.range_reader import RangeReader
-from ..errors import OptionError, PipelineError
+from ..errors import OptionError, PipelineError, SourceUnreachable, TopicMissing
 from ..planning.access import Access
 from ..planning.positions import Offsets, Queue
 from ..planning.ranges import Range
@@ -58,6 +60,7 @@ class Mirroring:
         self._source = BrokerClient(source.namesrv_addr, source.access)
         self._target = BrokerClient(target.namesrv_addr, target.access)
         self._pairs: dict[Queue, Queue] = {}
+        self._topics: dict[str, str] = {}
         self.lost: Counter[str] = Counter()
         """Messages of each topic that were deleted before they were copied."""
 
@@ -70,9 +73,9 @@ class Mirroring:
     def pair(self, topics: dict[str, str]) -> None:
         """Find the queues of the topics, and create topics that the target lacks. `topics` is source -> target.
 
-        `OptionError` for a topic that does not exist. The same broker name and queue id are paired; the others by their
-        numbers, so the order of each source queue is kept.
+        `OptionError` for a topic that does not exist. `target_of` says which queues are paired.
         """
+        self._topics = topics
         for topic, target_topic in topics.items():
             queues = self._source.queues(topic, TIMEOUT_MS)
             try:
@@ -81,11 +84,16 @@ class Mirroring:
                 most = max(queue.queue_id for queue in queues) + 1
                 asyncio.run(_create(self._sides[1], target_topic, most))
                 targets = self._target.queues(target_topic, TIMEOUT_MS)
-            for number, queue in enumerate(queues):
-                same = Queue(target_topic, queue.broker_name, queue.queue_id)
-                by_id = [each for each in targets if each.queue_id == queue.queue_id]
-                chosen = same if same in targets else (by_id or targets)[number % len(by_id or targets)]
-                self._pairs[queue] = chosen
+            for queue in queues:
+                if queue not in self._pairs:
+                    self._pairs[queue] = target_of(queue, targets)
+
+    def pair_new_queues(self) -> None:
+        """Find queues that were added, and those of a broker that was away. Pairs that exist stay as they are."""
+        try:
+            self.pair(self._topics)
+        except (TopicMissing, SourceUnreachable):
+            pass  # no broker has a topic at the moment: the next round asks again
 
     def round(self) -> Counter[str]:
         """Copy at most `STEP` messages of each queue; the copied messages of each topic."""
@@ -162,6 +170,19 @@ class Mirroring:
                 writer = GroupWriter(self._target, group, shares_group=shares_group, timeout_ms=TIMEOUT_MS)
                 writer.commit(offsets, only_forward=True)
         return known
+
+
+def target_of(queue: Queue, targets: Sequence[Queue]) -> Queue:
+    """The queue of the other side that takes the copies of a queue, so that their order is kept.
+
+    The same broker name and id, else the same id on the broker that the names choose. The choice depends neither on
+    other queues of the source nor, unless it is the chosen one, on a broker of the target that is away.
+    """
+    for each in targets:
+        if (each.broker_name, each.queue_id) == (queue.broker_name, queue.queue_id):
+            return each
+    same_id = [each for each in targets if each.queue_id == queue.queue_id]
+    return max(same_id or targets, key=lambda each: (zlib.crc32(f"{queue} {each}".encode()), each))
 
 
 def _pieces(offsets: list[int], firsts: dict[int, tuple[Queue, int]]) -> list[Piece]:

@@ -96,7 +96,7 @@ class DuckEngine:
     def sql(self, text: str) -> ArrowFrame:
         return ArrowFrame(lambda: self._rows(text))
 
-    def keep(self, name: str, text: str) -> None:
+    def keep(self, name: str, text: str, *, is_small: bool = False) -> None:
         self._run(f"create or replace temp table {name} as {text}")
 
     def _rows(self, text: str) -> Any:
@@ -126,10 +126,11 @@ class DuckEngine:
                 raise self._failure from error
             raise OptionError(f"SQL: {' '.join(str(error).split())}") from error
 
-    def _watch(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The same batches. DuckDB turns errors into texts, so they are remembered."""
+    def _watch(self, read: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+        """The batches that `read` gives. DuckDB turns errors into texts, so they are remembered, also those of the
+        call itself, which plans the read."""
         try:
-            for batch in batches:
+            for batch in read():
                 if self._seen is not None:
                     self._seen(batch.num_rows)
                 yield batch
@@ -150,7 +151,7 @@ class _WatchedTable:
         self._table.check()
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        return self._engine._watch(self._table.batches(names, condition))
+        return self._engine._watch(lambda: self._table.batches(names, condition))
 
 
 def _store_options(options: dict[str, str]) -> dict[str, Any]:

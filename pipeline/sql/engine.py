@@ -45,8 +45,8 @@ class Engine(Protocol):
     def sql(self, text: str) -> Frame:
         """The rows of a query."""
 
-    def keep(self, name: str, text: str) -> None:
-        """Make the rows of a query a table, computed once."""
+    def keep(self, name: str, text: str, *, is_small: bool = False) -> None:
+        """Make the rows of a query a table, computed once. `is_small` says that rows are short and usually few."""
 
 
 def choose_engine(wanted: str | None, *, is_spark: bool, store_bytes: int) -> str:

@@ -1,7 +1,7 @@
 """Jobs on Spark: the same tables as views of the formats `rocketmq`, `rocketmq-store` and `pocketmq-journal`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import OptionError
 from ..planning.access import source_options
@@ -11,6 +11,9 @@ from .prelude import FOR_SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+KEPT_HERE: Final = 20_000
+"""Rows of a small table that are kept in this process: questions about them start no tasks that read a cache."""
 
 
 class SparkEngine:
@@ -58,5 +61,15 @@ class SparkEngine:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise OptionError(f"SQL: {lines[0] if lines else error}") from error
 
-    def keep(self, name: str, text: str) -> None:
-        self.sql(text).cache().createOrReplaceTempView(name)
+    def keep(self, name: str, text: str, *, is_small: bool = False) -> None:
+        rows = self.sql(text)
+        cached = rows.cache()
+        if not is_small:
+            cached.createOrReplaceTempView(name)
+            return
+        few = cached.limit(KEPT_HERE + 1).toArrow()
+        if few.num_rows > KEPT_HERE:
+            cached.createOrReplaceTempView(name)
+            return
+        self.spark.createDataFrame(few, schema=rows.schema).createOrReplaceTempView(name)
+        cached.unpersist()

@@ -8,7 +8,8 @@ from pocketmq.testing import RocketMQ
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.moving.ingest import Ingest, build
+from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.moving.ingest import Ingest, build, is_decoded, null_record
 from pyspark.sql import SparkSession
 
 
@@ -57,5 +58,67 @@ def test_json_is_decoded_and_the_rest_is_kept_aside(
     assert [(row.id, row.name) for row in values] == [(1, "one"), (2, None)]
     bad = spark.read.parquet(str(tmp_path / "bad")).orderBy("queueOffset").collect()
     assert [bytes(row.body).decode() for row in bad] == ["not json", '{"id": "x"}']
+    assert "_ok" not in {*bad[0].__fields__, *spark.read.parquet(ingest.target).columns}
     again = build(spark, msgspec.structs.replace(ingest, schema="id int, name string"))
     assert again.lead.startswith("0 messages")
+
+
+def test_a_record_of_nulls_is_what_spark_makes_of_a_body_that_it_cannot_read(spark: SparkSession) -> None:
+    """So the value is not null, and the row would count as decoded."""
+    rows = spark.createDataFrame(
+        [(b"a", (1, "x")), (b"bad", (None, None)), (b"\x00\x02", (None, None)), (b"b", (None, "y"))],
+        "body binary, value struct<id: int, name: string>",
+    )
+    for empty, good in ((None, [b"a", b"b"]), (b"\x00\x02", [b"\x00\x02", b"a", b"b"])):
+        assert sorted(bytes(row.body) for row in rows.where(is_decoded(rows, empty)).collect()) == good
+
+
+def test_the_record_of_nulls_in_avro() -> None:
+    optional = (
+        '{"type":"record","name":"O","fields":[{"name":"a","type":["null","int"]},{"name":"b","type":%s}]}'
+    )
+    assert null_record(optional % '["string","null"]') == b"\x00\x02"
+    assert null_record(optional % '"string"') is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"decode": "avro", "schema": '{"type":"record","name":"O","fields":[{"name":"a","type":"int"}]}'},
+            "--decode avro needs",
+        ),
+        ({"format": "delta"}, "a delta table cannot be written: "),
+    ],
+)
+def test_a_package_that_is_not_there_is_named(
+    spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path, options: dict[str, str], message: str
+) -> None:
+    topic = rocketmq.topic("package", queues=1)
+    bad = str(tmp_path / "bad") if "decode" in options else None
+    ingest = Ingest(
+        namesrv_addr=rocketmq.namesrv_addr,
+        topics=topic,
+        target=str(tmp_path / "table"),
+        checkpoint=str(tmp_path / "checkpoint"),
+        bad=bad,
+        **options,
+    )
+    with pytest.raises(OptionError, match=message):
+        build(spark, ingest)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decode": "avro", "schema": "id int"}, "--schema must be an Avro schema of a record"),
+        (
+            {"decode": "protobuf", "schema": "/no/such.desc", "message": "M"},
+            "--schema must be a descriptor file",
+        ),
+    ],
+)
+def test_a_wrong_schema_is_named_before_spark_starts(options: dict[str, str], message: str) -> None:
+    wrong = Ingest(namesrv_addr="h:1", topics="T", target="/t", checkpoint="/c", bad="/b", **options)
+    with pytest.raises(OptionError, match=message):
+        wrong.check()

@@ -175,3 +175,18 @@ def test_latency_from_a_journal_is_the_same_on_both_engines(spark: SparkSession,
             for one in (on_spark, on_duckdb)
         )
         assert left == right
+
+
+@pytest.mark.parametrize("kept_here", [0, 20_000])
+def test_a_small_table_has_its_rows_and_types_whether_they_are_few_or_many(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kept_here: int
+) -> None:
+    monkeypatch.setattr("pocketmq.pipeline.sql.spark_engine.KEPT_HERE", kept_here)
+    text = "select id, cast(id as string) as word, timestamp_millis(id) as time, nullif(id, 3) as gap from range(9)"
+    engine = SparkEngine(spark)
+    engine.keep("kept", text, is_small=True)
+    kept, computed = engine.sql("select * from kept"), engine.sql(text)
+    assert kept.schema.simpleString() == computed.schema.simpleString()
+    assert sorted(kept.collect()) == sorted(computed.collect())
+    assert spark.catalog.isCached("kept") == (kept_here == 0)
+    spark.catalog.clearCache()

@@ -44,7 +44,9 @@ def test_lag_of_a_store_is_in_messages_and_in_time(store: Path) -> None:
 
 
 def test_lag_of_other_groups_and_topics_is_left_out(store: Path) -> None:
-    assert rows(lag.build(MessageInput(store=str(store)), groups="others"), "queues") == []
+    report = lag.build(MessageInput(store=str(store)), groups="others,paying")
+    assert report.lead == f"Of {store}. Without offsets: others."
+    assert {row["group"] for row in rows(report, "queues")} == {"paying"}
     assert rows(lag.build(MessageInput(store=str(store), topics="Orders")), "queues") == []
 
 

@@ -285,6 +285,12 @@ def test_statistics_of_a_store_are_counted_inside_the_scan(engine: Any, store: P
     assert {name: rows(read, name) for name in before} == before
 
 
+@pytest.mark.parametrize("job", ["stats", "duplicates", "latest"])
+def test_a_topic_that_no_broker_has_is_one_short_line(rocketmq: RocketMQ, job: str) -> None:
+    ran = run(job, "-n", rocketmq.namesrv_addr, "--topics", "Nope")
+    assert (ran.exit_code, ran.output) == (2, "pocketmq: topic Nope does not exist on any broker\n")
+
+
 def test_exit_code_1_says_that_there_is_a_message(store: Path) -> None:
     assert run("find", "--store", str(store), "--key", "k5").exit_code == 1
     assert run("find", "--store", str(store), "--key", "nobody").exit_code == 0

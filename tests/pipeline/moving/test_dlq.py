@@ -12,6 +12,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -71,6 +72,22 @@ def test_dead_letters_are_counted_and_nothing_is_sent(rocketmq: RocketMQ, tmp_pa
     assert rocketmq.messages("Orders") == []
 
 
+def test_attempts_and_age_of_a_message_that_its_group_gave_up_on(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    rocketmq.send("Orders", "hopeless", tags="C")
+    (message,) = rocketmq.messages("Orders")
+    rocketmq.server.request(
+        ConsumerSendMsgBack(
+            offset=message.position, group="billing", delay_level=-1, origin_msg_id=message.message_id,
+            origin_topic="Orders", max_reconsume_times=16,
+        )
+    )  # fmt: skip
+    (found,) = [row for row in tables(rocketmq, tmp_path)["groups"] if row["tags"] == "C"]
+    assert (found["originTopic"], found["messages"], found["state"]) == ("Orders", 1, "dead")
+    assert (found["leastAttempts"], found["mostAttempts"]) == (1, 1)
+    assert 0 <= found["oldestAgeSeconds"] < 60
+    assert tables(rocketmq, tmp_path, "--until", "2001-01-01T00:00:00")["groups"] == []
+
+
 def test_dead_letters_go_back_to_their_topic_once(rocketmq: RocketMQ, tmp_path: Path) -> None:
     ids = {one.text: one.message_id for one in rocketmq.messages(DEAD)}
     assert tables(rocketmq, tmp_path, "--send-back", "origin")["sent"] == [
@@ -111,7 +128,9 @@ def test_a_dead_letter_without_origin_is_counted_and_stays(rocketmq: RocketMQ, t
 
 
 def test_groups_and_origins_are_chosen(rocketmq: RocketMQ, tmp_path: Path) -> None:
-    assert run(rocketmq, "--groups", "others").exit_code == 0
+    others = run(rocketmq, "--groups", "others")
+    assert others.exit_code == 0
+    assert "none of others has a dead letter topic" in others.output
     assert tables(rocketmq, tmp_path, "--origin", "Bills")["groups"] == []
     assert (
         tables(rocketmq, tmp_path, "--groups", "billing,idle", "--origin", "Orders", "--tag", "B")["groups"]
