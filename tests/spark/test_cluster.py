@@ -251,7 +251,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
         ("sql 'select count(*) as n from messages' --store {store} --damaged", 0, "80"),
         ("latest -n {address} --topics T", 0, "k9"),
         ("compare {address} {address} --topics T", 0, "Nothing found."),
-        ("compare {store} {address} --topics T,Orders", FINDINGS, "10 messages missing in"),
+        ("compare {store} {address} --topics T", FINDINGS, "10 messages missing in"),
         ("dlq -n {address}", FINDINGS, "1 dead message of T"),
         ("lag -n {address} --groups G --topics T", 0, "Rows:"),
         ("mirror -n {address} --to-namesrv {other} --topics T --once", 0, "10 messages copied"),
