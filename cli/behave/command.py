@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
@@ -32,6 +32,7 @@ from .table import as_text
 FOUND: Final = 1
 USER_ERROR: Final = 2
 MOST_AT_ONCE: Final = 16
+_LOOK_UP_SECONDS: Final = 0.2
 
 
 class BehaveCommand(click.Command):
@@ -152,7 +153,7 @@ def _run(
     with folders as folder, ThreadPoolExecutor(jobs) as pool:
         tasks = [pool.submit(run_scenario, one, command, Path(folder), ended) for one in scenarios]
         try:
-            measured = [task.result() for task in tasks]
+            measured = [_result(task) for task in tasks]
         except BaseException:
             ended.set()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -162,6 +163,14 @@ def _run(
         for one, measures in zip(scenarios, measured, strict=True)
     }
     return Report(client=client, command=list(command), scenarios=played)
+
+
+def _result(task: Future[Measures]) -> Measures:
+    """What a task returned. Looks up now and then: a signal that arrives just before a thread begins to wait for a lock
+    does not wake it."""
+    while not task.done():
+        wait([task], _LOOK_UP_SECONDS)
+    return task.result()
 
 
 def run_scenario(
