@@ -190,6 +190,7 @@ class Flusher:
 
     def _do_what_is_due(self) -> None:
         now_ms = self._clock.monotonic_ms()
+        self._wanted = False
         config = self._config
         if self._waiters or self._sync or now_ms >= self._next_log_ms:
             self._next_log_ms = now_ms + config.flush_interval_commit_log
