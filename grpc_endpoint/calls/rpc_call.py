@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, cast
 
 from pocketmq.protocol.wire.command import Command
 
@@ -50,6 +50,10 @@ class Stream(Protocol):
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         """End the call with this status."""
+
+
+_NO_STREAM: Final = cast(Stream, None)
+"""Of a call that has ended: nothing is sent any more."""
 
 
 class RpcCall:
@@ -123,8 +127,7 @@ class RpcCall:
         """The reply of a unary call; on a stream, one message and its end."""
         if not self.is_ended and not self.cancelled:
             self._stream.answer(reply)
-            self.is_ended = True
-            self._cancel_callbacks.clear()
+            self._has_ended()
 
     def send(self, message: Message | Encoded) -> None:
         """One message of a stream, which stays open."""
@@ -172,6 +175,11 @@ class RpcCall:
             callback()
 
     def _finish(self, status: GrpcStatus, text: str) -> None:
+        stream = self._stream
+        self._has_ended()
+        stream.finish(status, text)
+
+    def _has_ended(self) -> None:
         self.is_ended = True
         self._cancel_callbacks.clear()
-        self._stream.finish(status, text)
+        self._stream = _NO_STREAM  # the two hold one another: without this only the collector would free them

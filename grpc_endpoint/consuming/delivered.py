@@ -23,7 +23,7 @@ from .receipt_handle import ReceiptHandle
 _log = logging.getLogger("pocketmq.grpc")
 
 
-class Delivered(msgspec.Struct, frozen=True):
+class Delivered(msgspec.Struct, frozen=True, gc=False):
     """One message that was delivered to a group which asked for `topic`."""
 
     broker: Broker

@@ -22,7 +22,7 @@ _LEAST_FIELDS: Final = 8
 _LONGEST_NUMBER: Final = 20
 
 
-class ReceiptHandle(msgspec.Struct, frozen=True):
+class ReceiptHandle(msgspec.Struct, frozen=True, gc=False):
     """One delivery of one message."""
 
     receipt: Receipt

@@ -23,7 +23,7 @@ _OK_BYTES: Final = encode(SendMessageResponse(status=OK))
 """The status of the reply; that of an entry is the same field."""
 
 
-class SendResult(msgspec.Struct, frozen=True):
+class SendResult(msgspec.Struct, frozen=True, gc=False):
     """Of one message. Without an entry the broker did not store it."""
 
     status: Status

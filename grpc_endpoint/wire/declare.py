@@ -46,7 +46,7 @@ class OneOf(NamedTuple):
     name: str
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A proto3 message. Subclasses declare their fields; every field has a default."""
 
     recurs: ClassVar[bool] = False

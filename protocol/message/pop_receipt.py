@@ -35,7 +35,7 @@ QueuePlace = tuple[str, int]
 _Value = TypeVar("_Value")
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """What a pop says about one message it delivered; the consumer sends it back with its ack."""
 
     start_offset: int
