@@ -49,10 +49,14 @@ class PlannedSends:
         self._most_text_bytes = config.max_user_property_size
         self._plans: dict[Shape, SendPlan | None] = {}
         """`None`: the shape was seen once."""
+        self.drawn: Sequence[int] = ()
+        """The queues that were drawn for the messages of the last request, if the ordinary way must store some of them:
+        it takes the same, as a queue that nothing is in yet would be drawn too seldom otherwise."""
 
     def store(self, call: RpcCall, messages: Sequence[Message]) -> Sequence[int] | None:
         """The queue offsets of the messages of a send, which are stored. Fewer than there are messages: the ordinary
         way stores the rest. `None`: nothing was stored, and the ordinary way decides."""
+        self.drawn = ()
         if not 0 < len(messages) <= self._most_messages:
             return None
         first = messages[0]
@@ -84,9 +88,11 @@ class PlannedSends:
             template = of_text
             alike.append((0, message.body, whole_text(whole), int(values[1]), 0))
         assert template is not None
-        stored = self._sending.store.append_alike(
-            template, [(queue_id(queues), *message[1:]) for message in alike]
-        )
+        drawn = [queue_id(queues) for _ in alike]
+        placed = [(number, *message[1:]) for number, message in zip(drawn, alike, strict=True)]
+        stored = self._sending.store.append_alike(template, placed)
+        if stored is None or len(stored.sizes) < len(drawn):
+            self.drawn = drawn
         if stored is None:
             return None
         offsets = stored.queue_offsets

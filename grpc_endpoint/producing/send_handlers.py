@@ -90,12 +90,13 @@ def _store(
         raise RpcRefused(Code.FORBIDDEN, PROXY + "no writable queue")
     if is_batch:
         return _send_batch(producing, peer, topic, messages, texts, queues, call)
-    sending = _Sending(call, len(messages))
+    sending, drawn = _Sending(call, len(messages)), producing.planned.drawn
     for number, (message, properties) in enumerate(zip(messages, texts, strict=True)):
         if number < len(offsets):
             sending.when_stored(number)(stored_at(message.system_properties.message_id, offsets[number]))
             continue
-        queue_id = chosen_queue(message.system_properties, queues, producing.random)
+        system = message.system_properties
+        queue_id = drawn[number] if drawn else chosen_queue(system, queues, producing.random)
         _send_one(producing, peer, topic, message, properties, queue_id, sending.when_stored(number))
     return sending.reply()
 

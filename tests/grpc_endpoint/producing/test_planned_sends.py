@@ -121,3 +121,20 @@ async def test_a_plan_ends_with_a_change_of_its_topic(grpc: GrpcBroker) -> None:
     assert grpc.call(send(new_message("t"))).status.code != Code.OK
     grpc.topic("t", queues=1, perm=4)
     assert grpc.call(send(new_message("t"))).status.code != Code.OK
+
+
+async def test_a_queue_is_not_drawn_again_because_it_was_empty(
+    grpc: GrpcBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ordinary way begins a queue. If it drew once more, an empty queue would stay empty for long."""
+    grpc.topic("t", queues=4)
+    for _ in range(3):
+        grpc.call(send(new_message("t")))
+    drawn = iter([2, 0, 3, 1] * 2)
+    monkeypatch.setattr(grpc.producing.random, "randrange", lambda queues: next(drawn))
+    for _ in range(8):
+        grpc.call(send(new_message("t")))
+    state = grpc.broker.state
+    assert sum(queue.max_offset for queue in state.store.queues_of("t")) == 11
+    assert all(queue.max_offset >= 2 for queue in state.store.queues_of("t"))
+    assert len(state.store.queues_of("t")) == 4
