@@ -126,7 +126,12 @@ class RpcCall:
     def answer(self, reply: Message | Encoded) -> None:
         """The reply of a unary call; on a stream, one message and its end."""
         if not self.is_ended and not self.cancelled:
-            self._stream.answer(reply)
+            self.is_ended = True  # before the receiver of a stream hears of its end, which would end the call
+            try:
+                self._stream.answer(reply)
+            except Exception:
+                self.is_ended = False  # the reply could not be written: another one can
+                raise
             self._has_ended()
 
     def send(self, message: Message | Encoded) -> None:

@@ -52,6 +52,7 @@ class Stream:
 
     def closed(self) -> None:
         self._part.closed += 1
+        self._call.end()  # as a telemetry stream does: nothing of a refusal may be lost by it
 
 
 @REGISTRY.rpc(m.TelemetryCommand)
