@@ -30,6 +30,7 @@ LONGEST_LIFE_SECONDS = 0.08
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its writers"),
     pytest.mark.timeout(60 + 2 * KILLS),
+    *([pytest.mark.slow] if KILLS > 12 else []),
 ]
 
 
