@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from zlib import crc32
 
+from pocketmq.protocol.message.batch import UNIQUE_ID_BYTES
+
 from .choice import chosen
 
 _INT = struct.Struct(">i")
@@ -13,7 +15,6 @@ _PACK_INT = _INT.pack_into
 MIDDLE = struct.Struct(">4sq8sq12sq")
 """The bytes of a record between its position and its body's length: sysFlag, bornTimestamp, bornHost, storeTimestamp,
 storeHost and reconsumeTimes, preparedTransactionOffset."""
-UNIQUE_ID_BYTES = 32
 _NO_LENGTH = bytes(4)
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
+from pocketmq.protocol.message.batch import UNIQUE_ID_BYTES
 from pocketmq.protocol.message.java_strings import extend_hash
 
 from .choice import chosen
-
-UNIQUE_ID_BYTES = 32
 
 
 def hash_ids(start: int, ids: Sequence[bytes]) -> list[int]:

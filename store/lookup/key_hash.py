@@ -163,7 +163,7 @@ class UniqueIdHash:
         return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
 
     def of_all(self, ids: Sequence[bytes]) -> list[int]:
-        """`of` each. Raises ValueError as `of` does."""
+        """`of` each, for the ids of a batch, which are 32 characters long. Raises ValueError for one that is none."""
         if is_native:
             return hash_ids(self._start, ids)
         heads, pairs = self._heads, _HEX_PAIRS_OF_BYTES
