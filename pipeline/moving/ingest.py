@@ -24,6 +24,7 @@ from ..jobs.run import output_options, run_job, spark_error_line
 from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
+from ..session.metrics import observed_total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,7 +108,7 @@ def build(spark: "SparkSession", ingest: Ingest) -> Report:
             query.stop()
         if ingest.every is None:
             raise
-    counts = [_count(query, name) for query, name in zip(queries, (WRITTEN, REFUSED), strict=False)]
+    counts = [observed_total(query, name) for query, name in zip(queries, (WRITTEN, REFUSED), strict=False)]
     refused = counts[1] if len(counts) > 1 else 0
     rows = [(ingest.target, counts[0]), *([(ingest.bad, refused)] if ingest.bad is not None else [])]
     table = spark.createDataFrame(rows, "target string, messages bigint")
@@ -240,11 +241,6 @@ def _interval(text: str) -> str:
     number, unit = re.findall(r"\d+|[a-z]+", text)
     names = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
     return f"{number} {names[unit]}"
-
-
-def _count(query: "StreamingQuery", name: str) -> int:
-    observed = (progress.observedMetrics.get(name) for progress in query.recentProgress)
-    return sum(int(counts["messages"]) for counts in observed if counts is not None)
 
 
 @click.command("ingest")

@@ -20,6 +20,7 @@ from ..jobs.run import exit_on_user_error, output_options, run_job, spark_error_
 from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
+from ..session.metrics import observed_total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -158,8 +159,7 @@ def _send(rows: "DataFrame", replay: Replay) -> int:
     rows.sparkSession.conf.set("spark.sql.streaming.numRecentProgressUpdates", MOST_BATCHES)
     query = writer.option("checkpointLocation", replay.checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
-    observed = (progress.observedMetrics.get(SENT) for progress in query.recentProgress)
-    return sum(int(counts["messages"]) for counts in observed if counts is not None)
+    return observed_total(query, SENT)
 
 
 @click.command("replay")

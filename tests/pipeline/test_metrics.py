@@ -1,10 +1,12 @@
 """The numbers of a stream, from progress events as Spark writes them."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
-from pocketmq.pipeline.session.metrics import metrics_line, stream_metrics
+from pocketmq.pipeline.session.metrics import metrics_line, observed_total, stream_metrics
 
 A, B = Queue("A", "b0", 0), Queue("B", "b0", 0)
 
@@ -45,6 +47,16 @@ def test_what_a_measured_source_did_not_deliver_is_missing() -> None:
     numbers = stream_metrics(event(observedMetrics={"pocketmq": {"messages": 4, "bytes": 80}}))
     assert (numbers.messages, numbers.bytes, numbers.missing) == (4, 80, 2)
     assert metrics_line(numbers).endswith("4 waiting, 2 missing")
+
+
+def test_an_observed_column_is_summed_over_batches_of_which_some_observed_nothing() -> None:
+    """A batch without rows: no row in a session of its own, an empty one in a session of Spark Connect."""
+    row: Any = pytest.importorskip("pyspark.sql").Row
+    observed = [{"copies": row(messages=3)}, {}, {"copies": row(*())()}, {"copies": row(messages=None)}]
+    observed.append({"copies": row(messages=4), "other": row(messages=9)})
+    query: Any = SimpleNamespace(recentProgress=[SimpleNamespace(observedMetrics=one) for one in observed])
+    assert observed_total(query, "copies") == 7
+    assert observed_total(query, "unknown") == 0
 
 
 def test_nothing_is_missing_where_the_broker_filters() -> None:
