@@ -20,6 +20,7 @@ from .first_byte import FirstByte
 from .listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
 from .role import Guard, Limits, Member, Sends, Signer
 from .tls import Tls
+from .undecided import UndecidedConnection
 from .watch import Watchable, Watcher
 
 _log = logging.getLogger("pocketmq.network")
@@ -64,7 +65,7 @@ class Server(Watchable):
         """`None` if this server does not speak TLS."""
         self.loop = asyncio.get_running_loop()
         self.connections: set[Member] = set()
-        self._waiting: set[FirstByte] = set()
+        self._waiting: set[UndecidedConnection] = set()
         """Connections before their first byte, which decides between TLS and plain frames."""
         self._on_close: Callable[[Peer], None] | None = None
         self._opaque = itertools.count(1)
@@ -188,12 +189,12 @@ class Server(Watchable):
             self._unknown_codes.add(code)
             _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
 
-    def _opened_silently(self, connection: FirstByte) -> None:
+    def _opened_silently(self, connection: UndecidedConnection) -> None:
         self._waiting.add(connection)
         if self._is_closed:
             connection.abort()
 
-    def _peers(self) -> list[Member | FirstByte]:
+    def _peers(self) -> list[Member | UndecidedConnection]:
         return [*self.connections, *self._waiting]
 
     def _close_idle(self) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from pocketmq.broker.network.first_byte import FirstByte, TlsPolicy
 from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
+from pocketmq.broker.network.undecided import UndecidedConnection
 
 from .connection import Http2Connection
 from .outgoing import PortMemory
@@ -34,7 +35,7 @@ class Http2Port:
         self._tls = tls
         """`None` if this port does not speak TLS."""
         self.connections: set[Member] = set()
-        self._waiting: set[FirstByte | ProxyPreamble] = set()
+        self._waiting: set[UndecidedConnection] = set()
         """Connections before their first bytes."""
         self._sockets: list[socket.socket] = []
         self._listeners: list[asyncio.Server] = []
@@ -130,7 +131,7 @@ class Http2Port:
         if self._last_closed is not None and not self.connections:
             self._last_closed.set()
 
-    def _opened_silently(self, connection: FirstByte | ProxyPreamble) -> None:
+    def _opened_silently(self, connection: UndecidedConnection) -> None:
         self._waiting.add(connection)
         if self._is_stopped or self._is_full():
             connection.abort()
