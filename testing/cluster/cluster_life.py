@@ -69,7 +69,7 @@ class ClusterLife:
         """Register every broker where it is reachable, and let slaves follow. Set by the cluster."""
         self.forgotten: Callable[[str, int], Awaitable[None]]
         """Wait until the name servers that cannot reach a broker, given by name and id, have forgotten it."""
-        self.serve_grpc: Callable[[], Awaitable[None]]
+        self.serve_grpc: Callable[[], Coroutine[Any, Any, None]]
         """Give every master a gRPC port. Set by the cluster."""
         self.faults: Callable[[], Faults]
         """The faults of the cluster. Set by the cluster, like those above."""
