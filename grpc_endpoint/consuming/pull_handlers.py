@@ -21,10 +21,11 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.refusals import RpcRefused, code_of
 from ..calls.registry import rpc
-from ..calls.rpc_call import HELD, Held, RpcCall
+from ..calls.rpc_call import HELD, Encoded, Held, RpcCall
 from ..forms.names import checked_group
-from ..forms.stored_message import stored_message
+from ..forms.stored_message import stored_message, stored_properties
 from ..messages import OK, Code, PullMessageRequest, PullMessageResponse, Status
+from ..wire.encoding import sized_field
 from .consuming import Consuming
 from .handler_call import HandlerAnswer, HandlerCall
 from .offset_handlers import checked_queue, refuse_if_strict
@@ -34,6 +35,8 @@ POSITIONS: Final = "positions"
 """Note for watchers: `offset=position` of each message, with blanks between; position is that of its record."""
 MOST_MESSAGES: Final = 32
 """In one pull; a batch size of 0, or a larger one, counts as this."""
+_MESSAGE: Final = b"\x12"
+"""The tag of the message in a response."""
 _NO_NEW_MESSAGE: Final = Status(code=Code.MESSAGE_NOT_FOUND, message="no new message")
 _STATUSES: Final[dict[int, Status]] = {
     ResponseCode.SUCCESS: OK,
@@ -128,9 +131,9 @@ class PullingStream:
             positions = []
             for part in parts:
                 for record in decode_records(part):
-                    message = stored_message(record, self._wanted.topic, now_ms)
+                    message = stored_message(record, self._wanted.topic, now_ms, stored_properties(record))
                     positions.append(f"{record.queue_offset}={record.position}")
-                    call.send(PullMessageResponse(message=message))
+                    call.send(Encoded(PullMessageResponse, sized_field(_MESSAGE, message)))
             call.notes = {POSITIONS: " ".join(positions)}
             call.answer(PullMessageResponse(next_offset=reply.next_begin_offset))
             return
