@@ -124,6 +124,8 @@ class Consumers:
         self.routes = Routes(broker, config)
         self.consuming = Consuming(broker, self.clients, self.routes)
         self.consuming.start()
+        self.in_pass = False
+        """Whether acks wait for `consuming.acks.store`."""
         self._parts = {Clients: self.clients, Consuming: self.consuming}
 
     def fill(self, *, topic: str = "orders", queues: int = 1, count: int = 4, **config: Any) -> None:
@@ -181,6 +183,8 @@ class Consumers:
         else:
             if not isinstance(reply, Held):
                 call.answer(reply)
+            if not self.in_pass:
+                self.consuming.acks.store()
         return Asked(call, stream)
 
     def announce(

@@ -46,6 +46,12 @@ class Echo:
     def connection_closed(self, owner: Owner) -> None:
         """Nothing is kept of a connection."""
 
+    def pass_begins(self) -> None:
+        """Each call is answered by itself."""
+
+    def pass_ends(self) -> None:
+        """Each call is answered by itself."""
+
 
 class EchoCall:
     """One of its calls."""

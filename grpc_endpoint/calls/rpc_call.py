@@ -17,6 +17,8 @@ class Held:
 
 HELD: Final = Held()
 """Returned by a handler that answers later."""
+AT_PASS_END: Final = Held()
+"""Returned by a handler whose part answers when the connection's pass ends, with the other calls of the pass."""
 
 
 class Encoded(NamedTuple):

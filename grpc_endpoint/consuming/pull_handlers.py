@@ -31,6 +31,8 @@ from .handler_call import HandlerAnswer, HandlerCall
 from .offset_handlers import checked_queue, refuse_if_strict
 from .receive_handlers import subscription_of
 
+POSITIONS: Final = "positions"
+"""Note for watchers: `offset=position` of each message, with blanks between; position is that of its record."""
 MOST_MESSAGES: Final = 32
 """In one pull; a batch size of 0, or a larger one, counts as this."""
 _MESSAGE: Final = b"\x12"
@@ -126,10 +128,13 @@ class PullingStream:
         if answer.code == ResponseCode.SUCCESS:
             now_ms = self._consuming.broker.clock.now_ms()
             call.send(PullMessageResponse(status=OK))
+            positions = []
             for part in parts:
                 for record in decode_records(part):
                     message = stored_message(record, self._wanted.topic, now_ms, stored_properties(record))
+                    positions.append(f"{record.queue_offset}={record.position}")
                     call.send(Encoded(PullMessageResponse, sized_field(_MESSAGE, message)))
+            call.notes = {POSITIONS: " ".join(positions)}
             call.answer(PullMessageResponse(next_offset=reply.next_begin_offset))
             return
         self._end(_STATUSES[answer.code], reply.next_begin_offset)

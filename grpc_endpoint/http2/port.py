@@ -7,7 +7,7 @@ import socket
 from typing import Final
 
 from pocketmq.broker.network.first_byte import FirstByte, TlsPolicy
-from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, port_of
+from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
 from pocketmq.broker.network.undecided import UndecidedConnection
 
 from .connection import Http2Connection
@@ -79,6 +79,20 @@ class Http2Port:
         """Accept nothing new, and let the open calls end."""
         if self._is_stopped:
             return
+        self._stop_listening()
+        for connection in list(self.connections):
+            for stream in list(connection.streams.values()):
+                stream.server_stops()
+            connection.go_away("the server stops")
+
+    def reset(self) -> None:
+        """Stop listening and reset every connection, as the system does for a killed process; then call `stop`."""
+        self._stop_listening()
+        for connection in list(self.connections):
+            connection.transport_wrapped(not_lingering)
+        self.abort()
+
+    def _stop_listening(self) -> None:
         self._is_stopped = True
         self._scan.cancel()
         close_all(self._sockets)
@@ -86,10 +100,6 @@ class Http2Port:
             listener.close()
         for waiting in list(self._waiting):
             waiting.abort()
-        for connection in list(self.connections):
-            for stream in list(connection.streams.values()):
-                stream.server_stops()
-            connection.go_away("the server stops")
 
     async def stop(self) -> None:
         """Wait for the open calls (at most `Limits.shutdown_seconds`), then close every connection."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -48,6 +49,9 @@ class Member(Protocol):
         """Accept no new calls; close when the open ones have ended."""
 
     def abort(self) -> None: ...
+
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        """Put a transport between the connection and its socket."""
 
 
 class Role(Protocol):

@@ -85,5 +85,11 @@ class Service(Protocol):
     def connection_opened(self, owner: Owner) -> None:
         """A client has connected."""
 
+    def pass_begins(self) -> None:
+        """A connection begins to handle what it has read."""
+
+    def pass_ends(self) -> None:
+        """It has handled it: what calls of one pass do together is done now."""
+
     def connection_closed(self, owner: Owner) -> None:
         """A connection is gone, after its calls were cancelled."""
