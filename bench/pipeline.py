@@ -249,7 +249,9 @@ def measure_topics(spark: Any, figures: Figures, server: Served, store: Path, me
     wanted = bare.per_second(total) / 1000
     figures.more("topic read", topic.per_second(total) / 1000, wanted * 0.9, "k/s", topic.microseconds(total))
     figures.control("of our reader alone", wanted, "k/s")
-    figures.control("of batches decoded earlier", same.per_second(total) / 1000, "k/s", same.microseconds(total))
+    figures.control(
+        "of batches decoded earlier", same.per_second(total) / 1000, "k/s", same.microseconds(total)
+    )
     figures.together("processor of the two together", topic, [(bare, total), (same, total)], total)
     figures.more(
         "the same with storePath", files.per_second(total) / 1000, wanted, "k/s", files.microseconds(total)
