@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ..errors import OptionError
+from ..errors import PathError
 from .mapped_file import FILE_NAME, data_end, map_file
 
 MOST_SPLITS: Final = 10_000
@@ -41,11 +41,9 @@ class LogSplit(msgspec.Struct, frozen=True):
 
 
 def log_files(folder: Path) -> list[LogFile]:
-    """The files of a commit log, oldest first. `OptionError` if the folder does not exist."""
+    """The files of a commit log, oldest first. `PathError` if the folder does not exist."""
     if not folder.is_dir():
-        raise OptionError(
-            f"option path: {folder} is not a folder; a store has commitlog and consumequeue in it"
-        )
+        raise PathError(f"{folder} is not a folder; a store has commitlog and consumequeue in it")
     paths = sorted(path for path in folder.iterdir() if FILE_NAME.fullmatch(path.name) and path.is_file())
     return [LogFile(str(path), int(path.name), path.stat().st_size, path is paths[-1]) for path in paths]
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from ..errors import OptionError, PipelineError
+from ..errors import OptionError, PathError, PipelineError
 from ..report.report import Outputs, Report, write
 from ..session.running_engine import running_engine
 
@@ -38,6 +38,8 @@ INTERRUPTED: Final = 130
 _MASTERS: Final = r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|sc://.+|yarn"
 _MEMORY: Final = r"\d+[kmgtKMGT]"
 _ERRORS_MODULE: Final = "pocketmq.pipeline.errors."
+_OF_PATHS: Final = f"{PathError('')}"
+"""How errors about paths begin in programs. A job's user gave no such option; the path says what is meant."""
 _OF_SPARK: Final = frozenset(("pyspark", "py4j", "grpc"))
 """Packages whose exceptions are Spark's."""
 _OF_TEXTS: Final = frozenset(("AnalysisException", "ParseException", "IllegalArgumentException"))
@@ -268,11 +270,11 @@ def check_outputs(outputs: Outputs) -> None:
 def user_error_line(error: BaseException) -> str | None:
     """The message of an error of this package, also if Spark wrapped it in its own; None for any other error."""
     if isinstance(error, PipelineError | OSError):
-        return str(error)
+        return str(error).removeprefix(_OF_PATHS)
     for line in str(error).splitlines():
         kind, separator, text = line.strip().partition(": ")
         if separator and kind.startswith(_ERRORS_MODULE):
-            return text
+            return text.removeprefix(_OF_PATHS)
     return None
 
 

@@ -86,7 +86,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.stores.get(broker_name, self.stores.get(""))
 
 
-_NAMES: Final = (
+SOURCE_OPTION_NAMES: Final = (
     NAMESRV,
     *("subscribe", "subscribePattern", "assign"),
     *("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp"),
@@ -102,7 +102,7 @@ _NAMES: Final = (
 
 def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     """`OptionError` with one clear line for anything wrong."""
-    values = OptionValues(canonical_options(options, _NAMES, ALIASES, SOURCE_OPTIONS))
+    values = OptionValues(canonical_options(options, SOURCE_OPTION_NAMES, ALIASES, SOURCE_OPTIONS))
     group = values.resource_name("groupId", check_group)
     prefix = values.resource_name("groupIdPrefix", check_group) or DEFAULT_GROUP
     topics, pattern, assigned = _subscription(values)

@@ -10,8 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from ..errors import OptionError, PipelineError
-from ..tables.readers import Table, dataset_of, journal_table, store_table, topic_table
+from ..tables.readers import (
+    CONSUMER_OFFSETS,
+    MESSAGES,
+    Table,
+    dataset_of,
+    journal_table,
+    store_table,
+    topic_table,
+)
 from .arrow_frame import ArrowFrame
+from .engine import SQL_ERROR
 from .message_input import MessageInput
 from .prelude import FOR_DUCKDB
 
@@ -64,7 +73,7 @@ class DuckEngine:
     def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
         """DuckDB names the columns itself, for each query."""
         if source.store is not None:
-            self._register(name, store_table(source.store, topics=source.topics, **_store_options(options)))
+            self._register(name, _store_table(source, **_store_options(options)))
             return
         assert source.namesrv_addr is not None
         self._register(
@@ -80,9 +89,7 @@ class DuckEngine:
         )
 
     def open_store_table(self, name: str, source: MessageInput, table: str, **options: str) -> None:
-        topics = None if table == "consumerOffsets" else source.topics
-        chosen = _store_options(options)
-        self._register(name, store_table(source.store or "", topics=topics, table=table, **chosen))
+        self._register(name, _store_table(source, table=table, **_store_options(options)))
 
     def open_journal(self, name: str, path: str) -> None:
         self._register(name, journal_table(path))
@@ -124,7 +131,7 @@ class DuckEngine:
         except self._errors as error:
             if self._failure is not None:
                 raise self._failure from error
-            raise OptionError(f"SQL: {' '.join(str(error).split())}") from error
+            raise OptionError(f"{SQL_ERROR}{' '.join(str(error).split())}") from error
 
     def _watch(self, read: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         """The batches that `read` gives. DuckDB turns errors into texts, so they are remembered, also those of the
@@ -152,6 +159,12 @@ class _WatchedTable:
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         return self._engine._watch(lambda: self._table.batches(names, condition))
+
+
+def _store_table(source: MessageInput, *, table: str = MESSAGES, **options: Any) -> Table:
+    """A table of the source's store. Its files are checked when a query reads them: it may need another table only."""
+    topics = None if table == CONSUMER_OFFSETS else source.topics
+    return store_table(source.store or "", topics=topics, table=table, checks_files=False, **options)
 
 
 def _store_options(options: dict[str, str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ..errors import OptionError
+from ..errors import PathError
 from ..files.consume_queues import PRE_BLANK, QueueSplit, consumer_offsets, queue_splits, units
 from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, arrow_schema
 from ..records.slices import repeated
@@ -24,11 +24,12 @@ class ConsumeQueueTable:
         self._topics = topics
 
     def check(self) -> None:
-        """`OptionError` for a store without consume queues."""
+        """`PathError` for a store without consume queues."""
         if not self._root.is_dir():
-            raise OptionError(f"option path: {self._root} is not a folder")
+            raise PathError(f"{self._root} is not a folder; table consumequeue needs the consume queues")
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        self.check()
         for split in queue_splits(self._root, self._topics):
             for first in range(split.lo, split.hi, UNIT_ROWS):
                 batch = _units(split, first, min(first + UNIT_ROWS, split.hi))

@@ -1,6 +1,7 @@
 """Jobs in SQL on DuckDB: statistics, find, duplicates, and a query of one's own."""
 
 import json
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,20 @@ def test_a_query_reads_all_tables_of_a_store(store: Path) -> None:
     assert "600" in ran.output
 
 
+def test_a_store_without_consume_queues_is_queried_and_its_queues_are_what_is_missing(
+    store: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(store / "commitlog", tmp_path / "log" / "commitlog")
+    words = ("--store", str(tmp_path / "log"))
+    ran = run("sql", "select count(*) as n from messages", *words)
+    assert (ran.exit_code, "600" in ran.output) == (0, True), ran.output
+    ran = run("sql", "select count(*) as n from messages, consumequeue", *words)
+    assert ran.exit_code == 2
+    assert ran.output == (
+        f"pocketmq: {tmp_path}/log/consumequeue is not a folder; table consumequeue needs the consume queues\n"
+    )
+
+
 def test_a_query_writes_json(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "rows.json"
     ran = run(
@@ -246,6 +261,16 @@ def test_a_query_of_damage(engine: Any, tmp_path: Path) -> None:
         ("stats --store {0} --parquet nothing://x", "--parquet: nothing://x cannot be opened"),
         ("sql begin --store {0}", "SQL: the text must be a query that has rows"),
         ("sql select", "one of --store DIR and --namesrv ADDR is required"),
+        ("sql select --journal {0}/nosuch", "pocketmq: --journal: {0}/nosuch is not a journal"),
+        ("latency --journal {0}/nosuch", "pocketmq: --journal: {0}/nosuch is not a journal"),
+        ("stats --store {0} --topics ,", "--topics must name a topic, got ','"),
+        ("stats -n 127.0.0.1:1 --topics ,", "--topics must name a topic, got ','"),
+        (
+            "compare {0} nosuch",
+            "RIGHT must be the folder of a store, or name servers as host:port, got 'nosuch'",
+        ),
+        ("latest --store {0} --by foo(", "--by foo(: SQL: Parser Error"),
+        ("find --store {0} --where colour=1", "--where colour=1: SQL: Binder Error"),
     ],
 )
 def test_what_the_user_can_correct_is_one_line_and_code_2(store: Path, words: str, output: str) -> None:
