@@ -153,8 +153,7 @@ class Records:
         return longs
 
     def _long_at(self, at: Ints, kind: str) -> Ints:
-        longs: Ints = self.numbers(at, kind).astype(np.int64, copy=False)
-        return longs
+        return self.numbers(at, kind).astype(np.int64, copy=False)  # type: ignore[no-any-return]
 
     # -- positions
 
@@ -242,10 +241,10 @@ class Records:
         topic_begin, topic_end = self.topic_bounds
         if not ((topic_end >= topic_begin) & (topic_end + 2 <= ends)).all():
             return False
-        agree = bool((self.properties_bounds[1] == ends).all())
-        if not agree:
-            del self.__dict__["properties_bounds"]
-        return agree
+        if (self.properties_bounds[1] == ends).all():
+            return True
+        del self.__dict__["properties_bounds"]
+        return False
 
     def _lengths_agree(self, ends: Ints) -> Flags:
         """The same for records that are long enough for their hosts."""
@@ -355,8 +354,7 @@ class Records:
 
     @cached_property
     def only_topic(self) -> str | None:
-        """The topic of all records, as in every reply to a pull; None if they have several, or if that is not seen at
-        once."""
+        """The topic of all records, as of a reply to a pull; None if they have several or it is not seen at once."""
         if self._topic_names is not None:
             return self._topic_names[0].as_py() if len(self._topic_names) == 1 else None
         begin, end = self.topic_bounds
@@ -379,9 +377,7 @@ class Records:
         """Which records have one of the topics."""
         values, numbers = self.codes("topic")
         is_wanted = np.asarray(pc.is_in(values, value_set=pa.array(sorted(topics))), dtype=np.bool_)
-        if numbers is None:
-            return np.full(len(self), bool(is_wanted[0]) if len(is_wanted) else False)
-        found: Flags = is_wanted[numbers]
+        found: Flags = is_wanted[np.zeros(len(self), np.int64) if numbers is None else numbers]
         return found
 
     def codes(self, name: str) -> tuple[Any, Ints | None]:
