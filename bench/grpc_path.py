@@ -14,7 +14,7 @@ import gc
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -91,6 +91,10 @@ class Stream:
 
     def answer(self, data: bytes) -> None:
         self.send_message(data)
+        self.finish(0, "")
+
+    def answer_all(self, messages: Sequence[bytes]) -> None:
+        self.replies += messages
         self.finish(0, "")
 
     def finish(self, status: int, text: str) -> None:

@@ -1,6 +1,7 @@
 """gRPC consumers without a socket: their calls, and what the endpoint sent back. For tests/grpc_endpoint/consuming."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -52,6 +53,11 @@ class FakeStream:
 
     def answer(self, message: Message) -> None:
         self.send_reply(message)
+        self.finish(GrpcStatus.OK, "")
+
+    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
+        for data in replies:
+            self.send_reply(Encoded(kind, data))
         self.finish(GrpcStatus.OK, "")
 
     def finish(self, status: GrpcStatus, text: str) -> None:

@@ -259,16 +259,28 @@ class OpenCall:
         self._close_receiver()
         self._stream.answer(data)
 
+    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
+        self._count("OK")
+        if self._watched is not None:
+            self._watched.replies += [framed(self._handler.rpc, data) for data in replies]
+            self.finish(GrpcStatus.OK, "")
+            return
+        self._stop_deadline()
+        self._stream.answer_all(replies)
+
     def _encoded(self, message: Message | Encoded) -> bytes:
         """The bytes of a reply; the first one of a call is counted."""
         data = message.data if type(message) is Encoded else encode(cast(Message, message))
         if not self._is_counted:
-            self._is_counted = True
             found: Any = getattr(message, "status", None)
             is_refusal = isinstance(found, Status) and found.code is not Code.OK
-            code = _name_of(found.code) if is_refusal else "OK"
-            self._calls.watching.answered[self._handler.rpc.name, code] += 1
+            self._count(_name_of(found.code) if is_refusal else "OK")
         return data
+
+    def _count(self, code: str) -> None:
+        if not self._is_counted:
+            self._is_counted = True
+            self._calls.watching.answered[self._handler.rpc.name, code] += 1
 
     def send_command(self, message: Message, shown: Command) -> None:
         client = None if self._calls.watching.watch is None else self.watched_client()

@@ -44,6 +44,9 @@ class ReplyStream(Protocol):
     def answer(self, data: bytes) -> None:
         """Send one message and end the call with OK."""
 
+    def answer_all(self, messages: Sequence[bytes]) -> None:
+        """Send several messages and end the call with OK."""
+
     def finish(self, status: int, text: str) -> None:
         """End the call with a gRPC status, after the messages."""
 
