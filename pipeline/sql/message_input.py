@@ -8,6 +8,7 @@ import msgspec
 from ..errors import OptionError, PathError
 from ..files.log_files import log_files
 from ..planning.access import NO_ACCESS_KEYS, Access
+from ..planning.kafka_names import counterpart
 from ..planning.option_values import check_name_servers
 
 
@@ -58,6 +59,11 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
             return []
         names = [name.strip() for name in self.topics.split(",")]
         return [name for name in names if name and not (queues / name).is_dir()]
+
+    def similar_topics(self, name: str) -> str:
+        """`; similar: Orders` if the store has a topic that is spelled nearly so, or nothing."""
+        folders = (Path(self.store or "") / "consumequeue").iterdir()
+        return counterpart(name, {}, [folder.name for folder in folders])
 
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""

@@ -1,8 +1,12 @@
 """Jobs in SQL on DuckDB: statistics, find, duplicates, and a query of one's own."""
 
 import json
+import os
 import shutil
+import signal
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +16,13 @@ from click.testing import CliRunner, Result
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.jobs import audit, duplicates, find, stats
 from pocketmq.pipeline.jobs import sql as sql_job
+from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -79,6 +85,49 @@ def test_messages_are_found(engine: Any, store: Path, wanted: dict[str, Any], nu
         assert {int(text, 16) for text in found(engine, store, **wanted)} <= set(range(1, 40, 2))
         return
     assert [int(text, 16) for text in found(engine, store, **wanted)] == numbers
+
+
+def test_progress_is_that_of_the_table_also_where_nothing_is_found(store: Path, rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("far", queues=1)
+    for number in range(3):
+        rocketmq.send(topic, f"body {number}")
+    for source in (
+        MessageInput(store=str(store)),
+        MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=topic),
+    ):
+        shares: list[float] = []
+        with DuckEngine(progress=shares.append) as engine:
+            find.build(engine, source, find.Wanted(text="no body has this"))
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+
+
+class InterruptedTable:
+    """A table at which Ctrl-C arrives while DuckDB reads it."""
+
+    schema = pa.schema([("queueOffset", pa.int64())])
+    progress = None
+
+    def check(self) -> None:
+        pass
+
+    def batches(self, names: Any, condition: Any) -> Iterator[Any]:
+        yield pa.RecordBatch.from_pylist([{"queueOffset": 1}], schema=self.schema)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+
+
+def test_ctrl_c_is_ctrl_c_and_not_an_error_of_the_query(engine: Any) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        engine._register("rows", InterruptedTable())
+        with pytest.raises(KeyboardInterrupt):
+            engine.sql("select max(queueOffset) from rows").collect()
+        with pytest.raises(KeyboardInterrupt):
+            engine.keep("kept", "select * from rows")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_offset_message_id_is_found(engine: Any, store: Path) -> None:
