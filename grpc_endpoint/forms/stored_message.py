@@ -38,6 +38,8 @@ Properties = Mapping[bytes, bytes]
 _LONGEST_NUMBER: Final = 19
 _KEPT: Final = 1024
 """Entries of a cache."""
+_KEPT_MOMENTS: Final = 4096
+"""A busy broker stores many messages in a millisecond, and a receive takes those of one queue."""
 
 # The tags of the fields that are written here. Of a message:
 _USER_PROPERTIES: Final = b"\x12"
@@ -188,6 +190,7 @@ def _encoding_and_type(is_compressed: bool, kind: MessageType) -> bytes:
     return encode(SystemProperties(body_encoding=encoding, message_type=kind))
 
 
+@lru_cache(_KEPT_MOMENTS)
 def _moment(ms: int) -> bytes:
     """A `Timestamp` with its length."""
     seconds, rest_ms = divmod(ms, 1000)

@@ -65,6 +65,7 @@ def run_on_engine(
         check()
         for source in sources:
             note_missing_topics(source)
+            check_brokers(source)
         chosen = choose_engine(
             engine, is_spark=is_spark, store_bytes=sum(source.store_bytes() for source in sources)
         )
@@ -100,6 +101,14 @@ def run_on_engine(
         return report
 
     run_here(run, fails_on_findings=fails_on_findings, **options)
+
+
+def check_brokers(source: MessageInput) -> None:
+    """`SourceUnreachable` or `TopicMissing` unless the brokers of a source answer; a store has none."""
+    from ..brokers.reachable import check_reachable
+
+    if source.namesrv_addr is not None:
+        check_reachable(source.namesrv_addr, source.topic_names(), source.access)
 
 
 def note_missing_topics(source: MessageInput) -> None:

@@ -175,10 +175,14 @@ def read_settings(texts: Iterable[str]) -> dict[str, str]:
 def exit_on_user_error(*, is_verbose: bool = False) -> Iterator[None]:
     """One line and exit code 2 for an error that the user can correct; the stack before it if `is_verbose`.
 
-    Any other error is exit code 3, because 1 says that a job found something. Spark's own is one line too.
+    Any other error is exit code 3, because 1 says that a job found something. Spark's own is one line too. Ctrl-C is
+    exit code 130. What the pipeline warns of is a line on standard error.
     """
     try:
-        yield
+        with _printed_warnings():
+            yield
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except Exception as error:
         line, code = user_error_line(error), USER_ERROR
         if line is None and type(error).__module__.partition(".")[0] in _OF_SPARK:
@@ -191,6 +195,27 @@ def exit_on_user_error(*, is_verbose: bool = False) -> Iterator[None]:
             sys.exit(FAILED)
         click.echo(f"pocketmq: {line}", err=True)
         sys.exit(code)
+
+
+class _WarningLines(logging.Handler):
+    """Prints each warning as a line, in the way of a job's errors."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"pocketmq: {record.getMessage()}", err=True)
+
+
+@contextmanager
+def _printed_warnings() -> Iterator[None]:
+    log = logging.getLogger("pocketmq.pipeline")
+    if any(isinstance(handler, _WarningLines) for handler in log.handlers):
+        yield
+        return
+    handler = _WarningLines(logging.WARNING)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _run(

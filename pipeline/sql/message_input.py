@@ -57,8 +57,11 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
         queues = Path(self.store or "") / "consumequeue"
         if self.store is None or self.topics is None or not queues.is_dir():
             return []
-        names = [name.strip() for name in self.topics.split(",")]
-        return [name for name in names if name and not (queues / name).is_dir()]
+        return [name for name in self.topic_names() if not (queues / name).is_dir()]
+
+    def topic_names(self) -> list[str]:
+        """The named topics."""
+        return [name.strip() for name in (self.topics or "").split(",") if name.strip()]
 
     def similar_topics(self, name: str) -> str:
         """`; similar: Orders` if the store has a topic that is spelled nearly so, or nothing."""
