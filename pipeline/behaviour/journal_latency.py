@@ -3,7 +3,7 @@
 A send's reply has the queue offset of its message; a pull's reply delivers the offsets from the one it asked for up to
 the next one. A message is delivered to a group by the first pull reply that covers it. Latency is the time from the
 arrival of the send at the broker to that reply's departure, in milliseconds. Of a batch the first message counts.
-Popped and half messages have no such offsets and are left out, and so are the pulls of this package's own readers, which
+Popped and half messages have no such offsets and are left out. So are the pulls of this package's own readers: they
 consume nothing.
 """
 

@@ -8,7 +8,6 @@ import msgspec
 from ..errors import OptionError, PathError
 from ..files.log_files import log_files
 from ..planning.access import NO_ACCESS_KEYS, Access
-from ..planning.kafka_names import counterpart
 from ..planning.option_values import check_name_servers
 
 
@@ -64,9 +63,11 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
         return [name.strip() for name in (self.topics or "").split(",") if name.strip()]
 
     def similar_topics(self, name: str) -> str:
-        """`; similar: Orders` if the store has a topic that is spelled nearly so, or nothing."""
+        """`; did you mean Orders?` if the store has a topic that is spelled nearly so, or nothing."""
+        from ..brokers.reachable import did_you_mean
+
         folders = (Path(self.store or "") / "consumequeue").iterdir()
-        return counterpart(name, {}, [folder.name for folder in folders])
+        return did_you_mean(name, [folder.name for folder in folders])
 
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""
