@@ -63,37 +63,50 @@ class ReviveRecord(NamedTuple):
     due_ms: int
 
 
-def ack_record(
-    topic: str,
-    group: str,
-    broker_name: str,
-    queue_id: int,
-    offset: int,
-    start_offset: int,
-    pop_time_ms: int,
-    revive_queue_id: int,
-    due_ms: int,
-) -> ReviveRecord:
+class AckedPop(NamedTuple):
+    """What the acks of one checkpoint have in common: the checkpoint, and when they are due in which revive queue."""
+
+    topic: str
+    group: str
+    broker_name: str | None
+    queue_id: int
+    start_offset: int
+    pop_time_ms: int
+    revive_queue_id: int
+    due_ms: int
+
+
+AckedMessage = tuple[AckedPop, int]
+"""A message by its checkpoint and its offset."""
+
+
+def ack_record(pop: AckedPop, offset: int) -> ReviveRecord:
     """The ack of one message."""
+    topic, group, broker_name, queue_id, start_offset, pop_time_ms, revive_queue_id, due_ms = pop
     body, key = _ack_texts(topic, group, broker_name)
-    return ReviveRecord(
-        ACK_TAG,
-        body % (offset, pop_time_ms, queue_id, start_offset),
-        key % (queue_id, offset, pop_time_ms),
-        revive_queue_id,
-        due_ms,
+    body %= offset, pop_time_ms, queue_id, start_offset
+    return ReviveRecord(ACK_TAG, body, key % (queue_id, offset, pop_time_ms), revive_queue_id, due_ms)
+
+
+def batch_ack_record(pop: AckedPop, offsets: Sequence[int]) -> ReviveRecord:
+    """The ack of several messages."""
+    topic, group, broker_name, queue_id, start_offset, pop_time_ms, revive_queue_id, due_ms = pop
+    ack = Ack(
+        ack_offset=-1,
+        start_offset=start_offset,
+        group=group,
+        topic=topic,
+        queue_id=queue_id,
+        pop_time=pop_time_ms,
+        broker_name=broker_name,
+        ack_offsets=list(offsets),
     )
-
-
-def batch_ack_record(ack: Ack, revive_queue_id: int, due_ms: int) -> ReviveRecord:
-    """The ack of several messages of one checkpoint."""
-    key = _ack_texts(ack.topic, ack.group, ack.broker_name)[1]
-    key %= ack.queue_id, ack.ack_offset, ack.pop_time
+    key = _ack_texts(topic, group, broker_name)[1] % (queue_id, -1, pop_time_ms)
     return ReviveRecord(BATCH_ACK_TAG, ack.encode(), key, revive_queue_id, due_ms)
 
 
 @lru_cache(maxsize=1024)
-def _ack_texts(topic: str | None, group: str | None, broker_name: str | None) -> tuple[bytes, bytes]:
+def _ack_texts(topic: str, group: str, broker_name: str | None) -> tuple[bytes, bytes]:
     """Body and unique key of an ack, with `%d` for its numbers.
 
     Of the body: offset, pop time, queue and start offset; of the key: queue, offset and pop time.
@@ -128,6 +141,21 @@ class ReviveLog:
         for refusal in self.put_records((record,)):
             if refusal is not None:
                 raise refusal
+
+    def put_acks(self, acks: Sequence[AckedMessage]) -> list[Refusal | None]:
+        """Store acks, those of one checkpoint as one record; of each, why it was refused."""
+        offsets: dict[AckedPop, list[int]] = {}
+        for pop, offset in acks:
+            offsets.setdefault(pop, []).append(offset)
+        records = [
+            ack_record(pop, of_pop[0]) if len(of_pop) == 1 else batch_ack_record(pop, of_pop)
+            for pop, of_pop in offsets.items()
+        ]
+        refusals = self.put_records(records)
+        if not any(refusals):
+            return [None] * len(acks)
+        of_pops = dict(zip(offsets, refusals, strict=True))
+        return [of_pops[pop] for pop, _ in acks]
 
     def put_records(self, records: Sequence[ReviveRecord]) -> list[Refusal | None]:
         """Store records in their order, in one append where they can be filled in; of each, why it was refused."""

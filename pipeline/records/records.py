@@ -29,12 +29,10 @@ from pocketmq.protocol.message.record import (
 
 from .columns import MESSAGE_COLUMNS, TIMESTAMP
 from .properties import Properties
-from .slices import Ints, repeated, slices, text_of
+from .slices import Ints, hexadecimal, repeated, slices, text_of
 
 Flags = npt.NDArray[np.bool_]
 
-_HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)
-"""Two upper-case digits of each byte."""
 CRC_MASK: Final = 0x7FFFFFFF
 """The stored CRC has no sign bit: `pocketmq.protocol.message.record.body_crc`."""
 HEAD: Final = np.dtype(
@@ -325,10 +323,7 @@ class Records:
         raw = np.empty((count, 2), dtype=">u8")
         raw[:, 0] = self.head("storeHost")
         raw[:, 1] = self.head("physicalOffset")
-        digits = _HEX[raw.view(np.uint8)]
-        edges = np.arange(count + 1, dtype=np.int32) * 32
-        buffers = [None, pa.py_buffer(edges), pa.py_buffer(digits)]
-        ids = pa.Array.from_buffers(pa.string(), count, buffers)
+        ids = hexadecimal(raw.view(np.uint8))
         is_long = self._has_long("storeHost")
         if not is_long.any():
             return ids

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import Refusal
-from pocketmq.broker.pop.revive_log import ReviveRecord, ack_record
+from pocketmq.broker.pop.revive_log import AckedPop, ReviveRecord, ack_record
 from pocketmq.protocol.bodies.revive import Ack, CheckPoint
 from pocketmq.store import VirtualClock
 
@@ -35,7 +35,7 @@ def brokers(tmp_path: Path) -> Iterator[list[Broker]]:
 
 def ack_of(record: tuple[bool, str, str, int, int, int], now_ms: int) -> ReviveRecord:
     _, topic, group, offset, ahead_ms, queue_id = record
-    return ack_record(topic, group, "b", 0, offset, 1, now_ms, queue_id, now_ms + ahead_ms)
+    return ack_record(AckedPop(topic, group, "b", 0, 1, now_ms, queue_id, now_ms + ahead_ms), offset)
 
 
 def put(broker: Broker, record: tuple[bool, str, str, int, int, int]) -> str | None:
@@ -133,7 +133,7 @@ def test_an_ack_has_the_text_of_its_body(
         pop_time=pop_time,
         broker_name=broker_name,
     )
-    record = ack_record(topic, group, broker_name, queue_id, offset, start_offset, pop_time, 3, 4)
+    record = ack_record(AckedPop(topic, group, broker_name, queue_id, start_offset, pop_time, 3, 4), offset)
     assert record.body == ack.encode()
     assert record.key.decode() == f"{topic}@{queue_id}@{offset}@{group}@{pop_time}@{broker_name}@ack"
     assert (record.tag, record.queue_id, record.due_ms) == ("ack", 3, 4)
