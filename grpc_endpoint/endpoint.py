@@ -39,8 +39,13 @@ LEAST_PORT_BYTES: Final = 545_259_520
 class Endpoint:
     """`start` and `stop` mirror each other; stop it before the broker."""
 
-    def __init__(self, node: Node, settings: EndpointSettings) -> None:
-        """Raises `StartError` where the broker cannot serve gRPC clients."""
+    def __init__(
+        self, node: Node, settings: EndpointSettings, neighbours: Mapping[str, str] | None = None
+    ) -> None:
+        """`neighbours` are the gRPC ports of other brokers by the brokers' addresses, where they are known.
+
+        Raises `StartError` where the broker cannot serve gRPC clients.
+        """
         broker = node.broker
         if not broker.config.is_5:
             raise StartError("a gRPC port needs emulate=5: the 4.9 line has no gRPC clients")
@@ -52,11 +57,12 @@ class Endpoint:
         self._tls = GrpcTls(_certificates(broker))
         self._tls.check()
         self.clients = Clients(broker, settings)
-        self.routes = Routes(broker, settings, node.name_server)
+        self.routes = Routes(broker, settings, node.name_server, neighbours)
         self.producing = Producing(broker, self.clients, self.routes)
         self.consuming = Consuming(broker, self.clients, self.routes)
         handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
         self.calls = Calls(handlers, broker.state.timers, _journal_watchers(node))
+        self.calls.when_pass_ends.append(self.consuming.acks.store)
         limits = Limits(
             message_bytes=settings.max_inbound_message_size,
             calls=min(settings.max_concurrent_calls_per_connection, MOST_CALLS),
@@ -80,6 +86,10 @@ class Endpoint:
         self.consuming.start()
         await self.port.serve()
         self._node.add_beside(self.calls.watching)
+
+    def reset(self) -> None:
+        """End as a killed process does, for tests: reset the connections, tell nobody; then call `stop`."""
+        self.port.reset()
 
     async def stop(self) -> None:
         """End the open calls, close the connections."""
@@ -113,15 +123,23 @@ def _certificates(broker: Broker) -> Certificates:
     )
 
 
+def endpoint_of(
+    node: Node, *, port: int | None = None, neighbours: Mapping[str, str] | None = None
+) -> Endpoint:
+    """The endpoint of a running node, not started: on `port` (0: a free one), without it on the one that grpcServerPort
+    names, or a free one. `neighbours` as for `Endpoint`. `StartError` if the broker cannot serve it."""
+    config = node.broker.config
+    settings = settings_of(config)
+    if port is None:
+        port = config.endpoint.grpc_server_port or 0
+    return Endpoint(node, msgspec.structs.replace(settings, port=port), neighbours)
+
+
 @asynccontextmanager
 async def open_endpoint(node: Node) -> AsyncIterator[Endpoint]:
     """The gRPC port of a running node, a free one unless grpcServerPort names it. `StartError` if it is in use or the
     broker cannot serve it."""
-    config = node.broker.config
-    settings = settings_of(config)
-    if config.endpoint.grpc_server_port is None:
-        settings = msgspec.structs.replace(settings, port=0)
-    endpoint = Endpoint(node, settings)
+    endpoint = endpoint_of(node)
     await endpoint.start()
     try:
         yield endpoint

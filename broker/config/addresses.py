@@ -9,6 +9,8 @@ EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
 """What a server binds to listen on every address; no client can connect to one of them."""
 
 _MAX_PORT: Final = 65_535
+NO_HOST: Final = pack_host("127.0.0.1", 0)
+"""The host in the records of a client whose socket has no IP address."""
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -53,3 +55,11 @@ def own_address() -> str:
 def socket_address(host: str, port: int) -> str:
     """`host:port` as clients read it, an IPv6 address in brackets (NetworkUtil.normalizeHostAddress)."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def packed_host(host: str, port: int) -> bytes:
+    """The address of a client in the form of a record; an IPv4 address mapped into IPv6 becomes IPv4."""
+    try:
+        return pack_host(host.partition("%")[0].removeprefix("::ffff:"), port)
+    except ValueError:
+        return NO_HOST

@@ -5,6 +5,7 @@ role.py               what a connection uses of its server, and the limits of ea
 watch.py              what sees, and may change, the requests and replies of a server
 calls.py              our own requests to a peer, matched with their replies
 connection.py         one connection: reads and handles requests, writes replies, back-pressure
+undecided.py          a connection whose first bytes have not yet said what it speaks
 first_byte.py         the first byte of a connection decides between TLS and plain frames
 tls_stream.py         a connection inside TLS
 tls.py                certificates, and when to use TLS

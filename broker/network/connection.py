@@ -18,13 +18,13 @@ from typing import Any, Final, TypeVar, cast
 
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError, FrameError
-from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
 from pocketmq.protocol.wire.repeated_header import Recognised, as_command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
+from ..config.addresses import NO_HOST, packed_host
 from ..errors import OVERLOAD, PeerError, Refusal
 from .calls import Calls
 from .dispatch import HELD, Answer, Handler, Result
@@ -46,14 +46,6 @@ AHEAD_BYTES: Final = 256 * 1024
 """Bytes read from a peer while its earlier frames wait to be handled; beyond that we stop reading from it."""
 
 ReplyT = TypeVar("ReplyT")
-
-
-def _packed(address: str, port: int) -> bytes:
-    """The peer's address in the form of a record; an IPv4 address mapped into IPv6 becomes IPv4."""
-    try:
-        return pack_host(address.partition("%")[0].removeprefix("::ffff:"), port)
-    except ValueError:  # a socket without an IP address
-        return pack_host("127.0.0.1", 0)
 
 
 class Connection(asyncio.Protocol):
@@ -82,7 +74,7 @@ class Connection(asyncio.Protocol):
         self._flush_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.peer = ""
-        self.packed_host = _packed("127.0.0.1", 0)
+        self.packed_host = NO_HOST
         self.last_activity = 0.0
         self.closed = False
 
@@ -92,7 +84,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's has the methods, but another class
         self._transport.set_write_buffer_limits(high=self._role.limits.unread_bytes)
         host = transport.get_extra_info("peername") or ("", 0)
-        self.packed_host = _packed(host[0], host[1])
+        self.packed_host = packed_host(host[0], host[1])
         self.peer = f"{host[0]}:{host[1]}"
         self.last_activity = self.loop.time()
         self._role.connected(self)

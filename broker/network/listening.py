@@ -3,12 +3,15 @@
 import asyncio
 import os
 import socket
+import struct
 from typing import Final
 
 from ..errors import StartError
 
 FREE_PORT_TRIES: Final = 10
 BACKLOG: Final = 1024
+_LINGER: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER of no seconds."""
 
 
 async def bind_sockets(
@@ -72,3 +75,11 @@ def _prepare(bound: socket.socket) -> None:
 def close_all(sockets: list[socket.socket]) -> None:
     for listener in sockets:
         listener.close()
+
+
+def not_lingering(transport: asyncio.Transport) -> asyncio.Transport:
+    """The transport; when it is closed or aborted, the connection is reset."""
+    below = transport.get_extra_info("socket")
+    if below is not None:
+        below.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+    return transport

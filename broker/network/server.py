@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import logging
 import socket
-import struct
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -18,9 +17,10 @@ from ..errors import PeerError
 from .connection import Connection
 from .dispatch import Handlers, Peer
 from .first_byte import FirstByte
-from .listening import BACKLOG, bind_sockets, close_all, port_of
+from .listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
 from .role import Guard, Limits, Member, Sends, Signer
 from .tls import Tls
+from .undecided import UndecidedConnection
 from .watch import Watchable, Watcher
 
 _log = logging.getLogger("pocketmq.network")
@@ -29,8 +29,6 @@ IDLE_SCAN_SECONDS: Final = 10.0
 """At most; with a short idle limit the scan runs more often."""
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 CLOSE_TIMEOUT_SECONDS: Final = 2.0
-_LINGER: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER of no seconds: closing the socket resets the connection."""
 
 
 class Server(Watchable):
@@ -67,7 +65,7 @@ class Server(Watchable):
         """`None` if this server does not speak TLS."""
         self.loop = asyncio.get_running_loop()
         self.connections: set[Member] = set()
-        self._waiting: set[FirstByte] = set()
+        self._waiting: set[UndecidedConnection] = set()
         """Connections before their first byte, which decides between TLS and plain frames."""
         self._on_close: Callable[[Peer], None] | None = None
         self._opaque = itertools.count(1)
@@ -158,7 +156,7 @@ class Server(Watchable):
         for listener in self._listeners:
             listener.close()
         for connection in self._peers():
-            connection.transport_wrapped(_not_lingering)
+            connection.transport_wrapped(not_lingering)
             connection.abort()
 
     # -- watchers
@@ -191,12 +189,12 @@ class Server(Watchable):
             self._unknown_codes.add(code)
             _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
 
-    def _opened_silently(self, connection: FirstByte) -> None:
+    def _opened_silently(self, connection: UndecidedConnection) -> None:
         self._waiting.add(connection)
         if self._is_closed:
             connection.abort()
 
-    def _peers(self) -> list[Member | FirstByte]:
+    def _peers(self) -> list[Member | UndecidedConnection]:
         return [*self.connections, *self._waiting]
 
     def _close_idle(self) -> None:
@@ -206,10 +204,3 @@ class Server(Watchable):
                 _log.info("closing %s: idle for %d s", connection.peer, self.limits.idle_seconds)
                 connection.abort()  # not `close`: a peer that does not read would keep it open
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
-
-
-def _not_lingering(transport: asyncio.Transport) -> asyncio.Transport:
-    below = transport.get_extra_info("socket")
-    if below is not None:
-        below.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
-    return transport

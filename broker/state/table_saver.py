@@ -1,7 +1,8 @@
 """Writes changed JSON tables in one thread, so that sends never wait for the disk.
 
 `save_soon` collects the changes of some milliseconds; `save` writes now. An answer that promises a change waits until
-it is written (`saved`, `when_saved`). Without `in_background` each change is written at once, in the caller: for tests.
+it is written (`saved`, `when_saved`). What cannot be written, on a full disk for example, is tried again. Without
+`in_background` each change is written at once, in the caller: for tests.
 """
 
 import asyncio
@@ -17,7 +18,8 @@ _log = logging.getLogger("pocketmq.state")
 
 SAVE_DELAY_SECONDS: Final = 0.01
 """Changes of a table within this time are saved together, and so are those made while it is being written."""
-
+RETRY_SECONDS: Final = 5.0
+"""A table that could not be written is written again after this time."""
 
 Callback = Callable[[], None]
 
@@ -33,14 +35,16 @@ class TableSaver:
         self._saving: dict[JsonTable, asyncio.TimerHandle] = {}
         self._waiting: dict[JsonTable, list[Callback]] = {}
         self._writing: dict[JsonTable, list[Callback]] = {}
+        self._retries: dict[JsonTable, asyncio.TimerHandle] = {}
         self._is_stopped = False
 
     def stop(self) -> None:
         """Wait for the file being written. Later changes are written by `JsonTable.persist` only."""
         self._is_stopped = True
-        for timer in self._saving.values():
+        for timer in (*self._saving.values(), *self._retries.values()):
             timer.cancel()
         self._saving.clear()
+        self._retries.clear()
         self._writer.shutdown()
         for callbacks in self._waiting.values():
             _run(callbacks)  # `BrokerState.close` writes the tables once more
@@ -108,17 +112,23 @@ class TableSaver:
         # Writes end in the order in which they begin, so the last one settles the table.
         self._writing[table] = callbacks
 
-        def written() -> None:
+        def written(is_on_disk: bool) -> None:
             if self._writing.get(table) is callbacks:
                 del self._writing[table]
             self._settle(table)
             _run(callbacks)
+            if not is_on_disk and not self._is_stopped and table not in self._retries:
+                self._retries[table] = loop.call_later(RETRY_SECONDS, self._save_again, table)
 
         def write() -> None:
-            _write(table, content)
-            loop.call_soon_threadsafe(written)
+            loop.call_soon_threadsafe(written, _write(table, content))
 
         self._writer.submit(write)
+
+    def _save_again(self, table: JsonTable) -> None:
+        """Unless a later change was written meanwhile, and this one with it."""
+        del self._retries[table]
+        self._save(table)
 
     def _settle(self, table: JsonTable) -> None:
         if table not in self._saving and table not in self._writing:
@@ -137,9 +147,11 @@ def _attempt(what: str, action: Callback) -> None:
         _log.error("cannot write %s: %s", what, error)
 
 
-def _write(table: JsonTable, content: bytes) -> None:
+def _write(table: JsonTable, content: bytes) -> bool:
     try:
         table.file.save(content)
     except (OSError, StoreError) as error:
         table.dirty = True
         _log.error("cannot write %s: %s", table.file.path, error)
+        return False
+    return True

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 MOST_CLIENTS: Final = 1000
 """Ids of clients on one connection; official clients use one or a few."""
+_OF_MESSAGES: Final = ("ReceiveMessage", "PullMessage")
 _AROUND_MESSAGES: Final = 2
-"""Replies of a receive besides its messages: the status before, the time behind."""
+"""Replies of these besides their messages: the status before, the time or the next offset behind."""
 _FIRST_OF_GRPC: Final = 20_000
 """Codes from here on are `Code`s, those below are response codes of the broker."""
 
@@ -250,7 +251,7 @@ def _reply_of(rpc: Rpc, replies: Sequence[bytes], status: GrpcStatus, text: str)
         first = decode(rpc.reply, replies[0] if rpc.kind is Kind.UNARY else replies[0][5:])
     found = getattr(first, "status", None)
     if found is None or found.code in (Code.OK, Code.CODE_UNSPECIFIED):
-        counted = {"messages": str(len(replies) - _AROUND_MESSAGES)} if rpc.name == "ReceiveMessage" else {}
+        counted = {"messages": str(len(replies) - _AROUND_MESSAGES)} if rpc.name in _OF_MESSAGES else {}
         return Command(0, 0, RESPONSE_FLAG, None, counted)
     return Command(int(found.code), 0, RESPONSE_FLAG, found.message, {})
 

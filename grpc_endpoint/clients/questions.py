@@ -20,7 +20,6 @@ from pocketmq.protocol.bodies.client_state import CMResult, ConsumeMessageDirect
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.languages import V5_5_0, version_name
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly, GetConsumerRunningInfo
@@ -29,14 +28,16 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request, to_fields
 
 from ..endpoint_settings import EndpointSettings
-from ..forms.stored_message import stored_message
+from ..forms.stored_message import Properties, stored_message, stored_properties
 from ..messages import (
     Code,
+    Message,
     PrintThreadStackTraceCommand,
     RecoverOrphanedTransactionCommand,
     TelemetryCommand,
     VerifyMessageCommand,
 )
+from ..wire.decoding import decode
 from .open_transactions import OpenTransactions
 from .peer import GrpcPeer
 
@@ -49,6 +50,9 @@ _RESULTS: Final = {
     Code.FAILED_TO_CONSUME_MESSAGE: CMResult.CR_LATER,
     Code.MESSAGE_CORRUPTED: CMResult.CR_RETURN_NULL,
 }
+
+
+_UNIQ_KEY, _TRAN_MSG = names.UNIQ_KEY.encode(), names.TRAN_MSG.encode()
 
 
 class Questions:
@@ -85,13 +89,13 @@ class Questions:
         except BodyError as error:
             _log.error("cannot ask %r about a transaction: %s", peer, error)
             return
-        properties = decode_properties(half.properties)
-        transaction_id = request.transaction_id or properties.get(names.UNIQ_KEY, "")
+        properties = stored_properties(half)
+        transaction_id = request.transaction_id or properties.get(_UNIQ_KEY, b"").decode()
         self._transactions.remember(
             half.topic, transaction_id, request.tran_state_table_offset, request.commit_log_offset
         )
-        properties.pop(names.TRAN_MSG, None)  # the official proxy says NORMAL here
-        message = stored_message(half, half.topic, self._clock.now_ms(), properties=properties)
+        properties.pop(_TRAN_MSG, None)  # the official proxy says NORMAL here
+        message = self._message(half, properties)
         orphan = RecoverOrphanedTransactionCommand(message=message, transaction_id=transaction_id)
         shown = _shown(request, body, ONEWAY_FLAG)
         if not peer.command(TelemetryCommand(recover_orphaned_transaction_command=orphan), shown):
@@ -109,7 +113,7 @@ class Questions:
         self, peer: GrpcPeer, request: ConsumeMessageDirectly, body: RawBody | None
     ) -> Command:
         record: Record = decode_record(body or b"")
-        message = stored_message(record, record.topic, self._clock.now_ms())
+        message = self._message(record, stored_properties(record))
         nonce = self._next_nonce()
         question = TelemetryCommand(verify_message_command=VerifyMessageCommand(nonce=nonce, message=message))
         answer = await self._ask(peer, nonce, question, _shown(request, body))
@@ -167,6 +171,10 @@ class Questions:
             return None
         finally:
             del self._waiting[nonce]
+
+    def _message(self, record: Record, properties: Properties) -> Message:
+        """The message of a command."""
+        return decode(Message, stored_message(record, record.topic, self._clock.now_ms(), properties))
 
     def _next_nonce(self) -> str:
         nonce = str(self._nonce)

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from pocketmq.broker.config.addresses import NO_HOST
 from pocketmq.broker.errors import PeerError
 from pocketmq.broker.network.dispatch import Answer, Call, Result
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Reply, Request
 
@@ -22,7 +22,6 @@ HandlerAnswer = Answer | Reply | Body | None
 
 SERVER_PEER: Final = "127.0.0.1:0"
 """The peer of requests that the endpoint makes itself."""
-_NO_HOST = pack_host("127.0.0.1", 0)
 
 
 class RpcConnection:
@@ -72,7 +71,7 @@ class HandlerCall(Call):
     @classmethod
     def of_server(cls, code: int) -> "HandlerCall":
         """A request that the endpoint makes itself; its handler answers at once."""
-        connection = RpcConnection(asyncio.get_running_loop(), SERVER_PEER, _NO_HOST)
+        connection = RpcConnection(asyncio.get_running_loop(), SERVER_PEER, NO_HOST)
         return cls(connection, code, lambda answer: None)
 
     def answer(self, result: HandlerAnswer) -> None:

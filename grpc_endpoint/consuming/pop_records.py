@@ -20,6 +20,8 @@ class PoppedRecord(NamedTuple):
 
     record: Record
     handle: ReceiptHandle
+    handle_text: str
+    """`str(handle)`, made in fewer steps."""
     reconsume_times: int
     """How often the message was delivered before. In order: the smallest number of all messages of its queue, as in
     the official proxy."""
@@ -35,22 +37,21 @@ def popped_records(answer: Answer, broker_name: str) -> Iterator[PoppedRecord]:
     counts = _order_counts(reply.order_count_info)
     for start, offsets in _places(reply):
         flag, queue_id, start_offset = start
+        pop_time_ms, invisible_ms, revive_queue_id = reply.pop_time, reply.invisible_time, reply.revive_qid
+        place = flag, broker_name, queue_id
+        counted = counts.get(queue_id) if flag == NO_RETRY else None
+        head = ""
         for offset in offsets:
             record = next(records)
-            receipt = Receipt(
-                start_offset,
-                reply.pop_time,
-                reply.invisible_time,
-                reply.revive_qid,
-                flag,
-                broker_name,
-                queue_id,
-                offset,
+            receipt = Receipt(start_offset, pop_time_ms, invisible_ms, revive_queue_id, *place, offset)
+            head = head or receipt.head
+            position = record.position
+            yield PoppedRecord(
+                record,
+                ReceiptHandle(receipt, position),
+                f"{head}{offset} {position}",
+                record.reconsume_times if counted is None else counted,
             )
-            times = (
-                counts.get(queue_id, record.reconsume_times) if flag == NO_RETRY else record.reconsume_times
-            )
-            yield PoppedRecord(record, ReceiptHandle(receipt, record.position), times)
 
 
 def _places(reply: PopMessageReply) -> Iterator[tuple[tuple[str, int, int], Sequence[int]]]:

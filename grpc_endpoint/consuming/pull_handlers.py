@@ -21,17 +21,22 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.refusals import RpcRefused, code_of
 from ..calls.registry import rpc
-from ..calls.rpc_call import HELD, Held, RpcCall
+from ..calls.rpc_call import HELD, Encoded, Held, RpcCall
 from ..forms.names import checked_group
-from ..forms.stored_message import stored_message
+from ..forms.stored_message import stored_message, stored_properties
 from ..messages import OK, Code, PullMessageRequest, PullMessageResponse, Status
+from ..wire.encoding import sized_field
 from .consuming import Consuming
 from .handler_call import HandlerAnswer, HandlerCall
 from .offset_handlers import checked_queue, refuse_if_strict
 from .receive_handlers import subscription_of
 
+POSITIONS: Final = "positions"
+"""Note for watchers: `offset=position` of each message, with blanks between; position is that of its record."""
 MOST_MESSAGES: Final = 32
 """In one pull; a batch size of 0, or a larger one, counts as this."""
+_MESSAGE: Final = b"\x12"
+"""The tag of the message in a response."""
 _NO_NEW_MESSAGE: Final = Status(code=Code.MESSAGE_NOT_FOUND, message="no new message")
 _STATUSES: Final[dict[int, Status]] = {
     ResponseCode.SUCCESS: OK,
@@ -123,10 +128,13 @@ class PullingStream:
         if answer.code == ResponseCode.SUCCESS:
             now_ms = self._consuming.broker.clock.now_ms()
             call.send(PullMessageResponse(status=OK))
+            positions = []
             for part in parts:
                 for record in decode_records(part):
-                    message = stored_message(record, self._wanted.topic, now_ms)
-                    call.send(PullMessageResponse(message=message))
+                    message = stored_message(record, self._wanted.topic, now_ms, stored_properties(record))
+                    positions.append(f"{record.queue_offset}={record.position}")
+                    call.send(Encoded(PullMessageResponse, sized_field(_MESSAGE, message)))
+            call.notes = {POSITIONS: " ".join(positions)}
             call.answer(PullMessageResponse(next_offset=reply.next_begin_offset))
             return
         self._end(_STATUSES[answer.code], reply.next_begin_offset)

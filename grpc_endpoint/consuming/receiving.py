@@ -7,26 +7,27 @@ does not count. Mirrors `ReceiveMessageActivity`, `ReceiveMessageResponseStreamW
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.dispatch import HELD, Answer
 from pocketmq.broker.pop.pop_handlers import pop_message
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
-from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.refusals import PROXY
 from ..calls.rpc_call import RpcCall
-from ..forms.stored_message import stored_message
-from ..messages import OK, Code, Message, ReceiveMessageResponse, Status, Timestamp
+from ..forms.stored_message import message_id_of, stored_message, stored_properties, tag_of
+from ..messages import OK, Code, ReceiveMessageResponse, Status, Timestamp
+from ..wire.encoding import encode, sized_field
 from .consuming import Consuming
 from .dead_letters import give_up
 from .delivered import Delivered
 from .handler_call import HandlerAnswer, HandlerCall
 from .pop_records import PoppedRecord, popped_records
+from .receipt_handle import ReceiptHandle
 
 FILTERED: Final = "filtered"
 GIVEN_UP: Final = "givenUp"
@@ -43,16 +44,22 @@ _WITHOUT_MESSAGES: Final[dict[int, Status]] = {
     ResponseCode.POLLING_TIMEOUT: _NO_NEW_MESSAGE,
     ResponseCode.PULL_NOT_FOUND: _NO_NEW_MESSAGE,
 }
-_OK_RESPONSE: Final = ReceiveMessageResponse(status=OK)
+_MESSAGE: Final = b"\x12"
+"""The tag of the message in a response."""
 
 
 class _Kept(NamedTuple):
     """A message that is sent to the client."""
 
-    message: Message
-    message_id: str
-    delivered: Delivered
+    reply: bytes
+    message_id: bytes
+    handle: ReceiptHandle
     reconsume_times: int
+
+
+@cache
+def _ok_response() -> bytes:
+    return encode(ReceiveMessageResponse(status=OK))
 
 
 def end_stream(call: RpcCall, status: Status, now_ms: int) -> None:
@@ -111,10 +118,10 @@ class Receiving:
     def _deliver(self, records: list[PoppedRecord]) -> None:
         consuming, call = self._consuming, self._call
         if call.cancelled:
-            self._give_back(self._delivered(popped) for popped in records)
+            self._give_back(self._delivered(popped.handle) for popped in records)
             return
         if self._is_renewed and not consuming.is_member(call.client_id, self._pop.consumer_group):
-            self._give_back(self._delivered(popped) for popped in records)
+            self._give_back(self._delivered(popped.handle) for popped in records)
             text = f"The client [{call.client_id}] is disconnected."
             self._end(Status(code=Code.MESSAGE_NOT_FOUND, message=text))
             return
@@ -123,23 +130,17 @@ class Receiving:
             self._end(_NO_MATCH)
             return
         if self._is_renewed:
-            consuming.renewal.add(
-                call.client_id,
-                self._pop.consumer_group,
-                [(one.message_id, one.delivered, one.reconsume_times) for one in kept],
-            )
+            delivered = [(*self._named(one), one.reconsume_times) for one in kept]
+            consuming.renewal.add(call.client_id, self._pop.consumer_group, delivered)
         call.when_undelivered(lambda: self._undelivered(kept))
-        call.send(_OK_RESPONSE)
-        for one in kept:
-            call.send(ReceiveMessageResponse(message=one.message))
-        call.answer(
-            ReceiveMessageResponse(delivery_timestamp=Timestamp.of_ms(consuming.broker.clock.now_ms()))
-        )
+        delivered_at = Timestamp.of_ms(consuming.broker.clock.now_ms())
+        end = encode(ReceiveMessageResponse(delivery_timestamp=delivered_at))
+        call.answer_stream(ReceiveMessageResponse, [_ok_response(), *[one.reply for one in kept], end])
 
     def _undelivered(self, kept: list[_Kept]) -> None:
         """The client went away before it had read everything. It drops what it had read, too."""
         take, client_id = self._consuming.renewal.take, self._call.client_id
-        self._give_back(take(client_id, one.message_id, one.delivered) for one in kept)
+        self._give_back(take(client_id, *self._named(one)) for one in kept)
 
     def _kept(self, records: list[PoppedRecord]) -> Iterator[_Kept]:
         """The messages for the client; the others are dealt with."""
@@ -147,36 +148,33 @@ class Receiving:
         tags = self._subscription.tags_set if is_tag_type(self._subscription.expression_type) else None
         now_ms = self._consuming.broker.clock.now_ms()
         for popped in records:
-            record, handle, times = popped
-            properties = decode_properties(record.properties)
-            delivered = self._delivered(popped)
-            if tags and properties.get(names.TAGS) not in tags:
-                if delivered.acknowledge():
-                    self._note(FILTERED, popped)
+            record, handle, handle_text, times = popped
+            properties = stored_properties(record)
+            if tags and tag_of(properties) not in tags:
+                if self._delivered(handle).acknowledge():
+                    self._note(FILTERED, handle_text)
+                continue
+            message_id = message_id_of(record, properties)
+            if limit is not None and times >= limit:
+                if give_up(self._consuming, self._delivered(handle), message_id.decode()):
+                    self._note(GIVEN_UP, handle_text)
                 continue
             message = stored_message(
-                record,
-                topic,
-                now_ms,
-                properties=properties,
-                receipt_handle=str(handle),
-                reconsume_times=times,
+                record, topic, now_ms, properties, receipt_handle=handle_text.encode(), reconsume_times=times
             )
-            message_id = message.system_properties.message_id
-            if limit is not None and times >= limit:
-                if give_up(self._consuming, delivered, message_id):
-                    self._note(GIVEN_UP, popped)
-                continue
-            yield _Kept(message, message_id, delivered, times)
+            yield _Kept(sized_field(_MESSAGE, message), message_id, handle, times)
 
-    def _note(self, name: str, popped: PoppedRecord) -> None:
+    def _note(self, name: str, handle: str) -> None:
         """Watchers see what the client does not."""
         call = self._call
         call.notes = notes = call.notes or {}
-        notes[name] = notes[name] + HANDLES_END + str(popped.handle) if name in notes else str(popped.handle)
+        notes[name] = notes[name] + HANDLES_END + handle if name in notes else handle
 
-    def _delivered(self, popped: PoppedRecord) -> Delivered:
-        return Delivered(self._consuming.broker, self._pop.consumer_group, self._pop.topic, popped.handle)
+    def _named(self, one: _Kept) -> tuple[str, Delivered]:
+        return one.message_id.decode(), self._delivered(one.handle)
+
+    def _delivered(self, handle: ReceiptHandle) -> Delivered:
+        return Delivered(self._consuming.broker, self._pop.consumer_group, self._pop.topic, handle)
 
     def _give_back(self, messages: Iterator[Delivered]) -> None:
         for delivered in messages:

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable
 from typing import Final, cast
 
+from pocketmq.broker.config.addresses import packed_host
+
 from ..hpack.static_table import Field
 from . import frames
 from .floods import CONTROL_FRAMES, RESETS, FloodGate
@@ -20,7 +22,7 @@ from .headers import HeadersRefused, MalformedHeaders, read_head, refusal_frame
 from .messages import RESOURCE_EXHAUSTED
 from .outgoing import Outgoing
 from .proxy_preamble import Address
-from .role import Role, keep_alive, packed
+from .role import Role, keep_alive
 from .server_stream import OUR_WINDOW, ServerStream
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -75,7 +77,7 @@ class Http2Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BYTES)
         host = self._source or transport.get_extra_info("peername") or ("", 0)
         self.peer = f"{host[0]}:{host[1]}"
-        self.packed_host = packed(host[0], host[1])
+        self.packed_host = packed_host(host[0], host[1])
         self.last_activity = self.loop.time()
         keep_alive(transport.get_extra_info("socket"))
         self._role.connected(self)
@@ -121,8 +123,13 @@ class Http2Connection(asyncio.Protocol):
         out.in_pass = True
         self._pass_requests = 0
         has_more = False
+        service = self._role.service
         try:
-            has_more = self._cut()
+            service.pass_begins()
+            try:
+                has_more = self._cut()
+            finally:
+                service.pass_ends()
         except ConnectionFault as fault:
             self._fail(fault)
         except Exception:

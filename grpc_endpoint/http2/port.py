@@ -7,7 +7,8 @@ import socket
 from typing import Final
 
 from pocketmq.broker.network.first_byte import FirstByte, TlsPolicy
-from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, port_of
+from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
+from pocketmq.broker.network.undecided import UndecidedConnection
 
 from .connection import Http2Connection
 from .outgoing import PortMemory
@@ -34,7 +35,7 @@ class Http2Port:
         self._tls = tls
         """`None` if this port does not speak TLS."""
         self.connections: set[Member] = set()
-        self._waiting: set[FirstByte | ProxyPreamble] = set()
+        self._waiting: set[UndecidedConnection] = set()
         """Connections before their first bytes."""
         self._sockets: list[socket.socket] = []
         self._listeners: list[asyncio.Server] = []
@@ -78,6 +79,20 @@ class Http2Port:
         """Accept nothing new, and let the open calls end."""
         if self._is_stopped:
             return
+        self._stop_listening()
+        for connection in list(self.connections):
+            for stream in list(connection.streams.values()):
+                stream.server_stops()
+            connection.go_away("the server stops")
+
+    def reset(self) -> None:
+        """Stop listening and reset every connection, as the system does for a killed process; then call `stop`."""
+        self._stop_listening()
+        for connection in list(self.connections):
+            connection.transport_wrapped(not_lingering)
+        self.abort()
+
+    def _stop_listening(self) -> None:
         self._is_stopped = True
         self._scan.cancel()
         close_all(self._sockets)
@@ -85,10 +100,6 @@ class Http2Port:
             listener.close()
         for waiting in list(self._waiting):
             waiting.abort()
-        for connection in list(self.connections):
-            for stream in list(connection.streams.values()):
-                stream.server_stops()
-            connection.go_away("the server stops")
 
     async def stop(self) -> None:
         """Wait for the open calls (at most `Limits.shutdown_seconds`), then close every connection."""
@@ -120,7 +131,7 @@ class Http2Port:
         if self._last_closed is not None and not self.connections:
             self._last_closed.set()
 
-    def _opened_silently(self, connection: FirstByte | ProxyPreamble) -> None:
+    def _opened_silently(self, connection: UndecidedConnection) -> None:
         self._waiting.add(connection)
         if self._is_stopped or self._is_full():
             connection.abort()

@@ -18,7 +18,9 @@ import logging
 import socket
 import struct
 from collections.abc import Callable
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
+
+from pocketmq.broker.network.undecided import UndecidedConnection
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -108,58 +110,29 @@ def _read_binary(data: bytes) -> Preamble | None:
     return Preamble(length, (host, int.from_bytes(data[at : at + 2])))
 
 
-class ProxyPreamble(asyncio.Protocol):
-    """A connection before its first bytes are known. `opened` is called with it at its start, `ended` at its end."""
+class ProxyPreamble(UndecidedConnection):
+    """A connection before it is known whether it begins with a preamble. It has as long for it as for a first byte."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         new_connection: Callable[[Address | None], asyncio.Protocol],
-        opened: "Callable[[ProxyPreamble], None]",
-        ended: "Callable[[ProxyPreamble], None]",
+        opened: Callable[[UndecidedConnection], None],
+        ended: Callable[[UndecidedConnection], None],
     ) -> None:
-        self._loop = loop
+        super().__init__(loop, opened, ended)
         self._new_connection = new_connection
-        self._opened = opened
-        self._ended = ended
-        self._transport: asyncio.Transport | None = None
         self._buffer = b""
-        self.peer = ""
-        self.last_activity = 0.0
-        """Loop time of its start: a preamble has as long as a first byte."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        host = transport.get_extra_info("peername") or ("", 0)
-        self.peer = f"{host[0]}:{host[1]}"
-        self.last_activity = self._loop.time()
-        self._opened(self)
 
     def data_received(self, data: bytes) -> None:
-        transport = self._transport
-        assert transport is not None
         self._buffer += data
         try:
             found = read_preamble(self._buffer)
         except MalformedPreamble as error:
             _log.warning("closing %s: a PROXY preamble with %s", self.peer, error)
             self._buffer = b""
-            transport.abort()
+            self.abort()
             return
-        if found is None:
-            return
-        self._ended(self)
-        protocol = self._new_connection(found.source)
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)
-        rest = self._buffer[found.length :]
-        self._buffer = b""
-        if rest:
-            protocol.data_received(rest)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._ended(self)
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        if found is not None:
+            rest, self._buffer = self._buffer[found.length :], b""
+            self._become(self._new_connection(found.source), rest)

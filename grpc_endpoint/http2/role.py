@@ -2,10 +2,10 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
-from pocketmq.protocol.message.offset_id import pack_host
 
 from .outgoing import Outgoing, PortMemory
 from .server_stream import ServerStream
@@ -50,6 +50,9 @@ class Member(Protocol):
 
     def abort(self) -> None: ...
 
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        """Put a transport between the connection and its socket."""
+
 
 class Role(Protocol):
     """The port, as its connections see it."""
@@ -62,14 +65,6 @@ class Role(Protocol):
     def connected(self, connection: Member) -> None: ...
 
     def disconnected(self, connection: Member) -> None: ...
-
-
-def packed(address: str, port: int) -> bytes:
-    """The peer's address in the form of a record; an IPv4 address mapped into IPv6 becomes IPv4."""
-    try:
-        return pack_host(address.partition("%")[0].removeprefix("::ffff:"), port)
-    except ValueError:  # a socket without an IP address
-        return pack_host("127.0.0.1", 0)
 
 
 def keep_alive(below: Any) -> None:

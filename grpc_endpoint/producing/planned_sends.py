@@ -7,7 +7,7 @@ What is stored and answered is the same either way. Owned by the event loop.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from pocketmq.broker.broker import Broker
 from pocketmq.store.log.record_template import LEAST_ID_BYTES, whole_text
@@ -31,6 +31,19 @@ _LAST_BORN_MS: Final = 9_999_999_999_999
 """Times of 13 digits, from 2001 to 2286: the text behind them has the same place."""
 
 
+class Planned(NamedTuple):
+    """What was stored of the messages of one send."""
+
+    offsets: Sequence[int] = ()
+    """Queue offsets of the first messages, which are stored; the ordinary way stores the rest."""
+    queues: Sequence[int] = ()
+    """The queues drawn for all messages, if they were drawn. The ordinary way takes the same: a queue that nothing is
+    in yet would be drawn too seldom otherwise."""
+
+
+NOTHING: Final = Planned()
+
+
 class PlannedSends:
     """The plans of one endpoint."""
 
@@ -49,16 +62,11 @@ class PlannedSends:
         self._most_text_bytes = config.max_user_property_size
         self._plans: dict[Shape, SendPlan | None] = {}
         """`None`: the shape was seen once."""
-        self.drawn: Sequence[int] = ()
-        """The queues that were drawn for the messages of the last request, if the ordinary way must store some of them:
-        it takes the same, as a queue that nothing is in yet would be drawn too seldom otherwise."""
 
-    def store(self, call: RpcCall, messages: Sequence[Message]) -> Sequence[int] | None:
-        """The queue offsets of the messages of a send, which are stored. Fewer than there are messages: the ordinary
-        way stores the rest. `None`: nothing was stored, and the ordinary way decides."""
-        self.drawn = ()
+    def store(self, call: RpcCall, messages: Sequence[Message]) -> Planned:
+        """Store as many messages of a send as a plan allows; the ordinary way decides about the others."""
         if not 0 < len(messages) <= self._most_messages:
-            return None
+            return NOTHING
         first = messages[0]
         shape = shape_of(call, first)
         plan = None if shape is None else self._plans.get(shape)
@@ -70,34 +78,32 @@ class PlannedSends:
             or self._topics in self._unsaved
             or self._sending.waiting_sends >= self._config.send_thread_pool_queue_capacity
         ):
-            return None
+            return NOTHING
         template: MessageTemplate | None = None
         alike: list[AlikeMessage] = []
         queue_id, queues = self._random.randrange, plan.queues
         for message in messages:
             if message is not first and (message.topic != first.topic or shape_of(call, message) != shape):
-                return None
+                return NOTHING
             text = self._text(plan, message)
             if text is None:
-                return None
+                return NOTHING
             values, whole = text
             before = sum([len(values[number]) for number in plan.before_id])
             of_text = plan.template(self._sending, whole, before)
             if of_text is None or (template is not None and of_text is not template):
-                return None
+                return NOTHING
             template = of_text
             alike.append((0, message.body, whole_text(whole), int(values[1]), 0))
         assert template is not None
         drawn = [queue_id(queues) for _ in alike]
         placed = [(number, *message[1:]) for number, message in zip(drawn, alike, strict=True)]
         stored = self._sending.store.append_alike(template, placed)
-        if stored is None or len(stored.sizes) < len(drawn):
-            self.drawn = drawn
         if stored is None:
-            return None
+            return Planned(queues=drawn)
         offsets = stored.queue_offsets
         self._sending.statistics.messages_put(template.topic, len(offsets), stored.end - stored.positions[0])
-        return offsets
+        return Planned(offsets, drawn)
 
     def _text(self, plan: SendPlan, message: Message) -> tuple[list[bytes], bytes] | None:
         """The values of a message, and its stored text; `None` if a check of the ordinary way might refuse it."""

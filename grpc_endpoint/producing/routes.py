@@ -5,12 +5,13 @@ table if it runs in this process, by a request otherwise. Nothing is remembered:
 20 seconds, also a missing one, so that a topic made just now is not there.
 
 Each broker of a route is expected to have a gRPC port of the same number, as behind official proxies. Other brokers on
-this machine cannot have that one, so a friendly route leaves them out.
+this machine cannot have that one, so a friendly route leaves them out, unless their ports are known: the brokers of a
+test's cluster run in one process.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Final
 
@@ -62,12 +63,18 @@ class Routes:
     """`port` is that of the endpoint, known after it is bound. Owned by the event loop."""
 
     def __init__(
-        self, broker: Broker, config: EndpointSettings, name_server: NameServer | None = None
+        self,
+        broker: Broker,
+        config: EndpointSettings,
+        name_server: NameServer | None = None,
+        neighbours: Mapping[str, str] | None = None,
     ) -> None:
+        """`neighbours`: the gRPC ports of other brokers by the brokers' addresses, where they are known."""
         self.port = config.port
         self._broker = broker
         self._config = config
         self._name_server = name_server
+        self._neighbours = {} if neighbours is None else neighbours
         self._host = host_and_port(broker.identity.address)[0]
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -154,13 +161,17 @@ class Routes:
             found[config.broker_id] = self.endpoints_of(self._host)
         for broker_id, address in ((group.broker_addrs or {}) if group is not None else {}).items():
             host = address.rpartition(":")[0].strip("[]")
-            if host and broker_id not in found and (self._config.strict or host != self._host):
+            if not host or broker_id in found:
+                continue
+            if address in self._neighbours:
+                found[broker_id] = _endpoints(*host_and_port(self._neighbours[address]))
+            elif self._config.strict or host != self._host:
                 found[broker_id] = self.endpoints_of(host)
         return dict(sorted(found.items()))
 
     def endpoints_of(self, host: str) -> Endpoints:
         """The gRPC port of a machine."""
-        return Endpoints(scheme=_scheme(host), addresses=[Address(host=host, port=self.port)])
+        return _endpoints(host, self.port)
 
 
 def topic_not_found(topic: str) -> RpcRefused:
@@ -170,6 +181,10 @@ def topic_not_found(topic: str) -> RpcRefused:
         f"CODE: 17  DESC: No topic route info in name server for the topic: {topic}\n"
         "For more information, please visit the url, https://rocketmq.apache.org/docs/bestPractice/06FAQ",
     )
+
+
+def _endpoints(host: str, port: int) -> Endpoints:
+    return Endpoints(scheme=_scheme(host), addresses=[Address(host=host, port=port)])
 
 
 def _scheme(host: str) -> AddressScheme:

@@ -32,6 +32,7 @@ from ..forms.message_types import type_of
 from ..forms.names import checked_topic
 from ..forms.sent_message import delay_level, sent_properties, stored_flag
 from ..messages import Code, Message, SendMessageRequest, SendMessageResponse
+from .planned_sends import Planned
 from .producing import Producing
 from .queue_choice import chosen_queue
 from .routes import topic_not_found
@@ -50,18 +51,20 @@ def send_message(
     """Store the messages; the reply names their offsets."""
     messages = request.messages
     producing.clients.check(call, request)
-    offsets = producing.planned.store(call, messages)
-    if offsets is not None and len(offsets) == len(messages):
-        return reply_of_stored([message.system_properties.message_id for message in messages], offsets)
-    reply = _store(producing, messages, call, offsets or ())
+    planned = producing.planned.store(call, messages)
+    if planned.offsets and len(planned.offsets) == len(messages):
+        return reply_of_stored(
+            [message.system_properties.message_id for message in messages], planned.offsets
+        )
+    reply = _store(producing, messages, call, planned)
     producing.planned.learn(call, messages)
     return reply
 
 
 def _store(
-    producing: Producing, messages: Sequence[Message], call: RpcCall, offsets: Sequence[int]
+    producing: Producing, messages: Sequence[Message], call: RpcCall, planned: Planned
 ) -> SendMessageResponse | Held:
-    """Store messages one by one; the first ones are stored already, at these offsets."""
+    """Store messages one by one, but for the first ones that are stored already."""
     clients = producing.clients
     if not messages:
         raise RpcRefused(Code.MESSAGE_CORRUPTED, "no message to send")
@@ -90,7 +93,7 @@ def _store(
         raise RpcRefused(Code.FORBIDDEN, PROXY + "no writable queue")
     if is_batch:
         return _send_batch(producing, peer, topic, messages, texts, queues, call)
-    sending, drawn = _Sending(call, len(messages)), producing.planned.drawn
+    sending, offsets, drawn = _Sending(call, len(messages)), planned.offsets, planned.queues
     for number, (message, properties) in enumerate(zip(messages, texts, strict=True)):
         if number < len(offsets):
             sending.when_stored(number)(stored_at(message.system_properties.message_id, offsets[number]))

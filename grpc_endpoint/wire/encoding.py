@@ -38,6 +38,8 @@ def varint(value: int) -> bytes:
     """An integer as a varint; a negative one takes ten bytes."""
     if 0 <= value < 128:
         return _ONE_BYTE[value]
+    if 0 < value < 1 << 14:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     value &= _MASK_64
     out = bytearray()
     while value >= 128:
@@ -45,6 +47,12 @@ def varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def sized_field(tag: bytes, data: bytes) -> bytes:
+    """A field that is a text, bytes or a message, written with its tag."""
+    size = len(data)
+    return tag + (_ONE_BYTE[size] if size < 128 else varint(size)) + data
 
 
 @cache

@@ -16,6 +16,8 @@ Ints = npt.NDArray[np.int64]
 _FEW: Final = 16
 """Texts of which one cannot be decoded: so many are decoded one by one."""
 
+_HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)
+"""Two upper-case digits of each byte."""
 _KEPT: Final = 1 << 16
 _evens: Any = pa.array([], type=pa.uint32())
 
@@ -44,6 +46,17 @@ def slices_between(raw: npt.NDArray[np.uint8], edges: npt.NDArray[np.int32], kin
     return pc.take(whole, _even_numbers(len(edges) // 2), boundscheck=False)
 
 
+def spread(values: Any, rows: Ints, count: int) -> Any:
+    """An array of `count` with these values at these rows, which must rise, and null elsewhere."""
+    if len(rows) == count:
+        return values
+    if not len(rows):
+        return pa.nulls(count, values.type)
+    where = np.full(count, -1, dtype=np.int64)
+    where[rows] = np.arange(len(rows))
+    return values.take(pa.array(where, mask=where < 0))
+
+
 def _even_numbers(count: int) -> Any:
     """0, 2, 4 ... as an Arrow array. A long one is kept, and slices of it are returned."""
     global _evens
@@ -58,6 +71,13 @@ def repeated(text: str | None, count: int) -> Any:
     With an explicit type, because without one pyarrow searches for modules on every call.
     """
     return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def hexadecimal(rows: npt.NDArray[np.uint8]) -> Any:
+    """Each row of bytes as upper-case digits."""
+    count, width = rows.shape
+    edges = np.arange(count + 1, dtype=np.int32) * np.int32(2 * width)
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(edges), pa.py_buffer(_HEX[rows])])
 
 
 def text_of(binary: Any) -> Any:

@@ -61,11 +61,16 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
         """The topic that holds the message, for a consumer that popped `topic`. Raises BodyError."""
         return real_topic(topic, group, self.retry_flag)
 
-    def __str__(self) -> str:
+    @property
+    def head(self) -> str:
+        """What the receipts of one queue in one pop begin with: all but the offset."""
         return (
             f"{self.start_offset} {self.pop_time_ms} {self.invisible_time_ms} {self.revive_queue_id} "
-            f"{self.retry_flag} {self.broker_name} {self.queue_id} {self.offset}"
+            f"{self.retry_flag} {self.broker_name} {self.queue_id} "
         )
+
+    def __str__(self) -> str:
+        return f"{self.head}{self.offset}"
 
 
 def parse_receipt(text: str) -> Receipt:

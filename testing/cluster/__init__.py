@@ -5,6 +5,7 @@ cluster_broker.py      one broker: stop, kill, start, hide, slow
 cluster_name_server.py one name server: stop, start
 cluster_life.py        what all members share: thread, addresses, time, request log, faults
 cluster_port.py        the HTTP port
+cluster_grpc.py        the gRPC port of one broker
 partition.py           which members cannot reach one another
 member_settings.py     the settings of each broker
 slow_answers.py        holds back what a slow broker answers

@@ -145,6 +145,14 @@ class RocketMQCluster(Lifetime):
         self.run(start())
         return members[0]
 
+    @property
+    def grpc_endpoint(self) -> str:
+        """The gRPC ports of all masters, joined by `;`, as clients take them. The first use opens them.
+
+        `StartError` with emulate=4.9."""
+        self._running()
+        return ";".join(broker.grpc_endpoint for broker in self._brokers.values() if not broker.broker_id)
+
     # -- watching
 
     @property
@@ -354,7 +362,7 @@ class RocketMQCluster(Lifetime):
 
     def _new_life(self) -> ClusterLife:
         life = ClusterLife(self._thread, self._settings, self._seed)
-        life.settle, life.forgotten = self._settle, self._forgotten
+        life.settle, life.forgotten, life.serve_grpc = self._settle, self._forgotten, self._serve_grpc
         life.faults = lambda: self.faults
         return life
 
@@ -371,6 +379,17 @@ class RocketMQCluster(Lifetime):
         for member in self._brokers.values():
             await self._forgotten(member.broker_name, member.broker_id)
         await self._follow_masters()
+
+    async def _serve_grpc(self) -> None:
+        if self._life.serves_grpc:
+            return
+        self._life.serves_grpc = True
+        try:
+            for broker in self._brokers.values():
+                await broker.serve_grpc_here()
+        except BaseException:
+            self._life.serves_grpc = False
+            raise
 
     async def _follow_masters(self) -> None:
         for slave, master in self._pairs():

@@ -7,12 +7,14 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import host_and_port
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.server import Server
+from pocketmq.broker.network.watch import WatchedServer
 from pocketmq.broker.node import Node
 from pocketmq.broker.state.virtual_timers import VirtualTimers
 
 from ..errors import TestingError
 from ..faults.routes import RouteRule
 from ..requests.values import number
+from .cluster_grpc import ClusterGrpcPort
 from .cluster_life import ClusterLife
 from .held_port import HeldPort
 from .member_settings import member_config
@@ -36,7 +38,8 @@ class ClusterBroker:
         self._held: HeldPort | None = None
         self._addr = ""
         self._hidden: RouteRule | None = None
-        self._slow: list[SlowAnswers] = []
+        self._grpc = ClusterGrpcPort(life.grpc_addresses)
+        self._slow: list[tuple[WatchedServer, SlowAnswers]] = []
         self._slow_seconds = 0.0
         self._changing = asyncio.Lock()
         """Held while it starts or ends: two threads of a test may ask at once."""
@@ -49,6 +52,15 @@ class ClusterBroker:
     def addr(self) -> str:
         """`127.0.0.1:port`, also while it is stopped."""
         return self._addr
+
+    @property
+    def grpc_endpoint(self) -> str:
+        """`127.0.0.1:port` for gRPC clients, also while it is stopped. The first use on a cluster gives every master
+        such a port. `TestingError` for a slave, which has none."""
+        if self.broker_id:
+            raise TestingError(f"{self.name} is a slave and has no gRPC port: use {self.broker_name}")
+        self._life.run(self._life.serve_grpc())
+        return self._grpc.address
 
     @property
     def is_running(self) -> bool:
@@ -150,7 +162,14 @@ class ClusterBroker:
         self._held = HeldPort(*host_and_port(self._addr))
         self._is_fresh = True
         self._life.attach(node)
+        await self.serve_grpc_here()
         self._slow_down(node)
+
+    async def serve_grpc_here(self) -> None:
+        """Open the gRPC port, if masters have one and this one runs without."""
+        if self._life.serves_grpc and self._node is not None and not self.broker_id:
+            await self._grpc.open(self._node)
+            self._slow_down(self._node)
 
     async def _start_and_settle(self) -> None:
         await self.start_here()
@@ -160,6 +179,7 @@ class ClusterBroker:
         async with self._changing:
             node = self._taken()
             if node is not None:
+                await self._grpc.close()
                 await node.stop()
                 self._ended()
 
@@ -167,6 +187,7 @@ class ClusterBroker:
         async with self._changing:
             node = self._taken()
             if node is not None:
+                await self._grpc.close(is_killed=True)
                 await node.kill()
                 self._ended()
         if node is not None:
@@ -186,17 +207,18 @@ class ClusterBroker:
         self._held.hold()
 
     def end(self) -> None:
-        """The cluster has ended: give the port back."""
+        """The cluster has ended: give the ports back."""
+        self._grpc.end()
         if self._held is not None:
             self._held.release()
             self._held = None
 
     def _slow_down(self, node: Node) -> None:
-        for server in node.servers:
-            for watcher in self._slow:
-                server.remove_watcher(watcher)
-        self._slow = [SlowAnswers(self._slow_seconds) for _ in node.servers if self._slow_seconds]
-        for server, watcher in zip(node.servers, self._slow, strict=False):
+        for server, watcher in self._slow:
+            server.remove_watcher(watcher)
+        servers: list[WatchedServer] = [*node.servers, *node.beside]
+        self._slow = [(server, SlowAnswers(self._slow_seconds)) for server in servers if self._slow_seconds]
+        for server, watcher in self._slow:
             server.add_watcher(watcher)
 
     async def register(self) -> None:

@@ -59,14 +59,20 @@ class ClusterLife:
         self.partition: Final = Partition()
         self.name_servers: Final[dict[str, str]] = {}
         """The address of each name server, by its name."""
+        self.serves_grpc = False
+        """Whether every master has a gRPC port."""
+        self.grpc_addresses: Final[dict[str, str]] = {}
+        """The gRPC ports of the brokers that have one, by the brokers' addresses."""
         self.watched: WatchedNodes | None = None
         """None until the request log or the faults are used."""
         self.settle: Callable[[], Awaitable[None]]
         """Register every broker where it is reachable, and let slaves follow. Set by the cluster."""
         self.forgotten: Callable[[str, int], Awaitable[None]]
         """Wait until the name servers that cannot reach a broker, given by name and id, have forgotten it."""
+        self.serve_grpc: Callable[[], Coroutine[Any, Any, None]]
+        """Give every master a gRPC port. Set by the cluster."""
         self.faults: Callable[[], Faults]
-        """The faults of the cluster. Set by the cluster, like the two above."""
+        """The faults of the cluster. Set by the cluster, like those above."""
         self._thread = thread
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:

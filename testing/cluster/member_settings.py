@@ -18,6 +18,7 @@ _CHOSEN: Final = (
     "haListenPort",
     "haMasterAddress",
     "advertise",
+    "grpcServerPort",
 )
 """What the cluster chooses itself."""
 _DEFAULTS: Final[Mapping[str, Value]] = {

@@ -139,7 +139,7 @@ class Book:
     def _read_subscriptions(self, kept: Kept) -> None:
         command = cast(Command, kept.request)
         if command.code >= FIRST_RPC:
-            self._read_receive(kept)
+            self._read_of_rpc(kept)
             return
         if command.code == HeartBeat.code:
             self._read_heartbeat(command)
@@ -157,7 +157,7 @@ class Book:
         if known is not None and expression is not None and len(known) < PAIRS:
             known.add(expression)
 
-    def _read_receive(self, kept: Kept) -> None:
+    def _read_of_rpc(self, kept: Kept) -> None:
         from .rpc_reading import subscribed
 
         found = subscribed(kept)

@@ -40,7 +40,7 @@ def deliveries(kept: Kept, body: bytes, reply_fields: Mapping[str, str]) -> list
     if _code(kept) >= FIRST_RPC:
         from .rpc_reading import delivered
 
-        return delivered(kept, body)
+        return delivered(kept, body, reply_fields)
     group = _fields(kept).get("consumerGroup", "")
     popped = again = None
     found: list[Fact] = []

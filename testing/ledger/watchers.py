@@ -49,7 +49,7 @@ class Arrivals(Watcher):
         """The newest answer: a fault may send it twice."""
 
     def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
-        is_read = command.code in _READS or _is_receive(command)
+        is_read = command.code in _READS or _is_read(command)
         if is_read and reply.code == 0 and body is not None:
             kept = self._log.entry_of(command)
             if kept is None and self._answered is not None and self._answered[0] is command:
@@ -74,7 +74,7 @@ class Executions(Watcher):
         code = command.code
         if (
             code in _AT_ONCE
-            or (code >= FIRST_RPC and _is_receive(command))
+            or (code >= FIRST_RPC and _is_read(command))
             or (code in _WHEN_DONE and command.flag & ONEWAY_FLAG)
         ):
             kept = self._log.entry_of(command)
@@ -95,13 +95,13 @@ class Executions(Watcher):
         return False
 
 
-def _is_receive(command: Command) -> bool:
+def _is_read(command: Command) -> bool:
     """Whether a gRPC call reads messages."""
     if command.code < FIRST_RPC:
         return False
-    from .rpc_reading import RECEIVE
+    from .rpc_reading import READS
 
-    return command.code == RECEIVE
+    return command.code in READS
 
 
 def _effects(command: Command, reply: Command, body: ReplyBody) -> Mapping[str, str] | None:

@@ -19,7 +19,7 @@ from .values import request_name, response_name
 class LoggedConnection:
     """What the log knows of a connection."""
 
-    __slots__ = ("broker", "client_id", "is_cut", "peer")
+    __slots__ = ("broker", "client_id", "is_cut", "is_of_broker", "peer")
 
     def __init__(self, peer: str, broker: str | None) -> None:
         self.peer = peer
@@ -29,6 +29,8 @@ class LoggedConnection:
         """That of its last heartbeat."""
         self.is_cut = False
         """A fault closed it: what the peer has sent already is not handled."""
+        self.is_of_broker = False
+        """A broker of the test has registered over it, since the log began."""
 
 
 class Kept(msgspec.Struct, gc=False):
@@ -117,6 +119,12 @@ class LoggedRequest:
     def broker(self) -> str | None:
         """The name of the broker that got the request; None for a name server."""
         return self._kept.connection.broker
+
+    @property
+    def is_of_broker(self) -> bool:
+        """Whether a broker of the test asks a name server, as it does for its gRPC clients. Known of brokers that have
+        registered, or have sent a new topic, since the log began."""
+        return self._kept.connection.is_of_broker
 
     @property
     def peer(self) -> str:

@@ -192,6 +192,7 @@ class LogWatcher(Watcher):
 
     def received(self, connection: Watched, command: Command) -> bool:
         if command.code in _REGISTRATION and self._is_own_registration(command):
+            self.connection_of(connection).is_of_broker = True
             return False
         known = self._connections.get(connection) or self.connection_of(connection)
         if command.code == HeartBeat.code:

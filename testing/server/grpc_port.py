@@ -1,10 +1,12 @@
-"""The gRPC port of a server. The only file that imports `pocketmq.grpc_endpoint`; imported when a port is asked for."""
+"""The gRPC port of a server; imported when a port is asked for, because it loads `pocketmq.grpc_endpoint`."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from pocketmq.broker.node import Node
-from pocketmq.grpc_endpoint.endpoint import open_endpoint
+from pocketmq.grpc_endpoint.endpoint import endpoint_of, open_endpoint
+
+__all__ = ("endpoint_of", "grpc_port")
 
 
 @asynccontextmanager

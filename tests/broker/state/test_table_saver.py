@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pocketmq.broker.state import table_saver
 from pocketmq.broker.state.table_saver import TableSaver
 from pocketmq.store.tables.group_table import GroupSettings, GroupTable
 
@@ -89,6 +90,29 @@ async def test_failing_disk_ends_the_wait(
         await tables.saved(groups)
     assert "cannot write" in caplog.text
     assert groups.dirty
+
+
+async def test_what_a_failing_disk_refused_is_written_once_it_works_again(
+    tables: TableSaver, groups: GroupTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_saver, "RETRY_SECONDS", 0.01)
+    folder = groups.file.path.parent
+    folder.write_bytes(b"a file where the folder should be")
+    loop, written, save = asyncio.get_running_loop(), asyncio.Event(), groups.file.save
+
+    def observed(content: bytes) -> None:
+        save(content)
+        loop.call_soon_threadsafe(written.set)
+
+    monkeypatch.setattr(groups.file, "save", observed)
+    groups.find_or_create("g1")
+    async with asyncio.timeout(WAIT_SECONDS):
+        await tables.saved(groups)
+        folder.unlink()
+        await written.wait()
+    assert "g1" in saved_groups(groups)
+    assert groups not in tables.unsaved
+    assert not groups.dirty
 
 
 async def test_stop_ends_the_wait(groups: GroupTable) -> None:

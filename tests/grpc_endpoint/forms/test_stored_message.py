@@ -1,21 +1,38 @@
-"""Records as clients receive them, beside replies recorded from the official proxy 5.5.0."""
+"""Records as clients receive them, beside replies recorded from the official proxy 5.5.0, and beside the bytes of
+messages that are built field by field."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
-from pocketmq.grpc_endpoint.forms.message_types import type_of
-from pocketmq.grpc_endpoint.forms.stored_message import resource_of, stored_message
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pocketmq.grpc_endpoint.forms.message_types import SYSTEM_PROPERTIES, type_of
+from pocketmq.grpc_endpoint.forms.stored_message import (
+    message_id_of,
+    resource_of,
+    stored_message,
+    stored_properties,
+    tag_of,
+)
 from pocketmq.grpc_endpoint.messages import (
+    DeadLetterQueue,
+    Digest,
+    DigestType,
     Encoding,
     Message,
     MessageType,
     ReceiveMessageResponse,
     RecoverOrphanedTransactionCommand,
+    SystemProperties,
     TelemetryCommand,
+    Timestamp,
 )
 from pocketmq.grpc_endpoint.wire.decoding import decode
 from pocketmq.grpc_endpoint.wire.encoding import encode
-from pocketmq.protocol.message.offset_id import pack_host
-from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.offset_id import encode_message_id, pack_host, unpack_host
+from pocketmq.protocol.message.properties import decode_properties, encode_properties
 from pocketmq.protocol.message.record import Record
 
 PLAIN = bytes.fromhex(
@@ -77,11 +94,18 @@ def record(of: dict[str, str], sent: Message, **changes: object) -> Record:
     return msgspec.structs.replace(known, **changes)
 
 
+def delivered(of: Record, topic: str, now_ms: int, receipt_handle: str | None = None) -> Message:
+    """The message as a client reads it."""
+    handle = (receipt_handle or "").encode()
+    data = stored_message(of, topic, now_ms, stored_properties(of), receipt_handle=handle)
+    return decode(Message, data)
+
+
 def test_plain_message_is_that_of_the_official_proxy() -> None:
     official = decode(ReceiveMessageResponse, PLAIN).message
     assert official is not None
     system = official.system_properties
-    ours = stored_message(
+    ours = delivered(
         record(properties(system.message_id), official, store_host=_host(system.store_host)),
         "NormalT",
         0,
@@ -96,7 +120,7 @@ def test_tagged_message_is_that_of_the_official_proxy() -> None:
     assert official is not None
     system = official.system_properties
     of = properties(system.message_id, u="1", TAGS="A", KEYS="k1 k2", TRACE_CONTEXT="tc")
-    ours = stored_message(
+    ours = delivered(
         record(of, official, store_host=_host(system.store_host)),
         "NormalT",
         0,
@@ -120,7 +144,7 @@ def test_orphan_is_that_of_the_official_proxy() -> None:
         TRANSACTION_CHECK_TIMES="1",
         __transactionId__=system.message_id,
     )
-    ours = stored_message(record(of, command.message, store_host=_host(system.store_host)), "TransT", 0)
+    ours = delivered(record(of, command.message, store_host=_host(system.store_host)), "TransT", 0)
     shown = RecoverOrphanedTransactionCommand(message=ours, transaction_id=system.message_id)
     assert shown == command
 
@@ -155,7 +179,7 @@ def test_properties_say_the_type(more: dict[str, str], kind: MessageType) -> Non
 
 def test_message_of_a_remoting_producer() -> None:
     of = {"KEYS": "a b", "_SYS_MSG_PRIORITY_": "7", "TIMER_DELAY_SEC": "5", "WAIT": "true", "mine": "1"}
-    message = stored_message(record(of, plain(), sys_flag=0x1, reconsume_times=2), "NormalT", 1000)
+    message = delivered(record(of, plain(), sys_flag=0x1, reconsume_times=2), "NormalT", 1000)
     system = message.system_properties
     assert system.message_id == "7F00000100002A9F0000000000000000"
     assert (system.born_host, system.body_encoding) == ("127.0.0.1", Encoding.GZIP)
@@ -163,12 +187,12 @@ def test_message_of_a_remoting_producer() -> None:
     assert system.delivery_timestamp is not None
     assert system.delivery_timestamp.ms == 6000
     assert system.tag is None
-    assert message.user_properties == {"mine": "1"}
+    assert dict(message.user_properties) == {"mine": "1"}
 
 
 def test_dead_letter_names_its_origin() -> None:
     of = properties("id", DLQ_ORIGIN_TOPIC="t", DLQ_ORIGIN_MESSAGE_ID="m")
-    letter = stored_message(record(of, plain()), "NormalT", 0).system_properties.dead_letter_queue
+    letter = delivered(record(of, plain()), "NormalT", 0).system_properties.dead_letter_queue
     assert letter is not None
     assert (letter.topic, letter.message_id) == ("t", "m")
 
@@ -180,3 +204,111 @@ def test_dead_letter_names_its_origin() -> None:
 def test_namespace_of_a_stored_topic(topic: str, namespace: str, name: str) -> None:
     resource = resource_of(topic)
     assert (resource.resource_namespace, resource.name) == (namespace, name)
+
+
+# -- any record
+
+
+def number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 20 else None
+
+
+def due(properties: Mapping[str, str], now_ms: int) -> Timestamp | None:
+    due_ms = number(properties.get("TIMER_DELIVER_MS"))
+    delay_seconds = number(properties.get("TIMER_DELAY_SEC"))
+    if due_ms is None and delay_seconds is not None:
+        due_ms = now_ms + delay_seconds * 1000
+    return None if due_ms is None else Timestamp.of_ms(due_ms)
+
+
+def built(of: Record, topic: str, now_ms: int, handle: str | None, times: int | None) -> Message:
+    """The message, field by field."""
+    properties = decode_properties(of.properties)
+    ip, port = unpack_host(of.store_host)
+    letter = properties.get("DLQ_ORIGIN_TOPIC"), properties.get("DLQ_ORIGIN_MESSAGE_ID")
+    system = SystemProperties(
+        tag=properties.get("TAGS"),
+        keys=properties["KEYS"].split(" ") if "KEYS" in properties else (),
+        message_id=properties.get("UNIQ_KEY") or encode_message_id(of.store_host, of.position),
+        body_digest=Digest(type=DigestType.MD5, checksum=hashlib.md5(of.body).hexdigest().upper()),
+        body_encoding=Encoding.GZIP if of.sys_flag & 1 else Encoding.IDENTITY,
+        message_type=type_of(properties),
+        born_timestamp=Timestamp.of_ms(of.born_timestamp),
+        born_host=properties.get("__BORNHOST") or unpack_host(of.born_host)[0],
+        store_timestamp=Timestamp.of_ms(of.store_timestamp),
+        store_host=f"{ip}:{port}",
+        delivery_timestamp=due(properties, now_ms),
+        receipt_handle=handle,
+        queue_id=of.queue_id,
+        queue_offset=of.queue_offset,
+        delivery_attempt=(of.reconsume_times if times is None else times) + 1,
+        message_group=properties.get("__SHARDINGKEY"),
+        trace_context=properties.get("TRACE_CONTEXT"),
+        dead_letter_queue=DeadLetterQueue(topic=letter[0], message_id=letter[1])
+        if letter[0] is not None and letter[1] is not None
+        else None,
+        lite_topic=properties.get("__LITE_TOPIC"),
+        priority=number(properties.get("_SYS_MSG_PRIORITY_")),
+    )
+    own = {name: value for name, value in properties.items() if name not in SYSTEM_PROPERTIES}
+    return Message(
+        topic=resource_of(topic), user_properties=own, system_properties=system, body=bytes(of.body)
+    )
+
+
+def separated(pairs: Sequence[tuple[str, str]]) -> bytes:
+    return "".join(f"{name}\1{value}\2" for name, value in pairs).encode()
+
+
+SHORT = st.text(st.characters(codec="utf-8", categories=("L", "N", "Cc", "Zs")), max_size=6)
+VALUES = st.one_of(SHORT, st.from_regex("[0-9]{1,21}|true|a b  c", fullmatch=True), st.just("v" * 200))
+NAMES = st.one_of(st.sampled_from(sorted(SYSTEM_PROPERTIES | {"__SHARDINGKEY", "TRACE_CONTEXT"})), SHORT)
+TEXTS = st.one_of(
+    st.lists(st.tuples(NAMES, VALUES), max_size=12).map(separated),
+    st.lists(st.sampled_from([b"\1", b"\2", b"TAGS", b"KEYS", b"x", b"\xc3", "ü".encode()])).map(b"".join),
+    st.binary(max_size=60),
+)
+HOSTS = st.one_of(
+    st.binary(min_size=6, max_size=6).map(lambda data: data[:4] + b"\0\0" + data[4:]),
+    st.binary(min_size=18, max_size=18).map(lambda data: data[:16] + b"\0\0" + data[16:]),
+)
+LONG = st.integers(-(1 << 63), (1 << 63) - 1)
+INT = st.integers(-(1 << 31), (1 << 31) - 1)
+TIMES = st.one_of(st.integers(0, 1 << 44), st.integers(-(1 << 44), 1 << 44))
+RECORDS = st.builds(
+    Record,
+    topic=st.just("T"),
+    queue_id=INT,
+    queue_offset=LONG,
+    position=LONG,
+    body=st.one_of(st.binary(max_size=20), st.just(bytes(20_000))),
+    properties=TEXTS,
+    sys_flag=st.sampled_from([0, 1, 0x10]),
+    born_timestamp=TIMES,
+    born_host=HOSTS,
+    store_timestamp=TIMES,
+    store_host=HOSTS,
+    reconsume_times=st.integers(-1, 40),
+)
+USUAL = Record("T", 1, 2, 3, b"x", separated([("UNIQ_KEY", "0A1B"), ("u", "1"), ("TAGS", "A"), ("u", "2")]))
+
+
+@given(
+    RECORDS,
+    st.sampled_from(["T", "ns%T", "%RETRY%g"]),
+    st.one_of(st.none(), st.text("0123456789 ", min_size=1), st.just("1" * 200)),
+    st.one_of(st.none(), st.integers(-1, 200)),
+)
+@example(USUAL, "T", "1 2 3", None)
+def test_any_record_is_the_message_built_field_by_field(
+    of: Record, topic: str, handle: str | None, times: int | None
+) -> None:
+    viewed = msgspec.structs.replace(of, body=memoryview(of.body), properties=memoryview(of.properties))
+    properties = stored_properties(viewed)
+    data = stored_message(
+        viewed, topic, 1000, properties, receipt_handle=(handle or "").encode(), reconsume_times=times
+    )
+    plain = built(of, topic, 1000, handle, times)
+    assert data == encode(plain)
+    assert message_id_of(viewed, properties).decode() == plain.system_properties.message_id
+    assert tag_of(properties) == plain.system_properties.tag

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.transactions.op_queue import record_at_offset
 from pocketmq.grpc_endpoint.messages import Code, Encoding, Message, MessageType, Timestamp
+from pocketmq.grpc_endpoint.producing.planned_sends import NOTHING, Planned
 from pocketmq.protocol.message.record import Record
 
 from grpc_calls import GrpcBroker, new_message, send
@@ -50,7 +51,7 @@ async def twins(grpc_maker: Callable[..., GrpcBroker]) -> tuple[GrpcBroker, Grpc
     for grpc in both:
         grpc.topic("t", "MIXED", queues=1)
     without: Any = both[1].producing.planned
-    without.store = without.learn = lambda *_: None
+    without.store, without.learn = lambda *_: NOTHING, lambda *_: None
     return both
 
 
@@ -101,16 +102,16 @@ async def test_they_are_the_same_bytes(
 
 async def test_the_third_message_of_a_shape_is_stored_by_a_plan(grpc: GrpcBroker) -> None:
     grpc.topic("t", queues=1)
-    by_plan = []
-    store: Any = grpc.producing.planned.store
-    planned: Any = grpc.producing.planned
-    planned.store = lambda call, sent: by_plan.append(store(call, sent)) or by_plan[-1]
+    by_plan: list[Planned] = []
+    plans: Any = grpc.producing.planned
+    store = plans.store
+    plans.store = lambda call, sent: by_plan.append(store(call, sent)) or by_plan[-1]
     for number in range(4):
         message = new_message(
             "t", b"x", f"01AABBCCDDEEFF001122334455{number:08X}", {"k": f"{number}"}, keys=["a"]
         )
         assert grpc.call(send(message)).entries[0].offset == number
-    assert [None if offsets is None else list(offsets) for offsets in by_plan] == [None, None, [2], [3]]
+    assert [list(planned.offsets) for planned in by_plan] == [[], [], [2], [3]]
 
 
 async def test_a_plan_ends_with_a_change_of_its_topic(grpc: GrpcBroker) -> None:
