@@ -58,10 +58,16 @@ def measured(frame: "DataFrame", name: str = OBSERVATION) -> "DataFrame":
 
 
 def observed_total(query: "StreamingQuery", name: str, column: str = "messages") -> int:
-    """The sum of an observed column over the batches of a query. A batch that observed nothing has no such column: in a
-    session of Spark Connect its row is empty."""
+    """The sum of an observed column over the batches of a query."""
     rows = (progress.observedMetrics.get(name) for progress in query.recentProgress)
-    return sum(int(row.asDict().get(column) or 0) for row in rows if row is not None)
+    return sum(int(observed_fields(row.asDict()).get(column) or 0) for row in rows if row is not None)
+
+
+def observed_fields(row: dict[str, Any]) -> dict[str, Any]:
+    """The columns of an observed row by name. Spark Connect hands over the row's parts: its values, and its schema."""
+    if row.keys() != {"values", "schema"} or not isinstance(row["schema"], dict):
+        return row
+    return dict(zip((field["name"] for field in row["schema"]["fields"]), row["values"], strict=True))
 
 
 def stream_metrics(progress: dict[str, Any]) -> StreamMetrics:
@@ -83,7 +89,7 @@ def stream_metrics(progress: dict[str, Any]) -> StreamMetrics:
         for queue, waiting in _behind(source, end).items():
             lag[queue.topic] = lag.get(queue.topic, 0) + waiting
             behind.append(waiting)
-    observed = (progress.get("observedMetrics") or {}).get(OBSERVATION) or {}
+    observed = observed_fields((progress.get("observedMetrics") or {}).get(OBSERVATION) or {})
     messages = observed.get("messages")
     missing = None if messages is None or is_filtered else max(0, sum(requested.values()) - messages)
     return StreamMetrics(

@@ -49,14 +49,27 @@ def test_what_a_measured_source_did_not_deliver_is_missing() -> None:
     assert metrics_line(numbers).endswith("4 waiting, 2 missing")
 
 
-def test_an_observed_column_is_summed_over_batches_of_which_some_observed_nothing() -> None:
-    """A batch without rows: no row in a session of its own, an empty one in a session of Spark Connect."""
+def of_connect(**columns: int) -> dict[str, Any]:
+    """An observed row as a session of Spark Connect has it."""
+    fields = [{"name": name, "type": "long", "nullable": False, "metadata": {}} for name in columns]
+    return {"values": list(columns.values()), "schema": {"type": "struct", "fields": fields}}
+
+
+def test_an_observed_column_is_summed_over_batches_also_in_a_session_of_spark_connect() -> None:
     row: Any = pytest.importorskip("pyspark.sql").Row
-    observed = [{"copies": row(messages=3)}, {}, {"copies": row(*())()}, {"copies": row(messages=None)}]
-    observed.append({"copies": row(messages=4), "other": row(messages=9)})
+    observed = [{"copies": row(messages=3)}, {}, {"copies": row(messages=None)}]
+    observed += [
+        {"copies": row(messages=4), "other": row(messages=9)},
+        {"copies": row(**of_connect(messages=5))},
+    ]
     query: Any = SimpleNamespace(recentProgress=[SimpleNamespace(observedMetrics=one) for one in observed])
-    assert observed_total(query, "copies") == 7
+    assert observed_total(query, "copies") == 12
     assert observed_total(query, "unknown") == 0
+
+
+def test_a_measured_source_is_counted_in_a_session_of_spark_connect() -> None:
+    numbers = stream_metrics(event(observedMetrics={"pocketmq": of_connect(messages=4, bytes=80)}))
+    assert (numbers.messages, numbers.bytes, numbers.missing) == (4, 80, 2)
 
 
 def test_nothing_is_missing_where_the_broker_filters() -> None:
