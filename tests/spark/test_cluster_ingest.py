@@ -67,12 +67,21 @@ def ingest(rocketmq: RocketMQ, topic: str, folder: Path, *more: str) -> tuple[st
     return (*words, "--decode", "json", "--schema", "id int", "--bad", str(folder / "bad"), *more)
 
 
-def committed(folder: Path, query: str = "table") -> int:
-    """The last batch of a query that is committed; -1 before the first."""
-    commits = folder / "checkpoint" / query / "commits"
+def last_batch(folder: Path, log: str) -> int:
+    """The last batch in a log of the checkpoint; -1 before the first."""
+    batches = folder / "checkpoint" / "table" / log
     with contextlib.suppress(FileNotFoundError):
-        return max((int(path.name) for path in commits.iterdir() if path.name.isdigit()), default=-1)
+        return max((int(path.name) for path in batches.iterdir() if path.name.isdigit()), default=-1)
     return -1
+
+
+def committed(folder: Path) -> int:
+    return last_batch(folder, "commits")
+
+
+def is_within_batch(folder: Path) -> bool:
+    """Whether a batch has begun and is not committed."""
+    return last_batch(folder, "offsets") > committed(folder)
 
 
 def test_a_continuous_ingest_outlives_killed_executors_and_ends_at_ctrl_c(
@@ -112,11 +121,9 @@ def test_an_ingest_whose_driver_is_killed_continues_from_its_checkpoint(
         sent += 100
         before = committed(tmp_path)
         job = start(*ingest(rocketmq, topic, tmp_path, "--every", "10ms"))
-        job.wait_until(lambda before=before: committed(tmp_path) > before)
+        job.wait_until(lambda before=before: committed(tmp_path) > before and is_within_batch(tmp_path))
         job.kill()
-        planned = tmp_path / "checkpoint" / "table" / "offsets"
-        last = max(int(path.name) for path in planned.iterdir() if path.name.isdigit())
-        unfinished += last > committed(tmp_path)
+        unfinished += is_within_batch(tmp_path)
         deadline = time.monotonic() + LIMIT_SECONDS
         while cluster.executors():
             assert time.monotonic() < deadline, "executors of a driver that was killed go on"
@@ -175,7 +182,7 @@ def test_an_export_and_its_report_survive_a_killed_executor(
 ) -> None:
     import pyarrow.parquet as pq
 
-    topic = rocketmq.topic("exported", queues=2)
+    topic = rocketmq.topic("exported", queues=QUEUES)
     send(rocketmq, topic, 0, 300)
     job = start("export", "-n", rocketmq.namesrv_addr, "--topics", topic, "--to", str(tmp_path / "out"),
                 "--json-file", str(tmp_path / "report.json"))  # fmt: skip
