@@ -291,8 +291,10 @@ async def test_a_message_given_up_after_its_delivery_is_neither_lost_nor_unread(
     assert len(await received(client)) == 1
     await advance(rocketmq, 60)
     assert await received(client) == []
-    verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
-    assert verdict.is_clean(), verdict.report()
+    for verdict in await asyncio.to_thread(rocketmq.ledger.verdicts):
+        assert verdict.is_clean(), (
+            verdict.report()
+        )  # its copy in the retry topic was not meant for a delivery
     history = await asyncio.to_thread(rocketmq.ledger.message, "IDb'hi'")
     assert (history.acknowledged, len(history.deliveries)) == (True, 1)
     assert history.dead_lettered is not None
