@@ -1,10 +1,11 @@
 """What a gRPC call costs the broker's thread behind HTTP/2: from the bytes of a request to the bytes of the reply.
 
-    python -m bench.grpc_path [--calls 20000] [--only TEXT]
+    python -m bench.grpc_path [--calls 20000] [--only TEXT] [--frames N]
 
 Broker and endpoint are the real ones in this process; a call has a stream that keeps its replies. A row is the lower
 quartile over slices of 400 calls (a receive: of 12 with 32 messages each, the time is that of a message). Bodies of
-1 KiB, as `grpc_calls.py` sends them. HTTP/2 and the kernel are not measured here.
+1 KiB, as `grpc_calls.py` sends them. With `--frames`, sends and acks arrive as frames of HTTP/2, N calls in a read.
+The kernel is not measured here.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import gc
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.store.config import StoreConfig
 
+from .grpc_frames import FrameClient
 from .processor import print_load_average
 
 TOPIC = "GrpcBench"
@@ -91,6 +93,10 @@ class Stream:
         self.send_message(data)
         self.finish(0, "")
 
+    def answer_all(self, messages: Sequence[bytes]) -> None:
+        self.replies += messages
+        self.finish(0, "")
+
     def finish(self, status: int, text: str) -> None:
         self.ended = status
 
@@ -100,9 +106,26 @@ class Bench:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._calls: Calls = endpoint.calls
+        self._port = endpoint.port
         self._owner = Owner()
         self._owner.loop = asyncio.get_running_loop()
         self._number = 0
+
+    async def feed_frames(self, request_type: type[Message], requests: Iterator[bytes], each: int) -> float:
+        """This thread's microseconds per call, with HTTP/2; so many calls are in a read."""
+        slices: list[float] = []
+        path, client = BY_REQUEST[request_type].path, FrameClient(self._port)
+        while len(some := list(islice(requests, SLICE_CALLS))) == SLICE_CALLS:
+            reads = [client.calls(path, METADATA, some[at : at + each]) for at in range(0, SLICE_CALLS, each)]
+            began_ns = time.thread_time_ns()
+            for data in reads:
+                client.read(data)
+            slices.append((time.thread_time_ns() - began_ns) / 1000 / SLICE_CALLS)
+            await asyncio.sleep(0)
+            assert len(client.replies()) == SLICE_CALLS
+        client.close()
+        assert slices, "too few calls for one slice"
+        return sorted(slices)[len(slices) // 4]
 
     def begin(self, request_type: type[Message], data: bytes) -> Stream:
         stream = Stream(self._owner)
@@ -192,18 +215,18 @@ def acks(replies: list[bytes]) -> Iterator[bytes]:
             yield encode(messages.AckMessageRequest(group=group, topic=topic, entries=[entry]))
 
 
-async def run(folder: Path, only: str, calls: int) -> None:
+async def run(folder: Path, only: str, calls: int, frames: int) -> None:
     config = BrokerConfig(store=StoreConfig(store_path_root_dir=str(folder)), listen_port=0)
     node = Node(config, NameServerConfig(listen_port=0))
     await node.start()
     try:
         async with open_endpoint(node) as endpoint:
-            await rows(node, Bench(endpoint), only, calls)
+            await rows(node, Bench(endpoint), only, calls, frames)
     finally:
         await node.stop()
 
 
-async def rows(node: Node, bench: Bench, only: str, calls: int) -> None:
+async def rows(node: Node, bench: Bench, only: str, calls: int, frames: int) -> None:
     topic = TopicConfig(topic_name=TOPIC, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
     node.broker.topics.update(topic)
     node.broker.groups.update(SubscriptionGroupConfig(group_name=GROUP))
@@ -217,6 +240,11 @@ async def rows(node: Node, bench: Bench, only: str, calls: int) -> None:
     def show(name: str, us: float) -> None:
         print(f"{name:26} {us:6.2f} us", flush=True)
 
+    async def measure(request_type: type[Message], requests: Iterator[bytes]) -> float:
+        if frames:
+            return await bench.feed_frames(request_type, requests, frames)
+        return (await bench.feed(request_type, requests))[0]
+
     sends: dict[str, Callable[[], bytes]] = {
         "send": bench.send,
         "send, key and property": lambda: bench.send(("order-1",), {"colour": "red"}),
@@ -224,7 +252,7 @@ async def rows(node: Node, bench: Bench, only: str, calls: int) -> None:
     for name, make in sends.items():
         if only in name:
             made = (make() for _ in range(calls))
-            show(name, (await bench.feed(messages.SendMessageRequest, made))[0])
+            show(name, await measure(messages.SendMessageRequest, made))
     if only in "receive ack":
         while True:
             missing = calls - sum(queue.max_offset for queue in node.broker.store.queues_of(TOPIC))
@@ -234,17 +262,18 @@ async def rows(node: Node, bench: Bench, only: str, calls: int) -> None:
         receives = (bench.receive() for _ in range(calls // BATCH - QUEUES))
         us, replies = await bench.feed(messages.ReceiveMessageRequest, receives, SLICE_CALLS // BATCH, BATCH)
         show("receive", us)
-        show("ack", (await bench.feed(messages.AckMessageRequest, acks(replies)))[0])
+        show("ack", await measure(messages.AckMessageRequest, acks(replies)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--calls", type=int, default=20_000)
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
+    parser.add_argument("--frames", type=int, default=0, metavar="N", help="calls in a read, with HTTP/2")
     options = parser.parse_args()
     print_load_average()
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(Path(folder), options.only, options.calls))
+        runner.run(run(Path(folder), options.only, options.calls, options.frames))
 
 
 if __name__ == "__main__":

@@ -62,6 +62,7 @@ class Endpoint:
         self.consuming = Consuming(broker, self.clients, self.routes)
         handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
         self.calls = Calls(handlers, broker.state.timers, _journal_watchers(node))
+        self.calls.when_pass_ends.append(self.consuming.acks.store)
         limits = Limits(
             message_bytes=settings.max_inbound_message_size,
             calls=min(settings.max_concurrent_calls_per_connection, MOST_CALLS),

@@ -9,6 +9,22 @@ class OptionError(PipelineError):
     """A wrong option or column; the message names it and what is allowed."""
 
 
+class PathError(OptionError):
+    """A path without what should be there: `reason` says what is missing, `option` how the user named the path."""
+
+    def __init__(self, reason: str, option: str = "option path") -> None:
+        super().__init__(reason, option)
+        self.reason = reason
+        self.option = option
+
+    def __str__(self) -> str:
+        return f"{self.option}: {self.reason}"
+
+    def under(self, option: str) -> "PathError":
+        """The same, for the name that the user knows, such as `--store`."""
+        return PathError(self.reason, option)
+
+
 class TopicMissing(OptionError):
     """No broker has the topic, or, if a stream has read it before, none has it at the moment."""
 

@@ -29,6 +29,7 @@ from pocketmq.grpc_endpoint.producing import (
 )
 from pocketmq.grpc_endpoint.producing.producing import Producing
 from pocketmq.grpc_endpoint.producing.routes import Routes
+from pocketmq.grpc_endpoint.wire.declare import Message
 from pocketmq.grpc_endpoint.wire.decoding import decode
 from pocketmq.grpc_endpoint.wire.encoding import encode
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
@@ -64,6 +65,11 @@ class FakeStream:
 
     def answer(self, message: Any) -> None:
         self.send_reply(message)
+        self.finish(GrpcStatus.OK, "")
+
+    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
+        for data in replies:
+            self.send_reply(Encoded(kind, data))
         self.finish(GrpcStatus.OK, "")
 
     def finish(self, status: GrpcStatus, text: str) -> None:

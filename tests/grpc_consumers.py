@@ -1,6 +1,7 @@
 """gRPC consumers without a socket: their calls, and what the endpoint sent back. For tests/grpc_endpoint/consuming."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -52,6 +53,11 @@ class FakeStream:
 
     def answer(self, message: Message) -> None:
         self.send_reply(message)
+        self.finish(GrpcStatus.OK, "")
+
+    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
+        for data in replies:
+            self.send_reply(Encoded(kind, data))
         self.finish(GrpcStatus.OK, "")
 
     def finish(self, status: GrpcStatus, text: str) -> None:
@@ -118,6 +124,8 @@ class Consumers:
         self.routes = Routes(broker, config)
         self.consuming = Consuming(broker, self.clients, self.routes)
         self.consuming.start()
+        self.in_pass = False
+        """Whether acks wait for `consuming.acks.store`."""
         self._parts = {Clients: self.clients, Consuming: self.consuming}
 
     def fill(self, *, topic: str = "orders", queues: int = 1, count: int = 4, **config: Any) -> None:
@@ -175,6 +183,8 @@ class Consumers:
         else:
             if not isinstance(reply, Held):
                 call.answer(reply)
+            if not self.in_pass:
+                self.consuming.acks.store()
         return Asked(call, stream)
 
     def announce(

@@ -4,6 +4,7 @@
 /echo/Each     answers each message at once, and ends with the client
 /echo/Never    does not answer
 /echo/Large    answers with as many bytes as the request says
+/echo/All      answers with a message of each size that the request names, all of them at once
 """
 
 import asyncio
@@ -45,6 +46,12 @@ class Echo:
     def connection_closed(self, owner: Owner) -> None:
         """Nothing is kept of a connection."""
 
+    def pass_begins(self) -> None:
+        """Each call is answered by itself."""
+
+    def pass_ends(self) -> None:
+        """Each call is answered by itself."""
+
 
 class EchoCall:
     """One of its calls."""
@@ -63,6 +70,10 @@ class EchoCall:
 
     def half_closed(self) -> None:
         if self.head.path == "/echo/Never":
+            return
+        if self.head.path == "/echo/All":
+            self._echo.open.discard(self)
+            self._stream.answer_all([bytes(int(size)) for size in self._messages[0].split()])
             return
         for message in self._messages:
             large = self.head.path == "/echo/Large"

@@ -7,7 +7,7 @@ at once. A changed invisible time is a new checkpoint of one message, and an ack
 """
 
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody
-from pocketmq.protocol.bodies.revive import Ack, CheckPoint
+from pocketmq.protocol.bodies.revive import CheckPoint
 from pocketmq.protocol.message.pop_receipt import (
     ORDERED_REVIVE_QUEUE,
     Receipt,
@@ -26,6 +26,7 @@ from ..errors import Refusal, faq
 from ..network.dispatch import Answer, Call, CallWithBody, handles
 from .ordered_pops import NotAcknowledged
 from .popping import Popping
+from .revive_log import AckedMessage, AckedPop, ReviveRecord, batch_ack_record
 
 
 @handles(AckMessage)
@@ -34,15 +35,26 @@ def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
     peer = call.connection.peer
     _check_place(popping, request.topic, request.queue_id, request.offset, peer)
     receipt = parse_receipt_of_ack(request.extra_info)
-    _acknowledge(
+    ack = _acknowledge(
         popping, request.topic, request.consumer_group, request.queue_id, request.offset, receipt, peer
     )
+    if ack is not None:
+        store_ack(popping, ack)
 
 
-def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer: str) -> None:
-    """Acknowledge the message of a whole receipt; `topic` holds it. Raises `Refusal`."""
-    _check_place(popping, topic, receipt.queue_id, receipt.offset, peer)
-    _acknowledge(popping, topic, group, receipt.queue_id, receipt.offset, receipt, peer)
+def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer: str) -> AckedMessage | None:
+    """Acknowledge the message of a whole receipt; `topic` holds it. The caller stores the ack, perhaps with others, by
+    `revive_log.put_acks`; `None` if there is nothing to store. Raises `Refusal`."""
+    queue_id, offset = receipt.queue_id, receipt.offset
+    _check_place(popping, topic, queue_id, offset, peer)
+    return _acknowledge(popping, topic, group, queue_id, offset, receipt, peer)
+
+
+def store_ack(popping: Popping, ack: AckedMessage) -> None:
+    """Raises `Refusal`."""
+    (refusal,) = popping.revive_log.put_acks((ack,))
+    if refusal is not None:
+        raise refusal
 
 
 def _check_place(popping: Popping, topic: str, queue_id: int, offset: int, peer: str) -> None:
@@ -57,14 +69,14 @@ def _check_place(popping: Popping, topic: str, queue_id: int, offset: int, peer:
 
 def _acknowledge(
     popping: Popping, topic: str, group: str, queue_id: int, offset: int, receipt: Receipt, peer: str
-) -> None:
+) -> AckedMessage | None:
     if not receipt.is_ordered:
-        _store_ack(popping, topic, group, queue_id, offset, receipt)
-        return
+        return _counted(popping, topic, group, queue_id, offset, receipt)
     times = receipt.pop_time_ms, receipt.invisible_time_ms
     remark = _ack_ordered(popping, topic, group, queue_id, offset, *times, peer)
     if remark is not None:
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
+    return None
 
 
 @handles(BatchAckMessage)
@@ -76,10 +88,16 @@ def batch_ack_message(
     if not body.acks:
         raise Refusal(ResponseCode.NO_MESSAGE, "")
     answer = Answer()
+    records: list[ReviveRecord] = []
     for ack in body.acks:
-        remark = _ack_batch(popping, ack, body.broker_name, call.connection.peer)
-        if remark is not None:
-            answer.code, answer.remark = ResponseCode.MESSAGE_ILLEGAL, remark
+        done = _ack_batch(popping, ack, body.broker_name, call.connection.peer)
+        if isinstance(done, ReviveRecord):
+            records.append(done)
+        elif done is not None:
+            answer.code, answer.remark = ResponseCode.MESSAGE_ILLEGAL, done
+    for refusal in popping.revive_log.put_records(records):
+        if refusal is not None:
+            raise refusal
     return answer
 
 
@@ -111,7 +129,9 @@ def change_message_invisible_time(
     )
     if 0 <= receipt.revive_queue_id < popping.config.revive_queue_num:
         popping.revive_log.put_checkpoint(point, receipt.revive_queue_id)
-    _store_ack(popping, topic, request.consumer_group, queue_id, offset, receipt)
+    ack = _counted(popping, topic, request.consumer_group, queue_id, offset, receipt)
+    if ack is not None:
+        store_ack(popping, ack)
     return ChangeMessageInvisibleTimeReply(
         pop_time=now_ms, invisible_time=request.invisible_time, revive_qid=receipt.revive_queue_id
     )
@@ -130,32 +150,38 @@ def _check_topic_and_queue(popping: Popping, topic: str, queue_id: int, peer: st
         )
 
 
-def _store_ack(
+def _counted(
     popping: Popping, topic: str, group: str, queue_id: int, offset: int, receipt: Receipt
-) -> None:
-    ack = Ack(
-        ack_offset=offset,
-        start_offset=receipt.start_offset,
-        group=group,
-        topic=topic,
-        queue_id=queue_id,
-        pop_time=receipt.pop_time_ms,
-        broker_name=receipt.broker_name,
+) -> AckedMessage | None:
+    """Count the message as acknowledged now; its ack, `None` if that has no effect."""
+    popping.statistics.acknowledged(topic, group, 1)
+    start_offset, pop_time_ms, revive_queue_id = (
+        receipt.start_offset,
+        receipt.pop_time_ms,
+        receipt.revive_queue_id,
     )
-    _put(popping, ack, receipt.revive_queue_id, receipt.visible_again_ms)
+    due_ms = receipt.visible_again_ms
+    if not _has_effect(popping, revive_queue_id, due_ms):
+        return None
+    pop = AckedPop(
+        topic, group, receipt.broker_name, queue_id, start_offset, pop_time_ms, revive_queue_id, due_ms
+    )
+    return pop, offset
 
 
-def _put(popping: Popping, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
-    """Store an ack if its checkpoint can exist. Any other ack is accepted, as in the official broker, but has no
-    effect."""
-    popping.statistics.acknowledged(ack.topic or "", ack.group or "", len(ack.offsets()))
-    furthest_ms = popping.clock.now_ms() + popping.config.store.timer_max_delay_sec * 1000
-    if 0 <= revive_queue_id < popping.config.revive_queue_num and due_ms <= furthest_ms:
-        popping.revive_log.put_ack(ack, revive_queue_id, due_ms)
+def _has_effect(popping: Popping, revive_queue_id: int, due_ms: int) -> bool:
+    """Whether the checkpoint of an ack can exist. Any other ack is accepted, as in the official broker, but not
+    stored."""
+    config = popping.config
+    furthest_ms = popping.clock.now_ms() + config.store.timer_max_delay_sec * 1000
+    return 0 <= revive_queue_id < config.revive_queue_num and due_ms <= furthest_ms
 
 
-def _ack_batch(popping: Popping, batch: BatchAck, broker_name: str | None, peer: str) -> str | None:
-    """Acknowledge one element of a batch; in orderly pop, returns the remark of its last refused offset."""
+def _ack_batch(
+    popping: Popping, batch: BatchAck, broker_name: str | None, peer: str
+) -> ReviveRecord | str | None:
+    """Acknowledge one element of a batch; returns the record to be stored, or in orderly pop the remark of its last
+    refused offset."""
     group = batch.consumer_group or ""
     topic = real_topic(batch.topic or "", group, batch.retry)
     queue_id = batch.queue_id
@@ -171,18 +197,12 @@ def _ack_batch(popping: Popping, batch: BatchAck, broker_name: str | None, peer:
                 or remark
             )
         return remark
+    due_ms = batch.pop_time + batch.invisible_time
     if offsets:
-        ack = Ack(
-            ack_offset=-1,
-            start_offset=batch.start_offset,
-            group=group,
-            topic=topic,
-            queue_id=queue_id,
-            pop_time=batch.pop_time,
-            broker_name=broker_name,
-            ack_offsets=offsets,
-        )
-        _put(popping, ack, batch.revive_queue_id, batch.pop_time + batch.invisible_time)
+        popping.statistics.acknowledged(topic, group, len(offsets))
+        if _has_effect(popping, batch.revive_queue_id, due_ms):
+            times = batch.start_offset, batch.pop_time, batch.revive_queue_id, due_ms
+            return batch_ack_record(AckedPop(topic, group, broker_name, queue_id, *times), offsets)
     return None
 
 

@@ -12,6 +12,8 @@ Records of one tag have texts that differ in id, times and queue only: they are 
 ordinary steps, tried with two sets of values. The ordinary steps store what is due already or cannot be filled in.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pocketmq.protocol.bodies.revive import ACK_TAG, BATCH_ACK_TAG, CHECKPOINT_TAG, Ack, CheckPoint
@@ -21,6 +23,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.log.record_template import whole_text
 from pocketmq.store.lookup.message_template import MessageTemplate
+from pocketmq.store.put_values import AlikeMessage
 
 from ..delayed.delayed import Delayed
 from ..errors import Refusal
@@ -32,7 +35,7 @@ CHECKPOINT_LEAD_MS: Final = 1000
 """How long before its own time a checkpoint is due in the revive topic."""
 _NO_LIMIT: Final = 2_147_483_647
 """timerCongestNumEachSlot unless it is set: no slot is ever full."""
-_PROBES: Final = (("probe@0@id-g@g@1@b@ck", 60_007), ("probe@0@id-h@h@2@b@ck", 71_113))
+_PROBES: Final = ((b"probe@0@id-g@g@1@b@ck", 60_007), (b"probe@0@id-h@h@2@b@ck", 71_113))
 """Two ids and queues that no record has."""
 _PROBE_AHEAD_MS: Final = 3_600_123
 _LEAST_MS: Final = 1_000_000_000_000
@@ -49,6 +52,120 @@ class _Form(NamedTuple):
     template: MessageTemplate
 
 
+class ReviveRecord(NamedTuple):
+    """A checkpoint or an ack, ready to be stored. `key` is its unique key."""
+
+    tag: str
+    body: bytes
+    key: bytes
+    queue_id: int
+    """Of the revive queue."""
+    due_ms: int
+
+
+class AckedPop(NamedTuple):
+    """What the acks of one checkpoint have in common: the checkpoint, and when they are due in which revive queue."""
+
+    topic: str
+    group: str
+    broker_name: str | None
+    queue_id: int
+    start_offset: int
+    pop_time_ms: int
+    revive_queue_id: int
+    due_ms: int
+
+
+AckedMessage = tuple[AckedPop, int]
+"""A message by its checkpoint and its offset."""
+
+
+def ack_record(pop: AckedPop, offset: int) -> ReviveRecord:
+    """The ack of one message."""
+    topic, group, broker_name, queue_id, start_offset, pop_time_ms, revive_queue_id, due_ms = pop
+    body, key = _ack_texts(topic, group, broker_name)
+    body %= offset, pop_time_ms, queue_id, start_offset
+    return ReviveRecord(ACK_TAG, body, key % (queue_id, offset, pop_time_ms), revive_queue_id, due_ms)
+
+
+def batch_ack_record(pop: AckedPop, offsets: Sequence[int]) -> ReviveRecord:
+    """The ack of several messages."""
+    topic, group, broker_name, queue_id, start_offset, pop_time_ms, revive_queue_id, due_ms = pop
+    ack = Ack(
+        ack_offset=-1,
+        start_offset=start_offset,
+        group=group,
+        topic=topic,
+        queue_id=queue_id,
+        pop_time=pop_time_ms,
+        broker_name=broker_name,
+        ack_offsets=list(offsets),
+    )
+    key = _ack_texts(topic, group, broker_name)[1] % (queue_id, -1, pop_time_ms)
+    return ReviveRecord(BATCH_ACK_TAG, ack.encode(), key, revive_queue_id, due_ms)
+
+
+@lru_cache(maxsize=1024)
+def _ack_texts(topic: str, group: str, broker_name: str | None) -> tuple[bytes, bytes]:
+    """Body and unique key of an ack, with `%d` for its numbers.
+
+    Of the body: offset, pop time, queue and start offset; of the key: queue, offset and pop time.
+    """
+    ack = Ack(group=group, topic=topic, broker_name=broker_name)
+    body = _with_places(ack.encode(), "ao", "pt", "q", "so")
+    return body, _key_with_places(topic, group, broker_name, ACK_TAG)
+
+
+def checkpoint_record(point: CheckPoint, revive_queue_id: int) -> ReviveRecord:
+    """A checkpoint, due a second before its messages are delivered again."""
+    body, key = _checkpoint_texts(point.topic, point.group, point.broker_name)
+    diffs = point.diffs
+    if (
+        diffs is None
+        or point.suspend
+        or point.bit_map
+        or point.revive_offset
+        or point.re_put_times is not None
+    ):
+        body = point.encode()
+    else:
+        body %= (
+            str(diffs)[1:-1].replace(" ", "").encode(),
+            point.invisible_time,
+            point.num,
+            point.pop_time,
+            point.queue_id,
+            point.revive_time,
+            point.start_offset,
+        )
+    key %= point.queue_id, point.start_offset, point.pop_time
+    return ReviveRecord(CHECKPOINT_TAG, body, key, revive_queue_id, point.due_ms - CHECKPOINT_LEAD_MS)
+
+
+@lru_cache(maxsize=1024)
+def _checkpoint_texts(topic: str | None, group: str | None, broker_name: str | None) -> tuple[bytes, bytes]:
+    """Like `_ack_texts`. Of the body: the offsets less the first one, invisible time, number of messages, pop time,
+    queue, time of the revival and first offset."""
+    point = CheckPoint(group=group, topic=topic, broker_name=broker_name, diffs=[])
+    body = _with_places(point.encode(), "it", "n", "pt", "q", "reviveTime", "so")
+    return body.replace(b'"d":[]', b'"d":[%b]'), _key_with_places(topic, group, broker_name, CHECKPOINT_TAG)
+
+
+def _with_places(body: bytes, *names_of_numbers: str) -> bytes:
+    """A JSON text with `%d` in place of the zeros of these members."""
+    body = body.replace(b"%", b"%%")
+    for name in names_of_numbers:
+        before, _, behind = body.rpartition(b'"%s":0' % name.encode())
+        body = b'%s"%s":%%d%s' % (before, name.encode(), behind)
+    return body
+
+
+def _key_with_places(topic: str | None, group: str | None, broker_name: str | None, tag: str) -> bytes:
+    """A unique key with `%d` for its numbers: queue, offset and pop time."""
+    topic, group, broker_name = (str(name).replace("%", "%%") for name in (topic, group, broker_name))
+    return f"{topic}@%d@%d@{group}@%d@{broker_name}@{tag}".encode()
+
+
 class ReviveLog:
     """Writes checkpoints and acks."""
 
@@ -61,26 +178,50 @@ class ReviveLog:
 
     def put_checkpoint(self, point: CheckPoint, revive_queue_id: int) -> None:
         """Store a checkpoint. Raises `Refusal` if the store or the timer refuses it."""
-        key = _unique_key(point, point.start_offset, CHECKPOINT_TAG)
-        self._put(point.encode(), CHECKPOINT_TAG, key, revive_queue_id, point.due_ms - CHECKPOINT_LEAD_MS)
+        for refusal in self.put_records((checkpoint_record(point, revive_queue_id),)):
+            if refusal is not None:
+                raise refusal
 
-    def put_ack(self, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
-        """Store an ack. Raises `Refusal` like `put_checkpoint`."""
-        tag = ACK_TAG if ack.ack_offsets is None else BATCH_ACK_TAG
-        key = _unique_key(ack, ack.ack_offset, ACK_TAG)
-        self._put(ack.encode(), tag, key, revive_queue_id, due_ms)
+    def put_acks(self, acks: Sequence[AckedMessage]) -> list[Refusal | None]:
+        """Store acks, those of one checkpoint as one record; of each, why it was refused."""
+        offsets: dict[AckedPop, list[int]] = {}
+        for pop, offset in acks:
+            offsets.setdefault(pop, []).append(offset)
+        records = [
+            ack_record(pop, of_pop[0]) if len(of_pop) == 1 else batch_ack_record(pop, of_pop)
+            for pop, of_pop in offsets.items()
+        ]
+        refusals = self.put_records(records)
+        if not any(refusals):
+            return [None] * len(acks)
+        of_pops = dict(zip(offsets, refusals, strict=True))
+        return [of_pops[pop] for pop, _ in acks]
 
-    def _put(self, body: bytes, tag: str, key: str, queue_id: int, due_ms: int) -> None:
-        if self._put_filled(body, tag, key, queue_id, due_ms):
-            return
-        result = self._state.store.append(self._message(body, tag, key, queue_id, due_ms))
+    def put_records(self, records: Sequence[ReviveRecord]) -> list[Refusal | None]:
+        """Store records in their order, in one append where they can be filled in; of each, why it was refused."""
+        refusals: list[Refusal | None] = []
+        while len(refusals) < len(records):
+            count = self._put_filled(records, len(refusals))
+            if count:
+                refusals += [None] * count
+            else:
+                refusals.append(self._put_ordinarily(records[len(refusals)]))
+        return refusals
+
+    def _put_ordinarily(self, record: ReviveRecord) -> Refusal | None:
+        try:
+            message = self._message(*record)
+        except Refusal as refusal:
+            return refusal
+        result = self._state.store.append(message)
         if result.status is not PutStatus.PUT_OK:
-            raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
+            return Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
+        return None
 
-    def _message(self, body: bytes, tag: str, key: str, queue_id: int, due_ms: int) -> NewMessage:
+    def _message(self, tag: str, body: bytes, key: bytes, queue_id: int, due_ms: int) -> NewMessage:
         """The record as the ordinary steps make it. Raises `Refusal`."""
         state = self._state
-        properties = {names.TIMER_DELIVER_MS: str(due_ms), names.UNIQ_KEY: key, names.TAGS: tag}
+        properties = {names.TIMER_DELIVER_MS: str(due_ms), names.UNIQ_KEY: key.decode(), names.TAGS: tag}
         message = own_message(
             self._topic,
             queue_id,
@@ -92,54 +233,65 @@ class ReviveLog:
         )
         return self._delayed.time_if_asked(message, is_own=True)
 
-    def _put_filled(self, body: bytes, tag: str, key: str, queue_id: int, due_ms: int) -> bool:
-        """Store a record by its form; False if the ordinary steps must do it."""
+    def _put_filled(self, records: Sequence[ReviveRecord], first: int) -> int:
+        """Store records by their form, from the first on as long as they have its tag and slot; returns how many. The
+        ordinary steps must store the next one."""
         config, now_ms = self._state.config.store, self._state.clock.now_ms()
         if (
-            not now_ms < due_ms <= now_ms + config.timer_max_delay_sec * 1000
-            or not _LEAST_MS + config.timer_precision_ms <= due_ms <= _LAST_MS
-            or not 0 <= queue_id <= _LAST_QUEUE
-            or not config.timer_wheel_enable
+            not config.timer_wheel_enable
             or config.timer_congest_num_each_slot != _NO_LIMIT
             or config.flush_disk_type == "SYNC_FLUSH"
-            or not key.isascii()
         ):
-            return False
-        form = self._forms.get(tag)
-        if form is None and tag not in self._forms:
-            form = self._forms[tag] = self._made_form(tag)
+            return 0
+        tag = records[first].tag
+        if tag not in self._forms:
+            self._forms[tag] = self._made_form(tag)
+        form = self._forms[tag]
         if form is None:
-            return False
-        precision_ms, timer = config.timer_precision_ms, self._delayed.timer
-        moment_ms = (due_ms - 1) // precision_ms * precision_ms
-        text = form.text.fill((key.encode(), b"%d" % due_ms, b"%d" % moment_ms, b"%d" % queue_id))
+            return 0
+        precision_ms, fill = config.timer_precision_ms, form.text.fill
+        least_ms = max(now_ms + 1, _LEAST_MS + precision_ms)
+        most_ms = min(now_ms + config.timer_max_delay_sec * 1000, _LAST_MS)
+        moment_ms = (records[first].due_ms - 1) // precision_ms * precision_ms
+        moment, latest_ms = b"%d" % moment_ms, moment_ms + precision_ms
+        messages: list[AlikeMessage] = []
+        for of_tag, body, key, queue_id, due_ms in records[first:] if first else records:
+            if (
+                of_tag != tag
+                or not moment_ms < due_ms <= latest_ms
+                or not least_ms <= due_ms <= most_ms
+                or not 0 <= queue_id <= _LAST_QUEUE
+                or not key.isascii()
+            ):
+                break
+            text = fill((key, b"%d" % due_ms, moment, b"%d" % queue_id))
+            messages.append((0, body, whole_text(text), now_ms, 0))
+        if not messages:
+            return 0
+        timer = self._delayed.timer
         timer.is_told_later = True
         try:
-            stored = self._state.store.append_alike(form.template, [(0, body, whole_text(text), now_ms, 0)])
+            stored = self._state.store.append_alike(form.template, messages)
         finally:
             timer.is_told_later = False
         if stored is None:
-            return False
+            return 0
         timer.arrived_alike(stored, moment_ms, self._topic)
-        return True
+        return len(stored.sizes)
 
     def _made_form(self, tag: str) -> _Form | None:
         """`None` if the texts differ in more than their values."""
         forms = []
         due_ms = self._state.clock.now_ms() + _PROBE_AHEAD_MS
         for key, queue_id in _PROBES:
-            message = self._message(b"", tag, key, queue_id, due_ms)
+            message = self._message(tag, b"", key, queue_id, due_ms)
             moment = message.property_map.get(names.TIMER_OUT_MS, "")
-            values = [key.encode(), b"%d" % due_ms, moment.encode(), b"%d" % queue_id]
+            values = [key, b"%d" % due_ms, moment.encode(), b"%d" % queue_id]
             if not moment or len(set(values)) < len(values):
                 return None
             forms.append(form_of(message.properties, values))
         if forms[0] != forms[1] or sorted(forms[0].numbers) != [0, 1, 2, 3]:
             return None
-        example = self._message(b"", tag, _PROBES[0][0], 0, due_ms)
+        example = self._message(tag, b"", _PROBES[0][0], 0, due_ms)
         template = self._state.store.template(example, shares_text=False)
         return None if template is None else _Form(forms[0], template)
-
-
-def _unique_key(record: CheckPoint | Ack, offset: int, tag: str) -> str:
-    return f"{record.topic}@{record.queue_id}@{offset}@{record.group}@{record.pop_time}@{record.broker_name}@{tag}"

@@ -1,7 +1,7 @@
 """One call, as handlers use it. `Stream` is what it needs of HTTP/2, so that tests need no socket."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
 from pocketmq.protocol.wire.command import Command
@@ -17,6 +17,8 @@ class Held:
 
 HELD: Final = Held()
 """Returned by a handler that answers later."""
+AT_PASS_END: Final = Held()
+"""Returned by a handler whose part answers when the connection's pass ends, with the other calls of the pass."""
 
 
 class Encoded(NamedTuple):
@@ -47,6 +49,9 @@ class Stream(Protocol):
 
     def answer(self, message: Message | Encoded) -> None:
         """Send one message and end the call with OK."""
+
+    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
+        """Send all messages of a stream, whose status is OK, and end the call with OK."""
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         """End the call with this status."""
@@ -133,6 +138,13 @@ class RpcCall:
                 self.is_ended = False  # the reply could not be written: another one can
                 raise
             self._has_ended()
+
+    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
+        """All messages of a stream, of this kind, as bytes, and its end. Their status is OK."""
+        if not self.is_ended and not self.cancelled:
+            stream = self._stream
+            self._has_ended()
+            stream.answer_stream(kind, replies)
 
     def send(self, message: Message | Encoded) -> None:
         """One message of a stream, which stays open."""

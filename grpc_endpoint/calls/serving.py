@@ -6,7 +6,7 @@ no call has a task.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pocketmq.broker.network.watch import Watcher
@@ -24,7 +24,7 @@ from ..wire.encoding import encode
 from ..wire.limits import MalformedMessage
 from .refusals import GrpcStatus, RpcFailed, RpcRefused, refusal_of
 from .registry import Handler
-from .rpc_call import HELD, Encoded, Receiver, RpcCall
+from .rpc_call import AT_PASS_END, HELD, Encoded, Receiver, RpcCall
 from .watching import WatchedClient, Watching, framed, messages_of
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -47,6 +47,22 @@ class Calls:
         self.timers: Final = timers
         self.loop = asyncio.get_running_loop()
         self.watching: Final = Watching(watchers)
+        self.when_pass_ends: list[Callable[[], None]] = []
+        """Each completes calls that were answered with `AT_PASS_END`."""
+        self._is_in_pass = False
+
+    def pass_begins(self) -> None:
+        self._is_in_pass = True
+
+    def pass_ends(self) -> None:
+        self._is_in_pass = False
+        for complete in self.when_pass_ends:
+            complete()
+
+    def wants_pass_end(self) -> None:
+        """A call is to be completed when the pass ends: now, if it did not arrive in a pass."""
+        if not self._is_in_pass:
+            self.pass_ends()
 
     def connection_opened(self, owner: Owner) -> None:
         self.watching.open_connections += 1
@@ -177,7 +193,9 @@ class OpenCall:
         handler, call = self._handler, self._call
         try:
             result = handler.function(handler.part, request, call)
-            if result is not HELD:
+            if result is AT_PASS_END:
+                self._calls.wants_pass_end()
+            elif result is not HELD:
                 call.answer(result)
             elif not call.is_ended:
                 self._start_deadline()
@@ -243,16 +261,28 @@ class OpenCall:
         self._close_receiver()
         self._stream.answer(data)
 
+    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
+        self._count("OK")
+        if self._watched is not None:
+            self._watched.replies += [framed(self._handler.rpc, data) for data in replies]
+            self.finish(GrpcStatus.OK, "")
+            return
+        self._stop_deadline()
+        self._stream.answer_all(replies)
+
     def _encoded(self, message: Message | Encoded) -> bytes:
         """The bytes of a reply; the first one of a call is counted."""
         data = message.data if type(message) is Encoded else encode(cast(Message, message))
         if not self._is_counted:
-            self._is_counted = True
             found: Any = getattr(message, "status", None)
             is_refusal = isinstance(found, Status) and found.code is not Code.OK
-            code = _name_of(found.code) if is_refusal else "OK"
-            self._calls.watching.answered[self._handler.rpc.name, code] += 1
+            self._count(_name_of(found.code) if is_refusal else "OK")
         return data
+
+    def _count(self, code: str) -> None:
+        if not self._is_counted:
+            self._is_counted = True
+            self._calls.watching.answered[self._handler.rpc.name, code] += 1
 
     def send_command(self, message: Message, shown: Command) -> None:
         client = None if self._calls.watching.watch is None else self.watched_client()

@@ -5,7 +5,8 @@ handler_call.py         a call of a handler of the broker that may be held
 pop_records.py          the records of a pop's answer, each with its handle
 delivered.py            what can be done with one delivered message
 renewal.py              messages that a push consumer works on stay hidden from others
-consuming.py            the part: clients, routes, renewal
+gathered_acks.py        the acks of one pass of a connection, stored together
+consuming.py            the part: clients, routes, renewal, acks
 dead_letters.py         ForwardMessageToDeadLetterQueue
 receiving.py            one receive: pop, wait, send
 receive_handlers.py     ReceiveMessage and its checks

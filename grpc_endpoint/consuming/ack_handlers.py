@@ -4,58 +4,56 @@ Both take the message out of automatic renewal (`renewal.py`); after a change no
 `AckMessageActivity` and `ChangeInvisibleDurationActivity`.
 """
 
+import logging
+
+from pocketmq.broker.errors import Refusal
+
 from ..calls.refusals import RpcRefused
 from ..calls.registry import rpc
-from ..calls.rpc_call import RpcCall
+from ..calls.rpc_call import AT_PASS_END, Held, RpcCall
 from ..forms.names import checked_group, checked_topic
 from ..messages import (
     OK,
     AckMessageEntry,
     AckMessageRequest,
-    AckMessageResponse,
-    AckMessageResultEntry,
     ChangeInvisibleDurationRequest,
     ChangeInvisibleDurationResponse,
     Code,
-    Status,
 )
 from .consuming import Consuming
 from .delivered import Delivered
+from .gathered_acks import NOT_ACKNOWLEDGED, Outcome
 from .receipt_handle import parse_handle
 from .receive_handlers import check_invisible_time
 
-_NOT_ACKNOWLEDGED = Status(code=Code.INTERNAL_SERVER_ERROR, message="ack failed: status is abnormal")
+_log = logging.getLogger("pocketmq.grpc")
 
 
 @rpc(AckMessageRequest)
-def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall) -> AckMessageResponse:
+def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall) -> Held:
     """Each entry is acknowledged by itself, and has a status of its own."""
-    consuming.clients.checked(call, request)
+    consuming.clients.check(call, request)
     topic = checked_topic(request.topic, consuming.broker.topics)
     group = checked_group(request.group)
     if not request.entries:
         raise RpcRefused(Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
-    entries = [
-        AckMessageResultEntry(
-            message_id=entry.message_id,
-            receipt_handle=entry.receipt_handle,
-            status=_ack(consuming, call, group, topic, entry),
-        )
-        for entry in request.entries
-    ]
-    codes = {entry.status.code for entry in entries}
-    code = codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS
-    return AckMessageResponse(status=Status(code=code, message=code.name), entries=entries)
+    outcomes = [_ack(consuming, call, group, topic, entry) for entry in request.entries]
+    consuming.acks.add(call, request.entries, outcomes)
+    return AT_PASS_END
 
 
-def _ack(consuming: Consuming, call: RpcCall, group: str, topic: str, entry: AckMessageEntry) -> Status:
+def _ack(consuming: Consuming, call: RpcCall, group: str, topic: str, entry: AckMessageEntry) -> Outcome:
     try:
         sent = Delivered(consuming.broker, group, topic, parse_handle(entry.receipt_handle))
         delivered = consuming.renewal.take(call.client_id, entry.message_id, sent)
         delivered.refuse_expired()
     except RpcRefused as refused:
         return refused.status
-    return OK if delivered.acknowledge() else _NOT_ACKNOWLEDGED
+    try:
+        return delivered.acknowledged() or OK
+    except Refusal as error:
+        _log.info("%s is not acknowledged for %s: %s", delivered.handle, group, error)
+        return NOT_ACKNOWLEDGED
 
 
 @rpc(ChangeInvisibleDurationRequest)

@@ -6,6 +6,7 @@ from pocketmq.broker.state.periodic import Periodic, PeriodicActions
 from ..clients.clients import Clients
 from ..clients.peer import GrpcPeer
 from ..producing.routes import Routes
+from .gathered_acks import GatheredAcks
 from .renewal import Renewal
 
 
@@ -18,6 +19,7 @@ class Consuming:
         self.routes = routes
         self.settings = clients.config
         self.renewal = Renewal(broker, self.settings, self.is_member)
+        self.acks = GatheredAcks(broker.popping.revive_log)
         self._periodic_actions = PeriodicActions(broker.state.timers)
         clients.when_gone.append(self._client_gone)
         broker.popping.when_rewound.append(self.renewal.forget)

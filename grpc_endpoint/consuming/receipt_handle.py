@@ -17,8 +17,11 @@ from ..calls.refusals import RpcRefused
 from ..messages import Code
 
 NO_POSITION: Final = -1
+_RETRY_FLAGS: Final = (NO_RETRY, RETRY_V1, RETRY_V2)
 _POSITION_AT: Final = 8
 _LEAST_FIELDS: Final = 8
+_FIELDS: Final = 9
+_END: Final = 1 << 63
 _LONGEST_NUMBER: Final = 20
 
 
@@ -55,13 +58,15 @@ class ReceiptHandle(msgspec.Struct, frozen=True, gc=False):
 def parse_handle(text: str) -> ReceiptHandle:
     """The handle of a request. Raises `RpcRefused` with INTERNAL_SERVER_ERROR, the code of the official proxy."""
     parts = text.split(" ")
+    if len(parts) == _FIELDS and (handle := _ordinary(text, parts)) is not None:
+        return handle
     if len(parts) < _LEAST_FIELDS:
         raise _not_a_handle(f"Parse failed, dataList size {len(parts)}. A receipt handle has nine fields")
     try:
         receipt = parse_receipt(text)
     except BodyError as error:
         raise _not_a_handle(str(error)) from error
-    if receipt.retry_flag not in (NO_RETRY, RETRY_V1, RETRY_V2):
+    if receipt.retry_flag not in _RETRY_FLAGS:
         raise _not_a_handle(f"the topic type must be 0, 1 or 2, got {receipt.retry_flag[:40]!r}")
     if len(parts) == _LEAST_FIELDS:
         return ReceiptHandle(receipt)
@@ -69,6 +74,23 @@ def parse_handle(text: str) -> ReceiptHandle:
     if not (position.removeprefix("-").isdecimal() and position.isascii()) or len(position) > _LONGEST_NUMBER:
         raise _not_a_handle(f"the ninth field must be a position in the commit log, got {position[:40]!r}")
     return ReceiptHandle(receipt, int(position))
+
+
+def _ordinary(text: str, parts: list[str]) -> ReceiptHandle | None:
+    """The handle, if nothing needs a closer look: nearly always."""
+    start, popped, invisible, revive_queue, retry_flag, broker_name, queue, offset, position = parts
+    digits = start + popped + invisible + revive_queue + queue + offset + position
+    if not (digits.isdecimal() and text.isascii() and broker_name and retry_flag in _RETRY_FLAGS):
+        return None
+    try:
+        numbers = int(start), int(popped), int(invisible), int(revive_queue), int(queue), int(offset)
+        at = int(position)
+    except ValueError:  # an empty field
+        return None
+    if max(numbers) >= _END or len(position) > _LONGEST_NUMBER:
+        return None
+    receipt = Receipt(*numbers[:4], retry_flag, broker_name, *numbers[4:])
+    return ReceiptHandle(receipt, at)
 
 
 def _not_a_handle(text: str) -> RpcRefused:

@@ -7,6 +7,7 @@ does not count. Mirrors `ReceiveMessageActivity`, `ReceiveMessageResponseStreamW
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 from pocketmq.broker.errors import Refusal
@@ -17,10 +18,10 @@ from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.refusals import PROXY
-from ..calls.rpc_call import Encoded, RpcCall
+from ..calls.rpc_call import RpcCall
 from ..forms.stored_message import message_id_of, stored_message, stored_properties, tag_of
 from ..messages import OK, Code, ReceiveMessageResponse, Status, Timestamp
-from ..wire.encoding import sized_field
+from ..wire.encoding import encode, sized_field
 from .consuming import Consuming
 from .dead_letters import give_up
 from .delivered import Delivered
@@ -45,7 +46,6 @@ _WITHOUT_MESSAGES: Final[dict[int, Status]] = {
 }
 _MESSAGE: Final = b"\x12"
 """The tag of the message in a response."""
-_OK_RESPONSE: Final = ReceiveMessageResponse(status=OK)
 
 
 class _Kept(NamedTuple):
@@ -55,6 +55,11 @@ class _Kept(NamedTuple):
     message_id: bytes
     handle: ReceiptHandle
     reconsume_times: int
+
+
+@cache
+def _ok_response() -> bytes:
+    return encode(ReceiveMessageResponse(status=OK))
 
 
 def end_stream(call: RpcCall, status: Status, now_ms: int) -> None:
@@ -128,12 +133,9 @@ class Receiving:
             delivered = [(*self._named(one), one.reconsume_times) for one in kept]
             consuming.renewal.add(call.client_id, self._pop.consumer_group, delivered)
         call.when_undelivered(lambda: self._undelivered(kept))
-        call.send(_OK_RESPONSE)
-        for one in kept:
-            call.send(Encoded(ReceiveMessageResponse, one.reply))
-        call.answer(
-            ReceiveMessageResponse(delivery_timestamp=Timestamp.of_ms(consuming.broker.clock.now_ms()))
-        )
+        delivered_at = Timestamp.of_ms(consuming.broker.clock.now_ms())
+        end = encode(ReceiveMessageResponse(delivery_timestamp=delivered_at))
+        call.answer_stream(ReceiveMessageResponse, [_ok_response(), *[one.reply for one in kept], end])
 
     def _undelivered(self, kept: list[_Kept]) -> None:
         """The client went away before it had read everything. It drops what it had read, too."""

@@ -123,8 +123,13 @@ class Http2Connection(asyncio.Protocol):
         out.in_pass = True
         self._pass_requests = 0
         has_more = False
+        service = self._role.service
         try:
-            has_more = self._cut()
+            service.pass_begins()
+            try:
+                has_more = self._cut()
+            finally:
+                service.pass_ends()
         except ConnectionFault as fault:
             self._fail(fault)
         except Exception:

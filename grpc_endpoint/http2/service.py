@@ -44,6 +44,9 @@ class ReplyStream(Protocol):
     def answer(self, data: bytes) -> None:
         """Send one message and end the call with OK."""
 
+    def answer_all(self, messages: Sequence[bytes]) -> None:
+        """Send several messages and end the call with OK."""
+
     def finish(self, status: int, text: str) -> None:
         """End the call with a gRPC status, after the messages."""
 
@@ -81,6 +84,12 @@ class Service(Protocol):
 
     def connection_opened(self, owner: Owner) -> None:
         """A client has connected."""
+
+    def pass_begins(self) -> None:
+        """A connection begins to handle what it has read."""
+
+    def pass_ends(self) -> None:
+        """It has handled it: what calls of one pass do together is done now."""
 
     def connection_closed(self, owner: Owner) -> None:
         """A connection is gone, after its calls were cancelled."""

@@ -154,7 +154,7 @@ def check_journals(source: MessageInput, journals: tuple[str, ...]) -> None:
 
     if source.store is not None or source.namesrv_addr is not None:
         raise OptionError("--journal: name no store and no broker with it")
-    journal_paths(journals)
+    journal_paths(journals, "--journal")
 
 
 if __name__ == "__main__":

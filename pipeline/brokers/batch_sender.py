@@ -233,9 +233,10 @@ class BatchSender:
         before: "asyncio.Task[None] | None",
         stored: Stored | None,
     ) -> None:
-        if before is not None and not before.done():
-            await asyncio.wait((before,))
-            if self._failure is not None:
+        if before is not None:
+            if not before.done():
+                await asyncio.wait((before,))
+            if self._failure is not None or before.cancelled() or before.exception() is not None:
                 return  # the request before it in its queue was not stored, so this one must not be
 
         async def send(fresh: bool) -> None:

@@ -16,7 +16,13 @@ from pocketmq.client.connections.connection import Connection
 from pocketmq.client.connections.name_servers import NameServers
 from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.connections.route import MASTER_ID, Route
-from pocketmq.client.errors import ClientError, NotReachable, RequestRefused, RouteNotFound
+from pocketmq.client.errors import (
+    ClientError,
+    NotReachable,
+    RequestRefused,
+    RouteNotFound,
+    UnreadableReply,
+)
 from pocketmq.protocol.bodies.client import CheckClientRequestBody, build_subscription
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.requests.group import UpdateAndCreateSubscriptionGroup
@@ -36,6 +42,7 @@ from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.positions import Offsets, Queue
 from ..planning.ranges import QueueBounds
 from ..planning.topic_options import SourceOptions
+from .waiting_notes import Waiting, WaitingNotes, span
 
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 2.0
@@ -90,6 +97,7 @@ class BrokerClient:
         self._access = access
         self._addresses = access.addresses()
         self._clock = clock
+        self.notes = WaitingNotes()
         self._loop = _new_loop()
         self._connections: ConnectionPool | None = None
         self._routes: NameServers | None = None
@@ -127,16 +135,25 @@ class BrokerClient:
         now = self._clock()
         if known is not None and not fresh and now - received_at < ROUTE_SECONDS:
             return known
-        if self._routes is None:
-            self._routes = NameServers(self._open(), self.namesrv_addr)
         try:
-            route = await self._routes.find(topic)
+            route = await self._ask_name_servers(lambda servers: servers.find(topic))
         except (NotReachable, RouteNotFound):
             if known is None or fresh:
                 raise
             route = known
         self._known[topic] = route, now
         return route
+
+    async def _ask_name_servers(self, ask: Callable[[NameServers], Awaitable[ResultT]]) -> ResultT:
+        """Errors as `NameServers`; those of connections say that it is a name server that does not answer."""
+        if self._routes is None:
+            self._routes = NameServers(self._open(), self.namesrv_addr)
+        try:
+            return await ask(self._routes)
+        except UnreadableReply:
+            raise
+        except NotReachable as error:
+            raise NotReachable(f"the name server {self.namesrv_addr} does not answer: {error}") from error
 
     def remember(self, topic: str, route: Route) -> None:
         """Use this route until a fresh one is requested: a topic that a send will create has none yet."""
@@ -175,27 +192,31 @@ class BrokerClient:
         """Call `ask(fresh)` until it succeeds. From the second call on `fresh` is true: the route may have changed.
 
         `SourceUnreachable`, with the last reason, after `retry_timeout_ms` or after `retries` retries. A refusal that a
-        retry cannot change is raised at once.
+        retry cannot change is raised at once. What is waited for is logged (`waiting_notes.py`).
         """
         deadline = time.monotonic() + retry_timeout_ms / 1000
         pause, calls = FIRST_PAUSE_SECONDS, 0
-        while True:
-            try:
-                return await ask(calls > 0)
-            except (NotReachable, RouteNotFound, RequestRefused) as error:
-                if isinstance(error, RequestRefused) and error.code not in BUSY:
-                    raise PipelineError(f"{what}: {error}") from error
-                if calls == retries:
-                    raise SourceUnreachable(f"{what}: {error}, given up after {retries} retries") from error
-                if time.monotonic() + pause > deadline:
-                    raise SourceUnreachable(
-                        f"{what}: {error}, given up after {retry_timeout_ms} ms"
-                    ) from error
-            except ClientError as error:
-                raise OptionError(f"{what}: {error}") from error
-            calls += 1
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        with Waiting(self.notes, what, retry_timeout_ms) as waiting:
+            while True:
+                try:
+                    return await ask(calls > 0)
+                except (NotReachable, RouteNotFound, RequestRefused) as error:
+                    if isinstance(error, RequestRefused) and error.code not in BUSY:
+                        raise PipelineError(f"{what}: {error}") from error
+                    if calls == retries:
+                        raise SourceUnreachable(
+                            f"{what}: {error}, given up after {retries} retries"
+                        ) from error
+                    if time.monotonic() + pause > deadline:
+                        raise SourceUnreachable(
+                            f"{what}: {error}, given up after {span(retry_timeout_ms)}"
+                        ) from error
+                    waiting.reason = str(error)
+                except ClientError as error:
+                    raise OptionError(f"{what}: {error}") from error
+                calls += 1
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
     # -- requests
 
@@ -203,9 +224,8 @@ class BrokerClient:
         """All topics of the name servers."""
 
         async def ask(fresh: bool) -> list[str]:
-            if self._routes is None:
-                self._routes = NameServers(self._open(), self.namesrv_addr)
-            return (await self._routes.ask(GetAllTopicListFromNameServer())).topic_list
+            reply = await self._ask_name_servers(lambda servers: servers.ask(GetAllTopicListFromNameServer()))
+            return reply.topic_list
 
         return self.run(self.with_retries("list of topics", ask, retry_timeout_ms))
 

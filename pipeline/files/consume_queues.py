@@ -16,7 +16,7 @@ import numpy as np
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.text.fastjson import loads
 
-from ..errors import CorruptStoreError, OptionError
+from ..errors import CorruptStoreError, PathError
 from .mapped_file import FILE_NAME, data_end
 
 UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
@@ -105,7 +105,7 @@ def known_log_end(queues: list[QueueSplit]) -> int:
 def consumer_offsets(path: Path) -> list[tuple[str, str, int, int]]:
     """(group, topic, queue id, offset) rows of a consumer offset table; none if its broker has not written one yet.
 
-    `OptionError` if there is neither a table nor a store, `CorruptStoreError` for a table that cannot be read.
+    `PathError` if there is neither a table nor a store, `CorruptStoreError` for a table that cannot be read.
     """
     try:
         table = loads(path.read_bytes())
@@ -118,7 +118,7 @@ def consumer_offsets(path: Path) -> list[tuple[str, str, int, int]]:
     except FileNotFoundError as error:
         if any((path.parent.parent / part).is_dir() for part in ("commitlog", "consumequeue")):
             return []
-        raise OptionError(f"option path: {path} does not exist") from error
+        raise PathError(f"{path} does not exist") from error
     except (OSError, ProtocolError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptStoreError(f"{path} is not a consumer offset table: {error}") from error
     return sorted(rows)

@@ -31,7 +31,7 @@ from pocketmq.protocol.journal_frames import (
 from pocketmq.protocol.rpc_numbers import RPC_NAMES
 from pocketmq.protocol.wire.schema import REQUESTS
 
-from ..errors import JournalError, OptionError
+from ..errors import JournalError, OptionError, PathError
 from ..records.columns import JOURNAL_COLUMNS, STRING_MAP, TIMESTAMP
 from .mapped_file import map_file
 
@@ -45,20 +45,18 @@ _SHORT_NAMED: Final = frozenset((310, 320, 325))
 def journal_files(path: Path) -> list[Path]:
     """The files of a journal folder, oldest first, or the one file that `path` names.
 
-    `OptionError` if there is none.
+    `PathError` if there is none.
     """
     if path.is_file():
         return [path]
     files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else []
     if not files:
-        raise OptionError(
-            f"option path: {path} is not a journal: it is neither a {SUFFIX} file nor a folder of them"
-        )
+        raise PathError(f"{path} is not a journal: it is neither a {SUFFIX} file nor a folder of them")
     return files
 
 
-def journal_paths(paths: Sequence[str]) -> dict[str, str]:
-    """Journal name -> the path that holds it.
+def journal_paths(paths: Sequence[str], option: str = "JOURNALS") -> dict[str, str]:
+    """Journal name -> the path that holds it; `option` is the name under which the paths were given.
 
     `OptionError` for a path without a journal, and for two paths with parts of one journal, because paths are compared
     with each other. `JournalError` for a file that cannot be read.
@@ -67,15 +65,15 @@ def journal_paths(paths: Sequence[str]) -> dict[str, str]:
     for text in paths:
         try:
             files = journal_files(Path(text))
-        except OptionError as error:
-            raise OptionError(str(error).replace("option path", "JOURNALS", 1)) from error
+        except PathError as error:
+            raise error.under(option) from error
         for file in files:
             with _readable(file):
                 about = next(iter(FrameReader(map_file(str(file)))), None)
                 journal = None if about is None else journal_name(decode_about(about))
             if journal is not None and found.setdefault(journal, text) != text:
                 raise OptionError(
-                    f"JOURNALS: {found[journal]} and {text} are parts of one journal, {journal}: name its folder once"
+                    f"{option}: {found[journal]} and {text} are parts of one journal, {journal}: name its folder once"
                 )
     return found
 

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from ..errors import OptionError
-from .mapped_file import FILE_NAME, data_end
+from ..errors import PathError
+from .mapped_file import FILE_NAME, data_end, map_file
 
 MOST_SPLITS: Final = 10_000
 """Tasks of one scan: Spark keeps each of them in the driver, and starts some twenty in a second."""
@@ -41,11 +41,9 @@ class LogSplit(msgspec.Struct, frozen=True):
 
 
 def log_files(folder: Path) -> list[LogFile]:
-    """The files of a commit log, oldest first. `OptionError` if the folder does not exist."""
+    """The files of a commit log, oldest first. `PathError` if the folder does not exist."""
     if not folder.is_dir():
-        raise OptionError(
-            f"option path: {folder} is not a folder; a store has commitlog and consumequeue in it"
-        )
+        raise PathError(f"{folder} is not a folder; a store has commitlog and consumequeue in it")
     paths = sorted(path for path in folder.iterdir() if FILE_NAME.fullmatch(path.name) and path.is_file())
     return [LogFile(str(path), int(path.name), path.stat().st_size, path is paths[-1]) for path in paths]
 
@@ -57,6 +55,14 @@ def log_holes(files: list[LogFile]) -> list[tuple[LogFile, int]]:
         for file, after in itertools.pairwise(files)
         if file.base + file.size < after.base
     ]
+
+
+def mapped(file: LogFile, maps: dict[str, memoryview]) -> memoryview:
+    """The bytes of a file. `maps` keeps those of the last one, because mapping it again costs page faults."""
+    if file.path not in maps:
+        maps.clear()
+        maps[file.path] = map_file(file.path)
+    return maps[file.path]
 
 
 def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: int) -> list[LogSplit]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import click
 
-from ..errors import OptionError
+from ..errors import OptionError, PathError
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput
@@ -140,8 +140,13 @@ def check(left: MessageInput, right: MessageInput) -> None:
         try:
             side.check_topics()
         except OptionError as error:
-            text = str(error).replace("--store", name, 1).replace("--namesrv must", f"{name} must", 1)
-            raise OptionError(text) from error
+            if isinstance(error, PathError):
+                raise error.under(name) from error
+            if str(error).startswith("--namesrv must"):
+                raise OptionError(
+                    f"{name} must be the folder of a store, or name servers as host:port, got {side.name!r}"
+                ) from error
+            raise
 
 
 @click.command("compare")

@@ -12,7 +12,7 @@ import msgspec
 
 from ..errors import OptionError
 from ..report.report import Report, Section, counted
-from ..sql.engine import Engine
+from ..sql.engine import Engine, naming
 from ..sql.message_input import MessageInput, sql_text
 from .inputs import input_options, time_options
 from .on_engine import engine_options, run_on_engine
@@ -56,10 +56,11 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
     """The report, with the first `limit` messages by store time."""
     engine.open_messages("messages", source, COLUMNS)
     condition = f"{wanted.condition()} and {source.time_condition()}"
-    engine.keep(
-        "found",
-        f"select {', '.join(SHOWN)} from messages where {condition} {ORDER} limit {limit + 1}",
-    )
+    with naming(f"--where {wanted.where}" if wanted.where is not None else ""):
+        engine.keep(
+            "found",
+            f"select {', '.join(SHOWN)} from messages where {condition} {ORDER} limit {limit + 1}",
+        )
     table = engine.sql(f"select * from found {ORDER} limit {limit}")
     count = engine.sql("select * from found").count()
     more = f" More than {limit:,} messages match; --limit shows more." if count > limit else ""

@@ -17,6 +17,7 @@ from pocketmq.protocol.message.topics import is_internal_group
 
 from ..brokers.broker_client import BrokerClient
 from ..brokers.range_reader import RangeReader
+from ..brokers.reachable import check_reachable
 from ..errors import PipelineError, SourceUnreachable
 from ..files.consume_queues import consumer_offsets, units, written_units
 from ..files.log_files import log_files
@@ -87,6 +88,7 @@ def lags_of_brokers(source: MessageInput, groups: list[str]) -> list[Lag]:
     """From the brokers. Groups of the brokers and of their tools are left out, unless they are named."""
     assert source.namesrv_addr is not None
     topics = names_in(source.topics)
+    check_reachable(source.namesrv_addr, topics, source.access)
     with BrokerClient(source.namesrv_addr, source.access).closing() as client:
         if groups and topics:
             found = list(_committed(client, groups, topics))

@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from ..report.report import Report, Section
-from ..sql.engine import Engine
+from ..sql.engine import Engine, naming
 from ..sql.message_input import MessageInput, sql_text
 from .inputs import IS_SYSTEM_TOPIC, input_options, time_options
 from .on_engine import engine_options, run_on_engine
@@ -63,7 +63,10 @@ order by l.topic, l.key
 def build(engine: Engine, source: MessageInput, *, by: str = KEYS, deleted_by: str | None = None) -> Report:
     """The report; `by` is an SQL expression over the columns of messages."""
     engine.open_messages("messages", source, COLUMNS)
-    engine.keep("last_places", LAST.format(by=by, is_system=IS_SYSTEM_TOPIC, times=source.time_condition()))
+    with naming(f"--by {by}"):
+        engine.keep(
+            "last_places", LAST.format(by=by, is_system=IS_SYSTEM_TOPIC, times=source.time_condition())
+        )
     kept = "true" if deleted_by is None else f"coalesce(m.tags, '') <> {sql_text(deleted_by)}"
     table = engine.sql(LATEST.format(kept=kept))
     return Report(

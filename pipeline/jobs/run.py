@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from ..errors import OptionError, PipelineError
+from ..errors import OptionError, PathError, PipelineError
 from ..report.report import Outputs, Report, write
 from ..session.running_engine import running_engine
 
@@ -38,6 +38,8 @@ INTERRUPTED: Final = 130
 _MASTERS: Final = r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|sc://.+|yarn"
 _MEMORY: Final = r"\d+[kmgtKMGT]"
 _ERRORS_MODULE: Final = "pocketmq.pipeline.errors."
+_OF_PATHS: Final = f"{PathError('')}"
+"""How errors about paths begin in programs. A job's user gave no such option; the path says what is meant."""
 _OF_SPARK: Final = frozenset(("pyspark", "py4j", "grpc"))
 """Packages whose exceptions are Spark's."""
 _OF_TEXTS: Final = frozenset(("AnalysisException", "ParseException", "IllegalArgumentException"))
@@ -173,10 +175,14 @@ def read_settings(texts: Iterable[str]) -> dict[str, str]:
 def exit_on_user_error(*, is_verbose: bool = False) -> Iterator[None]:
     """One line and exit code 2 for an error that the user can correct; the stack before it if `is_verbose`.
 
-    Any other error is exit code 3, because 1 says that a job found something. Spark's own is one line too.
+    Any other error is exit code 3, because 1 says that a job found something. Spark's own is one line too. Ctrl-C is
+    exit code 130. What the pipeline warns of is a line on standard error.
     """
     try:
-        yield
+        with _printed_warnings():
+            yield
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except Exception as error:
         line, code = user_error_line(error), USER_ERROR
         if line is None and type(error).__module__.partition(".")[0] in _OF_SPARK:
@@ -189,6 +195,27 @@ def exit_on_user_error(*, is_verbose: bool = False) -> Iterator[None]:
             sys.exit(FAILED)
         click.echo(f"pocketmq: {line}", err=True)
         sys.exit(code)
+
+
+class _WarningLines(logging.Handler):
+    """Prints each warning as a line, in the way of a job's errors."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"pocketmq: {record.getMessage()}", err=True)
+
+
+@contextmanager
+def _printed_warnings() -> Iterator[None]:
+    log = logging.getLogger("pocketmq.pipeline")
+    if any(isinstance(handler, _WarningLines) for handler in log.handlers):
+        yield
+        return
+    handler = _WarningLines(logging.WARNING)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _run(
@@ -268,11 +295,11 @@ def check_outputs(outputs: Outputs) -> None:
 def user_error_line(error: BaseException) -> str | None:
     """The message of an error of this package, also if Spark wrapped it in its own; None for any other error."""
     if isinstance(error, PipelineError | OSError):
-        return str(error)
+        return str(error).removeprefix(_OF_PATHS)
     for line in str(error).splitlines():
         kind, separator, text = line.strip().partition(": ")
         if separator and kind.startswith(_ERRORS_MODULE):
-            return text
+            return text.removeprefix(_OF_PATHS)
     return None
 
 

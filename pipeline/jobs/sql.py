@@ -41,6 +41,9 @@ def build(
 
 def check(source: MessageInput, journal: str | None) -> None:
     """`OptionError` unless there is a table."""
+    from ..files.journal_rows import journal_paths
+
+    journal_paths([journal] if journal is not None else [], "--journal")
     if source.store is None and source.namesrv_addr is None and journal is not None:
         return
     source.check_topics()

@@ -9,5 +9,8 @@ export.py           messages to Parquet
 ingest.py           topics to Parquet, Delta or Iceberg tables, as a stream
 mirror.py           topics to another cluster, continuously
 mirroring.py        one round of a mirror
+mirror_queues.py    which queue takes the copies of which
+mirror_positions.py where a mirror is, in memory and as offsets of its group
+in_flight.py        copies that may have been stored without an answer
 offset_map.py       which offset of a copy belongs to which offset of its source
 """

@@ -26,6 +26,7 @@ from ..records.batch_encoder import RESERVED, batch_slices, elements
 COLUMNS: Final = ("body", "properties", "msgId", "flag")
 """The columns that a copy needs."""
 DROPPED: Final = RESERVED - {KEYS, TAGS, SHARDING_KEY}
+StoredRows = Callable[[int, int, Queue, int], None]
 BATCH_ROWS: Final = 1000
 BATCH_BYTES: Final = 512 * 1024
 
@@ -51,15 +52,15 @@ def send_copies(
     queue: Queue | None,
     *,
     extra: Mapping[str, str] | None = None,
-    stored: Callable[[int, Queue, int], None] | None = None,
+    stored: StoredRows | None = None,
 ) -> None:
     """Start sending the rows of a batch, in their order if `queue` is named.
 
-    `stored(row, queue, offset)` is called for the first row of each request once the broker says where it is.
+    `stored(first, stop, queue, offset)` is called for rows [first, stop) once the broker says where their first is.
     """
     texts = property_texts(batch, extra or {})
     if is_retry_topic(topic):  # brokers take no batches for these
-        _send_singly(sender, batch, texts, topic, queue)
+        _send_singly(sender, batch, texts, topic, queue, 0, stored)
         return
     encoded = elements(batch.column("body"), texts, batch.column("flag"))
     sizes = np.diff(
@@ -68,24 +69,29 @@ def send_copies(
     edges = np.concatenate(([0], np.cumsum(sizes)))
     data = memoryview(encoded.buffers()[2])
     for first, stop in batch_slices(sizes.astype(np.int64), BATCH_ROWS, BATCH_BYTES):
-        told = None if stored is None else _told(stored, first)
         if stop - first == 1 and sizes[first] > BATCH_BYTES:
             # A batch of one is longer than the message alone, and may exceed the broker's limit.
-            _send_singly(sender, batch.slice(first, 1), texts.slice(first, 1), topic, queue, told)
+            _send_singly(sender, batch.slice(first, 1), texts.slice(first, 1), topic, queue, first, stored)
             continue
         body = data[int(edges[first]) : int(edges[stop])]
-        sender.send_batch(topic, body, stop - first, queue=queue, stored=told)
+        sender.send_batch(topic, body, stop - first, queue=queue, stored=_told(stored, first, stop))
 
 
 def _send_singly(
-    sender: BatchSender, batch: Any, texts: Any, topic: str, queue: Queue | None, stored: Stored | None = None
+    sender: BatchSender,
+    batch: Any,
+    texts: Any,
+    topic: str,
+    queue: Queue | None,
+    first: int,
+    stored: StoredRows | None,
 ) -> None:
     rows = zip(
         batch.column("body").to_pylist(), texts.to_pylist(), batch.column("flag").to_pylist(), strict=True
     )
-    for body, text, flag in rows:
-        sender.send_one(topic, body, text, flag, queue=queue, stored=stored)
+    for row, (body, text, flag) in enumerate(rows, first):
+        sender.send_one(topic, body, text, flag, queue=queue, stored=_told(stored, row, row + 1))
 
 
-def _told(stored: Callable[[int, Queue, int], None], row: int) -> Stored:
-    return lambda queue, offset: stored(row, queue, offset)
+def _told(stored: StoredRows | None, first: int, stop: int) -> Stored | None:
+    return None if stored is None else lambda queue, offset: stored(first, stop, queue, offset)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..jobs.inputs import input_options, messages
-from ..jobs.on_engine import note_missing_topics
+from ..jobs.on_engine import check_brokers, note_missing_topics
 from ..jobs.run import output_options, run_job
 from ..report.report import Report, Section, check_replaceable
 from ..sql.message_input import MessageInput
@@ -41,6 +41,7 @@ def main(*, folder: str, source: MessageInput, **options: Any) -> None:
         source.check_topics()
         note_missing_topics(source)
         check_replaceable("--to", folder)
+        check_brokers(source)
 
     run_job("export", lambda spark: build(spark, source, folder), check=check, **options)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from ..brokers.reachable import check_reachable
 from ..errors import OptionError
 from ..jobs.access_options import access_options
 from ..jobs.inputs import epoch_ms
@@ -278,7 +279,12 @@ def _count(query: "StreamingQuery", name: str) -> int:
 def main(**options: Any) -> None:
     """Write topics to Parquet, Delta or Iceberg tables."""
     ingest = Ingest(**{name: options.pop(name) for name in Ingest.__struct_fields__})
-    run_job("ingest", lambda spark: build(spark, ingest), check=ingest.check, **options)
+
+    def check() -> None:
+        ingest.check()
+        check_reachable(ingest.namesrv_addr, ingest.topics.split(","), ingest.access)
+
+    run_job("ingest", lambda spark: build(spark, ingest), check=check, **options)
 
 
 if __name__ == "__main__":

@@ -2,18 +2,19 @@
 
 Each queue is copied in its order to one queue of the other cluster, with keys, tags, properties and message ids. The
 position is the offset of group `pocketmq-mirror-NAME` in the source, so lag tools show how far it is, and a second run
-continues. A mirror that is killed repeats what was in flight, with the same ids. A topic that the target lacks is
-created there. Needs neither an engine nor Spark.
+continues. What was in flight when a mirror was killed is looked for in the target, and not sent again. A topic that the
+target lacks is created there. Queues of a broker that does not answer wait for it, the others go on; with `--once` the
+mirror ends after `WAIT_SECONDS` of that. Needs neither an engine nor Spark.
 
 `--map FILE` writes down which offset became which. With `--groups` the offsets of these consumer groups are translated
 and committed in the target after each round, never backwards, so that their consumers can move: end them here, wait for
-the next round, start them there.
+the next round, start them there. From then on their offsets are left alone.
 """
 
 import signal
 import sys
 import threading
-from collections import Counter
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 GROUP_PREFIX: Final = "pocketmq-mirror-"
 PAUSE_SECONDS: Final = 1.0
+WAIT_SECONDS: Final = 60.0
+"""How long `--once` waits for a broker that does not answer."""
+SAY_SECONDS: Final = 10.0
+"""Between two lines of progress."""
 
 
 class Mirror(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +87,8 @@ def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> R
     import pyarrow as pa
 
     from ..sql.arrow_frame import frame_of_rows
-    from .mirroring import Mirroring, Side
+    from .mirror_queues import Side
+    from .mirroring import Mirroring
     from .offset_map import OffsetMap
 
     target_access = mirror.access if mirror.target_access is None else mirror.target_access
@@ -94,44 +100,59 @@ def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> R
         offsets=OffsetMap(None if mirror.map_file is None else Path(mirror.map_file)),
     )
     try:
-        mirroring.pair(mirror.topic_names())
-        copied, moved = _run(mirroring, mirror, ended, is_quiet=is_quiet)
+        mirroring.queues.find(mirror.topic_names())
+        moved = _run(mirroring, mirror, ended, is_quiet=is_quiet)
         waiting = mirroring.waiting()
     finally:
         mirroring.close()
     rows = [
-        (topic, target, copied[topic], mirroring.lost[topic])
+        (topic, target, mirroring.copied[topic], mirroring.found[topic], mirroring.lost[topic])
         for topic, target in mirror.topic_names().items()
     ]
-    schema = {"topic": pa.string(), "target": pa.string(), "copied": pa.int64(), "lost": pa.int64()}
+    numbers = dict.fromkeys(("copied", "found", "lost"), pa.int64())
+    schema = {"topic": pa.string(), "target": pa.string(), **numbers}
     findings = [
         f"{topic}: {count:,} messages were deleted before they were copied"
-        for topic, count in sorted(mirroring.lost.items())
+        for topic, count in sorted((+mirroring.lost).items())
     ]
-    lead = f"{sum(copied.values()):,} messages copied to {mirror.target_namesrv_addr}, {waiting:,} waiting."
+    lead = (
+        f"{mirroring.copied.total():,} messages copied to {mirror.target_namesrv_addr}, {waiting:,} waiting."
+    )
+    if mirroring.found.total():
+        lead += f" {mirroring.found.total():,} more were there already: they were not sent twice."
+    if mirroring.away:
+        names = ", ".join(f"{name} of the {side}" for side, name in sorted(mirroring.away))
+        lead += f" Not asked, because they do not answer: {names}."
     if mirror.groups:
         lead += f" {moved:,} offsets of {mirror.groups} are known there."
+        if mirroring.refused_groups:
+            lead += f" Consumers there: {', '.join(sorted(mirroring.refused_groups))}."
     return Report("Mirror", lead, [Section("topics", "Topics", frame_of_rows(schema, rows))], findings)
 
 
-def _run(
-    mirroring: "Mirroring", mirror: Mirror, ended: threading.Event, *, is_quiet: bool
-) -> tuple[Counter[str], int]:
-    copied: Counter[str] = Counter()
+def _run(mirroring: "Mirroring", mirror: Mirror, ended: threading.Event, *, is_quiet: bool) -> int:
+    """Round after round; the number of group offsets that are known in the target."""
     moved = 0
+    said_at = answered_at = time.monotonic()
     while not ended.is_set():
-        now = mirroring.round()
-        copied += now
+        copied = mirroring.round(ended.is_set)
         if mirror.groups:
             moved = mirroring.move_groups(mirror.group_names())
-        if now and not is_quiet:
-            print(f"{sum(copied.values()):,} messages copied", file=sys.stderr, flush=True)
-        if not now and mirror.is_once:
-            break
-        if not now:
+        now = time.monotonic()
+        if copied or not mirroring.away:
+            answered_at = now
+        if copied and not is_quiet and now - said_at >= SAY_SECONDS:
+            said_at = now
+            print(f"{mirroring.copied.total():,} messages copied", file=sys.stderr, flush=True)
+        if mirror.is_once and not copied:
+            if not mirroring.away:
+                break
+            if now - answered_at > WAIT_SECONDS:
+                raise mirroring.give_up(WAIT_SECONDS)
+        if not copied:
             ended.wait(PAUSE_SECONDS)
-            mirroring.pair_new_queues()
-    return copied, moved
+            mirroring.queues.find_new()
+    return moved
 
 
 @click.command("mirror")

@@ -2,49 +2,54 @@
 
     source queue  --pull-->  batch  --send, in order-->  target queue
                                          |-> where it was stored: the offset map, from which groups are moved
-    then: offset of group pocketmq-mirror-NAME in the source
+    then: offset of group pocketmq-mirror-NAME, in the source and in the target
 
-The offset is committed after the target has acknowledged everything, so a mirror that is killed repeats the messages in
-flight, with the same ids, and loses none.
+A request without an answer is not sent again at once, and neither is what a killed mirror had in flight: the target
+may have stored it. The mirror looks for it (`in_flight.py`), and goes on after the last copy that it finds. Queues of a
+broker that does not answer wait for it; the others go on.
 """
 
-import asyncio
-import zlib
+import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
-import msgspec
 import pyarrow as pa
-from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.errors import ClientError
-from pocketmq.protocol.bodies.topic_config import TopicConfig
 
 from ..brokers.batch_sender import BatchSender
 from ..brokers.broker_client import BrokerClient
 from ..brokers.group_offsets import GroupWriter
 from ..brokers.range_reader import RangeReader
-from ..errors import OptionError, PipelineError, SourceUnreachable, TopicMissing
-from ..planning.access import Access
+from ..errors import GroupInUse, PipelineError, SendError, SourceUnreachable
 from ..planning.positions import Offsets, Queue
-from ..planning.ranges import Range
+from ..planning.ranges import Bounds, QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from .copies import COLUMNS, send_copies
-from .offset_map import OffsetMap, Piece
+from .in_flight import MOST_SCANNED, found_copies, ids_of
+from .mirror_positions import SOURCE, TARGET, MirrorPositions
+from .mirror_queues import QueuePairs, Side
+from .offset_map import OffsetMap, Piece, joined
 
-TIMEOUT_MS: Final = 10_000
-RETRY_TIMEOUT_MS: Final = 60_000
+_log = logging.getLogger("pocketmq.pipeline")
+
+SEND_MS: Final = 10_000
+ROUND_MS: Final = 2_000
+"""How long a round waits for a broker. Then its queues wait for the next round."""
 STEP: Final = 20_000
-"""Messages of a queue that are copied before its offset is committed."""
+"""Messages of a queue that are copied before the next queue has its turn."""
 READ: Final = (*COLUMNS, "queueOffset")
 
 
-class Side(msgspec.Struct, frozen=True):
-    """One of the two clusters."""
+class NoAnswer(Exception):
+    """A broker of one side does not answer."""
 
-    namesrv_addr: str
-    access: Access
+    def __init__(self, side: str, error: PipelineError) -> None:
+        super().__init__(str(error))
+        self.side = side
+        self.error = error
 
 
 class Mirroring:
@@ -53,16 +58,33 @@ class Mirroring:
     def __init__(
         self, source: Side, target: Side, *, group: str, starts_at_end: bool, offsets: OffsetMap
     ) -> None:
-        self._sides = source, target
         self._group = group
         self._starts_at_end = starts_at_end
         self._map = offsets
         self._source = BrokerClient(source.namesrv_addr, source.access)
         self._target = BrokerClient(target.namesrv_addr, target.access)
-        self._pairs: dict[Queue, Queue] = {}
-        self._topics: dict[str, str] = {}
+        self._of_source, self._of_target = (
+            SourceOptions(
+                namesrv_addr=side.namesrv_addr,
+                access=side.access,
+                fail_on_data_loss=False,
+                retry_timeout_ms=ROUND_MS,
+            )
+            for side in (source, target)
+        )
+        self._positions = MirrorPositions(self._source, self._target, group)
+        self._sure: set[Queue] = set()
+        """Queues of the source all of whose copies were acknowledged."""
+        self.queues = QueuePairs(self._source, self._target, target)
+        self.away: dict[tuple[str, str], PipelineError] = {}
+        """(side, broker name) of what did not answer in the last round, with the reason."""
+        self.refused_groups: set[str] = set()
+        """Groups that have consumers in the target."""
+        self.copied: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         """Messages of each topic that were deleted before they were copied."""
+        self.found: Counter[str] = Counter()
+        """Messages of each topic that the target already had: they were in flight when a mirror was killed."""
 
     def close(self) -> None:
         """Close the connections of both sides."""
@@ -70,143 +92,199 @@ class Mirroring:
             with client.closing():
                 pass
 
-    def pair(self, topics: dict[str, str]) -> None:
-        """Find the queues of the topics, and create topics that the target lacks. `topics` is source -> target.
-
-        `OptionError` for a topic that does not exist. `target_of` says which queues are paired.
-        """
-        self._topics = topics
-        for topic, target_topic in topics.items():
-            queues = self._source.queues(topic, TIMEOUT_MS)
+    def round(self, is_ended: Callable[[], bool] = lambda: False) -> int:
+        """Copy at most `STEP` messages of each queue, and return how many were copied."""
+        away_before, self.away = self.away, {}
+        copied_before = self.copied.total()
+        for queue, held in self._bounds().items():
+            target = self.queues.pairs[queue]
+            brokers = {SOURCE: queue.broker_name, TARGET: target.broker_name}
+            if is_ended() or self.away.keys() & set(brokers.items()):
+                continue
             try:
-                targets = self._target.queues(target_topic, TIMEOUT_MS)
-            except OptionError:
-                most = max(queue.queue_id for queue in queues) + 1
-                asyncio.run(_create(self._sides[1], target_topic, most))
-                targets = self._target.queues(target_topic, TIMEOUT_MS)
-            for queue in queues:
-                if queue not in self._pairs:
-                    self._pairs[queue] = target_of(queue, targets)
+                self._copy_queue(queue, held, target)
+            except NoAnswer as error:
+                self._sure.discard(queue)
+                self.away[error.side, brokers[error.side]] = error.error
+            self._positions.commit(self.away)
+        self._say_what_changed(away_before)
+        return self.copied.total() - copied_before
 
-    def pair_new_queues(self) -> None:
-        """Find queues that were added, and those of a broker that was away. Pairs that exist stay as they are."""
+    def _bounds(self) -> Bounds:
+        """What the queues hold whose broker answers."""
         try:
-            self.pair(self._topics)
-        except (TopicMissing, SourceUnreachable):
-            pass  # no broker has a topic at the moment: the next round asks again
+            return self._source.bounds(self.queues.pairs, ROUND_MS)
+        except SourceUnreachable:
+            pass
+        found: dict[Queue, QueueBounds] = {}
+        for broker_name in sorted({queue.broker_name for queue in self.queues.pairs}):
+            queues = [queue for queue in self.queues.pairs if queue.broker_name == broker_name]
+            try:
+                found |= self._source.bounds(queues, ROUND_MS)
+            except SourceUnreachable as error:
+                self.away[SOURCE, broker_name] = error
+        return found
 
-    def round(self) -> Counter[str]:
-        """Copy at most `STEP` messages of each queue; the copied messages of each topic."""
-        bounds = self._source.bounds(self._pairs, RETRY_TIMEOUT_MS)
-        stored = self._source.committed(self._group, self._pairs, RETRY_TIMEOUT_MS)
-        copied: Counter[str] = Counter()
-        for queue, target in self._pairs.items():
-            held, position = bounds[queue], stored[queue]
-            if position is None:
-                position = held.high if self._starts_at_end else held.low
-                self._commit({queue: position})
-            if position < held.low:
-                self.lost[queue.topic] += held.low - position
-                position = held.low
-            end = min(held.high, position + STEP)
-            if end > position:
-                copied[queue.topic] += self._copy(Range(queue, position, end), target)
-                self._commit({queue: end})
-        return copied
+    def _copy_queue(self, queue: Queue, held: QueueBounds, target: Queue) -> None:
+        with _asking(SOURCE):
+            position = self._positions.next_of(queue, held, starts_at_end=self._starts_at_end)
+        if position < held.low:
+            if held.is_of_slave:
+                return  # the master may hold more
+            self.lost[queue.topic] += held.low - position
+            position = held.low
+            self._positions.advance(queue, position)
+        end = min(held.high, position + STEP)
+        if end > position and queue not in self._sure:
+            position = self._pass_found(Range(queue, position, end), target)
+        if end > position:
+            self._copy(Range(queue, position, end), target)
 
-    def _commit(self, offsets: Offsets) -> None:
-        self._source.commit(self._group, offsets, RETRY_TIMEOUT_MS)
+    def _pass_found(self, part: Range, target: Queue) -> int:
+        """Pass over the messages that the target already has; the next message to copy."""
+        with _asking(TARGET):
+            reached = self._positions.reached_in(target)
+            held = self._target.bounds([target], ROUND_MS)[target]
+        position = part.lo
+        if reached is not None and reached < held.high and not held.is_of_slave:
+            with _asking(SOURCE):
+                wanted = ids_of(self._source, part, self._of_source)
+            first = max(reached, held.low, held.high - MOST_SCANNED)
+            with _asking(TARGET):
+                stored = ids_of(self._target, Range(target, first, held.high), self._of_target)
+            offsets = found_copies([message_id for message_id, _ in wanted], stored)
+            if offsets:
+                places = zip((offset for _, offset in wanted), offsets, strict=False)
+                self._map.add(part.queue, (Piece(offset, offset, target, copy) for offset, copy in places))
+                position = wanted[len(offsets) - 1][1] + 1
+                self.found[part.queue.topic] += len(offsets)
+                self._positions.advance(part.queue, position, target, offsets[-1] + 1)
+        if reached is None:
+            self._positions.advance(part.queue, position, target, held.high)
+            self._positions.commit(
+                self.away
+            )  # before anything is sent: a mirror that is killed then knows where to look
+        self._sure.add(part.queue)
+        return position
 
-    def _copy(self, part: Range, target: Queue) -> int:
-        side = self._sides[0]
-        options = SourceOptions(namesrv_addr=side.namesrv_addr, access=side.access, fail_on_data_loss=False)
+    def _copy(self, part: Range, target: Queue) -> None:
+        # No retries: a request without an answer may be stored, so the next round looks for it first.
         sender = BatchSender(
             self._target,
             group=self._group,
             in_flight=4,
-            timeout_ms=TIMEOUT_MS,
-            retry_timeout_ms=RETRY_TIMEOUT_MS,
+            timeout_ms=SEND_MS,
+            retry_timeout_ms=SEND_MS,
+            retries=0,
         )
+        schema = arrow_schema(MESSAGE_COLUMNS, READ)
+        reader = RangeReader(self._source, part, self._of_source)
+        batches = reader.batches()
+        while True:
+            with _asking(SOURCE):
+                records = next(batches, None)
+            if records is None:
+                break
+            self._send(sender, pa.RecordBatch.from_arrays(records.columns(READ), schema=schema), part, target)
+        self.lost[part.queue.topic] += reader.lost
+        self._positions.advance(part.queue, part.hi)
+
+    def _send(self, sender: BatchSender, batch: Any, part: Range, target: Queue) -> None:
+        stored: list[tuple[int, int, Queue, int]] = []
+        try:
+            with _asking(TARGET):
+                send_copies(sender, batch, target.topic, target, stored=lambda *place: stored.append(place))
+                sender.finish()
+        finally:
+            sender.cancel()
+            self._acknowledged(part.queue, batch.column("queueOffset").to_pylist(), stored)
+
+    def _acknowledged(
+        self, queue: Queue, offsets: list[int], stored: list[tuple[int, int, Queue, int]]
+    ) -> None:
+        """Remember which rows of a batch are stored: its first ones, because a queue's requests wait for each other."""
+        if not stored:
+            return
         pieces: list[Piece] = []
-        schema, rows = arrow_schema(MESSAGE_COLUMNS, READ), 0
-        for records in RangeReader(self._source, part, options).batches():
-            batch = pa.RecordBatch.from_arrays(records.columns(READ), schema=schema)
-            offsets = batch.column("queueOffset").to_pylist()
-            firsts: dict[int, tuple[Queue, int]] = {}
-            send_copies(
-                sender,
-                batch,
-                target.topic,
-                target,
-                stored=lambda row, queue, offset, firsts=firsts: firsts.__setitem__(row, (queue, offset)),  # type: ignore[misc]
+        for first, stop, target, begin in sorted(stored):
+            pieces += joined(
+                Piece(offsets[row], offsets[row], target, begin + row - first) for row in range(first, stop)
             )
-            sender.finish()
-            pieces += _pieces(offsets, firsts)
-            rows += batch.num_rows
-        self._map.add(part.queue, pieces)
-        return rows
+        rows, (_, _, target, _) = max(stop for _, stop, _, _ in stored), stored[-1]
+        self.copied[queue.topic] += rows
+        self._map.add(queue, pieces)
+        self._positions.advance(queue, offsets[rows - 1] + 1, target, pieces[-1].target_end)
+
+    def _say_what_changed(self, before: dict[tuple[str, str], PipelineError]) -> None:
+        for place in self.away.keys() - before.keys():
+            _log.warning("%s; its queues wait, the others go on", self._reason(place))
+        for side, broker_name in before.keys() - self.away.keys():
+            _log.warning("broker %s of the %s answers again", broker_name, side)
+
+    def _reason(self, place: tuple[str, str]) -> str:
+        side, broker_name = place
+        return f"broker {broker_name} of the {side} does not answer: {_root(self.away[place])}"
+
+    def give_up(self, seconds: float) -> SourceUnreachable:
+        """The error that says what has not answered for so long."""
+        reasons = "; ".join(self._reason(place) for place in sorted(self.away))
+        return SourceUnreachable(f"{reasons}, given up after {seconds:g} s")
 
     def waiting(self) -> int:
-        """Messages that are not yet copied."""
-        bounds = self._source.bounds(self._pairs, RETRY_TIMEOUT_MS)
-        stored = self._source.committed(self._group, self._pairs, RETRY_TIMEOUT_MS)
-        return sum(max(held.high - (stored[queue] or 0), 0) for queue, held in bounds.items())
+        """Messages that are not yet copied, in the queues whose broker answers."""
+        return sum(
+            max(
+                held.high - self._positions.next_of(queue, held, starts_at_end=self._starts_at_end),
+                0,
+            )
+            for queue, held in self._bounds().items()
+        )
 
-    def move_groups(self, groups: tuple[str, ...], *, shares_group: bool = False) -> int:
+    def move_groups(self, groups: tuple[str, ...]) -> int:
         """Commit the groups' offsets in the target, translated, but never backwards; how many offsets were known.
 
-        `GroupInUse` if consumers of such a group are connected to the target.
+        A group that has consumers in the target is left alone, which is said once.
         """
-        known = 0
-        for group in groups:
-            offsets: Offsets = {}
-            for queue, offset in self._source.committed(group, self._pairs, RETRY_TIMEOUT_MS).items():
+        return sum(self._move(group) for group in groups)
+
+    def _move(self, group: str) -> int:
+        queues = [queue for queue in self.queues.pairs if (SOURCE, queue.broker_name) not in self.away]
+        offsets: Offsets = {}
+        try:
+            for queue, offset in self._source.committed(group, queues, ROUND_MS).items():
                 place = None if offset is None else self._map.translated(queue, offset)
                 if place is not None:
                     target, translated = place
                     offsets[target] = max(translated, offsets.get(target, 0))
-            known += len(offsets)
             if offsets:
-                writer = GroupWriter(self._target, group, shares_group=shares_group, timeout_ms=TIMEOUT_MS)
+                writer = GroupWriter(self._target, group, timeout_ms=ROUND_MS)
                 writer.commit(offsets, only_forward=True)
-        return known
+        except GroupInUse:
+            if group not in self.refused_groups:
+                self.refused_groups.add(group)
+                _log.warning("group %s has consumers in the target: its offsets are theirs now", group)
+            return 0
+        except SourceUnreachable:
+            return 0  # the next round tries again
+        self.refused_groups.discard(group)
+        return len(offsets)
 
 
-def target_of(queue: Queue, targets: Sequence[Queue]) -> Queue:
-    """The queue of the other side that takes the copies of a queue, so that their order is kept.
-
-    The same broker name and id, else the same id on the broker that the names choose. The choice depends neither on
-    other queues of the source nor, unless it is the chosen one, on a broker of the target that is away.
-    """
-    for each in targets:
-        if (each.broker_name, each.queue_id) == (queue.broker_name, queue.queue_id):
-            return each
-    same_id = [each for each in targets if each.queue_id == queue.queue_id]
-    return max(same_id or targets, key=lambda each: (zlib.crc32(f"{queue} {each}".encode()), each))
-
-
-def _pieces(offsets: list[int], firsts: dict[int, tuple[Queue, int]]) -> list[Piece]:
-    """The pieces of one batch: from each acknowledged row to the next, cut where source offsets are missing."""
-    pieces, starts = [], sorted(firsts)
-    for start, stop in zip(starts, [*starts[1:], len(offsets)], strict=True):
-        queue, stored = firsts[start]
-        row = start
-        for after in range(start + 1, stop + 1):
-            if after == stop or offsets[after] != offsets[after - 1] + 1:
-                pieces.append(Piece(offsets[row], offsets[after - 1], queue, stored + row - start))
-                row = after
-    return pieces
-
-
-async def _create(side: Side, topic: str, queues: int) -> None:
-    """Create a topic on every master. `PipelineError` if a broker refuses."""
-    settings: dict[str, Any] = {"namesrv_addr": side.namesrv_addr}
-    if side.access.uses_tls:
-        settings |= side.access.tls_settings()
-    config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+@contextmanager
+def _asking(side: str) -> Iterator[None]:
+    """`NoAnswer` if a broker of this side does not answer; a refusal as it is."""
     try:
-        async with AdminClient(hooks=side.access.hooks(), **settings) as admin:
-            for cluster in (await admin.cluster_info()).cluster_addr_table or {}:
-                await admin.update_topic(config, cluster=cluster)
-    except ClientError as error:
-        raise PipelineError(f"topic {topic} cannot be created at {side.namesrv_addr}: {error}") from error
+        yield
+    except SourceUnreachable as error:
+        raise NoAnswer(side, error) from error
+    except SendError as error:
+        if isinstance(error.__cause__, SourceUnreachable):
+            raise NoAnswer(side, error) from error
+        raise
+
+
+def _root(error: BaseException) -> BaseException:
+    """What was wrong at first: the words of the connection."""
+    while isinstance(error.__cause__, ClientError | PipelineError):
+        error = error.__cause__
+    return error

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from ..brokers.reachable import check_reachable
 from ..errors import OptionError
 from ..jobs.access_options import access_options
 from ..jobs.inputs import epoch_ms
@@ -195,7 +196,18 @@ def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -
     with exit_on_user_error():
         fields["target_access"] = with_other_keys(fields["access"], to_access_key, to_secret_key)
     replay = Replay(**fields)
-    run_job("replay", lambda spark: build(spark, replay), check=replay.check, **options)
+
+    def check() -> None:
+        replay.check()
+        check_reachable(replay.namesrv_addr, replay.topics.split(","), replay.access)
+        if not replay.is_dry:
+            to, keys = (
+                replay.target_namesrv_addr or replay.namesrv_addr,
+                replay.target_access or replay.access,
+            )
+            check_reachable(to, (), keys)
+
+    run_job("replay", lambda spark: build(spark, replay), check=check, **options)
 
 
 if __name__ == "__main__":

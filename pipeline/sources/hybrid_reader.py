@@ -19,7 +19,7 @@ import numpy as np
 
 from ..brokers.broker_client import client_for
 from ..brokers.range_reader import RangeReader
-from ..errors import CorruptStoreError, DataLossError, OptionError
+from ..errors import CorruptStoreError, DataLossError, OptionError, PathError
 from ..files.consume_queues import QueueSplit, written_units
 from ..files.log_files import LogFile, log_files
 from ..files.scan import ScanOptions, scan_queue
@@ -74,8 +74,8 @@ def _readable(part: Range, store: Path) -> tuple[QueueSplit | None, list[LogFile
     """The units of the range that files have, from its first message on; None if they do not have that one."""
     try:
         files = log_files(store / "commitlog")
-    except OptionError as error:
-        raise OptionError(str(error).replace("option path", "option storePath", 1)) from error
+    except PathError as error:
+        raise error.under("option storePath") from error
     queue = part.queue
     folder = store / "consumequeue" / queue.topic / str(queue.queue_id)
     if not folder.is_dir():

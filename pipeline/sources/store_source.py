@@ -20,7 +20,7 @@ from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ..errors import CorruptStoreError, OptionError
+from ..errors import CorruptStoreError, OptionError, PathError
 from ..files.aggregates import damage_row, scan_runs, scan_statistics
 from ..files.consume_queues import (
     PRE_BLANK,
@@ -196,9 +196,8 @@ class StoreReader(DataSourceReader):
         files = log_files(Path(options.log_folder))
         queues_root = Path(options.root) / "consumequeue"
         if CONSUME_QUEUE in (options.table, options.driver) and files and not queues_root.is_dir():
-            raise OptionError(
-                f"option path: {queues_root} is not a folder; driver=commitlog reads without it"
-            )
+            without = "" if options.table == CONSUME_QUEUE else "; driver=commitlog reads without it"
+            raise PathError(f"{queues_root} is not a folder{without}")
         if options.table == CONSUME_QUEUE:
             return [
                 SplitPartition(split, [])

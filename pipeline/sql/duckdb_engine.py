@@ -4,14 +4,27 @@ DuckDB asks each table for the columns and rows that a query needs. What does no
 folder.
 """
 
+import contextlib
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from ..errors import OptionError, PipelineError
-from ..tables.readers import Table, dataset_of, journal_table, store_table, topic_table
+from ..tables.processes import Progress
+from ..tables.readers import (
+    CONSUMER_OFFSETS,
+    MESSAGES,
+    Table,
+    dataset_of,
+    journal_table,
+    store_table,
+    topic_table,
+)
 from .arrow_frame import ArrowFrame
+from .engine import SQL_ERROR
 from .message_input import MessageInput
 from .prelude import FOR_DUCKDB
 
@@ -31,13 +44,16 @@ class DuckEngine:
 
     name = "duckdb"
 
-    def __init__(self, *, memory: str | None = None, seen: Seen | None = None) -> None:
+    def __init__(
+        self, *, memory: str | None = None, seen: Seen | None = None, progress: Progress | None = None
+    ) -> None:
         import duckdb
 
         self._errors = duckdb.Error
         self._spill = tempfile.mkdtemp(prefix="pocketmq-duckdb-")
         self._connection = duckdb.connect(":memory:")
         self._seen = seen
+        self._progress = progress
         self._failure: Exception | None = None
         self._tables: dict[str, Any] = {}
         settings = {"temp_directory": self._spill, "TimeZone": "UTC"}
@@ -64,7 +80,7 @@ class DuckEngine:
     def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
         """DuckDB names the columns itself, for each query."""
         if source.store is not None:
-            self._register(name, store_table(source.store, topics=source.topics, **_store_options(options)))
+            self._register(name, _store_table(source, **_store_options(options)))
             return
         assert source.namesrv_addr is not None
         self._register(
@@ -80,14 +96,13 @@ class DuckEngine:
         )
 
     def open_store_table(self, name: str, source: MessageInput, table: str, **options: str) -> None:
-        topics = None if table == "consumerOffsets" else source.topics
-        chosen = _store_options(options)
-        self._register(name, store_table(source.store or "", topics=topics, table=table, **chosen))
+        self._register(name, _store_table(source, table=table, **_store_options(options)))
 
     def open_journal(self, name: str, path: str) -> None:
         self._register(name, journal_table(path))
 
     def _register(self, name: str, table: Table) -> None:
+        table.progress = self._progress
         dataset = self._tables[name] = dataset_of(_WatchedTable(table, self))
         self._connection.register(name, dataset)
 
@@ -119,12 +134,13 @@ class DuckEngine:
         """
         self._failure = None
         try:
-            found = self._connection.sql(text)
-            return None if found is None else found.to_arrow_table()
+            with ctrl_c_is_ctrl_c():
+                found = self._connection.sql(text)
+                return None if found is None else found.to_arrow_table()
         except self._errors as error:
             if self._failure is not None:
                 raise self._failure from error
-            raise OptionError(f"SQL: {' '.join(str(error).split())}") from error
+            raise OptionError(f"{SQL_ERROR}{' '.join(str(error).split())}") from error
 
     def _watch(self, read: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         """The batches that `read` gives. DuckDB turns errors into texts, so they are remembered, also those of the
@@ -142,6 +158,8 @@ class DuckEngine:
 class _WatchedTable:
     """A table whose batches are counted and whose errors are kept."""
 
+    progress: Progress | None = None
+
     def __init__(self, table: Table, engine: DuckEngine) -> None:
         self.schema = table.schema
         self._table = table
@@ -152,6 +170,41 @@ class _WatchedTable:
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         return self._engine._watch(lambda: self._table.batches(names, condition))
+
+
+@contextlib.contextmanager
+def ctrl_c_is_ctrl_c() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` after a Ctrl-C, whatever DuckDB makes of it.
+
+    It may arrive in DuckDB, in Arrow, or in a table that they read, and each of them has another error for it.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        arrived.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except BaseException as error:
+        if arrived:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if arrived:
+        raise KeyboardInterrupt
+
+
+def _store_table(source: MessageInput, *, table: str = MESSAGES, **options: Any) -> Table:
+    """A table of the source's store. Its files are checked when a query reads them: it may need another table only."""
+    topics = None if table == CONSUMER_OFFSETS else source.topics
+    return store_table(source.store or "", topics=topics, table=table, checks_files=False, **options)
 
 
 def _store_options(options: dict[str, str]) -> dict[str, Any]:

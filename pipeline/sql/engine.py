@@ -3,7 +3,8 @@
 A job's questions are one SQL text for both, in the words that both know; `prelude.py` has the rest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final, Protocol
 
@@ -12,6 +13,8 @@ from .message_input import MessageInput
 
 DUCKDB, SPARK = "duckdb", "spark"
 ENGINES: Final = (DUCKDB, SPARK)
+SQL_ERROR: Final = "SQL: "
+"""How an error begins that an engine has with a text."""
 SPARK_FROM_BYTES: Final = 64 << 30
 """A store of this size or more is read by Spark, unless the user says otherwise."""
 
@@ -64,6 +67,17 @@ def choose_engine(wanted: str | None, *, is_spark: bool, store_bytes: int) -> st
         extra = "tables" if chosen == DUCKDB else "spark"
         raise PipelineError(f"--engine {chosen} needs its extra: pip install 'pocketmq[{extra}]'")
     return chosen
+
+
+@contextmanager
+def naming(text: str) -> Iterator[None]:
+    """Name the user's text in an error about the SQL that was made of it."""
+    try:
+        yield
+    except OptionError as error:
+        if text and str(error).startswith(SQL_ERROR):
+            raise OptionError(f"{text}: {error}") from error
+        raise
 
 
 def check_arrow() -> None:

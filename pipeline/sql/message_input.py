@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import OptionError
+from ..errors import OptionError, PathError
 from ..files.log_files import log_files
 from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
@@ -27,6 +27,8 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
             raise OptionError("one of --store DIR and --namesrv ADDR is required")
         if self.namesrv_addr is not None:
             check_name_servers("--namesrv", self.namesrv_addr)
+        if self.topics is not None and not any(name.strip() for name in self.topics.split(",")):
+            raise OptionError(f"--topics must name a topic, got {self.topics!r}")
         if self.store is not None:
             check_store(self.store)
         if self.since_ms is not None and self.until_ms is not None and self.since_ms >= self.until_ms:
@@ -54,8 +56,18 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
         queues = Path(self.store or "") / "consumequeue"
         if self.store is None or self.topics is None or not queues.is_dir():
             return []
-        names = [name.strip() for name in self.topics.split(",")]
-        return [name for name in names if name and not (queues / name).is_dir()]
+        return [name for name in self.topic_names() if not (queues / name).is_dir()]
+
+    def topic_names(self) -> list[str]:
+        """The named topics."""
+        return [name.strip() for name in (self.topics or "").split(",") if name.strip()]
+
+    def similar_topics(self, name: str) -> str:
+        """`; did you mean Orders?` if the store has a topic that is spelled nearly so, or nothing."""
+        from ..brokers.reachable import did_you_mean
+
+        folders = (Path(self.store or "") / "consumequeue").iterdir()
+        return did_you_mean(name, [folder.name for folder in folders])
 
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""
@@ -83,5 +95,5 @@ def check_store(text: str) -> None:
     """`OptionError` if the folder is not a store."""
     try:
         log_files(Path(text) / "commitlog")
-    except OptionError as error:
-        raise OptionError(str(error).replace("option path", "--store", 1)) from error
+    except PathError as error:
+        raise error.under("--store") from error

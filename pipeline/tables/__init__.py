@@ -5,6 +5,7 @@
 
 readers.py          open_store, open_topic, open_journal; the same as datasets
 dataset.py          a table as a `pyarrow.dataset.Dataset`
+call_options.py     keyword options of a call, and errors in its words
 conditions.py       filters and times, and what they rule out before anything is read
 store_table.py      messages of stores, as tasks
 aggregate_tables.py runs and statistics of stores

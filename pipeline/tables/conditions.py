@@ -66,9 +66,21 @@ def _expression(schema: Any, filters: Any) -> Any:
     try:
         schema.empty_table().filter(filters)
     except (pa.ArrowException, ValueError, NotImplementedError) as error:
-        line = str(error).splitlines()[0].partition(" in topic:")[0]
-        raise OptionError(f"filters: {line}; the columns are {', '.join(schema.names)}") from error
+        raise OptionError(
+            f"filters: {_reason(str(error))}; the columns are {', '.join(schema.names)}"
+        ) from error
     return filters
+
+
+def _reason(text: str) -> str:
+    """What Arrow says about an expression, without the names of its own parts."""
+    unknown = re.match(r"No match for FieldRef\.Name\(([^)]*)\)", text)
+    if unknown is not None:
+        return f"unknown column {unknown[1]}"
+    types = re.search(r"no kernel matching input types \((.*), (.*)\)", text)
+    if types is not None:
+        return f"a value does not have the type of its column: {types[1]} and {types[2]} cannot be compared"
+    return text.partition("\n")[0]
 
 
 def columns_in(condition: Any, names: Sequence[str]) -> list[str]:

@@ -7,10 +7,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ..errors import OptionError
+from ..errors import PathError
 from ..files.consume_queues import PRE_BLANK, QueueSplit, consumer_offsets, queue_splits, units
 from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, arrow_schema
 from ..records.slices import repeated
+from .processes import Progress
 
 UNIT_ROWS: Final = 1 << 16
 
@@ -18,17 +19,20 @@ UNIT_ROWS: Final = 1 << 16
 class ConsumeQueueTable:
     """One row for each written unit of the consume queues."""
 
+    progress: Progress | None = None
+
     def __init__(self, root: str, topics: frozenset[str] = frozenset()) -> None:
         self.schema = arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS))
         self._root = Path(root) / "consumequeue"
         self._topics = topics
 
     def check(self) -> None:
-        """`OptionError` for a store without consume queues."""
+        """`PathError` for a store without consume queues."""
         if not self._root.is_dir():
-            raise OptionError(f"option path: {self._root} is not a folder")
+            raise PathError(f"{self._root} is not a folder; table consumequeue needs the consume queues")
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        self.check()
         for split in queue_splits(self._root, self._topics):
             for first in range(split.lo, split.hi, UNIT_ROWS):
                 batch = _units(split, first, min(first + UNIT_ROWS, split.hi))
@@ -55,6 +59,8 @@ def _units(split: QueueSplit, first: int, end: int) -> Any:
 
 class ConsumerOffsetTable:
     """One row for each group, topic and queue with an offset."""
+
+    progress: Progress | None = None
 
     def __init__(self, root: str) -> None:
         self.schema = arrow_schema(CONSUMER_OFFSET_COLUMNS, list(CONSUMER_OFFSET_COLUMNS))

@@ -10,10 +10,11 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from ..errors import OptionError
+from ..errors import OptionError, PathError
 from ..records.columns import ALL, LEAN_COLUMNS
+from .call_options import TOPIC_OPTIONS, check_names, check_store_options, in_words_of_call
 from .conditions import Moment, condition_of, timestamp
-from .processes import processes_for, read_tasks
+from .processes import Progress, processes_for, read_tasks
 
 MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
 RUNS, STATISTICS = "runs", "stats"
@@ -22,9 +23,11 @@ Columns = Sequence[str] | str | None
 
 
 class Table(Protocol):
-    """What can be opened: its columns, and its rows for some columns and a condition."""
+    """What can be opened: its columns, and its rows for some columns and a condition. A large one calls `progress`
+    while it is read."""
 
     schema: Any
+    progress: Progress | None
 
     def check(self) -> None: ...
 
@@ -47,9 +50,10 @@ class SharedTable:
     """A table of tasks, read by some processes."""
 
     def __init__(self, table: TaskTable, processes: int | None) -> None:
-        if processes is not None and processes < 1:
-            raise OptionError(f"processes must be 1 or more, got {processes}")
+        if processes is not None and not (isinstance(processes, int) and processes >= 1):
+            raise OptionError(f"processes must be a whole number, 1 or more, got {processes!r}")
         self.schema = table.schema
+        self.progress: Progress | None = None
         self._table = table
         self._processes = processes
 
@@ -59,7 +63,8 @@ class SharedTable:
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         """The rows, in the order of the tasks. Errors of planning are raised by this call."""
         tasks = self._table.tasks(condition)
-        return read_tasks(tasks, names, condition, processes_for(self._table.log_bytes(), self._processes))
+        processes = processes_for(self._table.log_bytes(), self._processes)
+        return read_tasks(tasks, names, condition, processes, self.progress)
 
 
 def open_store(
@@ -154,14 +159,18 @@ def store_table(
     topics: Sequence[str] | str | None = None,
     table: str = MESSAGES,
     processes: int | None = None,
+    checks_files: bool = True,
     **options: Any,
 ) -> Table:
-    """One table of a store. `OptionError` for a folder that is no store, and for an option that is not allowed."""
+    """One table of a store. `OptionError` for an option that is not allowed, and for a folder that is no store; the
+    latter while reading, unless `checks_files`."""
     from .queue_tables import ConsumeQueueTable, ConsumerOffsetTable
     from .store_table import StoreTable, stores_of, topic_names
 
     if table not in STORE_TABLES:
         raise OptionError(f"table must be one of {', '.join(STORE_TABLES)}, got {table!r}")
+    if table in (MESSAGES, RUNS, STATISTICS):
+        check_store_options(options, checks_queues=table == RUNS)
     found: Table
     if table == MESSAGES:
         found = SharedTable(StoreTable(stores_of(path, topics=topics, **options)), processes)
@@ -175,8 +184,17 @@ def store_table(
         found = ConsumeQueueTable(str(path), frozenset(topic_names(topics)))
     else:
         found = ConsumerOffsetTable(str(path))
-    found.check()
+    if checks_files:
+        _check_path(found)
     return found
+
+
+def _check_path(table: Table) -> None:
+    """`OptionError` in the words of a call."""
+    try:
+        table.check()
+    except PathError as error:
+        raise error.under("path") from error
 
 
 def _aggregates(table: str, path: str, *, check_queues: bool = False, **options: Any) -> TaskTable:
@@ -184,11 +202,7 @@ def _aggregates(table: str, path: str, *, check_queues: bool = False, **options:
     from .store_table import store_settings
 
     settings = store_settings(path, **options)
-    if table == RUNS:
-        return RunsTable(settings, checks_queues=check_queues)
-    if check_queues:
-        raise OptionError(f"check_queues is for table {RUNS}")
-    return StatisticsTable(settings)
+    return RunsTable(settings, checks_queues=check_queues) if table == RUNS else StatisticsTable(settings)
 
 
 def topic_table(
@@ -207,13 +221,17 @@ def topic_table(
     from .store_table import topic_names
     from .topic_table import TopicTable, between_times
 
-    texts = {_camel(name): _text(value) for name, value in options.items()}
+    check_names(options, TOPIC_OPTIONS)
+    texts = {TOPIC_OPTIONS[name]: _text(value) for name, value in options.items()}
     texts |= {"nameServer": namesrv_addr, "subscribe": ",".join(topic_names(topics))}
     if tags is not None and sql92 is not None:
         raise OptionError("tags and sql92: set one of them")
     if tags is not None or sql92 is not None:
         texts |= {"subExpression": tags or sql92 or "", "filterType": "TAG" if sql92 is None else "SQL92"}
-    chosen = read_source_options(texts, is_stream=False)
+    try:
+        chosen = read_source_options(texts, is_stream=False)
+    except OptionError as error:
+        raise OptionError(in_words_of_call(str(error))) from error
     if access is not None:
         import msgspec
 
@@ -227,13 +245,8 @@ def journal_table(path: str | Path | Sequence[str], processes: int | None = None
 
     paths = [str(path)] if isinstance(path, str | Path) else [str(each) for each in path]
     found = SharedTable(JournalTable(paths), processes)
-    found.check()
+    _check_path(found)
     return found
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(part.title() for part in others)
 
 
 def _text(value: Any) -> str:
@@ -253,6 +266,8 @@ def column_names(columns: Columns, schema: Any) -> list[str]:
         return [name for name in schema.names if name in LEAN_COLUMNS]
     if columns is None or columns == ALL:
         return list(schema.names)
+    if not isinstance(columns, str | Sequence) or not all(isinstance(name, str) for name in columns):
+        raise OptionError(f"columns must be names, as a list or a text with commas, got {columns!r}")
     names = [part.strip() for part in columns.split(",")] if isinstance(columns, str) else list(columns)
     for name in names:
         if name not in schema.names:

@@ -171,19 +171,20 @@ def measure_record(data: memoryview, position: int, end: int, *, check_crc: bool
 
 
 def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
-    """The record at `position`; what follows it is ignored. Raises RecordError.
+    """The record at `position`; what follows it is ignored. Raises RecordError where `measure_record` finds none.
 
     The CRC is not checked, as on the official read path; compare `body_crc(record.body)`.
     """
     view = memoryview(data)
-    size = measure_record(view, position, len(view), check_crc=False)
-    if size <= 0:
-        raise RecordError(
-            f"no record at byte {position} of {len(view)}: {bytes(view[position : position + 8]).hex()}"
-        )
+    end = len(view)
+    if end - position < MIN_RECORD_BYTES:
+        raise _not_a_record(view, position)
     head = _HEAD_BY_BYTE[view[position + SYS_FLAG_LAST_BYTE]]
+    body_start = position + head.size
+    if body_start >= end:
+        raise _not_a_record(view, position)
     (
-        *_,
+        size,
         magic,
         crc,
         queue_id,
@@ -199,17 +200,25 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
         prepared_transaction_offset,
         body_length,
     ) = head.unpack_from(view, position)
-    body_start = position + head.size
-    topic_start = body_start + body_length + (1 if magic == MAGIC_V1 else 2)
-    width = view[topic_start - 1] if magic == MAGIC_V1 else _SHORT.unpack_from(view, topic_start - 2)[0]
-    topic_end = topic_start + width
+    body_end, record_end = body_start + body_length, position + size
+    topic, tail_bytes = "", 0
+    if magic == MAGIC_V1 and body_start <= body_end < record_end <= end:
+        tail = bytes(view[body_end : body_end + view[body_end] + 3])
+        topic, tail_bytes = _tails.get(tail) or _tail(tail)
+    if tail_bytes and body_end + tail_bytes == record_end:
+        properties_start = body_end + len(tail)
+    else:  # version 2, or not a record
+        if magic == MAGIC_V1 or measure_record(view, position, end, check_crc=False) <= 0:
+            raise _not_a_record(view, position)
+        properties_start = body_end + 2 + _SHORT.unpack_from(view, body_end)[0] + 2
+        topic = str(view[body_end + 2 : properties_start - 2], "utf-8", "replace")
     return Record(
-        str(view[topic_start:topic_end], "utf-8", "replace"),
+        topic,
         queue_id,
         queue_offset,
         own_position,
-        view[body_start : body_start + body_length],
-        view[topic_end + 2 : position + size],
+        view[body_start:body_end],
+        view[properties_start:record_end],
         flag,
         sys_flag,
         born_timestamp,
@@ -221,6 +230,12 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
         crc,
         size,
         magic,
+    )
+
+
+def _not_a_record(view: memoryview, position: int) -> RecordError:
+    return RecordError(
+        f"no record at byte {position} of {len(view)}: {bytes(view[position : position + 8]).hex()}"
     )
 
 

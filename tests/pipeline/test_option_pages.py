@@ -31,7 +31,7 @@ def without_access(names: set[str]) -> set[str]:
 
 
 def test_options_of_the_source_of_topics_are_those_of_its_page() -> None:
-    known = set(topic_options._NAMES)
+    known = set(topic_options.SOURCE_OPTION_NAMES)
     assert without_access(named("topics", "option")) - ALIASES == without_access(known)
     shown = (DOCS / "pipeline-topics.md").read_text(encoding="utf-8")
     assert [name for name in ACCESS_NAMES if name.rpartition(".")[2] not in shown] == []

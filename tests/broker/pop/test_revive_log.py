@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import Refusal
+from pocketmq.broker.pop.revive_log import AckedPop, ReviveRecord, ack_record, checkpoint_record
 from pocketmq.protocol.bodies.revive import Ack, CheckPoint
 from pocketmq.store import VirtualClock
 
@@ -32,21 +33,23 @@ def brokers(tmp_path: Path) -> Iterator[list[Broker]]:
         close_broker(broker)
 
 
+def ack_of(record: tuple[bool, str, str, int, int, int], now_ms: int) -> ReviveRecord:
+    _, topic, group, offset, ahead_ms, queue_id = record
+    return ack_record(AckedPop(topic, group, "b", 0, 1, now_ms, queue_id, now_ms + ahead_ms), offset)
+
+
 def put(broker: Broker, record: tuple[bool, str, str, int, int, int]) -> str | None:
     """Store a record; the remark if it is refused."""
     is_ack, topic, group, offset, ahead_ms, queue_id = record
     now_ms, log = broker.clock.now_ms(), broker.popping.revive_log
     try:
         if is_ack:
-            ack = Ack(
-                ack_offset=offset, start_offset=1, group=group, topic=topic, pop_time=now_ms, broker_name="b"
-            )
-            log.put_ack(ack, queue_id, now_ms + ahead_ms)
-        else:
-            point = CheckPoint(
-                start_offset=offset, pop_time=now_ms, invisible_time=ahead_ms, group=group, topic=topic
-            )
-            log.put_checkpoint(point, queue_id)
+            (refusal,) = log.put_records([ack_of(record, now_ms)])
+            return None if refusal is None else refusal.remark
+        point = CheckPoint(
+            start_offset=offset, pop_time=now_ms, invisible_time=ahead_ms, group=group, topic=topic
+        )
+        log.put_checkpoint(point, queue_id)
     except Refusal as refusal:
         return refusal.remark
     return None
@@ -76,7 +79,7 @@ async def test_records_by_a_form_are_those_of_the_ordinary_steps(
         broker = make_broker(folder / str(is_ordinary), clock, loop=FakeLoop(clock), store=store)
         broker.delayed.timer.start()
         if is_ordinary:
-            broker.popping.revive_log._put_filled = lambda *_: False  # type: ignore[method-assign]
+            broker.popping.revive_log._put_filled = lambda *_: 0  # type: ignore[method-assign]
         remarks = []
         for record in records * 2:
             remarks.append(put(broker, record))
@@ -86,6 +89,87 @@ async def test_records_by_a_form_are_those_of_the_ordinary_steps(
         seen.append((remarks, figures, files_of(broker)))
         close_broker(broker)
     assert seen[0] == seen[1]
+
+
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(records=st.lists(RECORDS, min_size=15, max_size=40))
+async def test_acks_stored_together_are_as_stored_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory,
+    records: list[tuple[bool, str, str, int, int, int]],
+) -> None:
+    folder = tmp_path_factory.mktemp("revive")
+    seen = []
+    for together in (1, 7):
+        clock = VirtualClock()
+        store = {"mapped_file_size_commit_log": 8192, "max_hash_slot_num": 8, "max_index_num": 40}
+        broker = make_broker(folder / str(together), clock, loop=FakeLoop(clock), store=store)
+        broker.delayed.timer.start()
+        acks = [ack_of(record, clock.now_ms()) for record in records * 2]
+        refusals = []
+        for at in range(0, len(acks), together):
+            refusals += broker.popping.revive_log.put_records(acks[at : at + together])
+        remarks = [None if refusal is None else refusal.remark for refusal in refusals]
+        timer = broker.delayed.timer
+        seen.append((remarks, (timer.enqueued, timer.waiting, timer.messages_behind), files_of(broker)))
+        close_broker(broker)
+    assert seen[0] == seen[1]
+
+
+@given(
+    names=st.tuples(*[st.text(max_size=20)] * 3),
+    numbers=st.tuples(*[st.integers(-(1 << 63), (1 << 63) - 1)] * 4),
+)
+def test_an_ack_has_the_text_of_its_body(
+    names: tuple[str, str, str], numbers: tuple[int, int, int, int]
+) -> None:
+    topic, group, broker_name = names
+    queue_id, offset, start_offset, pop_time = numbers
+    ack = Ack(
+        ack_offset=offset,
+        start_offset=start_offset,
+        group=group,
+        topic=topic,
+        queue_id=queue_id,
+        pop_time=pop_time,
+        broker_name=broker_name,
+    )
+    record = ack_record(AckedPop(topic, group, broker_name, queue_id, start_offset, pop_time, 3, 4), offset)
+    assert record.body == ack.encode()
+    assert record.key.decode() == f"{topic}@{queue_id}@{offset}@{group}@{pop_time}@{broker_name}@ack"
+    assert (record.tag, record.queue_id, record.due_ms) == ("ack", 3, 4)
+
+
+@given(
+    names=st.tuples(*[st.none() | st.text(max_size=20)] * 3),
+    numbers=st.tuples(*[st.integers(-(1 << 62), 1 << 62)] * 6),
+    diffs=st.none() | st.lists(st.integers(-(1 << 62), 1 << 62)),
+    rare=st.sampled_from(
+        [{}, {}, {"suspend": True}, {"bit_map": 3}, {"revive_offset": 7}, {"re_put_times": ""}]
+    ),
+)
+def test_a_checkpoint_has_the_text_of_its_body(
+    names: tuple[str | None, ...], numbers: tuple[int, ...], diffs: list[int] | None, rare: dict[str, object]
+) -> None:
+    topic, group, broker_name = names
+    start_offset, pop_time, invisible_time, revive_time, num, queue_id = numbers
+    point = CheckPoint(
+        start_offset=start_offset,
+        pop_time=pop_time,
+        invisible_time=invisible_time,
+        revive_time=revive_time,
+        num=num,
+        queue_id=queue_id,
+        topic=topic,
+        group=group,
+        diffs=diffs,
+        broker_name=broker_name,
+        **rare,  # type: ignore[arg-type]
+    )
+    record = checkpoint_record(point, 3)
+    assert record.body == point.encode()
+    assert record.key.decode() == f"{topic}@{queue_id}@{start_offset}@{group}@{pop_time}@{broker_name}@ck"
+    assert (record.tag, record.queue_id) == ("ck", 3)
+    assert record.due_ms == pop_time + invisible_time - 1000
 
 
 async def test_an_ack_is_filled_into_the_form(

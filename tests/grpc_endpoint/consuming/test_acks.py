@@ -3,8 +3,21 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.grpc_endpoint.calls.rpc_call import Encoded
+from pocketmq.grpc_endpoint.consuming.gathered_acks import reply_of
+from pocketmq.grpc_endpoint.messages import (
+    OK,
+    AckMessageEntry,
+    AckMessageResponse,
+    AckMessageResultEntry,
+    Code,
+    Duration,
+    Resource,
+)
 from pocketmq.grpc_endpoint.messages import ChangeInvisibleDurationRequest as Change
-from pocketmq.grpc_endpoint.messages import Code, Duration, Resource
+from pocketmq.grpc_endpoint.wire.encoding import encode
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import VirtualClock
@@ -32,6 +45,47 @@ async def test_an_acknowledged_message_does_not_come_back(consumers: Consumers) 
     assert consumers.ack(("id-m0", asked.handles[0])).status == (Code.OK, "OK")
     consumers.pass_time(16)
     assert consumers.receive().bodies == ["m1", "m3"]
+
+
+async def test_acks_of_one_pass_are_stored_by_one_append(
+    consumers: Consumers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [consumers.receive(batch_size=2, invisible=10) for _ in range(2)]
+    appends: list[int] = []
+    append_alike = consumers.broker.store.append_alike
+
+    def counted(template: Any, messages: Any) -> Any:
+        appends.append(len(messages))
+        return append_alike(template, messages)
+
+    monkeypatch.setattr(consumers.broker.store, "append_alike", counted)
+    consumers.in_pass = True
+    handles = [*asked[0].handles, *asked[1].handles, "a b"]
+    acked = [consumers.ack((f"id-m{number}", handle)) for number, handle in enumerate(handles)]
+    assert not any(each.is_ended for each in acked)
+    consumers.consuming.acks.store()
+    assert [each.status[0] for each in acked] == [Code.OK] * 4 + [Code.INTERNAL_SERVER_ERROR]
+    assert [each.reply.entries[0].message_id for each in acked] == [f"id-m{number}" for number in range(5)]
+    assert appends == [2], "acks of one receive are one record"
+    consumers.pass_time(16)
+    assert consumers.receive().bodies == []
+
+
+async def test_acks_that_cannot_be_stored_are_refused(
+    consumers: Consumers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = consumers.receive(invisible=10)
+
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("our mistake")
+
+    monkeypatch.setattr(consumers.broker.store, "append_alike", broken)
+    acked = consumers.ack(("id-m0", asked.handles[0]), ("x", "a b"))
+    assert acked.status == (Code.INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR")
+    assert acked.reply.entries[0].status.message == "ack failed: status is abnormal"
+    assert "1 acks cannot be stored" in caplog.text
+    monkeypatch.undo()
+    assert consumers.ack(("id-m0", asked.handles[0])).status == (Code.OK, "OK")
 
 
 async def test_each_entry_has_a_status_of_its_own(consumers: Consumers, clock: VirtualClock) -> None:
@@ -223,3 +277,12 @@ async def test_a_retried_message_is_given_up_from_its_retry_topic(consumers: Con
     asked = consumers.receive()
     assert consumers.give_up("id-m0", asked.handles[0]).status == (Code.OK, "0")
     assert dead_letters(consumers) == ["m0"]
+
+
+@given(message_id=st.text(max_size=200), handle=st.text(max_size=200))
+def test_the_reply_to_one_acknowledged_entry_is_the_encoded_message(message_id: str, handle: str) -> None:
+    entry = AckMessageEntry(message_id=message_id, receipt_handle=handle)
+    made = reply_of([entry], [OK])
+    result = AckMessageResultEntry(message_id=message_id, receipt_handle=handle, status=OK)
+    expected = encode(AckMessageResponse(status=OK, entries=[result]))
+    assert (made.data if isinstance(made, Encoded) else encode(made)) == expected

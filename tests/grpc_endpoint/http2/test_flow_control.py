@@ -37,6 +37,44 @@ async def test_a_reply_waits_for_the_window_and_loses_nothing() -> None:
         assert connection.out.queued_bytes == 0
 
 
+@pytest.mark.parametrize("sizes", ["0", "1 2 3", "5000 0 12000 16384 1 40000", "", "70000"])
+async def test_the_messages_of_a_stream_are_sent_at_once(sizes: str) -> None:
+    wanted = [int(size) for size in sizes.split()]
+    async with echo_port() as (port, _, _), GrpcClient.connected(port, window=65_535) as client:
+        call = client.open("/echo/All", framed(sizes.encode() or b" "))
+        assert [len(message) for message in await call.all()] == wanted
+
+
+async def test_the_messages_of_a_stream_share_frames() -> None:
+    async with echo_port() as (port, _, _), raw_peer(port) as peer:
+        call = CALL.replace(b"\x0b/echo/Unary", b"\x09/echo/All")
+        peer.write(PREFACE + frame(frames.HEADERS, END, 1, call))
+        peer.write(frame(frames.DATA, frames.END_STREAM, 1, framed(b"10000 10 10000")))
+        found = []
+        while not found or not (found[-1][0] == frames.HEADERS and found[-1][1] & frames.END_STREAM):
+            kind, flags, stream, payload = await peer.frame()
+            if stream == 1:
+                found.append((kind, flags, payload))
+    data = [payload for kind, _, payload in found if kind == frames.DATA]
+    assert [len(payload) for payload in data] == [16_384, 20_025 - 16_384]
+    assert b"".join(data) == framed(bytes(10_000)) + framed(bytes(10)) + framed(bytes(10_000))
+
+
+async def test_messages_of_a_stream_wait_for_the_window_and_lose_nothing() -> None:
+    async with echo_port() as (port, echo, server), GrpcClient.connected(port) as client:
+        client.opens_windows = False
+        call = client.open("/echo/All", framed(b"40000 100 40000"))
+        await client.ping()
+        (connection,) = server.connections
+        assert connection.out.queued_bytes == 80_115 - 65_535
+        client.opens_windows = True
+        client.h2.increment_flow_control_window(80_000)
+        client.h2.increment_flow_control_window(80_000, call.id)
+        client.flush()
+        assert [len(message) for message in await call.all()] == [40_000, 100, 40_000]
+        assert echo.undelivered == 0
+
+
 async def test_a_stream_without_window_does_not_hold_up_the_others() -> None:
     async with echo_port() as (port, _, _), GrpcClient.connected(port, window=10) as client:
         await client.ping()  # the server knows the window

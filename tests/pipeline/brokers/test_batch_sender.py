@@ -1,7 +1,9 @@
 """Batches sent to a broker: acknowledged, retried, and no faster than allowed."""
 
+import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,9 +12,8 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import pyarrow as pa
 from pocketmq.pipeline.brokers.batch_sender import BatchSender
 from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.errors import (
-    SendError,
-)
+from pocketmq.pipeline.errors import PipelineError, SendError
+from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.faults.rule import Rule
@@ -76,3 +77,35 @@ def test_a_send_is_given_up_after_so_many_retries() -> None:
         sender.send_one("T", b"x", "", 0)
         with pytest.raises(SendError, match=r"cannot connect .*, given up after 1 retries"):
             sender.finish()
+
+
+class RefusesFirst:
+    """A client whose first request is refused while the second one is started."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._loop = asyncio.new_event_loop()
+
+    def run(self, work: Any) -> Any:
+        return self._loop.run_until_complete(work)
+
+    async def with_retries(self, *_: Any, **__: Any) -> None:
+        self.requests += 1
+        if self.requests == 1:
+            for _ in range(2):  # so that it ends between the two steps of starting the second one
+                await asyncio.sleep(0)
+            raise PipelineError("refused")
+
+    def close(self) -> None:
+        self._loop.close()
+
+
+def test_nothing_is_sent_after_a_request_of_its_queue_that_was_not_stored() -> None:
+    client, queue = RefusesFirst(), Queue("T", "a", 0)
+    sender = BatchSender(client, group="g", in_flight=4, timeout_ms=1000, retry_timeout_ms=1000)  # type: ignore[arg-type]
+    sender.send_one("T", b"first", "", 0, queue=queue)
+    sender.send_one("T", b"second", "", 0, queue=queue)
+    with pytest.raises(SendError, match="refused"):
+        sender.finish()
+    client.close()
+    assert client.requests == 1

@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.moving import mirror as mirror_module
 from pocketmq.pipeline.moving.mirror import Mirror, build
-from pocketmq.pipeline.moving.mirroring import target_of
+from pocketmq.pipeline.moving.mirror_queues import target_of
 from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.testing import RocketMQCluster
 

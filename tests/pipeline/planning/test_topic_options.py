@@ -91,7 +91,7 @@ def test_a_stream_has_no_end() -> None:
 
 def test_every_option_of_kafka_s_that_is_named_has_a_counterpart_that_exists() -> None:
     for known, others in (
-        (topic_options._NAMES, kafka_names.SOURCE_OPTIONS),
+        (topic_options.SOURCE_OPTION_NAMES, kafka_names.SOURCE_OPTIONS),
         (sink_options._NAMES, kafka_names.SINK_OPTIONS),
     ):
         for other, here in others.items():

@@ -192,14 +192,25 @@ def test_damage_is_an_error_a_warning_or_a_row(tmp_path: Path) -> None:
         ),
         ({"topics": " ,"}, "topics must name a topic"),
         ({"on_corrupt": "ignore"}, "on_corrupt must be one of fail, skip, report, got 'ignore'"),
-        ({"processes": 0}, "processes must be 1 or more, got 0"),
+        ({"processes": 0}, "processes must be a whole number, 1 or more, got 0"),
+        ({"processes": "two"}, "processes must be a whole number, 1 or more, got 'two'"),
+        ({"columns": 5}, "columns must be names, as a list or a text with commas, got 5"),
+        ({"columns": [5]}, "columns must be names, as a list or a text with commas, got [5]"),
+        ({"colour": "red"}, "unknown option colour; the options are broker_name, on_corrupt, verify_crc"),
+        ({"brokerName": "a"}, "unknown option brokerName; similar: broker_name; the options are"),
+        ({"verify_crc": "no"}, "verify_crc must be True or False, got 'no'"),
+        ({"check_queues": True}, "check_queues is for table runs"),
+        ({"check_queues": True, "table": "stats"}, "check_queues is for table runs"),
         ({"since": "yesterday"}, "since must be a datetime or epoch ms, got 'yesterday'"),
         ({"filters": "tags = 'A'"}, "filters must be an expression or a list"),
         (
             {"filters": [("colour", "=", 1)]},
-            "filters: No match for FieldRef.Name(colour); the columns are topic",
+            "filters: unknown column colour; the columns are topic",
         ),
-        ({"filters": [("queueId", "=", "x")]}, "filters: Function 'equal' has no kernel"),
+        (
+            {"filters": [("queueId", "=", "x")]},
+            "filters: a value does not have the type of its column: int32 and string cannot be compared",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_call_is_named(store: Path, wrong: dict[str, Any], message: str) -> None:
@@ -211,6 +222,12 @@ def test_what_is_wrong_in_a_call_is_named(store: Path, wrong: dict[str, Any], me
 def test_a_folder_that_is_no_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="commitlog is not a folder"):
         open_store(tmp_path)
+
+
+@pytest.mark.parametrize("table", ["messages", "runs", "stats", "consumequeue", "consumerOffsets"])
+def test_a_path_that_does_not_exist_is_named_as_the_argument(tmp_path: Path, table: str) -> None:
+    with pytest.raises(OptionError, match=f"^path: {tmp_path}/nosuch/"):
+        open_store(tmp_path / "nosuch", table=table)
 
 
 def test_a_dataset_reads_anew_for_every_question(store: Path) -> None:

@@ -118,6 +118,18 @@ def test_mistakes_are_raised_by_the_call(rocketmq: RocketMQ) -> None:
         open_topic(rocketmq.namesrv_addr, "T", colour="red")
     with pytest.raises(OptionError, match="tags and sql92: set one of them"):
         open_topic(rocketmq.namesrv_addr, "T", tags="A", sql92="a > 1")
+    with pytest.raises(
+        OptionError, match=r"^unknown option pull_batchsize; similar: pull_batch_size; the options"
+    ):
+        open_topic(rocketmq.namesrv_addr, "T", pull_batchsize=32)
+    with pytest.raises(
+        OptionError, match=r"^pull_batch_size must be a whole number, from 1 to 65536, got 'many'"
+    ):
+        open_topic(rocketmq.namesrv_addr, "T", pull_batch_size="many")
+    with pytest.raises(OptionError, match=r"^namesrv_addr must be host:port"):
+        open_topic("nonsense", "T")
+    with pytest.raises(OptionError, match=r"^tags, sql92 must be"):
+        open_topic(rocketmq.namesrv_addr, "T", tags="|| ||")
     with pytest.raises(SourceUnreachable):
         open_topic("127.0.0.1:1", "T", retry_timeout_ms=1)
 

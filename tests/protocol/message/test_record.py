@@ -126,6 +126,26 @@ def test_a_flipped_length_or_body_bit_never_raises_and_body_damage_is_seen(
         assert size == INVALID
 
 
+@given(st.data(), records)
+def test_a_damaged_record_is_refused_by_the_decoder_where_it_is_not_measured(
+    data: st.DataObject, record: Record
+):
+    encoded = bytearray(b"junk" + encode_record(record) + b"more")
+    field = data.draw(st.sampled_from([0, 3, 4, 7, 39, 84, 87, 96, 99, 108, 111, len(encoded) // 2]))
+    at = min(4 + field, len(encoded) - 1)
+    encoded[at] = data.draw(st.integers(0, 255))
+    damaged = memoryview(encoded)[: data.draw(st.integers(len(encoded) - 8, len(encoded)))]
+    size = measure_record(damaged, 4, len(damaged), check_crc=False)
+    if size > 0:
+        decoded = decode_record(damaged, 4)
+        assert decoded.size == size
+        assert decoded.topic == topic_of(damaged[4:])
+        assert decoded.properties == properties_of(damaged[4:])
+    else:
+        with pytest.raises(RecordError):
+            decode_record(damaged, 4)
+
+
 @given(st.binary(max_size=400))
 def test_random_bytes_are_measured_without_an_exception(data: bytes):
     assert measure_record(memoryview(data), 0, len(data)) <= len(data)

@@ -1,0 +1,90 @@
+"""The acks of one pass of a connection are stored together, then the calls are answered.
+
+    requests of a pass -> add(call, entries, outcomes) ... -> store() at its end -> one append -> replies
+
+An outcome is the status of an entry, or the ack that must be stored before the entry is acknowledged. Acks of messages
+that were received together become one record, as when a client acknowledges them in one request of the remoting
+protocol. Owned by the event loop.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from pocketmq.broker.errors import Refusal
+from pocketmq.broker.pop.revive_log import AckedMessage, ReviveLog
+
+from ..calls.rpc_call import Encoded, RpcCall
+from ..messages import (
+    OK,
+    AckMessageEntry,
+    AckMessageResponse,
+    AckMessageResultEntry,
+    Code,
+    Status,
+)
+from ..wire.encoding import encode, varint
+
+_log = logging.getLogger("pocketmq.grpc")
+
+NOT_ACKNOWLEDGED: Final = Status(code=Code.INTERNAL_SERVER_ERROR, message="ack failed: status is abnormal")
+_OK_REPLY: Final = encode(AckMessageResponse(status=OK))
+_OK_ENTRY: Final = encode(AckMessageResultEntry(status=OK))
+
+Outcome = Status | AckedMessage
+
+
+class GatheredAcks:
+    """`store` must follow before the event loop goes on."""
+
+    def __init__(self, log: ReviveLog) -> None:
+        self._log = log
+        self._gathered: list[tuple[RpcCall, Sequence[AckMessageEntry], Sequence[Outcome]]] = []
+
+    def add(self, call: RpcCall, entries: Sequence[AckMessageEntry], outcomes: Sequence[Outcome]) -> None:
+        """Answer this call when its acks are stored."""
+        self._gathered.append((call, entries, outcomes))
+
+    def store(self) -> None:
+        """Store the acks and answer the calls."""
+        if not self._gathered:
+            return
+        gathered, self._gathered = self._gathered, []
+        acks = [one for _, _, outcomes in gathered for one in outcomes if isinstance(one, tuple)]
+        refusals = iter(self._refusals(acks))
+        for call, entries, outcomes in gathered:
+            statuses = [_status(one, next(refusals)) if isinstance(one, tuple) else one for one in outcomes]
+            call.answer(reply_of(entries, statuses))
+
+    def _refusals(self, acks: Sequence[AckedMessage]) -> Sequence[Exception | None]:
+        try:
+            return self._log.put_acks(acks)
+        except Exception as error:  # our mistake: the calls are answered all the same
+            _log.exception("%d acks cannot be stored", len(acks))
+            return [error] * len(acks)
+
+
+def _status(ack: AckedMessage, refusal: Exception | None) -> Status:
+    if refusal is None:
+        return OK
+    if isinstance(refusal, Refusal):
+        _log.info("offset %d of %s is not acknowledged: %s", ack[1], ack[0], refusal)
+    return NOT_ACKNOWLEDGED
+
+
+def reply_of(entries: Sequence[AckMessageEntry], statuses: Sequence[Status]) -> AckMessageResponse | Encoded:
+    """The reply with the status of each entry."""
+    if len(entries) == 1 and statuses[0] is OK:
+        entry = entries[0]
+        name, handle = entry.message_id.encode(), entry.receipt_handle.encode()
+        if name and handle:
+            parts = (b"\x0a", varint(len(name)), name, b"\x12", varint(len(handle)), handle, _OK_ENTRY)
+            result = b"".join(parts)
+            return Encoded(AckMessageResponse, b"".join((_OK_REPLY, b"\x12", varint(len(result)), result)))
+    codes = {status.code for status in statuses}
+    code = codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS
+    results = [
+        AckMessageResultEntry(message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=status)
+        for entry, status in zip(entries, statuses, strict=True)
+    ]
+    return AckMessageResponse(status=Status(code=code, message=code.name), entries=results)

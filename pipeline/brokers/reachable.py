@@ -1,0 +1,59 @@
+"""Whether name servers, topics and their brokers can be reached: asked before a job starts an engine.
+
+An engine needs seconds to start, and reports in its own words what does not answer.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+from pocketmq.client.errors import RouteNotFound
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
+
+from ..errors import PipelineError, TopicMissing
+from ..planning.access import Access
+from .broker_client import BrokerClient
+
+ANSWER_MS: Final = 30_000
+"""How long a job waits for an answer before it has read anything."""
+LIST_MS: Final = 3_000
+
+
+def check_reachable(
+    namesrv_addr: str, topics: Iterable[str], access: Access, *, answer_ms: int = ANSWER_MS
+) -> None:
+    """`SourceUnreachable` if a name server or a broker of the topics does not answer, `TopicMissing` for a topic that
+    no broker has. Without topics only the name server is asked."""
+    names = sorted({name.strip() for name in topics if name.strip()})
+    with BrokerClient(namesrv_addr, access).closing() as client:
+        if not names:
+            client.run(client.with_retries("route", lambda _: _answered(client), answer_ms))
+            return
+        try:
+            found = client.queues_of(names, answer_ms)
+        except TopicMissing as error:
+            raise TopicMissing(f"{error}{suggestion(client, names)}") from error
+        client.bounds([queue for queues in found.values() for queue in queues or ()], answer_ms)
+
+
+def suggestion(client: BrokerClient, names: Iterable[str]) -> str:
+    """The existing topic that a misspelt one is like, as the end of a sentence; empty if there is none."""
+    try:
+        existing = client.topics(LIST_MS)
+    except PipelineError:
+        return ""
+    missing = [name for name in names if name not in existing]
+    return did_you_mean(missing[0], existing) if missing else ""
+
+
+def did_you_mean(name: str, existing: Iterable[str]) -> str:
+    """The existing name that a misspelt one is like, as the end of a sentence; empty if there is none."""
+    close = get_close_matches(name, list(existing), n=1, cutoff=0.7)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+async def _answered(client: BrokerClient) -> None:
+    try:
+        await client.route(AUTO_CREATE_TOPIC, fresh=True)
+    except RouteNotFound:
+        pass  # a name server answered, and that was the question

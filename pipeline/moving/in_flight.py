@@ -1,0 +1,37 @@
+"""Copies that a mirror sent without an answer: it looks whether the target has them, and so sends none twice.
+
+A mirror that is killed, or whose target does not answer, does not know what became of its last request. Copies keep the
+ids of their messages and their order, and all that are not known lie after the offset that is known to be reached.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ..brokers.broker_client import BrokerClient
+from ..brokers.range_reader import RangeReader
+from ..planning.ranges import Range
+from ..planning.topic_options import SourceOptions
+
+MOST_SCANNED: Final = 200_000
+"""Messages at the end of a target queue that are looked at: others may write to it too."""
+
+
+def ids_of(client: BrokerClient, part: Range, options: SourceOptions) -> list[tuple[str, int]]:
+    """(message id, queue offset) of each message of a range."""
+    found: list[tuple[str, int]] = []
+    for records in RangeReader(client, part, options).batches():
+        ids, offsets = (column.to_pylist() for column in records.columns(("msgId", "queueOffset")))
+        found += zip(ids, offsets, strict=True)
+    return found
+
+
+def found_copies(wanted: Sequence[str], stored: Iterable[tuple[str, int]]) -> list[int]:
+    """The offsets of the copies of the first of the wanted messages, as many as are stored in the same order.
+
+    Other messages between them, and copies that are stored twice, are passed over.
+    """
+    offsets: list[int] = []
+    for message_id, offset in stored:
+        if len(offsets) < len(wanted) and message_id == wanted[len(offsets)]:
+            offsets.append(offset)
+    return offsets

@@ -1,0 +1,88 @@
+"""Where a mirror is in each queue: in memory while it runs, and as offsets of its group in both clusters.
+
+In the source the offset is the next message to copy. In the target it is one past the last copy, so that the next run
+knows where to look for copies whose acknowledgement it did not get. A broker that is away gets its offsets later.
+"""
+
+import logging
+from collections.abc import Collection
+from typing import Final
+
+from ..brokers.broker_client import BrokerClient
+from ..errors import PipelineError, SourceUnreachable
+from ..planning.positions import Offsets, Queue
+from ..planning.ranges import QueueBounds
+
+_log = logging.getLogger("pocketmq.pipeline")
+
+SOURCE, TARGET = "source", "target"
+SIDES: Final = (SOURCE, TARGET)
+COMMIT_MS: Final = 2_000
+
+
+class MirrorPositions:
+    """The positions of one mirror."""
+
+    def __init__(self, source: BrokerClient, target: BrokerClient, group: str) -> None:
+        self._clients = source, target
+        self._group = group
+        self._next: Offsets = {}
+        self._reached: dict[Queue, int | None] = {}
+        self._uncommitted: tuple[Offsets, Offsets] = ({}, {})
+        self._is_told_of_target = False
+
+    def next_of(self, queue: Queue, held: QueueBounds, *, starts_at_end: bool) -> int:
+        """The next message to copy. Read from the source once. `SourceUnreachable` if its broker does not answer."""
+        if queue not in self._next:
+            committed = self._clients[0].committed(self._group, [queue], COMMIT_MS)[queue]
+            if committed is None:
+                committed = held.high if starts_at_end else held.low
+                self._uncommitted[0][queue] = committed
+            self._next[queue] = committed
+        return self._next[queue]
+
+    def reached_in(self, target: Queue) -> int | None:
+        """One past the last known copy; None if no run has committed it. `SourceUnreachable` as above."""
+        if target not in self._reached:
+            try:
+                self._reached[target] = self._clients[1].committed(self._group, [target], COMMIT_MS)[target]
+            except SourceUnreachable:
+                raise
+            except PipelineError as error:
+                self._tell_of_target(error)
+                self._reached[target] = None
+        return self._reached[target]
+
+    def advance(self, queue: Queue, following: int, target: Queue | None = None, reached: int = 0) -> None:
+        """Everything before `following` is copied, and in the target everything before `reached` is known."""
+        self._next[queue] = self._uncommitted[0][queue] = following
+        if target is not None:
+            self._reached[target] = self._uncommitted[1][target] = reached
+
+    def commit(self, away: Collection[tuple[str, str]] = ()) -> None:
+        """Commit what is new. What a broker does not take now is committed by a later call, also what belongs to one
+        of `away`, (side, broker name), which are not asked."""
+        for number, (side, client) in enumerate(zip(SIDES, self._clients, strict=True)):
+            waiting = self._uncommitted[number]
+            for broker_name in {queue.broker_name for queue in waiting}:
+                if (side, broker_name) in away:
+                    continue
+                part = {
+                    queue: offset for queue, offset in waiting.items() if queue.broker_name == broker_name
+                }
+                try:
+                    client.commit(self._group, part, COMMIT_MS)
+                except SourceUnreachable:
+                    continue
+                except PipelineError as error:
+                    if number == 0:
+                        raise
+                    self._tell_of_target(error)
+                for queue in part:
+                    del waiting[queue]
+
+    def _tell_of_target(self, error: PipelineError) -> None:
+        """A mirror may have no more than the right to send: then it repeats what was in flight when it was killed."""
+        if not self._is_told_of_target:
+            self._is_told_of_target = True
+            _log.warning("%s; a mirror that is killed will send again what it had in flight", error)

@@ -1,0 +1,97 @@
+"""Which queue of the target takes the copies of which queue of the source; topics that the target lacks are created."""
+
+import asyncio
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.errors import ClientError
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+
+from ..brokers.broker_client import BrokerClient
+from ..brokers.reachable import ANSWER_MS, suggestion
+from ..errors import OptionError, PipelineError, SourceUnreachable, TopicMissing
+from ..planning.access import Access
+from ..planning.positions import Queue
+
+AGAIN_MS = 2_000
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One of the two clusters."""
+
+    namesrv_addr: str
+    access: Access
+
+
+class QueuePairs:
+    """The queues of the topics, each with its target. A pair stays as it is once it is made."""
+
+    def __init__(self, source: BrokerClient, target: BrokerClient, target_side: Side) -> None:
+        self._source = source
+        self._target = target
+        self._target_side = target_side
+        self._topics: dict[str, str] = {}
+        self.pairs: dict[Queue, Queue] = {}
+
+    def find(self, topics: dict[str, str], answer_ms: int = ANSWER_MS) -> None:
+        """Find the queues of the topics, and create topics that the target lacks. `topics` is source -> target.
+
+        `OptionError` for a topic that the source does not have, `SourceUnreachable` for a side that does not answer.
+        """
+        self._topics = topics
+        for topic, target_topic in topics.items():
+            try:
+                queues = self._source.queues(topic, answer_ms)
+            except TopicMissing as error:
+                raise TopicMissing(f"{error}{suggestion(self._source, [topic])}") from error
+            new = [queue for queue in queues if queue not in self.pairs]
+            if new:
+                targets = self._targets(target_topic, max(queue.queue_id for queue in queues) + 1, answer_ms)
+                self.pairs |= {queue: target_of(queue, targets) for queue in new}
+
+    def find_new(self) -> None:
+        """Find queues that were added, and those of a broker that was away."""
+        try:
+            self.find(self._topics, AGAIN_MS)
+        except (TopicMissing, SourceUnreachable):
+            pass  # no broker has a topic at the moment: the next round asks again
+
+    def _targets(self, topic: str, queues: int, answer_ms: int) -> Sequence[Queue]:
+        try:
+            return self._target.queues(topic, answer_ms)
+        except OptionError:
+            if topic in {target.topic for target in self.pairs.values()}:
+                raise  # it existed: its broker is away
+            asyncio.run(_create(self._target_side, topic, queues))
+            return self._target.queues(topic, answer_ms)
+
+
+def target_of(queue: Queue, targets: Iterable[Queue]) -> Queue:
+    """The queue of the other side that takes the copies of a queue, so that their order is kept.
+
+    The same broker name and id, else the same id on the broker that the names choose. The choice depends neither on
+    other queues of the source nor, unless it is the chosen one, on a broker of the target that is away.
+    """
+    there = list(targets)
+    for each in there:
+        if (each.broker_name, each.queue_id) == (queue.broker_name, queue.queue_id):
+            return each
+    same_id = [each for each in there if each.queue_id == queue.queue_id]
+    return max(same_id or there, key=lambda each: (zlib.crc32(f"{queue} {each}".encode()), each))
+
+
+async def _create(side: Side, topic: str, queues: int) -> None:
+    """Create a topic on every master. `PipelineError` if a broker refuses."""
+    settings: dict[str, Any] = {"namesrv_addr": side.namesrv_addr}
+    if side.access.uses_tls:
+        settings |= side.access.tls_settings()
+    config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+    try:
+        async with AdminClient(hooks=side.access.hooks(), **settings) as admin:
+            for cluster in (await admin.cluster_info()).cluster_addr_table or {}:
+                await admin.update_topic(config, cluster=cluster)
+    except ClientError as error:
+        raise PipelineError(f"topic {topic} cannot be created at {side.namesrv_addr}: {error}") from error

@@ -1,0 +1,92 @@
+"""The offset map stays small, survives a kill, and never lets a group miss a message."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+from pocketmq.pipeline.moving import offset_map
+from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece
+from pocketmq.pipeline.planning.positions import Queue
+
+SOURCE, COPY = Queue("T", "a", 0), Queue("T", "b", 1)
+
+
+def test_pieces_that_continue_each_other_are_one(tmp_path: Path) -> None:
+    known = OffsetMap(tmp_path / "map")
+    known.add(SOURCE, (Piece(offset, offset, COPY, offset + 7) for offset in range(100)))
+    known.add(SOURCE, [Piece(100, 149, COPY, 107)])
+    lines = (tmp_path / "map").read_text().splitlines()
+    assert [json.loads(line)["last"] for line in lines] == [99, 149]
+    assert known.translated(SOURCE, 120) == OffsetMap(tmp_path / "map").translated(SOURCE, 120) == (COPY, 127)
+
+
+def test_a_line_that_a_killed_mirror_did_not_finish_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "map"
+    OffsetMap(path).add(SOURCE, [Piece(0, 9, COPY, 0), Piece(20, 29, COPY, 10)])
+    whole = path.read_text()
+    for size in (*range(0, len(whole), 7), len(whole) - 1):
+        path.write_text(whole[:size])
+        found = OffsetMap(path)
+        found.add(SOURCE, [Piece(40, 49, COPY, 50)])
+        assert OffsetMap(path).translated(SOURCE, 45) == (COPY, 55)
+        if whole[:size].count("\n"):
+            assert OffsetMap(path).translated(SOURCE, 5) == (COPY, 5)
+
+
+def test_what_is_copied_again_replaces_only_what_it_covers() -> None:
+    known = OffsetMap()
+    known.add(SOURCE, [Piece(0, 99, COPY, 0)])
+    known.add(SOURCE, [Piece(90, 119, COPY, 200)])
+    assert [known.translated(SOURCE, offset) for offset in (89, 90, 119, 120)] == [
+        (COPY, 89),
+        (COPY, 200),
+        (COPY, 229),
+        (COPY, 230),
+    ]
+
+
+def test_pieces_and_lines_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others write to the queue of the copies, so no piece continues the one before."""
+    monkeypatch.setattr(offset_map, "MOST_PIECES", 16)
+    monkeypatch.setattr(offset_map, "SPARE_LINES", 10)
+    path = tmp_path / "map"
+    known = OffsetMap(path)
+    for number in range(500):
+        known.add(SOURCE, [Piece(number * 10, number * 10 + 9, COPY, number * 11)])
+        assert len(path.read_text().splitlines()) <= 2 * 16 + 10 + 1
+    for offsets in (known, OffsetMap(path)):
+        assert offsets.translated(SOURCE, 4_995) == (COPY, 499 * 11 + 5), "the newest are exact"
+        for offset in range(0, 5000, 7):
+            target, copy = offsets.translated(SOURCE, offset) or (None, -1)
+            assert (target, copy <= offset // 10 * 11 + offset % 10) == (COPY, True)
+    merged = [json.loads(line) for line in path.read_text().splitlines()]
+    assert any("toLast" in row for row in merged)
+    assert not list(tmp_path.glob("*.new"))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40),
+    st.integers(2, 8),
+)
+def test_no_group_misses_a_message(steps: list[tuple[int, int, int]], most: int) -> None:
+    """Whatever gaps both sides have: a group never continues after the copy of the message it would read next."""
+    exact: dict[int, int] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(offset_map, "MOST_PIECES", most)
+        known = OffsetMap()
+        source = target = 0
+        for count, source_gap, target_gap in steps:
+            source, target = source + source_gap, target + target_gap
+            known.add(SOURCE, [Piece(source, source + count - 1, COPY, target)])
+            exact |= {source + number: target + number for number in range(count)}
+            source, target = source + count, target + count
+    for offset in range(source):
+        place = known.translated(SOURCE, offset)
+        following = min((copy for of_source, copy in exact.items() if of_source >= offset), default=target)
+        assert place is None or place[1] <= following
+    assert known.translated(SOURCE, source) == (COPY, target)
