@@ -81,9 +81,9 @@ CLIENTS: dict[str, Callable[[], list[str]]] = {
     "C++ 0.4.4": _cpp,
     "JavaScript ali-ons 3": _javascript,
     "PocketMQ": _python,
-    "gRPC Java 5.2.0": _grpc_java,
-    "gRPC Python 5.1.2": _grpc_python,
+    "Java gRPC 5.2.0": _grpc_java,
+    "Python gRPC 5.1.2": _grpc_python,
 }
 """Name in the table, and what makes its command line; it raises `PeersUnavailable` if that cannot be had here."""
-OF_GRPC = {name for name in CLIENTS if name.startswith("gRPC ")}
+OF_GRPC = {name for name in CLIENTS if " gRPC " in name}
 """Those that use the gRPC port."""

@@ -23,6 +23,7 @@ RENAMED = {
     "WithSubscriptionExpressions": "WithSimpleSubscriptionExpressions",
 }
 SECONDS = 200.0
+LAST_LINES = 5
 PLACE = {
     "GRPC_ENDPOINT": "127.0.0.1:8081",
     "NAMESERVER": "127.0.0.1:9876",
@@ -74,8 +75,9 @@ def main(checkout: str, side: str, version: str = "") -> int:
                 ) as running:
                     code = running.finish(SECONDS)
                     verdicts = [line for line in running.output.splitlines() if line.startswith("--- ")]
-                ended = "" if verdicts else f"ended with {code} before a verdict"
-                print(package, *(verdicts or [ended]), sep="\n  ", flush=True)
+                    last = running.output.splitlines()[-LAST_LINES:]
+                ended = [f"ended with {code} before a verdict:", *last]
+                print(package, *(verdicts or ended), sep="\n  ", flush=True)
     return 0
 
 
