@@ -1,13 +1,13 @@
 """Measures the pipeline: `python -m bench.pipeline [--messages N] [--floor] [--parts LIST] [--store DIR]`.
 
 One run on two cores: the time from nothing to the first rows (`start`); a topic read through Spark against our reader
-alone, and from its broker's files, the sink against our sender alone (`topics`); the shortest micro-batch (`batches`);
-store scans with lean columns, all columns and headers only, counts and an audit (`store`). The broker has a process of
-its own. Most figures are followed by a control, the figure of a source that does nothing (`pipeline_controls.py`) or of
-the bare client: the difference is ours. A figure and its control run in turns, the best round of each counts. Behind a
-figure stands the processor time a message, of the JVM and its Python workers together, which other work on the machine
-disturbs less. With `--floor` the exit code is 1 if a figure is below 60 % of its goal (for times: above its goal by as
-much).
+alone, and from its broker's files, the sink against our sender alone, both against Spark's own hand-over (`topics`);
+the shortest micro-batch (`batches`); store scans with lean columns, all columns and headers only, counts and an audit
+(`store`). The broker has a process of its own. Most figures are followed by a control, the figure of a source that does
+nothing (`pipeline_controls.py`) or of the bare client: the difference is ours. A figure and its control run in turns,
+the best round of each counts. Behind a figure stands the processor time a message, of the JVM and its Python workers
+together, which other work on the machine disturbs less. With `--floor` the exit code is 1 if a figure is below 60 % of
+its goal (for times: above its goal by as much).
 """
 
 import argparse
@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bench.processor import tree_seconds
-from bench.server import served
+from bench.processor import cpu_seconds, tree_seconds
+from bench.server import Served, served
 
 FLOOR: Final = 0.6
 PARTS: Final = ("start", "topics", "batches", "store")
@@ -34,6 +34,7 @@ COLUMNS: Final = (
     "map('color', 'red') properties",
 )
 HEADERS: Final = "queueId int, queueOffset bigint, physicalOffset bigint, storeSize int"
+BARE_ROWS: Final = 100_000
 BATCHES: Final = 80
 """Number of micro-batches; the first half warms up."""
 COLD_START: Final = """
@@ -70,6 +71,12 @@ class Figures:
         processor = "" if microseconds is None else f"{microseconds:>19.2f} us"
         print(f"  {name:<40} {value:>9.2f} {unit:<8}{processor}", flush=True)
 
+    def together(self, name: str, whole: "Best", pieces: "list[tuple[Best, int]]", count: int) -> None:
+        """How much of the processor time of the whole, broker included, is that of its pieces measured alone."""
+        alone = sum(best.all_seconds / rows for best, rows in pieces) * 1e6
+        all_of_it = whole.all_seconds / count * 1e6
+        print(f"  {name:<40} {alone:>9.2f} us of {all_of_it:.2f}, {alone / all_of_it:.0%}", flush=True)
+
     def _print(
         self, name: str, value: float, goal: float, unit: str, is_fine: bool, processor: str = ""
     ) -> None:
@@ -97,6 +104,8 @@ class Best:
 
     seconds: float
     processor_seconds: float
+    all_seconds: float
+    """Processor time, that of this process and the broker's included."""
 
     def per_second(self, count: int) -> float:
         return count / self.seconds
@@ -106,18 +115,24 @@ class Best:
         return self.processor_seconds / count * 1e6
 
 
-def in_turns(*works: Callable[[], Any], times: int = 3) -> list[Best]:
-    """Each work once to warm up, then all in turns, `times` rounds."""
+def in_turns(*works: Callable[[], Any], times: int = 3, broker: int | None = None) -> list[Best]:
+    """Each work once to warm up, then all in turns, `times` rounds. `broker` is the broker's process id."""
     rounds: list[list[Best]] = [[] for _ in works]
     for turn in range(times + 1):
         for work, best in zip(works, rounds, strict=True):
+            others = time.process_time() + (cpu_seconds(broker) if broker else 0)
             before, started_at = tree_seconds("java"), time.perf_counter()
             work()
-            done = Best(time.perf_counter() - started_at, tree_seconds("java") - before)
+            elapsed, processor = time.perf_counter() - started_at, tree_seconds("java") - before
+            others = time.process_time() + (cpu_seconds(broker) if broker else 0) - others
             if turn:
-                best.append(done)
+                best.append(Best(elapsed, processor, processor + others))
     return [
-        Best(min(done.seconds for done in best), min(done.processor_seconds for done in best))
+        Best(
+            min(done.seconds for done in best),
+            min(done.processor_seconds for done in best),
+            min(done.all_seconds for done in best),
+        )
         for best in rounds
     ]
 
@@ -203,34 +218,62 @@ def measure_cold_start(figures: Figures, namesrv_addr: str) -> None:
         figures.less("the same after pipeline prepare", first_rows(namesrv_addr, cache), 8, "s")
 
 
+def rows_of(spark: Any, messages: int) -> Any:
+    """The rows that the sink sends."""
+    return spark.range(messages).selectExpr(*COLUMNS)
+
+
 def fill(spark: Any, namesrv_addr: str, messages: int) -> None:
     """Write messages with the sink."""
-    rows = spark.range(messages).selectExpr(*COLUMNS)
-    rows.write.format("rocketmq").mode("append").options(nameServer=namesrv_addr, topic="Bench").save()
+    writer = rows_of(spark, messages).write.format("rocketmq").mode("append")
+    writer.options(nameServer=namesrv_addr, topic="Bench").save()
 
 
-def measure_topics(spark: Any, figures: Figures, namesrv_addr: str, store: Path, messages: int) -> None:
-    requests = requests_of(spark.range(100_000).selectExpr(*COLUMNS), "Bare")
+def measure_topics(spark: Any, figures: Figures, server: Served, store: Path, messages: int) -> None:
+    measure_sink(spark, figures, server, messages)
+    namesrv_addr = server.namesrv
+    total = bare_read(namesrv_addr, "Bench")
 
     def read(**options: str) -> None:
         reader = spark.read.format("rocketmq").options(nameServer=namesrv_addr, subscribe="Bench", **options)
         discard(reader.load())
 
-    sink, bare = in_turns(
-        lambda: fill(spark, namesrv_addr, messages), lambda: bare_send(namesrv_addr, requests), times=2
-    )
-    wanted = bare.per_second(100_000) / 1000
-    figures.more("sink", sink.per_second(messages) / 1000, wanted * 0.9, "k/s", sink.microseconds(messages))
-    figures.control("of our sender alone", wanted, "k/s")
-    total = bare_read(namesrv_addr, "Bench")
-    topic, bare, files = in_turns(
-        read, lambda: bare_read(namesrv_addr, "Bench"), lambda: read(storePath=str(store)), times=2
+    topic, same, bare, files = in_turns(
+        read,
+        lambda: discard(spark.read.format("bench-same").option("rows", total).load(str(store))),
+        lambda: bare_read(namesrv_addr, "Bench"),
+        lambda: read(storePath=str(store)),
+        times=2,
+        broker=server.pid,
     )
     wanted = bare.per_second(total) / 1000
     figures.more("topic read", topic.per_second(total) / 1000, wanted * 0.9, "k/s", topic.microseconds(total))
     figures.control("of our reader alone", wanted, "k/s")
+    figures.control(
+        "of batches decoded earlier", same.per_second(total) / 1000, "k/s", same.microseconds(total)
+    )
+    figures.together("processor of the two together", topic, [(bare, total), (same, total)], total)
     figures.more(
         "the same with storePath", files.per_second(total) / 1000, wanted, "k/s", files.microseconds(total)
+    )
+
+
+def measure_sink(spark: Any, figures: Figures, server: Served, messages: int) -> None:
+    requests = requests_of(rows_of(spark, BARE_ROWS), "Bare")
+    sink, dropped, bare = in_turns(
+        lambda: fill(spark, server.namesrv, messages),
+        lambda: rows_of(spark, messages).write.format("bench-discard").mode("append").save(),
+        lambda: bare_send(server.namesrv, requests),
+        times=2,
+        broker=server.pid,
+    )
+    wanted = bare.per_second(BARE_ROWS) / 1000
+    figures.more("sink", sink.per_second(messages) / 1000, wanted * 0.9, "k/s", sink.microseconds(messages))
+    figures.control("of our sender alone", wanted, "k/s")
+    per_second = dropped.per_second(messages) / 1000
+    figures.control("of rows that are dropped", per_second, "k/s", dropped.microseconds(messages))
+    figures.together(
+        "processor of the two together", sink, [(bare, BARE_ROWS), (dropped, messages)], messages
     )
 
 
@@ -326,7 +369,7 @@ def main() -> int:
         parser.error(f"--parts must be of {', '.join(PARTS)}, got {arguments.parts}")
     from pocketmq.pipeline import pocketmq_session
 
-    from bench.pipeline_controls import SameBatches, Steps
+    from bench.pipeline_controls import Discard, SameBatches, Steps
 
     figures = Figures()
     print(f"load average {os.getloadavg()[0]:.1f}")
@@ -336,10 +379,10 @@ def main() -> int:
             if "start" in parts:
                 measure_cold_start(figures, server.namesrv)
             spark = pocketmq_session("bench", master="local[2]", memory="2g")
-            for source in (SameBatches, Steps):
+            for source in (Discard, SameBatches, Steps):
                 spark.dataSource.register(source)
             if "topics" in parts:
-                measure_topics(spark, figures, server.namesrv, store, arguments.messages)
+                measure_topics(spark, figures, server, store, arguments.messages)
             elif arguments.store is None:
                 fill(spark, server.namesrv, 3 * arguments.messages)
             if "batches" in parts:

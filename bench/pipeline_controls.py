@@ -1,6 +1,7 @@
 """Controls for `bench.pipeline`: Python sources that do no work of their own, so that only Spark is measured.
 
-bench-same       one decoded batch of a store, repeated     for a scan that decodes each batch
+bench-same       one decoded batch of a store, repeated     for a scan or a topic read, which decode each batch
+bench-discard    a writer that drops its batches            for the sink, which sends them
 bench-steps      a stream of numbers, four tasks a batch    for a stream that pulls
 bench-one        one row                                    for the first rows of a topic
 """
@@ -12,7 +13,14 @@ from pocketmq.pipeline.planning.option_values import plain_options
 from pocketmq.pipeline.records.columns import STORE_COLUMNS, ddl
 from pocketmq.pipeline.sources.output_schema import default_columns
 from pocketmq.pipeline.sources.store_source import StoreReader, read_store_options
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType
 
 TASKS = 4
@@ -46,6 +54,24 @@ class _SameReader(DataSourceReader):
         batch = next(store.read(store.partitions()[0]))
         for _ in range(self._rows // 2 // batch.num_rows):
             yield batch
+
+
+class Discard(DataSource):
+    """Rows that end in the Python workers."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bench-discard"
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        return _DiscardWriter()
+
+
+class _DiscardWriter(DataSourceArrowWriter):
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        for _ in iterator:
+            pass
+        return WriterCommitMessage()
 
 
 class Steps(DataSource):

@@ -23,6 +23,8 @@ from typing import Any, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from .spelling import meant
+
 USER_ERROR: Final = 2
 INTERRUPTED: Final = 130
 
@@ -126,12 +128,7 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches  # only needed after a spelling mistake
-
-            close = get_close_matches(args[0], COMMANDS, n=2)
-            if not close:
-                raise
-            raise click.UsageError(f"{error.message} Did you mean {' or '.join(close)}?", ctx) from None
+            raise meant(error, ctx, args[0], COMMANDS) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, chapter in CHAPTERS.items():

@@ -6,10 +6,8 @@ at once. A changed invisible time is a new checkpoint of one message, and an ack
 `AckMessageProcessor` and `ChangeInvisibleTimeProcessor`.
 """
 
-from collections.abc import Sequence
-
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody
-from pocketmq.protocol.bodies.revive import Ack, CheckPoint
+from pocketmq.protocol.bodies.revive import CheckPoint
 from pocketmq.protocol.message.pop_receipt import (
     ORDERED_REVIVE_QUEUE,
     Receipt,
@@ -28,7 +26,7 @@ from ..errors import Refusal, faq
 from ..network.dispatch import Answer, Call, CallWithBody, handles
 from .ordered_pops import NotAcknowledged
 from .popping import Popping
-from .revive_log import ReviveRecord, ack_record, batch_ack_record
+from .revive_log import AckedMessage, AckedPop, ReviveRecord, batch_ack_record
 
 
 @handles(AckMessage)
@@ -37,19 +35,26 @@ def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
     peer = call.connection.peer
     _check_place(popping, request.topic, request.queue_id, request.offset, peer)
     receipt = parse_receipt_of_ack(request.extra_info)
-    record = _acknowledge(
+    ack = _acknowledge(
         popping, request.topic, request.consumer_group, request.queue_id, request.offset, receipt, peer
     )
-    if record is not None:
-        store_acks(popping, (record,))
+    if ack is not None:
+        store_ack(popping, ack)
 
 
-def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer: str) -> ReviveRecord | None:
-    """Acknowledge the message of a whole receipt; `topic` holds it. The caller stores the record,
-    perhaps with others; without one there is nothing to store. Raises `Refusal`."""
+def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer: str) -> AckedMessage | None:
+    """Acknowledge the message of a whole receipt; `topic` holds it. The caller stores the ack, perhaps with others, by
+    `revive_log.put_acks`; `None` if there is nothing to store. Raises `Refusal`."""
     queue_id, offset = receipt.queue_id, receipt.offset
     _check_place(popping, topic, queue_id, offset, peer)
     return _acknowledge(popping, topic, group, queue_id, offset, receipt, peer)
+
+
+def store_ack(popping: Popping, ack: AckedMessage) -> None:
+    """Raises `Refusal`."""
+    (refusal,) = popping.revive_log.put_acks((ack,))
+    if refusal is not None:
+        raise refusal
 
 
 def _check_place(popping: Popping, topic: str, queue_id: int, offset: int, peer: str) -> None:
@@ -64,9 +69,9 @@ def _check_place(popping: Popping, topic: str, queue_id: int, offset: int, peer:
 
 def _acknowledge(
     popping: Popping, topic: str, group: str, queue_id: int, offset: int, receipt: Receipt, peer: str
-) -> ReviveRecord | None:
+) -> AckedMessage | None:
     if not receipt.is_ordered:
-        return _record_of(popping, topic, group, queue_id, offset, receipt)
+        return _counted(popping, topic, group, queue_id, offset, receipt)
     times = receipt.pop_time_ms, receipt.invisible_time_ms
     remark = _ack_ordered(popping, topic, group, queue_id, offset, *times, peer)
     if remark is not None:
@@ -90,7 +95,9 @@ def batch_ack_message(
             records.append(done)
         elif done is not None:
             answer.code, answer.remark = ResponseCode.MESSAGE_ILLEGAL, done
-    store_acks(popping, records)
+    for refusal in popping.revive_log.put_records(records):
+        if refusal is not None:
+            raise refusal
     return answer
 
 
@@ -122,9 +129,9 @@ def change_message_invisible_time(
     )
     if 0 <= receipt.revive_queue_id < popping.config.revive_queue_num:
         popping.revive_log.put_checkpoint(point, receipt.revive_queue_id)
-    record = _record_of(popping, topic, request.consumer_group, queue_id, offset, receipt)
-    if record is not None:
-        store_acks(popping, (record,))
+    ack = _counted(popping, topic, request.consumer_group, queue_id, offset, receipt)
+    if ack is not None:
+        store_ack(popping, ack)
     return ChangeMessageInvisibleTimeReply(
         pop_time=now_ms, invisible_time=request.invisible_time, revive_qid=receipt.revive_queue_id
     )
@@ -143,25 +150,23 @@ def _check_topic_and_queue(popping: Popping, topic: str, queue_id: int, peer: st
         )
 
 
-def _record_of(
+def _counted(
     popping: Popping, topic: str, group: str, queue_id: int, offset: int, receipt: Receipt
-) -> ReviveRecord | None:
-    """The ack of one message, which counts as acknowledged now; `None` if it has no effect."""
+) -> AckedMessage | None:
+    """Count the message as acknowledged now; its ack, `None` if that has no effect."""
     popping.statistics.acknowledged(topic, group, 1)
-    revive_queue_id, due_ms = receipt.revive_queue_id, receipt.visible_again_ms
-    if not _has_effect(popping, revive_queue_id, due_ms):
-        return None
-    return ack_record(
-        topic,
-        group,
-        receipt.broker_name,
-        queue_id,
-        offset,
+    start_offset, pop_time_ms, revive_queue_id = (
         receipt.start_offset,
         receipt.pop_time_ms,
-        revive_queue_id,
-        due_ms,
+        receipt.revive_queue_id,
     )
+    due_ms = receipt.visible_again_ms
+    if not _has_effect(popping, revive_queue_id, due_ms):
+        return None
+    pop = AckedPop(
+        topic, group, receipt.broker_name, queue_id, start_offset, pop_time_ms, revive_queue_id, due_ms
+    )
+    return pop, offset
 
 
 def _has_effect(popping: Popping, revive_queue_id: int, due_ms: int) -> bool:
@@ -170,13 +175,6 @@ def _has_effect(popping: Popping, revive_queue_id: int, due_ms: int) -> bool:
     config = popping.config
     furthest_ms = popping.clock.now_ms() + config.store.timer_max_delay_sec * 1000
     return 0 <= revive_queue_id < config.revive_queue_num and due_ms <= furthest_ms
-
-
-def store_acks(popping: Popping, records: Sequence[ReviveRecord]) -> None:
-    """Store acks. Raises the first `Refusal`."""
-    for refusal in popping.revive_log.put_records(records):
-        if refusal is not None:
-            raise refusal
 
 
 def _ack_batch(
@@ -199,21 +197,12 @@ def _ack_batch(
                 or remark
             )
         return remark
+    due_ms = batch.pop_time + batch.invisible_time
     if offsets:
-        ack = Ack(
-            ack_offset=-1,
-            start_offset=batch.start_offset,
-            group=group,
-            topic=topic,
-            queue_id=queue_id,
-            pop_time=batch.pop_time,
-            broker_name=broker_name,
-            ack_offsets=offsets,
-        )
         popping.statistics.acknowledged(topic, group, len(offsets))
-        due_ms = batch.pop_time + batch.invisible_time
         if _has_effect(popping, batch.revive_queue_id, due_ms):
-            return batch_ack_record(ack, batch.revive_queue_id, due_ms)
+            times = batch.start_offset, batch.pop_time, batch.revive_queue_id, due_ms
+            return batch_ack_record(AckedPop(topic, group, broker_name, queue_id, *times), offsets)
     return None
 
 

@@ -53,6 +53,8 @@ class Statistics:
         self._puts: dict[str, Traffic] = {}
         self._gets: dict[tuple[str, str], Traffic] = {}
         self._events: dict[tuple[str, str], Traffic] = {}
+        self._acks: dict[tuple[str, str], tuple[Traffic, Traffic]] = {}
+        """The events of acks, by topic and group: acks come often."""
         self._user_puts, self._system_puts = Traffic(), Traffic()
         self._user_gets, self._system_gets = Traffic(), Traffic()
         self._last_window_ms = {window: now_ms for window, _ in WINDOWS}
@@ -129,8 +131,15 @@ class Statistics:
     def acknowledged(self, topic: str, group: str, count: int) -> None:
         """`count` popped messages were acknowledged. Only existing topics and groups are counted."""
         if topic in self._topics and group in self._groups:
-            self._event("GROUP_ACK_NUMS", f"{topic}@{group}").add(count, 0)
-            self._event("BROKER_ACK_NUMS", self._config.broker_cluster_name).add(count, 0)
+            both = self._acks.get((topic, group))
+            if both is None:
+                both = self._acks[topic, group] = (
+                    self._event("GROUP_ACK_NUMS", f"{topic}@{group}"),
+                    self._event("BROKER_ACK_NUMS", self._config.broker_cluster_name),
+                )
+            for traffic in both:
+                traffic.calls += 1
+                traffic.count += count
 
     def dead_letter(self, owner: str | None, group: str, origin_topic: str | None) -> None:
         """A message sent back became a dead letter. `owner` is the request's field of that name (5.x)."""
@@ -283,6 +292,7 @@ class Statistics:
         return traffic
 
     def _drop_events(self, is_dropped: Callable[[str], bool]) -> None:
+        self._acks.clear()
         for name, key in list(self._events):
             if is_dropped(key):
                 del self._events[name, key]

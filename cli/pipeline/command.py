@@ -5,6 +5,8 @@ from typing import Final
 
 import click
 
+from ..spelling import meant
+
 JOBS: Final = {
     "demo": "pocketmq.cli.pipeline.demo",
     "behaviour": "pocketmq.pipeline.behaviour.job",
@@ -33,6 +35,14 @@ class JobGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(JOBS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise meant(error, ctx, args[0], JOBS) from None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in JOBS:

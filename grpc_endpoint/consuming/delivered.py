@@ -9,8 +9,8 @@ import logging
 import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import Refusal
-from pocketmq.broker.pop.ack_handlers import acknowledge, change_message_invisible_time, store_acks
-from pocketmq.broker.pop.revive_log import ReviveRecord
+from pocketmq.broker.pop.ack_handlers import acknowledge, change_message_invisible_time, store_ack
+from pocketmq.broker.pop.revive_log import AckedMessage
 from pocketmq.broker.sending.retry_handlers import consumer_send_msg_back
 from pocketmq.broker.storing.records import record_named
 from pocketmq.protocol.requests.pop import ChangeMessageInvisibleTime
@@ -42,17 +42,17 @@ class Delivered(msgspec.Struct, frozen=True, gc=False):
         if self.handle.is_expired(self.broker.clock.now_ms()):
             raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, f"{PROXY}receipt handle is expired")
 
-    def acknowledged(self) -> ReviveRecord | None:
-        """The message is consumed once this record is stored; `None` if it is already. Raises `Refusal`."""
+    def acknowledged(self) -> AckedMessage | None:
+        """The message is consumed once this ack is stored; `None` if it is already. Raises `Refusal`."""
         receipt = self.handle.receipt
         return acknowledge(self.broker.popping, self.real_topic, self.group, receipt, SERVER_PEER)
 
     def acknowledge(self) -> bool:
         """The message is consumed; False if the broker refuses."""
         try:
-            record = self.acknowledged()
-            if record is not None:
-                store_acks(self.broker.popping, (record,))
+            ack = self.acknowledged()
+            if ack is not None:
+                store_ack(self.broker.popping, ack)
         except Refusal as error:
             _log.info("%s is not acknowledged for %s: %s", self.handle, self.group, error)
             return False

@@ -1,9 +1,10 @@
-"""The acks of one pass of a connection: their records are stored together, then the calls are answered.
+"""The acks of one pass of a connection are stored together, then the calls are answered.
 
     requests of a pass -> add(call, entries, outcomes) ... -> store() at its end -> one append -> replies
 
-An outcome is the status of an entry, or the record that must be stored before the entry is acknowledged. Owned by the
-event loop.
+An outcome is the status of an entry, or the ack that must be stored before the entry is acknowledged. Acks of messages
+that were received together become one record, as when a client acknowledges them in one request of the remoting
+protocol. Owned by the event loop.
 """
 
 import logging
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pocketmq.broker.errors import Refusal
-from pocketmq.broker.pop.revive_log import ReviveLog, ReviveRecord
+from pocketmq.broker.pop.revive_log import AckedMessage, ReviveLog
 
 from ..calls.rpc_call import Encoded, RpcCall
 from ..messages import (
@@ -30,7 +31,7 @@ NOT_ACKNOWLEDGED: Final = Status(code=Code.INTERNAL_SERVER_ERROR, message="ack f
 _OK_REPLY: Final = encode(AckMessageResponse(status=OK))
 _OK_ENTRY: Final = encode(AckMessageResultEntry(status=OK))
 
-Outcome = Status | ReviveRecord
+Outcome = Status | AckedMessage
 
 
 class GatheredAcks:
@@ -41,33 +42,33 @@ class GatheredAcks:
         self._gathered: list[tuple[RpcCall, Sequence[AckMessageEntry], Sequence[Outcome]]] = []
 
     def add(self, call: RpcCall, entries: Sequence[AckMessageEntry], outcomes: Sequence[Outcome]) -> None:
-        """Answer this call when its records are stored."""
+        """Answer this call when its acks are stored."""
         self._gathered.append((call, entries, outcomes))
 
     def store(self) -> None:
-        """Store the records and answer the calls."""
+        """Store the acks and answer the calls."""
         if not self._gathered:
             return
         gathered, self._gathered = self._gathered, []
-        records = [one for _, _, outcomes in gathered for one in outcomes if type(one) is ReviveRecord]
-        refusals = iter(self._refusals(records))
+        acks = [one for _, _, outcomes in gathered for one in outcomes if isinstance(one, tuple)]
+        refusals = iter(self._refusals(acks))
         for call, entries, outcomes in gathered:
-            statuses = [one if isinstance(one, Status) else _status(one, next(refusals)) for one in outcomes]
+            statuses = [_status(one, next(refusals)) if isinstance(one, tuple) else one for one in outcomes]
             call.answer(reply_of(entries, statuses))
 
-    def _refusals(self, records: Sequence[ReviveRecord]) -> Sequence[Exception | None]:
+    def _refusals(self, acks: Sequence[AckedMessage]) -> Sequence[Exception | None]:
         try:
-            return self._log.put_records(records)
+            return self._log.put_acks(acks)
         except Exception as error:  # our mistake: the calls are answered all the same
-            _log.exception("%d acks cannot be stored", len(records))
-            return [error] * len(records)
+            _log.exception("%d acks cannot be stored", len(acks))
+            return [error] * len(acks)
 
 
-def _status(record: ReviveRecord, refusal: Exception | None) -> Status:
+def _status(ack: AckedMessage, refusal: Exception | None) -> Status:
     if refusal is None:
         return OK
     if isinstance(refusal, Refusal):
-        _log.info("%s is not acknowledged: %s", record.key.decode(), refusal)
+        _log.info("offset %d of %s is not acknowledged: %s", ack[1], ack[0], refusal)
     return NOT_ACKNOWLEDGED
 
 

@@ -5,6 +5,7 @@ Each check returns the name, so that a handler checks and reads it in one step. 
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from pocketmq.protocol.message.topics import MAX_GROUP_LENGTH, MAX_TOPIC_LENGTH, is_system_group
@@ -14,6 +15,8 @@ from ..calls.refusals import RpcRefused
 from ..messages import Code, Resource
 
 MAX_LITE_TOPIC_BYTES: Final = 64
+_KNOWN: Final = 1024
+"""Legal names that are remembered."""
 _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _LEGAL_LITE: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _LEGAL_TEXT: Final = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
@@ -21,14 +24,7 @@ _LEGAL_TEXT: Final = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-
 
 def checked_topic(resource: Resource, topics: TopicTable) -> str:
     """The name of a topic that clients may use. Raises `RpcRefused` with ILLEGAL_TOPIC."""
-    name = resource.name
-    if not name or name.isspace():
-        raise RpcRefused(Code.ILLEGAL_TOPIC, "The specified topic is blank")
-    if len(name) > MAX_TOPIC_LENGTH:
-        text = f"The specified topic is longer than topic max length {MAX_TOPIC_LENGTH}."
-        raise RpcRefused(Code.ILLEGAL_TOPIC, text)
-    if _LEGAL.fullmatch(name) is None:
-        raise RpcRefused(Code.ILLEGAL_TOPIC, f"The specified topic[{name}] {_LEGAL_TEXT}")
+    name = _legal_topic(resource.name)
     if topics.is_system_topic(name):
         raise RpcRefused(Code.ILLEGAL_TOPIC, "cannot access system topic")
     return name
@@ -36,7 +32,23 @@ def checked_topic(resource: Resource, topics: TopicTable) -> str:
 
 def checked_group(resource: Resource) -> str:
     """The name of a consumer group. Raises `RpcRefused` with ILLEGAL_CONSUMER_GROUP."""
-    name = resource.name
+    return _legal_group(resource.name)
+
+
+@lru_cache(maxsize=_KNOWN)
+def _legal_topic(name: str) -> str:
+    if not name or name.isspace():
+        raise RpcRefused(Code.ILLEGAL_TOPIC, "The specified topic is blank")
+    if len(name) > MAX_TOPIC_LENGTH:
+        text = f"The specified topic is longer than topic max length {MAX_TOPIC_LENGTH}."
+        raise RpcRefused(Code.ILLEGAL_TOPIC, text)
+    if _LEGAL.fullmatch(name) is None:
+        raise RpcRefused(Code.ILLEGAL_TOPIC, f"The specified topic[{name}] {_LEGAL_TEXT}")
+    return name
+
+
+@lru_cache(maxsize=_KNOWN)
+def _legal_group(name: str) -> str:
     if not name or name.isspace():
         raise RpcRefused(Code.ILLEGAL_CONSUMER_GROUP, "the specified group is blank")
     if len(name) > MAX_GROUP_LENGTH:

@@ -91,7 +91,12 @@ class Decoder:
             name = self._table[index][0]
         else:
             name, at = _octets(block, at, is_kept=False)
-        value, at = _octets(block, at, is_kept=most_index == 0x3F)
+        size = block[at]
+        stop = at + 1 + size
+        if size < 0x7F and stop <= len(block):  # neither Huffman nor long: nearly all
+            value, at = str(block[at + 1 : stop], "latin-1"), stop
+        else:
+            value, at = _octets(block, at, is_kept=most_index == 0x3F)
         size = len(name) + len(value) + FIELD_BYTES
         if not value.isascii():
             value = str(value.encode("latin-1"), "utf-8", "replace")

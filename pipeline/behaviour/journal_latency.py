@@ -3,12 +3,14 @@
 A send's reply has the queue offset of its message; a pull's reply delivers the offsets from the one it asked for up to
 the next one. A message is delivered to a group by the first pull reply that covers it. Latency is the time from the
 arrival of the send at the broker to that reply's departure, in milliseconds. Of a batch the first message counts.
-Popped and half messages have no such offsets and are left out.
+Popped and half messages have no such offsets and are left out. So are the pulls of this package's own readers: they
+consume nothing.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
+from ..planning.topic_options import DEFAULT_GROUP
 from ..report.report import Report, Section
 from ..sql.engine import Engine
 
@@ -26,6 +28,7 @@ select journal, fields['consumerGroup'] as consumerGroup, topic, queueId, answer
 from journal
 where kind = 'exchange' and request in ('PULL_MESSAGE', 'LITE_PULL_MESSAGE') and replyCode = 0
     and answered is not null and replyFields['nextBeginOffset'] is not null
+    and fields['consumerGroup'] <> '{jobs}'
 """
 DELIVERIES: Final = """
 select p.consumerGroup as consumerGroup, s.journal as journal, s.topic as topic, s.queueId as queueId,
@@ -57,7 +60,7 @@ def build(engine: Engine, journals: Sequence[str]) -> Report:
         engine.open_journal(names[-1], path)
     engine.keep("journal", " union all ".join(f"select * from {name}" for name in names))
     engine.keep("sends", SENDS)
-    engine.keep("pulls", PULLS)
+    engine.keep("pulls", PULLS.format(jobs=DEFAULT_GROUP))
     engine.keep("deliveries", DELIVERIES)
     by_minute = SUMMARY.format(keys="topic, consumerGroup, minute").replace(
         "from deliveries", "from (select *, date_trunc('minute', sent) as minute from deliveries) as dated"

@@ -6,9 +6,9 @@
 
 Brokers limit a pull to 32 messages (8 from disk) unless they are configured otherwise, whatever the request says. So
 the reply to the first pull, which goes alone, shows how wide a part should be (`_PartWidth`). Decoding 32 at a time
-costs three times as much as decoding 4096, and waiting for each reply several times that. Replies are read in the order
-of their parts. With a filter a part is wider. A reply may then reach beyond its part; that rest is dropped, because the
-next part brings it too.
+costs three times as much as decoding thousands, and waiting for each reply several times that. Replies are read in the
+order of their parts. With a filter a part is wider. A reply may then reach beyond its part; that rest is dropped,
+because the next part brings it too.
 
 After a lost connection the part is requested again, until the time for retries is over (`pulls.py`). Memory is limited
 to `BYTES_AHEAD` of replies that wait for their turn and one more reply for each part in flight, and `BATCH_BYTES` of

@@ -48,7 +48,7 @@ def suggestion(client: BrokerClient, names: Iterable[str]) -> str:
 
 def did_you_mean(name: str, existing: Iterable[str]) -> str:
     """The existing name that a misspelt one is like, as the end of a sentence; empty if there is none."""
-    close = get_close_matches(name, list(existing), n=1, cutoff=0.75)
+    close = get_close_matches(name, list(existing), n=1, cutoff=0.7)
     return f"; did you mean {close[0]}?" if close else ""
 
 

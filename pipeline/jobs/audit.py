@@ -85,16 +85,22 @@ def build(engine: Engine, store: str, *, topics: str | None = None, checks_crc: 
     engine.keep("runs", "select * from scanned_runs", is_small=True)
     frames = {name: engine.sql(text) for name, _, text in TABLES}
     sections = [Section(name, title, frames[name]) for name, title, _ in TABLES]
-    return Report("Store audit", f"Store {store}.", sections, findings_of(engine))
+    findings, unlisted = findings_of(engine)
+    return Report("Store audit", f"Store {store}.", sections, findings, unlisted=unlisted)
 
 
-def findings_of(engine: Engine) -> list[str]:
-    """A sentence for each row of the tables of faults, of each at most `SHOWN`."""
+def findings_of(engine: Engine) -> tuple[list[str], int]:
+    """A sentence for each row of the tables of faults, of each at most `SHOWN`, and how many more rows there are."""
+    texts = {name: text for name, _, text in TABLES if name in ("damaged", "gaps", "order", "index")}
     found = {
         name: engine.sql(f"select * from ({text}) as faults limit {SHOWN}").collect()
-        for name, _, text in TABLES
-        if name in ("damaged", "gaps", "order", "index")
+        for name, text in texts.items()
     }
+    unlisted = sum(
+        engine.sql(f"select count(*) as n from ({texts[name]}) as faults").collect()[0].n - SHOWN
+        for name, rows in found.items()
+        if len(rows) == SHOWN
+    )
     return [
         *(f"{row.status} at log position {row.physicalOffset} ({row.file})" for row in found["damaged"]),
         *(f"{row.topic} queue {row.queueId}: {row.what}, {counted(row['count'], 'message')} from offset {row.first}"
@@ -103,7 +109,7 @@ def findings_of(engine: Engine) -> list[str]:
           for row in found["order"]),
         *(f"{row.topic} queue {row.queueId} {_offsets(row.queueOffset, row.lastOffset)}: {row.what}"
           for row in found["index"]),
-    ]  # fmt: skip
+    ], unlisted  # fmt: skip
 
 
 def _offsets(first: int, last: int) -> str:

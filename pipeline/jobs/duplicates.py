@@ -31,9 +31,10 @@ group by {by} having count(*) > 1
 """
 COPIES: Final = """
 select m.{by} as {by}, r.copies as copies, m.storeTimestamp as storeTimestamp,
-       case when startswith(m.topic, '%RETRY%') or startswith(m.topic, '%DLQ%') then '' else m.topic end as home,
+       case when {is_again} then '' else m.topic end as home,
        m.reconsumeTimes as reconsumeTimes,
-       concat(case when m.brokerName is null then '' else concat(m.brokerName, ' ') end,
+       concat(case when {is_again} then concat(m.topic, ' ') else '' end,
+              case when m.brokerName is null then '' else concat(m.brokerName, ' ') end,
               cast(m.queueId as string), '/', cast(m.queueOffset as string)) as place,
        row_number() over (
            partition by m.{by} order by m.storeTimestamp, m.topic, m.brokerName nulls first, m.queueId, m.queueOffset
@@ -41,6 +42,8 @@ select m.{by} as {by}, r.copies as copies, m.storeTimestamp as storeTimestamp,
 from messages m join repeated r on m.{by} = r.{by}
 where not ({is_system}) and {times}
 """
+IS_AGAIN: Final = "(startswith(m.topic, '%RETRY%') or startswith(m.topic, '%DLQ%'))"
+"""A copy for a retry, or of a group that gave up: its home is another topic, so its place names the topic."""
 DUPLICATES: Final = """
 select {by}, topic, case when firsts > 1 then 'stored twice' else 'redelivered' end as level, copies, seconds, places
 from (
@@ -60,18 +63,22 @@ def build(engine: Engine, source: MessageInput, *, by: str = "msgId") -> Report:
     words = {"by": by, "times": source.time_condition(), "listed": LISTED_PLACES}
     engine.keep("repeated", REPEATED.format(is_system=IS_SYSTEM_TOPIC, **words))
     of_message = IS_SYSTEM_TOPIC.replace("topic", "m.topic")
-    engine.keep("copies", COPIES.format(is_system=of_message, **words))
+    engine.keep("copies", COPIES.format(is_system=of_message, is_again=IS_AGAIN, **words))
     engine.keep("duplicates", DUPLICATES.format(**words))
-    stored_twice = engine.sql(
-        f"select * from duplicates where level = 'stored twice' limit {LISTED_FINDINGS}"
-    )
+    stored_twice = engine.sql("select * from duplicates where level = 'stored twice'")
+    found = engine.sql(f"select * from duplicates where level = 'stored twice' limit {LISTED_FINDINGS}")
     findings = [
         f"{row['topic']}: {by} {row[by]} is stored {row['copies']} times, {row['seconds']:.1f} s apart: {row['places']}"
-        for row in stored_twice.collect()
+        for row in found.collect()
     ]
+    unlisted = stored_twice.count() - len(findings) if len(findings) == LISTED_FINDINGS else 0
     table = engine.sql("select * from duplicates order by level, topic, 1")
     return Report(
-        "Duplicates", f"By {by}.", [Section("duplicates", "Stored more than once", table)], findings
+        "Duplicates",
+        f"By {by}.",
+        [Section("duplicates", "Stored more than once", table)],
+        findings,
+        unlisted=unlisted,
     )
 
 

@@ -1,6 +1,6 @@
 """How a job in SQL runs: on DuckDB in this process, or on Spark; and a job without an engine. Exit codes: `run.py`.
 
-On a terminal, the number of rows read so far is printed while DuckDB works.
+On a terminal, what share of a table was read, and the rows so far, are printed while DuckDB works.
 """
 
 import os
@@ -90,7 +90,7 @@ def run_on_engine(
         check_parquet_url(outputs.parquet_folder)
         with (
             RowCount(is_shown=not outputs.is_quiet) as count,
-            DuckEngine(memory=memory, seen=count.add) as here,
+            DuckEngine(memory=memory, seen=count.add, progress=count.show) as here,
         ):
             report = build(here)
             for section in report.sections:
@@ -114,7 +114,8 @@ def check_brokers(source: MessageInput) -> None:
 def note_missing_topics(source: MessageInput) -> None:
     """Name the topics that a store does not have: a misspelt one would look like one without messages."""
     for topic in source.missing_topics():
-        click.echo(f"pocketmq: {source.store} has no topic {topic}", err=True)
+        similar = source.similar_topics(topic)
+        click.echo(f"pocketmq: {source.store} has no topic {topic}{similar}", err=True)
 
 
 def run_without_engine(name: str, build: Callable[[Outputs], Report], **options: Any) -> None:
@@ -171,11 +172,12 @@ def run_here(
 
 
 class RowCount:
-    """Prints how many rows were read, on a terminal."""
+    """Prints what share of a table was read and how many rows a query has used, on a terminal."""
 
     def __init__(self, *, is_shown: bool) -> None:
         self._is_shown = is_shown and sys.stderr.isatty()
         self._rows = 0
+        self._share = 0.0
         self._begun = self._printed = time.monotonic()
 
     def __enter__(self) -> "RowCount":
@@ -187,11 +189,15 @@ class RowCount:
     def add(self, rows: int) -> None:
         """Count more rows."""
         self._rows += rows
+        self.show(self._share)
+
+    def show(self, share: float) -> None:
+        """Show the share of a table that was read, from 0 to 1."""
+        self._share = share
         now = time.monotonic()
         if self._is_shown and now - self._printed >= PRINT_SECONDS:
             self._printed = now
-            rate = self._rows / (now - self._begun)
-            print(f"\r\x1b[K{self._rows:,} rows read, {rate:,.0f}/s", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{share:4.0%} read, {self._rows:,} rows", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Remove the line."""

@@ -69,7 +69,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     pull_batch_size: int = 32
     pulls_in_flight: int = 16
     pull_timeout_ms: int = 10_000
-    decode_rows: int = 4096
+    decode_rows: int = 16384
     retry_timeout_ms: int = 60_000
     plan_timeout_ms: int = 60_000
     pushes_down: bool = False
@@ -148,7 +148,7 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         pull_batch_size=values.integer("pullBatchSize", 32, most=65536),
         pulls_in_flight=values.integer("pullInFlight", 16, most=1024),
         pull_timeout_ms=values.integer("pullTimeoutMs", 10_000),
-        decode_rows=values.integer("decodeRows", 4096, most=1 << 20),
+        decode_rows=values.integer("decodeRows", 16384, most=1 << 20),
         retry_timeout_ms=retry_timeout_ms,
         plan_timeout_ms=_plan_timeout_ms(values, retry_timeout_ms),
         pushes_down=values.flag("pushdown", False),

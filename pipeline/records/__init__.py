@@ -3,6 +3,8 @@
     columns.py          names, Spark types and Arrow types of every table's columns
     boundaries.py       where records begin in a buffer, and where a log file may be split
     lanes.py            the same for megabytes of a log at a time, without a Python loop
+    sound_records.py    the sound records of a log file, found by a loop in C if it could be built
+    native.c            that loop
     records.py          records to columns
     properties.py       property texts to columns: one property, or the map of all
     uniform_properties.py  property texts with equal names, as a grid

@@ -8,6 +8,8 @@ and the partition, 8 from the row's number. A task that runs again over the same
 """
 
 import hashlib
+import itertools
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +20,7 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
 
 from ..errors import OptionError
+from .slices import hexadecimal
 
 RESERVED: Final = frozenset(
     value
@@ -25,6 +28,7 @@ RESERVED: Final = frozenset(
     if name.isupper() and isinstance(value, str) and len(value) > 1
 )
 """Property names with a meaning in the protocol: columns and options set them, the column `properties` must not."""
+_RESERVED_NAMES: Final = pa.array(sorted(RESERVED))
 _HEAD: Final = np.dtype(
     [("total", ">i4"), ("magic", ">i4"), ("crc", ">i4"), ("flag", ">i4"), ("body", ">i4")]
 )
@@ -52,9 +56,10 @@ def row_ids(writer: str, first: int, count: int) -> Any:
     """The UNIQ_KEYs of rows [first, first + count) of one writer, 32 hexadecimal digits each."""
     if first + count > _ID_ROWS:
         raise OptionError(f"a partition must have at most {_ID_ROWS} rows: repartition the data")
-    prefix = hashlib.blake2b(writer.encode(), digest_size=12).hexdigest().upper()
-    numbers = pa.array([f"{number:08X}" for number in range(first, first + count)], type=pa.string())
-    return pc.binary_join_element_wise(prefix, numbers, "")
+    raw = np.empty((count, 16), dtype=np.uint8)
+    raw[:, :12] = np.frombuffer(hashlib.blake2b(writer.encode(), digest_size=12).digest(), dtype=np.uint8)
+    raw[:, 12:] = np.arange(first, first + count).astype(">u4").view(np.uint8).reshape(count, 4)
+    return hexadecimal(raw)
 
 
 def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None) -> Any:
@@ -63,23 +68,23 @@ def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None)
     `OptionError` for a reserved name in the map, or a separator byte in a name or value.
     """
     present = batch.schema.names
-    pieces = []
+    pieces: list[Any] = []
     if "properties" in present:
         pieces.append(_map_texts(batch.column("properties")))
     if "keys" in present:
         keys = batch.column("keys")
         if pa.types.is_list(keys.type):
             keys = _joined_keys(keys)
-        pieces.append(_pair(names.KEYS, keys))
+        pieces += _pair(names.KEYS, keys)
     if "tags" in present:
-        pieces.append(_pair(names.TAGS, batch.column("tags")))
+        pieces += _pair(names.TAGS, batch.column("tags"))
     if "shardingKey" in present:
-        pieces.append(_pair(names.SHARDING_KEY, batch.column("shardingKey")))
+        pieces += _pair(names.SHARDING_KEY, batch.column("shardingKey"))
     for name, column in (extra or {}).items():
-        pieces.append(_pair(name, column))
-    pieces.append(_pair(names.WAIT, pa.repeat("true", batch.num_rows)))
-    pieces.append(_pair(names.UNIQ_KEY, ids))
-    texts = pc.binary_join_element_wise(*pieces, "")
+        pieces += _pair(name, column)
+    pieces.append(f"{names.WAIT}\x01true\x02")
+    pieces += _pair(names.UNIQ_KEY, ids)
+    texts = pc.binary_join_element_wise(*_with_joined_constants(pieces), "")
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest > MAX_PROPERTIES_BYTES:
         raise OptionError(
@@ -97,28 +102,52 @@ def _joined_keys(lists: Any) -> Any:
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(edges), keys.filter(is_key)), " ")
 
 
-def _pair(name: str, values: Any) -> Any:
-    """`name 0x01 value 0x02`, empty if the value is null or empty."""
+def _with_joined_constants(pieces: list[Any]) -> Iterator[Any]:
+    """The pieces, constants beside each other as one: what a join costs is the number of its pieces."""
+    for is_constant, run in itertools.groupby(pieces, lambda piece: isinstance(piece, str)):
+        if is_constant:
+            yield "".join(run)
+        else:
+            yield from run
+
+
+def _pair(name: str, values: Any) -> list[Any]:
+    """The pieces of `name 0x01 value 0x02`, which is empty if the value is null or empty."""
     _refuse_separators(name, values)
+    if _are_filled(values):
+        return [f"{name}\x01", values, "\x02"]
     text = pc.binary_join_element_wise(f"{name}\x01", values, "\x02", "")
     has_value = pc.fill_null(pc.greater(pc.binary_length(values), 0), False)
-    return pc.if_else(has_value, text, "")
+    return [pc.if_else(has_value, text, "")]
+
+
+def _are_filled(values: Any) -> bool:
+    """Whether no value is null or empty."""
+    return not values.null_count and bool(pc.min(pc.binary_length(values)).as_py())
 
 
 def _map_texts(maps: Any) -> Any:
+    """The pairs of each row's map."""
     keys, items = maps.keys, maps.items
-    reserved = pc.unique(keys.filter(pc.is_in(keys, value_set=pa.array(sorted(RESERVED)))))
+    distinct = pc.unique(keys)
+    reserved = distinct.filter(pc.is_in(distinct, value_set=_RESERVED_NAMES))
     if len(reserved):
         raise OptionError(
             f"column properties: {reserved[0].as_py()} is reserved; keys, tags and the like have their own columns"
         )
-    if pc.any(pc.equal(pc.binary_length(keys), 0)).as_py():
+    if pc.any(pc.equal(pc.binary_length(distinct), 0)).as_py():
         raise OptionError("column properties: a name must not be empty")
-    _refuse_separators("properties", keys)
+    _refuse_separators("properties", distinct)
     _refuse_separators("properties", items)
-    pairs = pc.binary_join_element_wise(keys, "\x01", pc.fill_null(items, ""), "\x02", "")
-    pairs = pc.if_else(pc.greater(pc.binary_length(pc.fill_null(items, "")), 0), pairs, "")
+    if _are_filled(items):
+        pairs = pc.binary_join_element_wise(keys, "\x01", items, "\x02", "")
+    else:
+        items = pc.fill_null(items, "")
+        pairs = pc.binary_join_element_wise(keys, "\x01", items, "\x02", "")
+        pairs = pc.if_else(pc.greater(pc.binary_length(items), 0), pairs, "")
     lengths = np.diff(np.asarray(maps.offsets))
+    if len(pairs) == len(lengths) and (lengths == 1).all():
+        return pairs
     edges = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(edges), pairs)
     return pc.fill_null(pc.binary_join(lists, ""), "")

@@ -16,6 +16,8 @@ Ints = npt.NDArray[np.int64]
 _FEW: Final = 16
 """Texts of which one cannot be decoded: so many are decoded one by one."""
 
+_HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)
+"""Two upper-case digits of each byte."""
 _KEPT: Final = 1 << 16
 _evens: Any = pa.array([], type=pa.uint32())
 
@@ -58,6 +60,13 @@ def repeated(text: str | None, count: int) -> Any:
     With an explicit type, because without one pyarrow searches for modules on every call.
     """
     return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def hexadecimal(rows: npt.NDArray[np.uint8]) -> Any:
+    """Each row of bytes as upper-case digits."""
+    count, width = rows.shape
+    edges = np.arange(count + 1, dtype=np.int32) * np.int32(2 * width)
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(edges), pa.py_buffer(_HEX[rows])])
 
 
 def text_of(binary: Any) -> Any:

@@ -7,13 +7,14 @@ A job's `build` returns a `Report`: data frames with names, and findings, a sent
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, TextIO, runtime_checkable
 
 import msgspec
 
-from ..errors import OptionError
+from ..errors import OptionError, PipelineError
 from . import page as html_page
 from .terminal import console, print_table
 
@@ -63,6 +64,8 @@ class Report(msgspec.Struct):
     sections: list[Section]
     findings: list[str] | None = None
     drawings: list[str] = msgspec.field(default_factory=list)
+    unlisted: int = 0
+    """Findings that are rows of a table and no sentence, because there are many of their kind."""
 
 
 class Outputs(msgspec.Struct, frozen=True):
@@ -91,12 +94,25 @@ def write(report: Report, outputs: Outputs) -> None:
         for section, folder in zip(report.sections, folders, strict=True):
             section.frame.write.mode("overwrite").parquet(folder)
     if outputs.json_file is not None:
-        with open(outputs.json_file, "w", encoding="utf-8") as file:
+        with (
+            writing("--json-file", outputs.json_file),
+            open(outputs.json_file, "w", encoding="utf-8") as file,
+        ):
             _write_json(report, file)
     if outputs.html_file is not None:
-        Path(outputs.html_file).write_text(html(report, tables), encoding="utf-8")
+        with writing("--html", outputs.html_file):
+            Path(outputs.html_file).write_text(html(report, tables), encoding="utf-8")
     if not outputs.is_quiet:
         _print(report, tables, outputs)
+
+
+@contextmanager
+def writing(option: str, path: str) -> Iterator[None]:
+    """`PipelineError` with option and file if it cannot be written: a full disk names neither."""
+    try:
+        yield
+    except OSError as error:
+        raise PipelineError(f"{option} {path}: {error.strerror or error}") from error
 
 
 def inside_folder(folder: str, name: str) -> str:
@@ -149,6 +165,7 @@ def html(report: Report, tables: dict[str, ShownRows]) -> str:
     parts: list[str] = []
     if report.findings is not None:
         parts += [html_page.heading("Findings"), html_page.findings(report.findings)]
+        parts += [html_page.paragraph(f"{findings_line(report)}.")] if report.unlisted else []
     parts += report.drawings
     for section in report.sections:
         shown = tables[section.name]
@@ -172,15 +189,23 @@ def _print(report: Report, tables: dict[str, ShownRows], outputs: Outputs) -> No
         if shown.count > len(shown.rows):
             terminal.print(f"{shown.count - len(shown.rows):,} more rows")
     if report.findings is not None:
-        terminal.print(
-            f"\n{counted(len(report.findings), 'finding')}" if report.findings else "\nNothing found."
-        )
+        terminal.print(f"\n{findings_line(report)}")
         for text in report.findings:
             terminal.print(f"  {text}")
     terminal.print("\nRows: " + ", ".join(f"{name} {shown.count:,}" for name, shown in tables.items()))
     for path in (outputs.json_file, outputs.parquet_folder, outputs.html_file):
         if path is not None:
             terminal.print(f"Written: {path}")
+
+
+def findings_line(report: Report) -> str:
+    """How many findings there are, and how many of them are not listed."""
+    listed = len(report.findings or [])
+    if not report.unlisted:
+        return counted(listed, "finding") if listed else "Nothing found."
+    return (
+        f"{counted(listed + report.unlisted, 'finding')}; {report.unlisted:,} of them are only in the tables"
+    )
 
 
 def counted(count: int, noun: str) -> str:

@@ -4,6 +4,7 @@ Values that all rows share are printed once, above the table. A table that is wi
 row, with a line for each column. In a file or a pipe a table has its full width.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +21,15 @@ def console() -> "Console":
     """Standard output, with the width of the terminal."""
     from rich.console import Console
 
-    terminal = Console(highlight=False, markup=False)
-    return terminal if terminal.is_terminal else Console(highlight=False, markup=False, width=FILE_WIDTH)
+    class Terminal(Console):
+        """Ends quietly, with the exit code of the job, if the reader of the output closes it (`| head`)."""
+
+        def on_broken_pipe(self) -> None:
+            with contextlib.suppress(SystemExit):
+                super().on_broken_pipe()
+
+    terminal = Terminal(highlight=False, markup=False)
+    return terminal if terminal.is_terminal else Terminal(highlight=False, markup=False, width=FILE_WIDTH)
 
 
 def print_table(terminal: "Console", title: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -4,12 +4,16 @@ DuckDB asks each table for the columns and rows that a query needs. What does no
 folder.
 """
 
+import contextlib
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from ..errors import OptionError, PipelineError
+from ..tables.processes import Progress
 from ..tables.readers import (
     CONSUMER_OFFSETS,
     MESSAGES,
@@ -40,13 +44,16 @@ class DuckEngine:
 
     name = "duckdb"
 
-    def __init__(self, *, memory: str | None = None, seen: Seen | None = None) -> None:
+    def __init__(
+        self, *, memory: str | None = None, seen: Seen | None = None, progress: Progress | None = None
+    ) -> None:
         import duckdb
 
         self._errors = duckdb.Error
         self._spill = tempfile.mkdtemp(prefix="pocketmq-duckdb-")
         self._connection = duckdb.connect(":memory:")
         self._seen = seen
+        self._progress = progress
         self._failure: Exception | None = None
         self._tables: dict[str, Any] = {}
         settings = {"temp_directory": self._spill, "TimeZone": "UTC"}
@@ -95,6 +102,7 @@ class DuckEngine:
         self._register(name, journal_table(path))
 
     def _register(self, name: str, table: Table) -> None:
+        table.progress = self._progress
         dataset = self._tables[name] = dataset_of(_WatchedTable(table, self))
         self._connection.register(name, dataset)
 
@@ -126,8 +134,9 @@ class DuckEngine:
         """
         self._failure = None
         try:
-            found = self._connection.sql(text)
-            return None if found is None else found.to_arrow_table()
+            with ctrl_c_is_ctrl_c():
+                found = self._connection.sql(text)
+                return None if found is None else found.to_arrow_table()
         except self._errors as error:
             if self._failure is not None:
                 raise self._failure from error
@@ -149,6 +158,8 @@ class DuckEngine:
 class _WatchedTable:
     """A table whose batches are counted and whose errors are kept."""
 
+    progress: Progress | None = None
+
     def __init__(self, table: Table, engine: DuckEngine) -> None:
         self.schema = table.schema
         self._table = table
@@ -159,6 +170,35 @@ class _WatchedTable:
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         return self._engine._watch(lambda: self._table.batches(names, condition))
+
+
+@contextlib.contextmanager
+def ctrl_c_is_ctrl_c() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` after a Ctrl-C, whatever DuckDB makes of it.
+
+    It may arrive in DuckDB, in Arrow, or in a table that they read, and each of them has another error for it.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        arrived.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except BaseException as error:
+        if arrived:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if arrived:
+        raise KeyboardInterrupt
 
 
 def _store_table(source: MessageInput, *, table: str = MESSAGES, **options: Any) -> Table:

@@ -62,6 +62,13 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
         """The named topics."""
         return [name.strip() for name in (self.topics or "").split(",") if name.strip()]
 
+    def similar_topics(self, name: str) -> str:
+        """`; did you mean Orders?` if the store has a topic that is spelled nearly so, or nothing."""
+        from ..brokers.reachable import did_you_mean
+
+        folders = (Path(self.store or "") / "consumequeue").iterdir()
+        return did_you_mean(name, [folder.name for folder in folders])
+
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""
         bounds = [

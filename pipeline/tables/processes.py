@@ -22,7 +22,7 @@ import subprocess
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +30,8 @@ import pyarrow as pa
 
 from ..errors import PipelineError
 
+Progress = Callable[[float], object]
+"""Called with the share of a table that was read, from 0 to 1."""
 TASKS_AHEAD: Final = 3
 MOST_PROCESSES: Final = 16
 WORTH_PROCESSES: Final = 64 * 1024 * 1024
@@ -73,12 +75,29 @@ def processes_for(size: int, wanted: int | None) -> int:
     return min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
 
 
-def read_tasks(tasks: Sequence[Any], names: Sequence[str], condition: Any, processes: int) -> Iterator[Any]:
-    """The record batches of the tasks, in their order."""
+def read_tasks(
+    tasks: Sequence[Any],
+    names: Sequence[str],
+    condition: Any,
+    processes: int,
+    progress: Progress | None = None,
+) -> Iterator[Any]:
+    """The record batches of the tasks, in their order. `progress` is called after each task."""
+    with contextlib.closing(_of_tasks(tasks, names, condition, processes)) as of_tasks:
+        for number, batches in enumerate(of_tasks, 1):
+            yield from batches
+            if progress is not None:
+                progress(number / len(tasks))
+
+
+def _of_tasks(
+    tasks: Sequence[Any], names: Sequence[str], condition: Any, processes: int
+) -> Generator[Iterator[Any]]:
+    """The batches of each task."""
     if processes <= 1 or len(tasks) <= 2:
         _keep_freed_memory()
         for task in tasks:
-            yield from task.batches(names, condition)
+            yield task.batches(names, condition)
         return
     setup = (list(names), condition, {type(task) for task in tasks})
     readers: list[Reader] = []
@@ -90,13 +109,13 @@ def read_tasks(tasks: Sequence[Any], names: Sequence[str], condition: Any, proce
             owner = owners.pop(number, None)
             if owner is None and not any(reader.is_ready() for reader in readers):
                 shared = number + 1
-                yield from task.batches(names, condition)
+                yield task.batches(names, condition)
                 continue
             batches = owner.rows() if owner is not None else None
             shared = _share_out(readers, tasks, max(shared, number + (owner is not None)), owners)
             if batches is None:
                 batches = owners.pop(number).rows()
-            yield from batches
+            yield batches
     finally:
         for reader in readers:
             reader.end()
@@ -130,6 +149,7 @@ class Reader:
                 [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), *sys.path],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
+                process_group=0,  # a terminal sends Ctrl-C to the group of the process that started this one
                 env={**_ENVIRONMENT, **os.environ},
             )
         self._is_ready = False

@@ -11,12 +11,15 @@ from ..errors import PathError
 from ..files.consume_queues import PRE_BLANK, QueueSplit, consumer_offsets, queue_splits, units
 from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, arrow_schema
 from ..records.slices import repeated
+from .processes import Progress
 
 UNIT_ROWS: Final = 1 << 16
 
 
 class ConsumeQueueTable:
     """One row for each written unit of the consume queues."""
+
+    progress: Progress | None = None
 
     def __init__(self, root: str, topics: frozenset[str] = frozenset()) -> None:
         self.schema = arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS))
@@ -56,6 +59,8 @@ def _units(split: QueueSplit, first: int, end: int) -> Any:
 
 class ConsumerOffsetTable:
     """One row for each group, topic and queue with an offset."""
+
+    progress: Progress | None = None
 
     def __init__(self, root: str) -> None:
         self.schema = arrow_schema(CONSUMER_OFFSET_COLUMNS, list(CONSUMER_OFFSET_COLUMNS))

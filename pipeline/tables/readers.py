@@ -14,7 +14,7 @@ from ..errors import OptionError, PathError
 from ..records.columns import ALL, LEAN_COLUMNS
 from .call_options import TOPIC_OPTIONS, check_names, check_store_options, in_words_of_call
 from .conditions import Moment, condition_of, timestamp
-from .processes import processes_for, read_tasks
+from .processes import Progress, processes_for, read_tasks
 
 MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
 RUNS, STATISTICS = "runs", "stats"
@@ -23,9 +23,11 @@ Columns = Sequence[str] | str | None
 
 
 class Table(Protocol):
-    """What can be opened: its columns, and its rows for some columns and a condition."""
+    """What can be opened: its columns, and its rows for some columns and a condition. A large one calls `progress`
+    while it is read."""
 
     schema: Any
+    progress: Progress | None
 
     def check(self) -> None: ...
 
@@ -51,6 +53,7 @@ class SharedTable:
         if processes is not None and not (isinstance(processes, int) and processes >= 1):
             raise OptionError(f"processes must be a whole number, 1 or more, got {processes!r}")
         self.schema = table.schema
+        self.progress: Progress | None = None
         self._table = table
         self._processes = processes
 
@@ -60,7 +63,8 @@ class SharedTable:
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         """The rows, in the order of the tasks. Errors of planning are raised by this call."""
         tasks = self._table.tasks(condition)
-        return read_tasks(tasks, names, condition, processes_for(self._table.log_bytes(), self._processes))
+        processes = processes_for(self._table.log_bytes(), self._processes)
+        return read_tasks(tasks, names, condition, processes, self.progress)
 
 
 def open_store(

@@ -24,6 +24,7 @@ from ..planning.topic_options import SourceOptions, StartOrEnd
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from ..records.records import Records
 from .conditions import columns_in, possible_parts, rows_matching
+from .processes import Progress
 
 BATCHES_AHEAD: Final = 4
 PIECE: Final = 4096
@@ -31,7 +32,9 @@ PIECE: Final = 4096
 
 
 class TopicTable:
-    """The messages that the options select, at the moment when they are planned."""
+    """The messages that the options select, at the moment when they are planned. `progress` is called by the thread."""
+
+    progress: Progress | None = None
 
     def __init__(self, options: SourceOptions) -> None:
         self.schema = arrow_schema(MESSAGE_COLUMNS, list(MESSAGE_COLUMNS))
@@ -56,11 +59,15 @@ class TopicTable:
         yield None  # planned
         schema = arrow_schema(MESSAGE_COLUMNS, names)
         tested = [] if condition is None else columns_in(condition, list(MESSAGE_COLUMNS))
+        size, done = sum(part.size for part in ranges), 0
         for part in ranges:
             for records in RangeReader(client, part, self._options).batches():
                 chosen = records if condition is None else _matching(records, tested, condition)
+                if self.progress is not None and len(records):
+                    self.progress((done + int(records.queue_offsets[-1]) + 1 - part.lo) / size)
                 if len(chosen):
                     yield pa.RecordBatch.from_arrays(chosen.columns(names), schema=schema)
+            done += part.size
 
 
 def narrow(ranges: list[Range], condition: Any, schema: Any) -> list[Range]:

@@ -27,6 +27,12 @@ def test_an_unknown_job_is_refused() -> None:
     assert "No such command 'nothing'" in ran.output
 
 
+def test_a_misspelt_job_is_answered_with_the_one_that_is_meant() -> None:
+    ran = CliRunner().invoke(main, ["pipeline", "duplicate"])
+    assert ran.exit_code == 2
+    assert "No such command 'duplicate'. Did you mean duplicates?" in ran.output
+
+
 def test_nothing_of_spark_is_imported_for_the_list_of_jobs() -> None:
     program = (
         "from pocketmq.cli.main import main; import sys; main(['pipeline', '--help'], standalone_mode=False);"

@@ -1,12 +1,16 @@
 """Tables on a terminal: whole values on a narrow one, whole lines in a pipe; text is never read as markup."""
 
 import io
+import subprocess
+import sys
 
 import pytest
 
 pytest.importorskip("rich")
 
+from pocketmq.pipeline.errors import PipelineError
 from pocketmq.pipeline.report import terminal
+from pocketmq.pipeline.report.report import Outputs, Report, write
 from pocketmq.pipeline.report.terminal import FILE_WIDTH, print_table
 from rich.console import Console
 
@@ -21,6 +25,33 @@ def printed(width: int) -> str:
     out = io.StringIO()
     print_table(Console(file=out, width=width, highlight=False, markup=False), "Clients", ROWS)
     return out.getvalue()
+
+
+def test_a_reader_that_closes_the_pipe_does_not_end_the_job() -> None:
+    """Its exit code says what the job found, not that the output was cut."""
+    program = """
+from pocketmq.pipeline.report.report import Outputs, Report, write
+import sys, time
+sys.stdin.readline()
+write(Report("Title", "Lead", [], ["one"] * 100_000), Outputs())
+sys.exit(7)
+"""
+    ran = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert ran.stdin is not None
+    assert ran.stdout is not None
+    ran.stdout.close()
+    ran.stdin.write(b"\n")
+    ran.stdin.close()
+    assert ran.stderr is not None
+    with ran.stderr:
+        assert (ran.stderr.read(), ran.wait(20)) == (b"", 7)
+
+
+def test_a_full_disk_is_named_with_option_and_file() -> None:
+    with pytest.raises(PipelineError, match="--json-file /dev/full: No space left on device"):
+        write(Report("Title", "Lead", [], []), Outputs(json_file="/dev/full"))
 
 
 def test_a_pipe_gets_a_line_for_each_row() -> None:

@@ -50,8 +50,7 @@ async def test_an_acknowledged_message_does_not_come_back(consumers: Consumers) 
 async def test_acks_of_one_pass_are_stored_by_one_append(
     consumers: Consumers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = consumers.receive(invisible=10)
-    consumers.ack(("id-m0", asked.handles[0]))
+    asked = [consumers.receive(batch_size=2, invisible=10) for _ in range(2)]
     appends: list[int] = []
     append_alike = consumers.broker.store.append_alike
 
@@ -61,13 +60,13 @@ async def test_acks_of_one_pass_are_stored_by_one_append(
 
     monkeypatch.setattr(consumers.broker.store, "append_alike", counted)
     consumers.in_pass = True
-    handles = [*asked.handles[1:], "a b"]
-    acked = [consumers.ack((f"id-m{number}", handle)) for number, handle in enumerate(handles, 1)]
+    handles = [*asked[0].handles, *asked[1].handles, "a b"]
+    acked = [consumers.ack((f"id-m{number}", handle)) for number, handle in enumerate(handles)]
     assert not any(each.is_ended for each in acked)
     consumers.consuming.acks.store()
-    assert [each.status[0] for each in acked] == [Code.OK] * 3 + [Code.INTERNAL_SERVER_ERROR]
-    assert [each.reply.entries[0].message_id for each in acked] == ["id-m1", "id-m2", "id-m3", "id-m4"]
-    assert appends == [3]
+    assert [each.status[0] for each in acked] == [Code.OK] * 4 + [Code.INTERNAL_SERVER_ERROR]
+    assert [each.reply.entries[0].message_id for each in acked] == [f"id-m{number}" for number in range(5)]
+    assert appends == [2], "acks of one receive are one record"
     consumers.pass_time(16)
     assert consumers.receive().bodies == []
 

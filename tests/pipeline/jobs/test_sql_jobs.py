@@ -1,8 +1,12 @@
 """Jobs in SQL on DuckDB: statistics, find, duplicates, and a query of one's own."""
 
 import json
+import os
 import shutil
+import signal
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +16,14 @@ from click.testing import CliRunner, Result
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.jobs import audit, duplicates, find, stats
 from pocketmq.pipeline.jobs import sql as sql_job
+from pocketmq.pipeline.report.report import findings_line
+from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -81,6 +88,49 @@ def test_messages_are_found(engine: Any, store: Path, wanted: dict[str, Any], nu
     assert [int(text, 16) for text in found(engine, store, **wanted)] == numbers
 
 
+def test_progress_is_that_of_the_table_also_where_nothing_is_found(store: Path, rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("far", queues=1)
+    for number in range(3):
+        rocketmq.send(topic, f"body {number}")
+    for source in (
+        MessageInput(store=str(store)),
+        MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=topic),
+    ):
+        shares: list[float] = []
+        with DuckEngine(progress=shares.append) as engine:
+            find.build(engine, source, find.Wanted(text="no body has this"))
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+
+
+class InterruptedTable:
+    """A table at which Ctrl-C arrives while DuckDB reads it."""
+
+    schema = pa.schema([("queueOffset", pa.int64())])
+    progress = None
+
+    def check(self) -> None:
+        pass
+
+    def batches(self, names: Any, condition: Any) -> Iterator[Any]:
+        yield pa.RecordBatch.from_pylist([{"queueOffset": 1}], schema=self.schema)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+
+
+def test_ctrl_c_is_ctrl_c_and_not_an_error_of_the_query(engine: Any) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        engine._register("rows", InterruptedTable())
+        with pytest.raises(KeyboardInterrupt):
+            engine.sql("select max(queueOffset) from rows").collect()
+        with pytest.raises(KeyboardInterrupt):
+            engine.keep("kept", "select * from rows")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_an_offset_message_id_is_found(engine: Any, store: Path) -> None:
     engine.open_messages("m", MessageInput(store=str(store)), ())
     wanted = engine.sql("select offsetMsgId as id from m where keys = 'k5 all'").collect()[0].id
@@ -110,6 +160,23 @@ def test_find_in_a_topic(engine: Any, rocketmq: RocketMQ) -> None:
 
 
 # -- duplicates
+
+
+def test_a_copy_in_a_dead_letter_topic_names_it_and_many_findings_are_counted(
+    engine: Any, rocketmq: RocketMQ
+) -> None:
+    topic = rocketmq.topic("twice", queues=1)
+    dead = f"%DLQ%{topic}"
+    for number in range(duplicates.LISTED_FINDINGS + 3):
+        for _ in range(2):
+            rocketmq.send(topic, "x", keys=f"k{number}")
+    rocketmq.send(dead, "x", keys="k0")
+    source = MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=f"{topic},{dead}")
+    report = duplicates.build(engine, source, by="keys")
+    assert (len(report.findings or []), report.unlisted) == (duplicates.LISTED_FINDINGS, 3)
+    assert findings_line(report) == "23 findings; 3 of them are only in the tables"
+    places = [row["places"] for row in rows(report, "duplicates") if row["keys"] == "k0"]
+    assert f"{dead} broker-a " in places[0]
 
 
 def test_one_duplicate_is_found_with_its_queues_and_offsets(engine: Any, tmp_path: Path) -> None:
@@ -145,6 +212,18 @@ def test_the_audit_finds_one_gap_and_one_bad_crc(engine: Any, tmp_path: Path) ->
     assert rows(report, "order") == rows(report, "index") == []
     assert report.findings is not None
     assert report.findings[1] == f"{TOPIC} queue {MISSING[0]}: missing, 1 message from offset {MISSING[1]}"
+
+
+def test_an_audit_counts_the_findings_that_it_does_not_list(engine: Any, store: Path, tmp_path: Path) -> None:
+    shutil.copytree(store, tmp_path / "store")
+    for unit in range(30):
+        (file,) = (tmp_path / "store" / "consumequeue" / "Orders" / "1").iterdir()
+        raw = bytearray(file.read_bytes())
+        raw[unit * 40 + 11] ^= 1  # its size
+        file.write_bytes(raw)
+    report = audit.build(engine, str(tmp_path / "store"))
+    assert len(report.findings or []) == audit.SHOWN
+    assert audit.SHOWN + report.unlisted == len(rows(report, "index")) >= 30
 
 
 def test_the_audit_of_a_sound_store_finds_nothing(store: Path) -> None:
@@ -286,7 +365,7 @@ def test_a_job_without_an_engine_says_that_options_of_spark_have_no_effect(store
 
 def test_a_topic_that_a_store_does_not_have_is_named(store: Path) -> None:
     ran = run("audit", "--store", str(store), "--topics", "Orders,Odres", "--quiet")
-    assert (ran.exit_code, ran.output) == (0, f"pocketmq: {store} has no topic Odres\n")
+    assert (ran.exit_code, ran.output) == (0, f"pocketmq: {store} has no topic Odres; did you mean Orders?\n")
 
 
 def test_tables_are_written_to_a_url(store: Path, tmp_path: Path) -> None:

@@ -75,6 +75,18 @@ def test_ids_depend_only_on_the_writer_and_the_row() -> None:
     assert row_ids("query/7/1", 4, 3).to_pylist() == whole[4:7]
     assert not set(whole) & set(row_ids("query/7/2", 0, 10).to_pylist())
     assert all(len(one) == 32 and int(one, 16) >= 0 for one in whole)
+    assert [one[24:] for one in row_ids("w", 2**32 - 2, 2).to_pylist()] == ["FFFFFFFE", "FFFFFFFF"]
+
+
+@pytest.mark.parametrize("gap", [None, ""])
+def test_a_gap_in_a_column_leaves_the_texts_of_the_other_rows_as_they_are(gap: str | None) -> None:
+    filled = [(b"x", f"k{row}", "A", {"color": f"c{row}"}, 0) for row in range(3)]
+    whole = property_texts(batch_of(filled), row_ids("w", 0, 3)).to_pylist()
+    with_gaps = [*filled[:2], (b"x", gap, gap, {"color": gap}, 0)]
+    texts = property_texts(batch_of(with_gaps), row_ids("w", 0, 3)).to_pylist()
+    assert texts[:2] == whole[:2]
+    assert set(decode_properties(texts[2])) == {"WAIT", "UNIQ_KEY"}
+    assert whole[2].startswith("color\x01c2\x02KEYS\x01k2\x02TAGS\x01A\x02WAIT\x01true\x02UNIQ_KEY\x01")
 
 
 @settings(max_examples=60)
