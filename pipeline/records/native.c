@@ -1,6 +1,6 @@
-/* Scans of log files in C. Whatever they do not find sound is left to the judgement of `files/scan.py` and
-   `files/queue_check.py`, which find the same without this file, more slowly. Nothing here keeps a reference or a state
-   between two calls, but the table of CRC-32. */
+/* Scans of log files and of property texts in C. Whatever they do not find sound is left to `files/scan.py`,
+   `files/queue_check.py` and `properties.py`, which find the same without this file, more slowly. Nothing here keeps a
+   reference or a state between two calls, but the table of CRC-32. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -152,13 +152,110 @@ static PyObject *match_units(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Property texts, drawn in `properties.py`. */
+
+enum { NAME_END = 1, PAIR_END = 2, KNOWN_PAIRS = 16 };
+
+/* What a pair of the text before was: most texts have the same names in the same order. */
+struct known_pair {
+    const uint8_t *name;
+    Py_ssize_t bytes, wanted;
+};
+
+static int is_ascii(const uint8_t *p, Py_ssize_t n)
+{
+    uint64_t seen = 0, word;
+    for (; n >= 8; n -= 8, p += 8)
+        memcpy(&word, p, 8), seen |= word;
+    for (; n; n--, p++)
+        seen |= *p;
+    return (seen & 0x8080808080808080u) == 0;
+}
+
+/* Which of the wanted names a name is, or -1. */
+static Py_ssize_t wanted_name(const uint8_t *p, Py_ssize_t bytes, PyObject *names)
+{
+    for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(names); n++) {
+        PyObject *name = PyTuple_GET_ITEM(names, n);
+        if (PyBytes_GET_SIZE(name) == bytes && memcmp(PyBytes_AS_STRING(name), p, bytes) == 0)
+            return n;
+    }
+    return -1;
+}
+
+/* Where the wanted values of the text [p, end) are: in the last pair of a name whose name and value are not empty. */
+static void find_places(const uint8_t *base, const uint8_t *p, const uint8_t *end, PyObject *names,
+                        struct known_pair *known, int64_t *places, Py_ssize_t count)
+{
+    for (int pair = 0; p < end; pair++) {
+        struct known_pair fresh, *seen = pair < KNOWN_PAIRS ? known + pair : &fresh;
+        if (seen == &fresh || !seen->bytes || end - p <= seen->bytes || p[seen->bytes] != NAME_END ||
+            memcmp(p, seen->name, seen->bytes) != 0) {
+            const uint8_t *pair_end = memchr(p, PAIR_END, end - p);
+            pair_end = pair_end == NULL ? end : pair_end;
+            const uint8_t *name_end = memchr(p, NAME_END, pair_end - p);
+            if (name_end == NULL || name_end == p) {
+                p = pair_end + 1;
+                continue;
+            }
+            *seen = (struct known_pair){p, name_end - p, wanted_name(p, name_end - p, names)};
+        }
+        const uint8_t *value = p + seen->bytes + 1;
+        const uint8_t *value_end = memchr(value, PAIR_END, end - value);
+        value_end = value_end == NULL ? end : value_end;
+        if (seen->wanted >= 0 && value_end > value) {
+            places[2 * seen->wanted * count] = value - base;
+            places[(2 * seen->wanted + 1) * count] = value_end - base;
+        }
+        p = value_end + 1;
+    }
+}
+
+/* Whether all texts are ASCII; then `places` has where each wanted value begins and ends, both 0 where there is none. */
+static PyObject *find_values(PyObject *self, PyObject *args)
+{
+    Py_buffer view, begins, ends, places;
+    PyObject *names;
+    int found = -1;
+    if (!PyArg_ParseTuple(args, "y*y*y*O!w*", &view, &begins, &ends, &PyTuple_Type, &names, &places))
+        return NULL;
+    Py_ssize_t count = begins.len / (Py_ssize_t)sizeof(int64_t), wanted = PyTuple_GET_SIZE(names);
+    int fits = ends.len == begins.len && places.len == 2 * wanted * begins.len &&
+               ((uintptr_t)begins.buf | (uintptr_t)ends.buf | (uintptr_t)places.buf) % sizeof(int64_t) == 0;
+    for (Py_ssize_t n = 0; n < wanted; n++)
+        fits = fits && PyBytes_Check(PyTuple_GET_ITEM(names, n));
+    if (fits) {
+        struct known_pair known[KNOWN_PAIRS] = {0};
+        const int64_t *begin = begins.buf, *end = ends.buf;
+        const uint8_t *base = view.buf;
+        memset(places.buf, 0, places.len);
+        found = 1;
+        for (Py_ssize_t row = 0; row < count && found == 1; row++) {
+            if (begin[row] < 0 || begin[row] > end[row] || end[row] > view.len)
+                found = -1;
+            else if (!is_ascii(base + begin[row], end[row] - begin[row]))
+                found = 0;
+            else
+                find_places(base, base + begin[row], base + end[row], names, known, (int64_t *)places.buf + row, count);
+        }
+    }
+    PyBuffer_Release(&view);
+    PyBuffer_Release(&begins);
+    PyBuffer_Release(&ends);
+    PyBuffer_Release(&places);
+    if (found < 0)
+        return PyErr_Format(PyExc_ValueError, "texts must lie in the buffer, places be as many, and names be bytes");
+    return PyBool_FromLong(found);
+}
+
 static PyMethodDef functions[] = {
     {"scan_sound", scan_sound, METH_VARARGS, "See sound_records.py."},
     {"match_units", match_units, METH_VARARGS, "See sound_records.py."},
+    {"find_values", find_values, METH_VARARGS, "See stored_properties.py."},
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "native", "Scans of log files in C.", -1, functions};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "native", "Scans of log files and of property texts in C.", -1, functions};
 
 PyMODINIT_FUNC PyInit_native(void)
 {

@@ -28,8 +28,8 @@ from pocketmq.protocol.message.record import (
 )
 
 from .columns import MESSAGE_COLUMNS, TIMESTAMP
-from .properties import Properties
 from .slices import Ints, hexadecimal, repeated, slices, text_of
+from .stored_properties import StoredProperties
 
 Flags = npt.NDArray[np.bool_]
 
@@ -266,8 +266,8 @@ class Records:
         return slices(self.bytes, *bounds, pa.binary())
 
     @cached_property
-    def properties(self) -> Properties:
-        return Properties(text_of(self.bytes_between(self.properties_bounds)))
+    def properties(self) -> StoredProperties:
+        return StoredProperties(self.bytes, *self.properties_bounds)
 
     def bodies(self) -> Any:
         """Bodies, decompressed unless `keep_bodies_compressed` was called.

@@ -6,30 +6,22 @@ read by `files/scan.py` as if there were no C, and so is everything where the ex
 loop goes on. The same holds for units of consume queues: those that are not proved right here are looked at again.
 """
 
-import importlib
-import os
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
+from .native_loops import native
 from .records import Flags, Records
 from .slices import Ints
 
-SWITCH: Final = "POCKETMQ_ACCELERATOR"
-"""Environment variable; `off` keeps to Python, as in the store."""
 COLUMNS: Final = (
     *("starts", "storeSize", "queueId", "queueOffset", "sysFlag", "storeTimestamp"),
     *("bodyAt", "bodyEnd", "topicAt", "topicEnd", "topic"),
 )
 """What the loop notes of each record, in its order: numbers of the head, places in the buffer, and which topic."""
-try:
-    _native: Any = (
-        None if os.environ.get(SWITCH) == "off" else importlib.import_module(".native", __package__)
-    )
-except ImportError:
-    _native = None  # no compiler at the installation
+_native: Any = native
 
 
 def is_built() -> bool:

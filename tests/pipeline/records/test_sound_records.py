@@ -16,6 +16,7 @@ import numpy as np
 from pocketmq.pipeline.records import sound_records as loops
 from pocketmq.pipeline.records.boundaries import walk_records
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
+from pocketmq.pipeline.records.native_loops import SWITCH
 from pocketmq.pipeline.records.records import Records
 from pocketmq.pipeline.records.sound_records import is_built, own_units, sound_records
 
@@ -28,11 +29,11 @@ ROWS = {"most": 1000, "checks_crc": True}
 def test_it_is_built_where_there_is_a_compiler() -> None:
     if shutil.which("cc") is None:
         pytest.skip("no compiler")
-    assert is_built() or os.environ.get(loops.SWITCH) == "off"
+    assert is_built() or os.environ.get(SWITCH) == "off"
 
 
 def test_one_variable_turns_off_both_extensions() -> None:
-    assert loops.SWITCH == choice.SWITCH
+    assert SWITCH == choice.SWITCH
 
 
 def test_without_the_extension_nothing_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:
