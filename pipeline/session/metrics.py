@@ -19,7 +19,6 @@ from ..planning.ranges import ranges_between
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
 OBSERVATION: Final = "pocketmq"
 
@@ -55,12 +54,6 @@ def measured(frame: "DataFrame", name: str = OBSERVATION) -> "DataFrame":
     if "body" in frame.columns:
         counts.append(F.sum(F.octet_length("body")).alias("bytes"))
     return frame.observe(name, *counts)
-
-
-def observed_total(query: "StreamingQuery", name: str, column: str = "messages") -> int:
-    """The sum of an observed column over the batches of a query."""
-    rows = (progress.observedMetrics.get(name) for progress in query.recentProgress)
-    return sum(int(observed_fields(row.asDict()).get(column) or 0) for row in rows if row is not None)
 
 
 def observed_fields(row: dict[str, Any]) -> dict[str, Any]:

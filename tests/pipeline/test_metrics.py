@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
-from pocketmq.pipeline.session.metrics import metrics_line, observed_total, stream_metrics
+from pocketmq.pipeline.session.batch_counts import BatchCounts
+from pocketmq.pipeline.session.metrics import metrics_line, stream_metrics
 
 A, B = Queue("A", "b0", 0), Queue("B", "b0", 0)
 
@@ -55,16 +56,16 @@ def of_connect(**columns: int) -> dict[str, Any]:
     return {"values": list(columns.values()), "schema": {"type": "struct", "fields": fields}}
 
 
-def test_an_observed_column_is_summed_over_batches_also_in_a_session_of_spark_connect() -> None:
+def test_rows_are_counted_batch_by_batch_also_in_a_session_of_spark_connect() -> None:
     row: Any = pytest.importorskip("pyspark.sql").Row
-    observed = [{"copies": row(messages=3)}, {}, {"copies": row(messages=None)}]
-    observed += [
-        {"copies": row(messages=4), "other": row(messages=9)},
-        {"copies": row(**of_connect(messages=5))},
-    ]
-    query: Any = SimpleNamespace(recentProgress=[SimpleNamespace(observedMetrics=one) for one in observed])
-    assert observed_total(query, "copies") == 12
-    assert observed_total(query, "unknown") == 0
+    observed = [{"copies": row(messages=3)}, {}, {"copies": row(messages=4), "other": row(messages=9)}]
+    observed.append({"copies": row(**of_connect(messages=5))})
+    reports = [SimpleNamespace(batchId=n, observedMetrics=one) for n, one in enumerate(observed)]
+    query: Any = SimpleNamespace(recentProgress=reports[:2])
+    counts = BatchCounts(query, "copies")
+    assert counts.look() == 3
+    query.recentProgress = reports
+    assert counts.look() == 12
 
 
 def test_a_measured_source_is_counted_in_a_session_of_spark_connect() -> None:
