@@ -191,5 +191,5 @@ def test_an_export_and_its_report_survive_a_killed_executor(
     assert job.end() == 0, job.output()[-4000:]
     found = pq.read_table(tmp_path / "out").column("keys").to_pylist()
     assert sorted(found) == [f"k{number:04}" for number in range(300)]
-    (row,) = json.loads((tmp_path / "report.json").read_text())["tables"]["rows"]
+    (row,) = json.loads((tmp_path / "report.json").read_text())["rows"]
     assert row["count"] == 300
