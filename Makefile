@@ -35,8 +35,8 @@ install: $(STAMP) ## .venv with PocketMQ (editable) and its tools
 # What each stamp stands for: the program alone, with test and lint tools, with Spark as well.
 $(RUN): EXTRA :=
 $(STAMP): EXTRA := [dev]
-$(SPARK): EXTRA := [dev,spark,tables]
-$(RUN) $(STAMP) $(SPARK): pyproject.toml setup.py constraints.txt $(wildcard store/accelerated/*.c)
+$(SPARK): EXTRA := [dev,spark,tables,frames]
+$(RUN) $(STAMP) $(SPARK): pyproject.toml setup.py constraints.txt $(wildcard store/accelerated/*.[ch] pipeline/records/*.c)
 	@[ -n "$(PYTHON)" ] || { echo "PocketMQ needs Python 3.11 or newer: none found on PATH" >&2; exit 2; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian, Ubuntu: apt-get install python3-venv)" >&2; \

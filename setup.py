@@ -19,11 +19,15 @@ def packages() -> list[str]:
 if __name__ == "__main__":
     from setuptools import Extension, setup
 
-    # Optional: where it cannot be built, the functions in Python beside it are used.
-    native = Extension(
-        "pocketmq.store.accelerated.native",
-        ["store/accelerated/native.c"],
-        extra_compile_args=["-O2"],
-        optional=True,
-    )
-    setup(packages=packages(), ext_modules=[native])
+    # Optional: where they cannot be built, the functions in Python beside them are used.
+    natives = [
+        Extension(
+            f"pocketmq.{room.replace('/', '.')}.native",
+            [f"{room}/native.c"],
+            depends=["store/accelerated/record_bytes.h"],
+            extra_compile_args=["-O2"],
+            optional=True,
+        )
+        for room in ("store/accelerated", "pipeline/records")
+    ]
+    setup(packages=packages(), ext_modules=natives)

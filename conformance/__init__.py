@@ -4,8 +4,9 @@ Rooms in reading order: `servers/` (networks, programs and servers that always e
 (jars, servers and programs of Apache RocketMQ), `requests/` (rows of requests and answers), `first_position/`,
 `access/`, `waiting/` (delayed, timed, popped and half messages), `clients/` (Python, C++, JavaScript, gRPC and Spark),
 `admin/` (mqadmin), `cluster/` (name servers, master and slave), `stores/` (one store in turns), `examples/` (the
-official example programs), `behaviour/` (clients in trouble), `recorders/` (what writes `tests/golden`), `java/`
-(programs that tests compile). `conftest` has the fixtures, `on_demand` lists what runs at night only.
+official example programs), `behaviour/` (clients in trouble), `e2e/` (the official suite for gRPC clients, by hand),
+`recorders/` (what writes `tests/golden`), `java/` (programs that tests compile). `conftest` has the fixtures,
+`on_demand` lists what runs at night only.
 
 Except for what is in `clients/`, `admin/` and `behaviour/`, nothing here imports PocketMQ: our server is a process like
 the official one.

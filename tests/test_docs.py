@@ -47,7 +47,7 @@ DOCUMENTS = sorted(
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 SPARK_DOCUMENTS = {name for name in NAMES if name.startswith("docs/pipeline")}
-TABLE_DOCUMENTS = {"docs/tables.md", "docs/jobs.md"}
+TABLE_DOCUMENTS = {"docs/tables.md", "docs/data-frames.md", "docs/jobs.md"}
 """`pipeline/test_documents.py` runs these."""
 """`spark/test_document.py` runs these."""
 SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md"}

@@ -78,6 +78,7 @@ def test_every_declared_dependency_is_pinned_once() -> None:
         + extras["dev"]
         + extras["spark"]
         + extras["tables"]
+        + extras["frames"]
         + extras["connect"]
     )
     missing = [text for text in wanted if _requirement_name(text) not in names]

@@ -112,12 +112,58 @@ def _ack_texts(topic: str, group: str, broker_name: str | None) -> tuple[bytes, 
     Of the body: offset, pop time, queue and start offset; of the key: queue, offset and pop time.
     """
     ack = Ack(group=group, topic=topic, broker_name=broker_name)
-    body = ack.encode().replace(b"%", b"%%")
-    for name in ("ao", "pt", "q", "so"):
+    body = _with_places(ack.encode(), "ao", "pt", "q", "so")
+    return body, _key_with_places(topic, group, broker_name, ACK_TAG)
+
+
+def checkpoint_record(point: CheckPoint, revive_queue_id: int) -> ReviveRecord:
+    """A checkpoint, due a second before its messages are delivered again."""
+    body, key = _checkpoint_texts(point.topic, point.group, point.broker_name)
+    diffs = point.diffs
+    if (
+        diffs is None
+        or point.suspend
+        or point.bit_map
+        or point.revive_offset
+        or point.re_put_times is not None
+    ):
+        body = point.encode()
+    else:
+        body %= (
+            str(diffs)[1:-1].replace(" ", "").encode(),
+            point.invisible_time,
+            point.num,
+            point.pop_time,
+            point.queue_id,
+            point.revive_time,
+            point.start_offset,
+        )
+    key %= point.queue_id, point.start_offset, point.pop_time
+    return ReviveRecord(CHECKPOINT_TAG, body, key, revive_queue_id, point.due_ms - CHECKPOINT_LEAD_MS)
+
+
+@lru_cache(maxsize=1024)
+def _checkpoint_texts(topic: str | None, group: str | None, broker_name: str | None) -> tuple[bytes, bytes]:
+    """Like `_ack_texts`. Of the body: the offsets less the first one, invisible time, number of messages, pop time,
+    queue, time of the revival and first offset."""
+    point = CheckPoint(group=group, topic=topic, broker_name=broker_name, diffs=[])
+    body = _with_places(point.encode(), "it", "n", "pt", "q", "reviveTime", "so")
+    return body.replace(b'"d":[]', b'"d":[%b]'), _key_with_places(topic, group, broker_name, CHECKPOINT_TAG)
+
+
+def _with_places(body: bytes, *names_of_numbers: str) -> bytes:
+    """A JSON text with `%d` in place of the zeros of these members."""
+    body = body.replace(b"%", b"%%")
+    for name in names_of_numbers:
         before, _, behind = body.rpartition(b'"%s":0' % name.encode())
         body = b'%s"%s":%%d%s' % (before, name.encode(), behind)
+    return body
+
+
+def _key_with_places(topic: str | None, group: str | None, broker_name: str | None, tag: str) -> bytes:
+    """A unique key with `%d` for its numbers: queue, offset and pop time."""
     topic, group, broker_name = (str(name).replace("%", "%%") for name in (topic, group, broker_name))
-    return body, f"{topic}@%d@%d@{group}@%d@{broker_name}@{ACK_TAG}".encode()
+    return f"{topic}@%d@%d@{group}@%d@{broker_name}@{tag}".encode()
 
 
 class ReviveLog:
@@ -132,13 +178,7 @@ class ReviveLog:
 
     def put_checkpoint(self, point: CheckPoint, revive_queue_id: int) -> None:
         """Store a checkpoint. Raises `Refusal` if the store or the timer refuses it."""
-        key = (
-            f"{point.topic}@{point.queue_id}@{point.start_offset}@{point.group}@{point.pop_time}"
-            f"@{point.broker_name}@{CHECKPOINT_TAG}"
-        )
-        due_ms = point.due_ms - CHECKPOINT_LEAD_MS
-        record = ReviveRecord(CHECKPOINT_TAG, point.encode(), key.encode(), revive_queue_id, due_ms)
-        for refusal in self.put_records((record,)):
+        for refusal in self.put_records((checkpoint_record(point, revive_queue_id),)):
             if refusal is not None:
                 raise refusal
 

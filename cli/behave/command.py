@@ -24,7 +24,7 @@ from pocketmq.testing.errors import TestingError
 from .measures import Measures, measure
 from .program import ProgramError
 from .report import Played, Report, ReportError, read_report, write_report
-from .scenario import Scenario, built_in, read_scenario
+from .scenario import Scenario, built_in, played_for, read_scenario
 from .stage import Stage, now_ms
 from .steps import play
 from .table import as_text
@@ -51,6 +51,7 @@ class BehaveCommand(click.Command):
 )
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO]... -- COMMAND")
 @click.option("--list", "lists", is_flag=True, help="List the scenarios that come with PocketMQ.")
+@click.option("--grpc", is_flag=True, help="The program speaks gRPC: play the scenarios for such clients.")
 @click.option("--name", metavar="NAME", help="What the client is called.  [default: the program's name]")
 @click.option(
     "--save", metavar="FILE", type=click.Path(path_type=Path), help="Write the report to FILE, as JSON."
@@ -76,6 +77,7 @@ def behave(
     *,
     scenarios: tuple[str, ...],
     lists: bool,
+    grpc: bool,
     name: str | None,
     save: Path | None,
     against: tuple[Path, ...],
@@ -85,9 +87,10 @@ def behave(
 ) -> None:
     """Say how a client program behaves while its brokers have trouble.
 
-    Each SCENARIO is one that comes with PocketMQ (all of them, without one) or a YAML file. COMMAND is a client of any
-    language that runs until SIGTERM. It finds NAMESRV_ADDR, BEHAVE_TOPIC, BEHAVE_GROUP and BEHAVE_ROLE in its
-    environment; {namesrv}, {topic}, {group} and {role} in its words are replaced. The exit code is 1 if a message was
+    Each SCENARIO is one that comes with PocketMQ (without one, all for clients of its protocol) or a YAML file. COMMAND
+    is a client of any language that runs until SIGTERM. It finds NAMESRV_ADDR, ROCKETMQ_GRPC_ENDPOINT, BEHAVE_TOPIC,
+    BEHAVE_GROUP and BEHAVE_ROLE in its environment; {namesrv}, {grpc}, {topic}, {group} and {role} in its words are
+    replaced. The exit code is 1 if a message was
     lost, or if a scenario waited in vain.
     """
     command: tuple[str, ...] = ctx.obj
@@ -102,7 +105,7 @@ def behave(
         others = [read_report(path) for path in against]
         own = []
         if command:
-            chosen = [read_scenario(word) for word in scenarios or built_in()]
+            chosen = [read_scenario(word) for word in scenarios] or played_for("grpc" if grpc else "remoting")
             with _ended_by_sigterm():
                 own.append(_run(chosen, command, name or Path(command[0]).name, jobs, output))
         if save is not None and own:
@@ -138,8 +141,9 @@ def _ended_by_sigterm() -> Iterator[None]:
 def _list() -> None:
     known = [read_scenario(name) for name in built_in()]
     width = max(len(one.name) for one in known)
+    kinds = max(len(one.clients) for one in known)
     for one in known:
-        click.echo(f"{one.name.ljust(width)}  {one.about}")
+        click.echo(f"{one.name.ljust(width)}  {one.clients.ljust(kinds)}  {one.about}")
 
 
 def _run(

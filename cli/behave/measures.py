@@ -64,7 +64,7 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     end_ms: int | None = None
     """Longest time that a program took to end after SIGTERM."""
     killed: int = 0
-    """Programs that did not end within 20 s."""
+    """Programs that did not end within 30 s."""
     said: dict[str, int] = {}
     """Lines that the program printed, by their first word in capitals."""
     not_reached: list[str] = []

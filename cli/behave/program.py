@@ -2,10 +2,11 @@
 
 What a scenario wants of it is in its environment, and in the words of its command line that are written in braces:
 
-    NAMESRV_ADDR   {namesrv}   the name servers
-    BEHAVE_TOPIC   {topic}     the topic to send to or to read
-    BEHAVE_GROUP   {group}     the consumer group
-    BEHAVE_ROLE    {role}      producer, consumer, ordered or both
+    NAMESRV_ADDR             {namesrv}   the name servers
+    ROCKETMQ_GRPC_ENDPOINT   {grpc}      the gRPC ports of all brokers, joined by `;`; not with emulate: 4.9
+    BEHAVE_TOPIC             {topic}     the topic to send to or to read
+    BEHAVE_GROUP             {group}     the consumer group
+    BEHAVE_ROLE              {role}      producer, consumer, ordered or both
 
 A program that knows none of them but the address is judged all the same, by whatever topics and groups it uses. It runs
 until SIGTERM. Lines of its standard output that begin with a word in capitals are counted by that word.
@@ -21,10 +22,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-END_SECONDS: Final = 20.0
-"""How long a program may take to end after SIGTERM."""
+END_SECONDS: Final = 30.0
+"""How long a program may take to end after SIGTERM. The Java client for gRPC waits for its receive: 20 seconds."""
 MAX_OUTPUT: Final = 16 << 20
 """Bytes of a program's output that are looked at."""
+_IN_BRACES: Final = {"NAMESRV_ADDR": "namesrv", "ROCKETMQ_GRPC_ENDPOINT": "grpc"}
+"""Variables whose word in braces is not their end in small letters."""
 _SAID: Final = re.compile(rb"^([A-Z][A-Z_]+)\b", re.MULTILINE)
 
 
@@ -37,7 +40,10 @@ class Program:
 
     def __init__(self, command: Sequence[str], variables: Mapping[str, str], output: Path) -> None:
         """Start it; what it prints goes to `output`. `ProgramError` if it cannot be run."""
-        values = {name.removeprefix("BEHAVE_").lower(): value for name, value in variables.items()}
+        values = {
+            _IN_BRACES.get(name, name.removeprefix("BEHAVE_").lower()): value
+            for name, value in variables.items()
+        }
         words = [_filled(word, values) for word in command]
         self._output: Final = output
         self._file: IO[bytes] = output.open("wb")
@@ -67,6 +73,11 @@ class Program:
         """As shells say it: 128 and the signal's number, if a signal ended it. None while it runs."""
         code = self._process.poll()
         return code if code is None or code >= 0 else 128 - code
+
+    def kill(self) -> None:
+        """SIGKILL: it tells nobody."""
+        self._signal(signal.SIGKILL)
+        self._process.wait()
 
     def end(self) -> None:
         """SIGTERM, and SIGKILL for what is left after `END_SECONDS`."""
@@ -112,5 +123,5 @@ class Program:
 
 def _filled(word: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
-        word = word.replace(f"{{{name.removesuffix('_addr')}}}", value)
+        word = word.replace(f"{{{name}}}", value)
     return word

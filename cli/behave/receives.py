@@ -8,7 +8,7 @@ from pocketmq.testing.ledger.facts import Delivery
 from pocketmq.testing.ledger.verdict import KINDS, Finding, Verdict
 from pocketmq.testing.requests.logged_request import LoggedRequest
 
-PULLS: Final = ("PULL_MESSAGE", "LITE_PULL_MESSAGE", "POP_MESSAGE")
+PULLS: Final = ("PULL_MESSAGE", "LITE_PULL_MESSAGE", "POP_MESSAGE", "ReceiveMessage", "PullMessage")
 
 
 class Receives(NamedTuple):
@@ -69,10 +69,10 @@ def rebalance_ms(
 ) -> int | None:
     """How long it took until every queue was read by the member that reads it in the end, and by no other: the longest
     of all changes of members. A member joins with its first heartbeat, and leaves when it is asked to. None if no queue
-    changed hands."""
+    changed hands; members that pop, as gRPC consumers do, share every queue."""
     changes = [(_first_heartbeat(requests, at), at) for at in joined_ms] + [(at, at) for at in left_ms]
     took = []
-    pulls = [one for one in requests if one.name in PULLS and one.client_id]
+    pulls = [one for one in requests if one.name in PULLS and one.client_id and one.queue_id is not None]
     for joined, at in changes:
         following = [other for other in (*joined_ms, *left_ms) if other > at]
         until = min(following, default=1 << 62)

@@ -2,8 +2,9 @@
 
     about: The broker refuses five sends as busy.
     role: producer                       what the program should do: producer, consumer, ordered (a consumer), or both
+    clients: grpc                        played for programs that speak `grpc`, `remoting`, or `all`
     brokers: 1                           also: slaves (of each broker), name_servers, queues, programs, emulate,
-                                         settings (of broker.conf)
+                                         settings (of broker.conf), retries (of a message that fails)
     before: [stop: n0]                   done before the program is started
     steps:
       - until: {sent: 20}
@@ -13,7 +14,7 @@
 `steps.py` says what each word of `before` and `steps` does. Every error is one line that names the file and the place.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +23,9 @@ from pocketmq.testing.errors import LoadError
 from pocketmq.testing.state.yaml_file import read_yaml
 
 ROLES: Final = ("producer", "consumer", "ordered", "both")
+CLIENTS: Final = ("all", "grpc", "remoting")
 MOST_MEMBERS: Final = 8
+MOST_RETRIES: Final = 16
 MOST_QUEUES: Final = 64
 MOST_MESSAGES: Final = 10_000
 MOST_SECONDS: Final = 3600.0
@@ -48,6 +51,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
     before: tuple[Step, ...] = ()
     role: str = "both"
+    clients: str = "all"
+    """The programs for which it is played unless they ask for it by name."""
+    retries: int = MOST_RETRIES
+    """How often a message that fails is delivered again before it becomes a dead letter."""
     brokers: int = 1
     slaves: int = 0
     name_servers: int = 1
@@ -60,6 +67,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 def built_in() -> dict[str, Path]:
     """The scenarios that come with PocketMQ, by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
+
+
+def played_for(protocol: str) -> list[Scenario]:
+    """Those of them that are for programs which speak `grpc`, or `remoting`."""
+    return [one for one in map(read_scenario, built_in()) if one.clients in ("all", protocol)]
 
 
 def read_scenario(word: str) -> Scenario:
@@ -150,23 +162,28 @@ def _mapping(value: object) -> dict[str, Any]:
     return dict(value)
 
 
-def _role(value: object) -> str:
-    if value not in ROLES:
-        raise ValueError(f"must be one of {', '.join(ROLES)}, got {value!r}")
-    return str(value)
+def _one_of(allowed: Sequence[str]) -> Callable[[object], str]:
+    def check(value: object) -> str:
+        if value not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}, got {value!r}")
+        return str(value)
+
+    return check
 
 
 def _feed(value: object) -> dict[str, Any]:
     return _FEED({"messages": value} if isinstance(value, int) else value)
 
 
-_FEED: Final = words(messages=whole(1, MOST_MESSAGES), seconds=seconds)
+_FEED: Final = words(messages=whole(1, MOST_MESSAGES), seconds=seconds, fails=whole(1, MOST_RETRIES + 1))
 VERBS: Final[dict[str, Callable[[Any], Any]]] = {
     "feed": _feed,
     "until": words(
         sent=whole(1, MOST_MESSAGES),
         delivered=_count_or_all,
+        redelivered=whole(1, MOST_MESSAGES),
         joined=whole(1, MOST_MEMBERS),
+        dead_letters=whole(1, MOST_MESSAGES),
         hits=whole(1, MOST_MESSAGES),
         seconds=seconds,
     ),
@@ -182,6 +199,7 @@ VERBS: Final[dict[str, Callable[[Any], Any]]] = {
     "replicate": nothing,
     "start_program": whole(1, MOST_MEMBERS),
     "end_program": whole(1, MOST_MEMBERS),
+    "kill_program": whole(1, MOST_MEMBERS),
 }
 """What may happen, and the check of its value."""
 
@@ -207,7 +225,9 @@ def _step(number: int, value: object) -> Step:
 
 _WORDS: Final[dict[str, Callable[[Any], Any]]] = {
     "about": text,
-    "role": _role,
+    "role": _one_of(ROLES),
+    "clients": _one_of(CLIENTS),
+    "retries": whole(0, MOST_RETRIES),
     "brokers": whole(1, MOST_MEMBERS),
     "slaves": whole(0, MOST_MEMBERS),
     "name_servers": whole(1, MOST_MEMBERS),

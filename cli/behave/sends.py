@@ -1,7 +1,8 @@
 """What a program did as a producer: each attempt to send, and what became of its message.
 
 A message is known by its unique id, which every official client sets before the first attempt; without one, by its
-time of birth and its body. Messages of retry topics, traces and the like are no messages of the program.
+time of birth and its body. A gRPC call may have several messages. Messages of retry topics, traces and the like are no
+messages of the program.
 """
 
 import itertools
@@ -19,7 +20,8 @@ from pocketmq.testing.ledger.stored import records
 from pocketmq.testing.requests.logged_request import LoggedRequest
 from pocketmq.testing.requests.values import response_name
 
-SENDS: Final = ("SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE")
+RPC_SEND: Final = "SendMessage"
+SENDS: Final = ("SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE", RPC_SEND)
 NO_ANSWER: Final = "no answer"
 _STORED: Final = (
     ResponseCode.SUCCESS,
@@ -27,6 +29,8 @@ _STORED: Final = (
     ResponseCode.SLAVE_NOT_AVAILABLE,
     ResponseCode.FLUSH_SLAVE_TIMEOUT,
 )
+_STORED_RPC: Final = ("MASTER_PERSISTENCE_TIMEOUT", "SLAVE_PERSISTENCE_TIMEOUT", "HA_NOT_AVAILABLE")
+"""The same of gRPC calls."""
 
 
 class Attempt(NamedTuple):
@@ -67,24 +71,38 @@ def sends_of(requests: Iterable[LoggedRequest]) -> list[Attempt]:
         if request.name not in SENDS or topic.startswith("%") or is_system_topic(topic):
             continue
         response = request.response
-        found.append(
+        result = NO_ANSWER if response is None else response_name(response)
+        found += [
             Attempt(
-                message=_message(request),
+                message=message,
                 at_ms=request.at_ms,
                 answered_ms=request.answered_ms,
-                result=NO_ANSWER if response is None else response_name(response),
-                is_stored=response in _STORED,
+                result=result,
+                is_stored=response in _STORED or result in _STORED_RPC,
                 is_oneway=request.oneway,
                 broker=request.broker or "",
             )
-        )
+            for message in (_rpc_messages if request.name == RPC_SEND else _messages)(request)
+        ]
     return found
 
 
-def _message(request: LoggedRequest) -> str:
+def _messages(request: LoggedRequest) -> list[str]:
     fields = request.fields
     unique = decode_properties(fields.get("properties", "")).get(names.UNIQ_KEY)
-    return unique or f"{fields.get('bornTimestamp')} {request.body!r}"
+    return [unique or f"{fields.get('bornTimestamp')} {request.body!r}"]
+
+
+def _rpc_messages(request: LoggedRequest) -> list[str]:
+    from pocketmq.grpc_endpoint import messages  # a program that speaks remoting needs none of it
+    from pocketmq.grpc_endpoint.wire.decoding import decode
+    from pocketmq.grpc_endpoint.wire.limits import MalformedMessage
+
+    try:
+        asked = decode(messages.SendMessageRequest, request.body)
+    except MalformedMessage:
+        return []
+    return [one.system_properties.message_id for one in asked.messages]
 
 
 def judged(attempts: Sequence[Attempt]) -> Sends:

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from pocketmq.client import SubscriptionGroupConfig
+from pocketmq.protocol.message.topics import dlq_topic
 from pocketmq.testing import RocketMQCluster
 from pocketmq.testing.cluster.cluster_broker import ClusterBroker
 from pocketmq.testing.errors import TestingError
@@ -26,6 +28,8 @@ GROUP: Final = "BehaveGroup"
 FEEDER: Final = "load"
 """The producer group of the messages that the bench sends (`testing/state/loading.py`)."""
 _AGAIN_SECONDS: Final = 0.05
+_FAILING: Final = 10
+_FIRST_FAILING: Final = 3
 
 
 def now_ms() -> int:
@@ -81,6 +85,7 @@ class Stage:
             load = {"topics": {TOPIC: self.scenario.queues}, "groups": [GROUP]}
             for broker in self.masters():
                 self.cluster.run(apply_loads(broker.node, [read_load(load)]))
+                self.cluster.call(broker.broker.groups.update, self._group())
             if self.scenario.slaves:
                 self.cluster.wait_replicated()
                 self.cluster.grow(TOPIC, self.scenario.queues)
@@ -106,6 +111,7 @@ class Stage:
         """`ProgramError` if it cannot be run."""
         variables = {
             "NAMESRV_ADDR": self.cluster.namesrv_addr,
+            **self._grpc(),
             "BEHAVE_TOPIC": TOPIC,
             "BEHAVE_GROUP": GROUP,
             "BEHAVE_ROLE": self.scenario.role,
@@ -114,28 +120,46 @@ class Stage:
             output = self._folder / f"{self.scenario.name}-{len(self.programs) + 1}.txt"
             self.programs.append(Program(self._command, variables, output))
 
+    def _group(self) -> SubscriptionGroupConfig:
+        """Remoting consumers need none of it: they say themselves whether they consume in order."""
+        is_ordered = self.scenario.role == "ordered"
+        return SubscriptionGroupConfig(
+            group_name=GROUP, consume_message_orderly=is_ordered, retry_max_times=self.scenario.retries
+        )
+
+    def _grpc(self) -> dict[str, str]:
+        """The 4.9 line has no gRPC clients."""
+        is_5 = self.scenario.emulate != "4.9"
+        return {"ROCKETMQ_GRPC_ENDPOINT": self.cluster.grpc_endpoint} if is_5 else {}
+
+    def kill_programs(self, count: int) -> None:
+        """The newest ones that run."""
+        for program in [one for one in self.programs if one.is_running][-count:]:
+            program.kill()
+
     def end_programs(self, programs: Iterable[Program]) -> None:
         for program in list(programs):
             program.end()
 
     # -- messages from the bench
 
-    def feed(self, messages: int, seconds: float) -> None:
+    def feed(self, messages: int, seconds: float, fails: int) -> None:
         """Send messages to the topic, spread over a time, while the next steps are done. Waits for brokers that are
-        stopped."""
+        stopped. With `fails`, every tenth message, the fourth first, says that so many deliveries of it shall fail."""
         first, self.planned = self.planned, self.planned + messages
-        feeder = threading.Thread(target=self._feed, args=(first, messages, seconds), daemon=True)
+        feeder = threading.Thread(target=self._feed, args=(first, messages, seconds, fails), daemon=True)
         self._feeders.append(feeder)
         feeder.start()
         if not seconds:
             feeder.join()
 
-    def _feed(self, first: int, messages: int, seconds: float) -> None:
+    def _feed(self, first: int, messages: int, seconds: float, fails: int) -> None:
         began, queues = time.monotonic(), self.scenario.queues
         for number in range(messages):
+            failing = f" fails {fails}" if fails and number % _FAILING == _FIRST_FAILING else ""
             message = LoadedMessage(
                 topic=TOPIC,
-                body=f"message {first + number}".encode(),
+                body=f"message {first + number}{failing}".encode(),
                 keys=str(first + number),
                 queue_id=number // max(1, self.scenario.brokers) % queues,
             )
@@ -176,10 +200,18 @@ class Stage:
         return self.cluster.broker(name)
 
     def requests(self) -> list[LoggedRequest]:
-        """What the clients asked, oldest first; without what the bench sent, and without our own requests to them."""
+        """What the clients asked, oldest first; without what the bench sent and what the brokers asked, and without our
+        own requests to them."""
         return [
-            request for request in self.cluster.requests if not request.to_client and request.group != FEEDER
+            request
+            for request in self.cluster.requests
+            if not request.to_client and request.group != FEEDER and not request.is_of_broker
         ]
+
+    def dead_letters(self) -> int:
+        """Messages of the group that became dead letters."""
+        topic, stores = dlq_topic(GROUP), [one.broker.store for one in self.masters()]
+        return self.cluster.call(lambda: sum(store.max_offset(topic, 0) for store in stores))
 
     def hits(self) -> int:
         """Requests that the rules have hit so far."""

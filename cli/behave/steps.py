@@ -1,9 +1,11 @@
 """What each word of a scenario does.
 
-feed: 100 | {messages, seconds}   the bench sends messages to the topic, spread over the time, while it goes on
+feed: 100 | {messages, seconds, fails}   the bench sends messages to the topic, spread over the time, while it goes on
 until: {sent: 20}                 the program has stored so many more messages
 until: {delivered: 20 | all}      so many more were delivered; all that the bench has sent
+until: {redelivered: 4}           so many deliveries of messages that had failed
 until: {joined: 2}                so many clients pull the topic
+until: {dead_letters: 2}          so many messages of the group became dead letters
 until: {hits: 5}                  rules have hit so many requests; with `seconds`, how long to wait (30)
 pause: 2                          seconds
 fault: {effect: ...}              a rule, as over HTTP; end_faults removes all rules
@@ -12,6 +14,7 @@ hide, show: b1                    routes without this broker, and with it again
 slow: {broker: b0, seconds: 1}    every answer later; 0 ends it
 replicate                         wait until the slaves have what the masters have
 start_program, end_program: 1     so many more programs, or the newest ones fewer
+kill_program: 1                   the same without a word: SIGKILL
 """
 
 import time
@@ -94,6 +97,11 @@ def _end_some(stage: Stage, count: int) -> None:
     stage.end_programs(running[-count:])
 
 
+def _kill_some(stage: Stage, count: int) -> None:
+    stage.left_ms.append(now_ms())
+    stage.kill_programs(count)
+
+
 def _sent(stage: Stage) -> int:
     return len({one.message for one in sends_of(stage.requests()) if one.is_stored})
 
@@ -106,17 +114,25 @@ def _joined(stage: Stage) -> int:
     return len({one.client_id for one in stage.requests() if one.name in PULLS and one.topic == TOPIC})
 
 
+def _redelivered(stage: Stage) -> int:
+    return sum(one.is_retry for one in stage.cluster.ledger.deliveries())
+
+
 _COUNTS: Final[dict[str, Callable[[Stage], int]]] = {
     "sent": _sent,
     "delivered": _delivered,
+    "redelivered": _redelivered,
     "joined": _joined,
+    "dead_letters": Stage.dead_letters,
     "hits": Stage.hits,
 }
 _FROM_NOW_ON: Final = ("sent", "delivered")
-_TROUBLE: Final = ("fault", "stop", "kill", "hide", "slow", "start_program", "end_program")
+_TROUBLE: Final = ("fault", "stop", "kill", "hide", "slow", "start_program", "end_program", "kill_program")
 _MENDING: Final = ("end_faults", "start", "show")
 _ACTIONS: Final[dict[str, Callable[[Stage, Any], None]]] = {
-    "feed": lambda stage, value: stage.feed(value["messages"], value.get("seconds", 0.0)),
+    "feed": lambda stage, value: stage.feed(
+        value["messages"], value.get("seconds", 0.0), value.get("fails", 0)
+    ),
     "until": _until,
     "pause": Stage.wait,
     "fault": _fault,
@@ -130,4 +146,5 @@ _ACTIONS: Final[dict[str, Callable[[Stage, Any], None]]] = {
     "replicate": lambda stage, _: stage.cluster.wait_replicated(30.0),
     "start_program": _start_more,
     "end_program": _end_some,
+    "kill_program": _kill_some,
 }

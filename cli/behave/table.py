@@ -98,9 +98,9 @@ def as_text(reports: Sequence[Report]) -> str:
 
 
 def as_markdown(reports: Sequence[Report]) -> str:
-    """For a document: a chapter a scenario, a row a client."""
+    """For a document: a chapter a scenario, by their names; a row a client."""
     parts = []
-    for name in scenarios(reports):
+    for name in sorted(scenarios(reports)):
         played = _played(reports, name)
         figures = [
             figure

@@ -18,6 +18,7 @@ EXPECTED: Final = frozenset(
         "PULL_RETRY_IMMEDIATELY",
         "QUERY_NOT_FOUND",
         "TOPIC_NOT_EXIST",
+        "MESSAGE_NOT_FOUND",
     )
 )
 """Answers that are part of an ordinary day."""

@@ -1,11 +1,19 @@
 """The clients that docs/behaviour.md compares: how each is fetched, built and run."""
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from conformance.clients.foreign import cpp_packages, go_program, node_packages, rust_program
-from conformance.official.jars import cache, prepare_home
+from conformance.clients.foreign import (
+    cpp_packages,
+    go_program,
+    grpc_python_packages,
+    node_packages,
+    rust_program,
+)
+from conformance.official.jars import PeersUnavailable, cache, prepare_home
+from conformance.official.local_proxy import library
 from conformance.official.programs import CLIENT_HEAP, compile_java
 
 HERE = Path(__file__).parent
@@ -38,6 +46,33 @@ def _rust() -> list[str]:
     return [str(rust_program(HERE / "rust", "behave"))]
 
 
+def _grpc_java() -> list[str]:
+    home, class_path = cache() / "behave" / "grpc52", library("grpc52")
+    home.mkdir(parents=True, exist_ok=True)
+    source = str(HERE / "BehaveGrpcClient.java")
+    words = (
+        "javac",
+        "-encoding",
+        "UTF-8",
+        "-proc:none",
+        "-nowarn",
+        "-d",
+        str(home),
+        "-cp",
+        class_path,
+        source,
+    )
+    compiled = subprocess.run(words, capture_output=True, text=True, check=False)
+    if compiled.returncode:
+        raise PeersUnavailable(f"{source} does not compile: {compiled.stderr[-2000:]}")
+    return ["java", *CLIENT_HEAP, f"-Duser.home={home}", "-cp", f"{home}:{class_path}", "BehaveGrpcClient"]
+
+
+def _grpc_python() -> list[str]:
+    packages = f"PYTHONPATH={grpc_python_packages()}"
+    return ["env", packages, sys.executable, str(HERE / "grpc_python_client.py")]
+
+
 CLIENTS: dict[str, Callable[[], list[str]]] = {
     "Java 4.9.8": lambda: _java("4.9"),
     "Java 5.5.0": lambda: _java("5.5"),
@@ -46,5 +81,9 @@ CLIENTS: dict[str, Callable[[], list[str]]] = {
     "C++ 0.4.4": _cpp,
     "JavaScript ali-ons 3": _javascript,
     "PocketMQ": _python,
+    "Java gRPC 5.2.0": _grpc_java,
+    "Python gRPC 5.1.2": _grpc_python,
 }
 """Name in the table, and what makes its command line; it raises `PeersUnavailable` if that cannot be had here."""
+OF_GRPC = {name for name in CLIENTS if " gRPC " in name}
+"""Those that use the gRPC port."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from pocketmq.cli.behave.report import read_report
 from pocketmq.cli.behave.table import as_markdown
 
-from conformance.behaviour.clients import CLIENTS
+from conformance.behaviour.clients import CLIENTS, OF_GRPC
 from conformance.official.jars import PeersUnavailable, cache
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -25,7 +25,16 @@ JOBS = "4"
 
 def play(client: str, report: Path) -> None:
     """Every scenario with one client. Raises `PeersUnavailable` if it cannot be had."""
-    words = ("behave", "--jobs", JOBS, "--name", client, "--save", str(report), "--", *CLIENTS[client]())
+    options = (
+        "--jobs",
+        JOBS,
+        "--name",
+        client,
+        "--save",
+        str(report),
+        *(("--grpc",) if client in OF_GRPC else ()),
+    )
+    words = ("behave", *options, "--", *CLIENTS[client]())
     ran = subprocess.run([sys.executable, "-m", "pocketmq.cli", *words], check=False)
     if ran.returncode not in (0, 1):
         raise RuntimeError(f"pocketmq behave ended with {ran.returncode} for {client}")

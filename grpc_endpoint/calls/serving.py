@@ -166,6 +166,8 @@ class OpenCall:
         if self._watched is not None:
             self._watched.client.cancelled(self._watched.command)
         self._stop_deadline()
+        if self._call.is_ended and self._stream.owner.closed:
+            self._call.undelivered()  # a watcher kept the reply, or cut it
         self._call.cancel()
         self._close_receiver()
 

@@ -8,7 +8,6 @@ encoded the ordinary way. The body is as stored: a compressed one is labelled GZ
 `GrpcConverter.buildMessage`.
 """
 
-import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
@@ -60,7 +59,6 @@ _QUEUE_OFFSET: Final = b"\x70"
 _MAP_KEY: Final = b"\x0a"
 _MAP_VALUE: Final = b"\x12"
 
-_pairs: Final = re.compile(rb"(?:\A|\x02)([^\x01\x02]+)\x01([^\x02]+)").findall
 _OF_SYSTEM: Final = frozenset(name.encode() for name in SYSTEM_PROPERTIES)
 _BY_UNIQ_KEY, _BY_TAGS, _BY_KEYS, _BY_BORN_HOST = (
     name.encode() for name in (names.UNIQ_KEY, names.TAGS, names.KEYS, names.BORN_HOST)
@@ -98,7 +96,12 @@ def stored_properties(record: Record) -> dict[bytes, bytes]:
     text = bytes(record.properties)
     if not text.isascii():
         text = text.decode("utf-8", "replace").encode()
-    return dict(_pairs(text))
+    properties = {}
+    for pair in text.split(b"\x02"):
+        name, _, value = pair.partition(b"\x01")
+        if name and value:
+            properties[name] = value
+    return properties
 
 
 def message_id_of(record: Record, properties: Properties) -> bytes:

@@ -42,7 +42,7 @@ def scan_runs(split: LogSplit, options: ScanOptions, *, root: str | None = None)
         records = _usable(found)
         if not len(records):
             continue
-        keys = table.keys(records.topics(), records.head("queueId").astype(np.int64))
+        keys = table.keys(*records.codes("topic"), records.head("queueId").astype(np.int64))
         runs = ordered_by_queue(runs_of(records, keys, found.file.base))
         if check is not None:
             runs = check.check(runs)

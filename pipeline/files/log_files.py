@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ..errors import PathError
-from .mapped_file import FILE_NAME, data_end
+from .mapped_file import FILE_NAME, data_end, map_file
 
 MOST_SPLITS: Final = 10_000
 """Tasks of one scan: Spark keeps each of them in the driver, and starts some twenty in a second."""
@@ -55,6 +55,14 @@ def log_holes(files: list[LogFile]) -> list[tuple[LogFile, int]]:
         for file, after in itertools.pairwise(files)
         if file.base + file.size < after.base
     ]
+
+
+def mapped(file: LogFile, maps: dict[str, memoryview]) -> memoryview:
+    """The bytes of a file. `maps` keeps those of the last one, because mapping it again costs page faults."""
+    if file.path not in maps:
+        maps.clear()
+        maps[file.path] = map_file(file.path)
+    return maps[file.path]
 
 
 def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: int) -> list[LogSplit]:

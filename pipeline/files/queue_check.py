@@ -25,9 +25,10 @@ from pocketmq.protocol.text.fastjson import loads
 from ..errors import OptionError
 from ..records.records import Flags, Records
 from ..records.slices import Ints
+from ..records.sound_records import own_units
 from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units
-from .log_files import LogFile, log_files
-from .mapped_file import FILE_NAME, map_file
+from .log_files import LogFile, log_files, mapped
+from .mapped_file import FILE_NAME
 from .run_statuses import DELETED_TOPIC, NO_RECORD, NO_UNIT, OTHER_RECORD, OTHER_SIZE
 from .runs import RUN, Runs, RunTable
 
@@ -196,11 +197,12 @@ def check_units(split: QueueSplit, log_folder: str) -> Iterator[Any]:
     except OptionError:  # deleted since planning
         return
     begin = files[0].base if files else 0
+    maps: dict[str, memoryview] = {}
     for lo in range(split.lo, split.hi, UNIT_ROWS):
         batch = units(split.folder, lo, min(lo + UNIT_ROWS, split.hi))
         checked = _CheckedUnits(split, lo, batch, begin)
         for file in files:
-            checked.compare(file)
+            checked.compare(file, maps)
         for status, runs in checked.findings():
             runs["key"] = table.key(status, split.topic, split.queue_id)
             table.add(runs)
@@ -221,18 +223,28 @@ class _CheckedUnits:
         self._is_other = np.zeros(len(batch), dtype=np.bool_)
         self._is_other_size = np.zeros(len(batch), dtype=np.bool_)
 
-    def compare(self, file: LogFile) -> None:
-        """Compare the units that point into this file."""
+    def compare(self, file: LogFile, maps: dict[str, memoryview]) -> None:
+        """Compare the units that point into this file. `maps` keeps the file that was mapped last."""
         rows = np.flatnonzero(
             self._is_open & (self._positions >= file.base) & (self._positions < file.base + file.size)
         )
         if not len(rows):
             return
         try:
-            data = map_file(file.path)
+            data = mapped(file, maps)
         except FileNotFoundError:  # deleted since planning, and so are its records
             self._is_open[rows] = False
             return
+        is_own = own_units(
+            data, file.base, self._positions, self._sizes, self._split.queue_id, int(self._offsets[0])
+        )
+        self._is_open[is_own] = False
+        rows = rows[~is_own[rows]]
+        if len(rows):
+            self._compare_one_by_one(file, data, rows)
+
+    def _compare_one_by_one(self, file: LogFile, data: memoryview, rows: Any) -> None:
+        """The same for units of which it is not known that they lead to their own record."""
         starts = self._positions[rows] - file.base
         fits = starts + MIN_RECORD_BYTES <= len(data)
         rows, starts = rows[fits], starts[fits]

@@ -55,11 +55,10 @@ class RunTable:
         self._pieces: list[Runs] = []
         self._count = 0
 
-    def keys(self, topics: Any, queue_ids: Ints, status: str = OK) -> Ints:
-        """The key of each record, from a string array of topics."""
-        encoded = topics.dictionary_encode()
-        keys = [self.key(status, topic, 0) for topic in encoded.dictionary.to_pylist()]
-        of_topic: Ints = np.array(keys, dtype=np.int64)[np.asarray(encoded.indices)]
+    def keys(self, topics: Any, numbers: Ints | None, queue_ids: Ints, status: str = OK) -> Ints:
+        """The key of each record, from the distinct topics and the number of each record's (None: all the first)."""
+        keys = np.array([self.key(status, topic, 0) for topic in topics.to_pylist()], dtype=np.int64)
+        of_topic: Ints = keys[0] if numbers is None else keys[numbers]
         return of_topic | (queue_ids & _QUEUE_MASK)
 
     def key(self, status: str, topic: str, queue_id: int) -> int:

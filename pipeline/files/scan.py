@@ -14,13 +14,12 @@ Memory is limited to one batch of decoded columns; the file itself is mapped.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
 from ..errors import CorruptStoreError
@@ -28,8 +27,9 @@ from ..records.boundaries import AT_END, BAD_MAGIC, BAD_SIZE, find_record
 from ..records.lanes import walk_window
 from ..records.records import Records
 from ..records.slices import Ints
+from ..records.sound_records import is_built, sound_records
 from .consume_queues import PRE_BLANK, QueueSplit, units
-from .log_files import LogFile, LogSplit
+from .log_files import LogFile, LogSplit, mapped
 from .mapped_file import map_file
 from .run_statuses import OK
 from .unit_starts import UnitStarts
@@ -44,6 +44,8 @@ WINDOW_BYTES: Final = 32 * 1024 * 1024
 """Bytes in which records are looked for at once."""
 DAMAGED_WINDOW_BYTES: Final = 256 * 1024
 """The same after damage, because what was found behind it is not trusted; doubled while no more damage is met."""
+FIRST_WINDOW_BYTES: Final = DAMAGED_WINDOW_BYTES if is_built() else WINDOW_BYTES
+"""Where a scan in C finds the sound records, a window begins with one that is not sound."""
 UNIT_ROWS: Final = 1 << 16
 """Units of a queue that are read at once."""
 FAIL, SKIP, REPORT = "fail", "skip", "report"
@@ -81,9 +83,14 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
     # Since planning, the file may have been deleted or shortened: such a split ends early.
     end = min(split.end, len(data))
     position = split.begin if split.begin == 0 else find_record(data, split.begin, end, file.base)
-    window_bytes = WINDOW_BYTES
-    queues = None if options.queues_folder is None else UnitStarts(options.queues_folder, file.base)
+    window_bytes = FIRST_WINDOW_BYTES
+    queues: UnitStarts | None = None
     while position < end:
+        position = yield from _scan_sound(data, position, end, file, options)
+        if position >= end:
+            return
+        if queues is None and options.queues_folder is not None:
+            queues = UnitStarts(options.queues_folder, file.base)
         window_end = min(end, position + window_bytes)
         if queues is not None:
             found = queues.walk(data, position, window_end)
@@ -116,6 +123,29 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
         position = following
 
 
+def _scan_sound(
+    data: memoryview, position: int, end: int, file: LogFile, options: ScanOptions
+) -> Generator[ScannedRecords, None, int]:
+    """The records up to the first that is not sound; returns where that begins."""
+    while position < end:
+        records = sound_records(
+            data,
+            position,
+            min(end, position + BATCH_BYTES),
+            file.base,
+            most=options.decode_rows,
+            checks_crc=options.verifies_crc,
+            broker_name=options.broker_name,
+        )
+        if not len(records):
+            break
+        position = int(records.starts[-1] + records.sizes[-1])
+        records = _wanted(records, options)
+        if len(records):
+            yield ScannedRecords(file, records)
+    return position
+
+
 def _batches(starts: Ints, rows: int) -> Iterator[Ints]:
     """The positions in pieces of at most `rows` records that begin within `BATCH_BYTES`."""
     first, count = 0, len(starts)
@@ -142,9 +172,7 @@ def _status(reason: str) -> str:
 def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) -> Iterator[ScannedRecords]:
     """The records that the units of a queue point at, in the order of the queue, without those whose log file was
     deleted."""
-    maps: dict[
-        str, memoryview
-    ] = {}  # of the file that the last units pointed into: mapping it again costs page faults
+    maps: dict[str, memoryview] = {}
     for first in range(split.lo, split.hi, UNIT_ROWS):
         block = units(split.folder, first, min(first + UNIT_ROWS, split.hi))
         positions = block["position"].astype(np.int64)
@@ -155,7 +183,7 @@ def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) ->
                 in_file = (positions[rows] >= file.base) & (positions[rows] < file.base + file.size)
                 in_file &= sizes[rows] > 0
                 if in_file.any():
-                    data = _mapped(file, maps)
+                    data = mapped(file, maps)
                     starts = positions[rows][in_file] - file.base
                     yield from records_at_units(file, starts, sizes[rows][in_file], options, data)
 
@@ -175,13 +203,6 @@ def batch_rows(sizes: Ints, rows: int) -> Iterator[slice]:
 def _files_between(files: list[LogFile], positions: Ints) -> list[LogFile]:
     lowest, highest = int(positions.min()), int(positions.max())
     return [file for file in files if file.base <= highest and file.base + file.size > lowest]
-
-
-def _mapped(file: LogFile, maps: dict[str, memoryview]) -> memoryview:
-    if file.path not in maps:
-        maps.clear()
-        maps[file.path] = map_file(file.path)
-    return maps[file.path]
 
 
 def records_at_units(
@@ -204,16 +225,17 @@ def records_at_units(
 
 
 def _check_records(records: Records, file: LogFile, options: ScanOptions) -> Iterator[ScannedRecords]:
-    if not len(records):
-        return
-    if options.topics:
-        wanted = pc.is_in(records.topics(), value_set=pa.array(sorted(options.topics)))
-        records = records.only(np.asarray(wanted))
-        if not len(records):
-            return
+    records = _wanted(records, options)
+    if len(records):
+        yield from check_stored_values(records, file, options)
+
+
+def _wanted(records: Records, options: ScanOptions) -> Records:
+    if options.topics and len(records):
+        records = records.only(records.of_topics(options.topics))
     if not options.decompresses:
         records.keep_bodies_compressed()
-    yield from check_stored_values(records, file, options)
+    return records
 
 
 def check_stored_values(records: Records, file: LogFile, options: ScanOptions) -> Iterator[ScannedRecords]:

@@ -14,6 +14,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -271,6 +272,19 @@ def defer_interrupts() -> Iterator[list[int]]:
     finally:
         if signal.getsignal(signal.SIGINT) is record:  # a running Spark has its own handler
             signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def ended_by_signals(ended: threading.Event) -> Iterator[None]:
+    """Ctrl-C and SIGTERM set `ended`, instead of what Python and Spark do with them."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def check_dependencies() -> None:

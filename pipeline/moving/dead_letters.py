@@ -18,8 +18,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     origin: str | None = None
     tag: str | None = None
     is_retrying_shown: bool = False
+    least_attempts: int | None = None
     send_back: str | None = None
     sends_again: bool = False
+    is_dry: bool = False
 
     def condition(self, source: MessageInput) -> str:
         """SQL over the columns of messages."""
@@ -29,10 +31,14 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             conditions.append(f"{of_message} = {sql_text(self.origin)}")
         if self.tag is not None:
             conditions.append(f"tags = {sql_text(self.tag)}")
+        if self.least_attempts is not None:
+            conditions.append(f"reconsumeTimes >= {self.least_attempts}")
         return " and ".join(conditions)
 
     def is_of_all(self, source: MessageInput) -> bool:
         """Whether every dead letter of its groups is wanted."""
         return (
-            self.origin is None and self.tag is None and source.since_ms is None and source.until_ms is None
+            (self.origin, self.tag, self.least_attempts) == (None, None, None)
+            and source.since_ms is None
+            and source.until_ms is None
         )

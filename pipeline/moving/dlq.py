@@ -1,16 +1,20 @@
 """Dead letters: what is dead and why, and back to where it came from: `pocketmq pipeline dlq -n ADDR`.
 
     groups      dead messages by group, topic of origin and tag: attempts, oldest and newest, age
+    attempts    dead messages by group and number of attempts
+    ages        dead messages by group and how long ago they died
     messages    the newest of them, with their origin
 
 A dead letter is a message in `%DLQ%GROUP`: its group gave up after the last attempt. `--retrying` shows `%RETRY%GROUP`
-too: messages that will be tried again. Nothing is sent without `--send-back`. With it the copies go to the topic of
-origin (`--send-back origin`: every group of that topic gets them), or to the retry topic of the group (`--send-back
-group`: that group alone). A copy keeps its id. What was sent back is remembered as the offset of group
-`pocketmq-dlq` in the dead letter topic, so a second run sends only what died since; `--again` sends all.
+too: messages that will be tried again. Nothing is sent without `--send-back`; with `--dry-run` it only counts what it
+would send. The copies go to the topic of origin (`--send-back origin`: every group of that topic gets them), or to the
+retry topic of the group (`--send-back group`: that group alone). A copy keeps its id. What was sent back is remembered
+as the offset of group `pocketmq-dlq` in the dead letter topic, so a second run sends only what died since; `--again`
+sends all.
 """
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +22,7 @@ import click
 import msgspec
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 
+from ..brokers.reachable import did_you_mean
 from ..errors import OptionError
 from ..jobs.inputs import input_options, time_options
 from ..jobs.on_engine import engine_options, run_on_engine
@@ -45,6 +50,16 @@ select consumerGroup, state, originTopic, tags, count(*) as messages, min(attemp
 from dead group by consumerGroup, state, originTopic, tags order by messages desc, consumerGroup, state,
        originTopic nulls first, tags nulls first
 """
+ATTEMPTS: Final = """
+select consumerGroup, state, attempts, count(*) as messages from dead group by consumerGroup, state, attempts
+order by consumerGroup, state, attempts
+"""
+AGES: Final = """
+select consumerGroup, state, case when seconds < 3600 then 'under an hour' when seconds < 86400 then 'under a day'
+       when seconds < 604800 then 'under a week' else 'a week or more' end as age, count(*) as messages
+from (select consumerGroup, state, {now} - unix_micros(died) / 1e6 as seconds from dead) as aged
+group by 1, 2, 3 order by 1, 2, min(seconds)
+"""
 NEWEST: Final = """
 select * from dead order by died desc, storedIn, brokerName nulls first, queueId, queueOffset desc limit {limit}
 """
@@ -52,16 +67,22 @@ select * from dead order by died desc, storedIn, brokerName nulls first, queueId
 
 def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 50) -> Report:
     """The report; with `wanted.send_back` the copies are sent before it returns."""
-    topics = dead_topics(source, wanted)
+    existing = all_topics(source)
+    topics = dead_topics(existing, wanted)
     if not topics:
         asked = f"none of {', '.join(wanted.groups)}" if wanted.groups else "no group"
-        return Report("Dead letters", f"In {source.name}: {asked} has a dead letter topic.", [], [])
+        meant = "".join(did_you_mean(name, _groups_in(existing)) for name in wanted.groups[:1])
+        return Report(
+            "Dead letters", f"In {source.name}: {asked} has a dead letter topic{meant or '.'}", [], []
+        )
     engine.open_messages("messages", msgspec.structs.replace(source, topics=",".join(topics)), COLUMNS)
     engine.keep("dead", DEAD.format(condition=wanted.condition(source)))
     sections = [
         Section(
             "groups", "Dead letters by group, origin and tag", engine.sql(GROUPS.format(now=time.time()))
         ),
+        Section("attempts", "By attempts", engine.sql(ATTEMPTS)),
+        Section("ages", "By age", engine.sql(AGES.format(now=time.time()))),
         Section("messages", "The newest", engine.sql(NEWEST.format(limit=limit))),
     ]
     findings = [
@@ -77,23 +98,35 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
 
         counts = send_back(source, wanted, [topic for topic in topics if is_dlq_topic(topic)])
         sections.append(counts)
-        lead += " Copies were sent."
+        lead += _words_of(source, wanted)
     elif findings:
         lead += " Nothing was sent: --send-back origin or --send-back group sends copies."
     return Report("Dead letters", lead, sections, findings)
 
 
-def dead_topics(source: MessageInput, wanted: Wanted) -> list[str]:
-    """The dead letter topics of the groups, and their retry topics if those are shown."""
+def _words_of(source: MessageInput, wanted: Wanted) -> str:
+    """What became of the copies."""
+    if wanted.is_dry:
+        return " Nothing was sent, because of --dry-run."
+    if wanted.is_of_all(source):
+        return " Copies were sent, and will not be sent again without --again."
+    return " Copies were sent. Not all dead letters were wanted, so a second run sends these again."
+
+
+def all_topics(source: MessageInput) -> list[str]:
+    """The topics of the store, or of the brokers."""
     if source.store is not None:
         root = Path(source.store) / "consumequeue"
-        existing = sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    else:
-        from ..brokers.broker_client import BrokerClient
+        return sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    from ..brokers.broker_client import BrokerClient
 
-        assert source.namesrv_addr is not None
-        with BrokerClient(source.namesrv_addr, source.access).closing() as client:
-            existing = sorted(client.topics(TIMEOUT_MS))
+    assert source.namesrv_addr is not None
+    with BrokerClient(source.namesrv_addr, source.access).closing() as client:
+        return sorted(client.topics(TIMEOUT_MS))
+
+
+def dead_topics(existing: Iterable[str], wanted: Wanted) -> list[str]:
+    """The dead letter topics of the groups, and their retry topics if those are shown."""
     chosen = [
         topic
         for topic in existing
@@ -101,7 +134,16 @@ def dead_topics(source: MessageInput, wanted: Wanted) -> list[str]:
     ]
     if not wanted.groups:
         return chosen
-    return [topic for topic in chosen if topic.rpartition("%")[2] in wanted.groups]
+    return [topic for topic in chosen if _group_of(topic) in wanted.groups]
+
+
+def _groups_in(topics: Iterable[str]) -> list[str]:
+    """The groups that have a dead letter topic or a retry topic."""
+    return sorted({_group_of(topic) for topic in topics if is_dlq_topic(topic) or is_retry_topic(topic)})
+
+
+def _group_of(topic: str) -> str:
+    return topic.rpartition("%")[2]
 
 
 def check(source: MessageInput, wanted: Wanted) -> None:
@@ -109,6 +151,8 @@ def check(source: MessageInput, wanted: Wanted) -> None:
     source.check()
     if source.topics is not None:
         raise OptionError("--topics: dead letters are chosen by --groups and --origin")
+    if wanted.send_back is None and (wanted.is_dry or wanted.sends_again):
+        raise OptionError("--dry-run and --again are for --send-back")
     if wanted.send_back is not None and source.store is not None:
         raise OptionError("--send-back needs --namesrv: a store is only read")
 
@@ -116,9 +160,16 @@ def check(source: MessageInput, wanted: Wanted) -> None:
 @click.command("dlq")
 @input_options
 @time_options
-@click.option("--groups", metavar="G[,G]", help="Consumer groups.  [default: all]")
+@click.option("--groups", "--group", metavar="G[,G]", help="Consumer groups.  [default: all]")
 @click.option("--origin", metavar="TOPIC", help="Dead letters that came from this topic.")
 @click.option("--tag", metavar="TAG", help="Dead letters with this tag.")
+@click.option(
+    "--attempts",
+    "least_attempts",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Dead letters after N attempts or more.",
+)
 @click.option(
     "--retrying", "is_retrying_shown", is_flag=True, help="Show messages that wait for a retry, too."
 )
@@ -128,6 +179,7 @@ def check(source: MessageInput, wanted: Wanted) -> None:
 @click.option(
     "--again", "sends_again", is_flag=True, help="With --send-back: also what was sent back before."
 )
+@click.option("--dry-run", "is_dry", is_flag=True, help="With --send-back: only count what would be sent.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="List so many messages.")
 @engine_options
 def main(*, limit: int, groups: str | None, source: MessageInput, **options: Any) -> None:

@@ -1,8 +1,9 @@
 """Topics to tables: `pocketmq pipeline ingest -n ADDR --topics Orders --to DIR --checkpoint DIR`.
 
 A stream reads the topics and appends to Parquet files, or to a Delta or Iceberg table, by topic and day of storing. It
-ends when everything is written that was there when it began; `--every 10s` goes on until it is stopped. A checkpoint
-remembers what is written, so a second run continues. Parquet files hold every message once, also after a failure.
+ends when everything is written that was there when it began; `--every 10s` goes on until a signal. A checkpoint
+remembers what is written, so a second run continues. Parquet files hold every message once, also after a failure, a
+signal or a kill. A broker that is away is waited for, `--wait` seconds at most.
 
 With `--decode` the body becomes the column `value`: `json` and `avro` with `--schema` (a file or the schema itself: a
 Spark DDL or an Avro schema), `protobuf` with `--schema FILE.desc --message NAME`. A message that cannot be decoded goes
@@ -11,6 +12,9 @@ Delta, Iceberg, Avro and Protobuf need Spark's packages: `--conf spark.jars.pack
 """
 
 import re
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,21 +25,27 @@ from ..brokers.reachable import check_reachable
 from ..errors import OptionError
 from ..jobs.access_options import access_options
 from ..jobs.inputs import epoch_ms
-from ..jobs.run import output_options, run_job, spark_error_line
+from ..jobs.run import INTERRUPTED, ended_by_signals, output_options, run_job, spark_error_line
 from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
+from ..session.batch_counts import BatchCounts, keep_reports
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
 PARQUET, DELTA, ICEBERG = "parquet", "delta", "iceberg"
 JSON, AVRO, PROTOBUF = "json", "avro", "protobuf"
 WRITTEN, REFUSED = "pocketmq ingest", "pocketmq ingest, refused"
 """The names under which Spark counts rows."""
 BATCH_MESSAGES: Final = 500_000
-MOST_BATCHES: Final = 100_000
+WAIT_SECONDS: Final = 60
+POLL_SECONDS: Final = 1
+SAY_SECONDS: Final = 10.0
+"""Between two lines of progress."""
+CORRUPT: Final = "_corrupt"
 _EVERY: Final = re.compile(r"\d+ ?(ms|s|m|h)")
 
 
@@ -55,6 +65,7 @@ class Ingest(msgspec.Struct, frozen=True, kw_only=True):
     bad: str | None = None
     batch_messages: int = BATCH_MESSAGES
     files: int | None = None
+    wait_seconds: int = WAIT_SECONDS
     access: Access = NO_ACCESS_KEYS
 
     def check(self) -> None:
@@ -94,27 +105,53 @@ class Ingest(msgspec.Struct, frozen=True, kw_only=True):
         return text
 
 
-def build(spark: "SparkSession", ingest: Ingest) -> Report:
-    """Write until everything is written, or with `every` until the query is stopped, and report how much."""
-    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", MOST_BATCHES)
+def build(
+    spark: "SparkSession", ingest: Ingest, ended: threading.Event | None = None, *, is_quiet: bool = True
+) -> Report:
+    """Write until everything is written, or until `ended` is set, and report how much.
+
+    A batch that is being written then is not in the table: the next run writes it.
+    """
+    keep_reports(spark)
+    ended = ended or threading.Event()
     queries = [start(spark, ingest, is_bad=False)]
     if ingest.decode is not None:
         queries.append(start(spark, ingest, is_bad=True))
+    counts = [BatchCounts(query, name) for query, name in zip(queries, (WRITTEN, REFUSED), strict=False)]
     try:
-        for query in queries:
-            query.awaitTermination()
-    except KeyboardInterrupt:
+        _wait(queries, counts, ended, is_quiet=is_quiet)
+    finally:
         for query in queries:
             query.stop()
-        if ingest.every is None:
-            raise
-    counts = [_count(query, name) for query, name in zip(queries, (WRITTEN, REFUSED), strict=False)]
-    refused = counts[1] if len(counts) > 1 else 0
-    rows = [(ingest.target, counts[0]), *([(ingest.bad, refused)] if ingest.bad is not None else [])]
+    numbers = [each.look() for each in counts]
+    refused = numbers[1] if len(numbers) > 1 else 0
+    rows = [(ingest.target, numbers[0]), *([(ingest.bad, refused)] if ingest.bad is not None else [])]
     table = spark.createDataFrame(rows, "target string, messages bigint")
     findings = [f"{refused:,} messages cannot be decoded: they are in {ingest.bad}"] if refused else []
-    lead = f"{counts[0]:,} messages of {ingest.topics} written to {ingest.target}."
+    lead = f"{numbers[0]:,} messages of {ingest.topics} written to {ingest.target}."
+    if ended.is_set():
+        lead += " Stopped: the next run with this checkpoint goes on there."
     return Report("Ingest", lead, [Section("messages", "Messages", table)], findings)
+
+
+def _wait(
+    queries: "list[StreamingQuery]", counts: list[BatchCounts], ended: threading.Event, *, is_quiet: bool
+) -> None:
+    """Return once all queries have ended, or `ended` is set. Raises the error of a query that failed."""
+    said, said_at = 0, time.monotonic()
+    while not ended.is_set():
+        running = [query for query in queries if query.isActive]
+        for query in queries:
+            if query not in running[1:]:
+                query.awaitTermination(POLL_SECONDS)  # at once for one that has ended
+        if not running:
+            return
+        for each in counts:
+            each.look()
+        written = counts[0].rows
+        if written > said and not is_quiet and time.monotonic() - said_at >= SAY_SECONDS:
+            said, said_at = written, time.monotonic()
+            click.echo(f"{written:,} messages written", err=True)
 
 
 def start(spark: "SparkSession", ingest: Ingest, *, is_bad: bool) -> "StreamingQuery":
@@ -145,6 +182,7 @@ def stream_of(spark: "SparkSession", ingest: Ingest) -> "DataFrame":
     """The messages of the topics, as a stream."""
     options = {"nameServer": ingest.namesrv_addr, "subscribe": ingest.topics}
     options |= {"maxOffsetsPerTrigger": str(ingest.batch_messages), **source_options(ingest.access)}
+    options["retryTimeoutMs"] = str(ingest.wait_seconds * 1000)
     if ingest.starting_ms is None:
         options["startingOffsets"] = "earliest"
     else:
@@ -172,17 +210,16 @@ def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
     """The messages with the column `value`, and which of them could be decoded."""
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
 
     try:
         if ingest.decode == JSON:
-            kept = f"{ingest.schema_text().rstrip(', ')}, _corrupt string"
-            options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
+            kept = json_schema(ingest.schema_text()).add(CORRUPT, StringType())
+            options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
             rows = messages.withColumn("_json", F.from_json(F.expr("cast(body as string)"), kept, options))
             # Without a look at the other fields Spark would not parse them, and find nothing wrong.
-            is_good = F.col("_json").isNotNull() & F.col("_json._corrupt").isNull()
-            rows = rows.withColumn("_good", is_good).withColumn(
-                "value", F.col("_json").dropFields("_corrupt")
-            )
+            is_good = F.col("_json").isNotNull() & F.col(f"_json.{CORRUPT}").isNull()
+            rows = rows.withColumn("_good", is_good).withColumn("value", F.col("_json").dropFields(CORRUPT))
             return rows.drop("_json").withColumn("_ok", F.col("_good")).drop("_good"), F.col("_ok")
         if ingest.decode == AVRO:
             from pyspark.sql.avro.functions import from_avro
@@ -204,6 +241,31 @@ def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
                 f"--conf spark.jars.packages=org.apache.spark:spark-{ingest.decode}_2.13:VERSION"
             ) from error
         raise OptionError(f"--schema: {line}") from error
+
+
+def json_schema(text: str) -> "StructType":
+    """The fields of JSON bodies: a DDL, or Spark's own JSON of a schema. `OptionError` for anything else.
+
+    Needs a session: only Spark reads a DDL.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import DataType, StructType
+
+    wanted = "--schema must name the fields of a JSON object, such as 'id int, name string'"
+    try:
+        kind = (
+            StructType.fromJson(msgspec.json.decode(text))
+            if text.startswith("{")
+            else DataType.fromDDL(text.rstrip(", "))
+        )
+    except (PySparkException, msgspec.DecodeError, KeyError, TypeError) as error:
+        raise OptionError(f"{wanted}, got {text!r:.100}: {spark_error_line(error)}") from error
+    if not isinstance(kind, StructType) or not kind.names:
+        raise OptionError(f"{wanted}, got {text!r:.100}")
+    twice = {name for name in kind.names if [one.lower() for one in kind.names].count(name.lower()) > 1}
+    if twice or CORRUPT in kind.names:
+        raise OptionError(f"--schema names the field {min(twice, default=CORRUPT)} twice")
+    return kind
 
 
 def is_decoded(rows: "DataFrame", empty: bytes | None) -> Any:
@@ -243,11 +305,6 @@ def _interval(text: str) -> str:
     return f"{number} {names[unit]}"
 
 
-def _count(query: "StreamingQuery", name: str) -> int:
-    observed = (progress.observedMetrics.get(name) for progress in query.recentProgress)
-    return sum(int(counts["messages"]) for counts in observed if counts is not None)
-
-
 @click.command("ingest")
 @click.option("-n", "--namesrv", "namesrv_addr", required=True, metavar="ADDR", help="The name server.")
 @click.option("--topics", required=True, metavar="T[,T]", help="Topics to read.")
@@ -274,6 +331,14 @@ def _count(query: "StreamingQuery", name: str) -> int:
     help="Messages of a batch.",
 )
 @click.option("--files", type=click.IntRange(1), help="Files of a batch for each day and topic, at most.")
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=click.IntRange(1),
+    default=WAIT_SECONDS,
+    show_default=True,
+    help="Seconds to wait for a broker that is away.",
+)
 @access_options
 @output_options
 def main(**options: Any) -> None:
@@ -284,7 +349,15 @@ def main(**options: Any) -> None:
         ingest.check()
         check_reachable(ingest.namesrv_addr, ingest.topics.split(","), ingest.access)
 
-    run_job("ingest", lambda spark: build(spark, ingest), check=check, **options)
+    ended = threading.Event()
+
+    def write(spark: "SparkSession") -> Report:
+        with ended_by_signals(ended):
+            return build(spark, ingest, ended, is_quiet=options["quiet"])
+
+    run_job("ingest", write, check=check, **options)
+    if ended.is_set() and ingest.every is None:
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ and committed in the target after each round, never backwards, so that their con
 the next round, start them there. From then on their offsets are left alone.
 """
 
-import signal
 import sys
 import threading
 import time
@@ -24,7 +23,7 @@ import msgspec
 from ..errors import OptionError
 from ..jobs.access_options import access_options
 from ..jobs.on_engine import run_without_engine
-from ..jobs.run import output_options
+from ..jobs.run import ended_by_signals, output_options
 from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
 from ..report.report import Outputs, Report, Section
@@ -186,9 +185,8 @@ def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -
         mirror = Mirror(**fields, target_access=target_access)
         mirror.check()
         ended = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: ended.set())
-        return build(mirror, ended, is_quiet=outputs.is_quiet)
+        with ended_by_signals(ended):
+            return build(mirror, ended, is_quiet=outputs.is_quiet)
 
     run_without_engine("mirror", copy, **options)
 

@@ -21,6 +21,7 @@ from ..jobs.run import exit_on_user_error, output_options, run_job, spark_error_
 from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
+from ..session.batch_counts import BatchCounts, keep_reports
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,8 +31,7 @@ SENT = "pocketmq replay"
 """The name under which Spark counts the rows that are sent."""
 KEEP, SPREAD = "keep", "spread"
 BATCH_MESSAGES = 50_000
-MOST_BATCHES = 100_000
-"""Batches whose counts Spark keeps; its default is 100."""
+POLL_SECONDS = 1
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,11 +156,12 @@ def _send(rows: "DataFrame", replay: Replay) -> int:
     assert replay.checkpoint is not None
     counted = prepared.observe(SENT, F.count(F.lit(1)).alias("messages"))
     writer = counted.writeStream.format("rocketmq").options(**options)
-    rows.sparkSession.conf.set("spark.sql.streaming.numRecentProgressUpdates", MOST_BATCHES)
+    keep_reports(rows.sparkSession)
     query = writer.option("checkpointLocation", replay.checkpoint).trigger(availableNow=True).start()
-    query.awaitTermination()
-    observed = (progress.observedMetrics.get(SENT) for progress in query.recentProgress)
-    return sum(int(counts["messages"]) for counts in observed if counts is not None)
+    counts = BatchCounts(query, SENT)
+    while not query.awaitTermination(POLL_SECONDS):
+        counts.look()
+    return counts.look()
 
 
 @click.command("replay")

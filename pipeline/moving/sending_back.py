@@ -24,20 +24,21 @@ GROUP_OF_JOB: Final = "pocketmq-dlq"
 """Its offset in a dead letter topic says what was sent back."""
 FROM: Final = "sentBackFrom"
 """The property of a copy with the dead letter topic."""
-READ: Final = (*COLUMNS, "brokerName", "queueId", "queueOffset", "tags", "storeTimestamp")
+READ: Final = (*COLUMNS, "brokerName", "queueId", "queueOffset", "tags", "storeTimestamp", "reconsumeTimes")
 
 
 def send_back(source: MessageInput, wanted: Wanted, topics: list[str]) -> Section:
-    """Send copies of the dead letters, commit what was sent, and return the counts."""
+    """Send copies of the dead letters, commit what was sent, and return the counts. With `wanted.is_dry` only count."""
     assert source.namesrv_addr is not None
     sent: Counter[tuple[str, str]] = Counter()
     unknown: Counter[tuple[str, str]] = Counter()
     with BrokerClient(source.namesrv_addr, source.access).closing() as client:
         for topic in topics:
             ends = _send_topic(client, source, wanted, topic, sent, unknown)
-            if ends and wanted.is_of_all(source):
+            if ends and wanted.is_of_all(source) and not wanted.is_dry:
                 client.commit(GROUP_OF_JOB, ends, TIMEOUT_MS)
-    rows = [(*place, "sent", count) for place, count in sorted(sent.items())]
+    what = "would be sent" if wanted.is_dry else "sent"
+    rows = [(*place, what, count) for place, count in sorted(sent.items())]
     rows += [
         (*place, "not sent: the topic of origin is unknown", count)
         for place, count in sorted(unknown.items())
@@ -73,8 +74,10 @@ def _send_topic(
         starting_offsets=_text(begins),
         ending_offsets=_text(ends),
     )
-    filters = None if wanted.tag is None else [("tags", "=", wanted.tag)]
-    condition = condition_of(table.schema, filters, source.since_ms, source.until_ms)
+    filters: list[tuple[str, str, Any]] = [] if wanted.tag is None else [("tags", "=", wanted.tag)]
+    if wanted.least_attempts is not None:
+        filters.append(("reconsumeTimes", ">=", wanted.least_attempts))
+    condition = condition_of(table.schema, filters or None, source.since_ms, source.until_ms)
     for batch in table.batches(READ, condition):
         origins = pa.array(
             [_origin(pairs or ()) for pairs in batch.column("properties").to_pylist()], pa.string()
@@ -88,9 +91,11 @@ def _send_topic(
             if origin is None or target is None:
                 unknown[topic, "-"] += chosen.num_rows
                 continue
+            sent[topic, target] += chosen.num_rows
+            if wanted.is_dry:
+                continue
             extra = {FROM: topic} | ({RETRY_TOPIC: origin} if wanted.send_back == GROUP else {})
             send_copies(sender, chosen, target, None, extra=extra)
-            sent[topic, target] += chosen.num_rows
     sender.finish()
     return ends
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .columns import STRING_MAP
-from .slices import Ints, slices
+from .slices import Ints, slices, spread
 from .uniform_properties import NAME_END, PAIR_END, uniform_properties
 
 _FEW: Final = 16
@@ -75,13 +75,7 @@ class Properties:
             last = np.append(rows[1:] != rows[:-1], True)
             found, rows = found[last], rows[last]
         values = slices(self._raw, self._pairs.value_begin[found], self._pairs.value_end[found], self._type)
-        if len(rows) == self._count:
-            return values
-        if not len(rows):
-            return pa.nulls(self._count, self._type)
-        where = np.full(self._count, -1, dtype=np.int64)
-        where[rows] = np.arange(len(rows))
-        return values.take(pa.array(where, mask=where < 0))
+        return spread(values, rows, self._count)
 
     def maps(self) -> Any:
         """The map of each record."""

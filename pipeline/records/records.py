@@ -6,7 +6,7 @@ and bodies are slices of the buffer (`slices.py`). Records of both versions, wit
 bytes of commit log files and of pull replies are the same. The record is drawn in `pocketmq.protocol.message.record`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 from zlib import crc32
@@ -28,8 +28,8 @@ from pocketmq.protocol.message.record import (
 )
 
 from .columns import MESSAGE_COLUMNS, TIMESTAMP
-from .properties import Properties
 from .slices import Ints, hexadecimal, repeated, slices, text_of
+from .stored_properties import StoredProperties
 
 Flags = npt.NDArray[np.bool_]
 
@@ -54,14 +54,25 @@ assert HEAD.itemsize < MIN_RECORD_BYTES
 class Records:
     """Records of one buffer. `starts` must rise; every record must lie completely in `data`.
 
-    `data` is any object with a buffer. It is only read, and the arrays may share its memory.
+    `data` is any object with a buffer. It is only read, and the arrays may share its memory. `numbers` and
+    `topic_names` are what a scan has read of the records already (`sound_records.py`).
     """
 
-    def __init__(self, data: Any, starts: Ints | Sequence[int], *, broker_name: str | None = None) -> None:
+    def __init__(
+        self,
+        data: Any,
+        starts: Ints | Sequence[int],
+        *,
+        broker_name: str | None = None,
+        numbers: Mapping[str, Ints] | None = None,
+        topic_names: Any = None,
+    ) -> None:
         self.bytes: npt.NDArray[np.uint8] = np.frombuffer(data, dtype=np.uint8)
         self.starts: Ints = np.asarray(starts, dtype=np.int64)
         self._broker_name = broker_name
         self._wants_decompression = True
+        self._numbers = numbers or {}
+        self._topic_names = topic_names
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -83,9 +94,16 @@ class Records:
         """The records for which the mask is true; these records themselves if it is true for all."""
         if mask.all():
             return self
-        fewer = Records(self.bytes, self.starts[mask], broker_name=self._broker_name)
+        fewer = Records(
+            self.bytes,
+            self.starts[mask],
+            broker_name=self._broker_name,
+            numbers={name: numbers[mask] for name, numbers in self._numbers.items()},
+            topic_names=self._topic_names,
+        )
         fewer._wants_decompression = self._wants_decompression
-        fewer._heads = self._heads[mask]
+        if not self._numbers or "_heads" in self.__dict__:
+            fewer._heads = self._heads[mask]
         return fewer
 
     # -- numbers
@@ -108,6 +126,8 @@ class Records:
     def head(self, name: str) -> Any:
         """One number of each head, in the machine's order."""
         kind = HEAD[name]
+        if name in self._numbers:
+            return self._numbers[name].astype(kind.newbyteorder("="), copy=False)
         if _AT[name] <= _AT["bornHost"] or not self._has_long_hosts:
             return self._heads[name].astype(kind.newbyteorder("="))
         return self.numbers(self._position(name), kind.str)
@@ -131,8 +151,7 @@ class Records:
         return longs
 
     def _long_at(self, at: Ints, kind: str) -> Ints:
-        longs: Ints = self.numbers(at, kind).astype(np.int64, copy=False)
-        return longs
+        return self.numbers(at, kind).astype(np.int64, copy=False)  # type: ignore[no-any-return]
 
     # -- positions
 
@@ -173,10 +192,14 @@ class Records:
 
     @cached_property
     def body_bounds(self) -> tuple[Ints, Ints]:
+        if self._numbers:
+            return self._numbers["bodyAt"], self._numbers["bodyEnd"]
         return self._body_at, self._body_at + self._long("bodyLength")
 
     @cached_property
     def topic_bounds(self) -> tuple[Ints, Ints]:
+        if self._numbers:
+            return self._numbers["topicAt"], self._numbers["topicEnd"]
         body_end = self.body_bounds[1]
         lengths = self.bytes[body_end].astype(np.int64)
         begin = body_end + 1
@@ -193,18 +216,20 @@ class Records:
     def properties_bounds(self) -> tuple[Ints, Ints]:
         topic_end = self.topic_bounds[1]
         begin = topic_end + 2
+        if self._numbers:
+            return begin, self.starts + self.sizes
         return begin, begin + self._long_at(topic_end, ">i2")
 
     def lengths_agree(self) -> Flags:
         """Which records' inner lengths add up to their size. Texts and bodies of the others must not be read."""
         ends = self.starts + self.sizes
+        is_long_enough = self._body_at + 3 <= ends  # for the hosts that its flags name
+        if not is_long_enough.all():
+            is_long_enough[is_long_enough] = self.only(is_long_enough).lengths_agree()
+            return is_long_enough
         if self._all_agree(ends):
             return np.ones(len(self), dtype=np.bool_)
-        is_long_enough = self._body_at + 3 <= ends
-        if is_long_enough.all():
-            return self._lengths_agree(ends)
-        is_long_enough[is_long_enough] = self.only(is_long_enough)._lengths_agree(ends[is_long_enough])
-        return is_long_enough
+        return self._lengths_agree(ends)
 
     def _all_agree(self, ends: Ints) -> bool:
         """Whether all do, as in a sound log. Their bounds are computed once, and no byte after a record is touched."""
@@ -214,10 +239,10 @@ class Records:
         topic_begin, topic_end = self.topic_bounds
         if not ((topic_end >= topic_begin) & (topic_end + 2 <= ends)).all():
             return False
-        agree = bool((self.properties_bounds[1] == ends).all())
-        if not agree:
-            del self.__dict__["properties_bounds"]
-        return agree
+        if (self.properties_bounds[1] == ends).all():
+            return True
+        del self.__dict__["properties_bounds"]
+        return False
 
     def _lengths_agree(self, ends: Ints) -> Flags:
         """The same for records that are long enough for their hosts."""
@@ -241,8 +266,8 @@ class Records:
         return slices(self.bytes, *bounds, pa.binary())
 
     @cached_property
-    def properties(self) -> Properties:
-        return Properties(text_of(self.bytes_between(self.properties_bounds)))
+    def properties(self) -> StoredProperties:
+        return StoredProperties(self.bytes, *self.properties_bounds)
 
     def bodies(self) -> Any:
         """Bodies, decompressed unless `keep_bodies_compressed` was called.
@@ -324,8 +349,9 @@ class Records:
 
     @cached_property
     def only_topic(self) -> str | None:
-        """The topic of all records, as in every reply to a pull; None if they have several, or if that is not seen at
-        once."""
+        """The topic of all records, as of a reply to a pull; None if they have several or it is not seen at once."""
+        if self._topic_names is not None:
+            return self._topic_names[0].as_py() if len(self._topic_names) == 1 else None
         begin, end = self.topic_bounds
         if not len(begin):
             return None
@@ -338,7 +364,16 @@ class Records:
     def topics(self) -> Any:
         if self.only_topic is not None:
             return repeated(self.only_topic, len(self))
+        if self._topic_names is not None:
+            return self._topic_names.take(pa.array(self._numbers["topic"]))
         return text_of(self.bytes_between(self.topic_bounds))
+
+    def of_topics(self, topics: Collection[str]) -> Flags:
+        """Which records have one of the topics."""
+        values, numbers = self.codes("topic")
+        is_wanted = np.asarray(pc.is_in(values, value_set=pa.array(sorted(topics))), dtype=np.bool_)
+        found: Flags = is_wanted[np.zeros(len(self), np.int64) if numbers is None else numbers]
+        return found
 
     def codes(self, name: str) -> tuple[Any, Ints | None]:
         """(the distinct values of a column, the number of the value of each record; None if there is only one value).
@@ -347,6 +382,8 @@ class Records:
         """
         if name == "topic" and self.only_topic is not None:
             return pa.array([self.only_topic]), None
+        if name == "topic" and self._topic_names is not None:
+            return self._topic_names, self._numbers["topic"]
         encoded = self.column(name).dictionary_encode(null_encoding="encode")
         if len(encoded.dictionary) == 1:
             return encoded.dictionary, None

@@ -46,6 +46,17 @@ def slices_between(raw: npt.NDArray[np.uint8], edges: npt.NDArray[np.int32], kin
     return pc.take(whole, _even_numbers(len(edges) // 2), boundscheck=False)
 
 
+def spread(values: Any, rows: Ints, count: int) -> Any:
+    """An array of `count` with these values at these rows, which must rise, and null elsewhere."""
+    if len(rows) == count:
+        return values
+    if not len(rows):
+        return pa.nulls(count, values.type)
+    where = np.full(count, -1, dtype=np.int64)
+    where[rows] = np.arange(len(rows))
+    return values.take(pa.array(where, mask=where < 0))
+
+
 def _even_numbers(count: int) -> Any:
     """0, 2, 4 ... as an Arrow array. A long one is kept, and slices of it are returned."""
     global _evens

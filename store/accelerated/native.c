@@ -7,40 +7,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "record_bytes.h"
+
 /* Stores before this line stay before it: a process may die between any two, and what is in the map then is the file. */
 #define STORES_BEFORE __asm__ __volatile__("" ::: "memory")
 
-enum { MIDDLE_AT = 36, MIDDLE_BYTES = 48, BODY_AT = MIDDLE_AT + MIDDLE_BYTES + 4, ID_BYTES = 32 };
+enum { MIDDLE_AT = 36, MIDDLE_BYTES = 48, ID_BYTES = 32 };
 enum { SLOTS_AT = 40, UNIT_BYTES = 20 };
-
-static uint32_t crc_tables[8][256];
-
-static void make_crc_tables(void)
-{
-    for (uint32_t n = 0; n < 256; n++) {
-        uint32_t c = n;
-        for (int bit = 0; bit < 8; bit++)
-            c = c & 1 ? 0xEDB88320u ^ (c >> 1) : c >> 1;
-        crc_tables[0][n] = c;
-    }
-    for (int t = 1; t < 8; t++)
-        for (int n = 0; n < 256; n++)
-            crc_tables[t][n] = crc_tables[0][crc_tables[t - 1][n] & 0xFF] ^ (crc_tables[t - 1][n] >> 8);
-}
-
-static uint32_t crc32_of(const uint8_t *p, size_t n)
-{
-    uint32_t c = 0xFFFFFFFFu;
-    for (; n >= 8; n -= 8, p += 8) {
-        c ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-        c = crc_tables[7][c & 0xFF] ^ crc_tables[6][c >> 8 & 0xFF] ^ crc_tables[5][c >> 16 & 0xFF] ^
-            crc_tables[4][c >> 24] ^ crc_tables[3][p[4]] ^ crc_tables[2][p[5]] ^ crc_tables[1][p[6]] ^
-            crc_tables[0][p[7]];
-    }
-    for (; n; n--, p++)
-        c = crc_tables[0][(c ^ *p) & 0xFF] ^ (c >> 8);
-    return ~c;
-}
 
 static void put32(uint8_t *p, uint32_t v)
 {
@@ -50,16 +23,6 @@ static void put32(uint8_t *p, uint32_t v)
 static void put64(uint8_t *p, uint64_t v)
 {
     put32(p, v >> 32), put32(p + 4, (uint32_t)v);
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-static uint64_t get64(const uint8_t *p)
-{
-    return (uint64_t)get32(p) << 32 | get32(p + 4);
 }
 
 /* 1 if item i of a sequence is bytes; else an exception is set. */
@@ -262,24 +225,13 @@ static PyObject *add_units(PyObject *self, PyObject *args)
 /* A record of the plain form at p, of which `left` bytes may be read: its size, or 0. */
 static Py_ssize_t plain_record(const uint8_t *p, Py_ssize_t left, int check_crc, Py_ssize_t *tail_at)
 {
-    if (left < BODY_AT)
+    struct record found;
+    if (!read_record(p, left, &found) || found.body_at != BODY_AT || found.topic_at != found.body_end + 1)
         return 0;
-    int32_t size = (int32_t)get32(p), body_bytes = (int32_t)get32(p + BODY_AT - 4);
-    if (get32(p + 4) != 0xDAA320A7u || get32(p + 36) & (1 << 4 | 1 << 5) || body_bytes < 0)
+    if (check_crc && !has_own_crc(p, &found))
         return 0;
-    Py_ssize_t tail = BODY_AT + (Py_ssize_t)body_bytes;
-    if (tail + 3 > size || size > left)
-        return 0;
-    Py_ssize_t topic_bytes = p[tail], properties_at = tail + 1 + topic_bytes + 2;
-    if (topic_bytes >= 0x80 || properties_at > size)
-        return 0;
-    int16_t properties_bytes = (int16_t)(p[properties_at - 2] << 8 | p[properties_at - 1]);
-    if (properties_bytes < 0 || properties_bytes != size - properties_at)
-        return 0;
-    if (check_crc && body_bytes && (crc32_of(p + BODY_AT, body_bytes) & 0x7FFFFFFF) != get32(p + 8))
-        return 0;
-    *tail_at = tail;
-    return size;
+    *tail_at = found.body_end;
+    return found.size;
 }
 
 static PyObject *scan_plain(PyObject *self, PyObject *args)

@@ -82,7 +82,8 @@ class Committed(msgspec.Struct, frozen=True):
 class Acked(msgspec.Struct, frozen=True):
     """A popped message was acknowledged; with `is_returned`, its invisible time was changed instead.
 
-    With `is_filtered`, the server consumed it because its group does not want it."""
+    The server consumed it instead of delivering it: with `is_filtered` because its group does not want it, with
+    `is_given_up` because its attempts are used up."""
 
     group: str
     queue: Queue
@@ -90,6 +91,7 @@ class Acked(msgspec.Struct, frozen=True):
     request: Kept
     is_returned: bool = False
     is_filtered: bool = False
+    is_given_up: bool = False
 
 
 class SentBack(msgspec.Struct, frozen=True):

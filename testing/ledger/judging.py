@@ -76,8 +76,11 @@ class Judge:
             if isinstance(fact, Acked) and not fact.is_returned
         }
         given_up = self._undelivered_retries()
-        filtered = {
-            (one.queue, one.offset) for one in self._facts if isinstance(one, Acked) and one.is_filtered
+        not_meant = {
+            (one.queue, one.offset)
+            for one in self._facts
+            if isinstance(one, Acked)
+            and (one.is_filtered or (one.is_given_up and is_retry_topic(one.queue.topic)))
         }
         subscriptions = self._book.subscriptions.get((self._topic, self._group), ())
         for broker, name, queue in queues(self._brokers, self._topic):
@@ -88,7 +91,7 @@ class Judge:
                 found = message_at(broker, name, queue, offset)
                 if found is None or found[1].place in delivered or not wants(found[0], found[1].record):
                     continue
-                if found[1].message_id in retried or (name, offset) in filtered:
+                if found[1].message_id in retried or (name, offset) in not_meant:
                     continue
                 if (name.broker, name.queue_id, offset) in passed_by_members:
                     continue

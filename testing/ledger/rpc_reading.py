@@ -8,6 +8,7 @@ none: the reply of a pull has a note of the positions. Loaded with the first suc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
+import msgspec
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import RpcRefused
 from pocketmq.grpc_endpoint.calls.watching import messages_of
@@ -148,8 +149,8 @@ def _consumed(kept: Kept, request: messages.ReceiveMessageRequest, done: Mapping
     """Messages that the server consumed instead of delivering them."""
     for name in (GIVEN_UP, FILTERED):
         for handle in _handles(done, name):
-            topic = request.message_queue.topic
-            yield _settled(kept, request.group, topic, handle, is_filtered=name == FILTERED)
+            acked = _settled(kept, request.group, request.message_queue.topic, handle)
+            yield msgspec.structs.replace(acked, is_filtered=name == FILTERED, is_given_up=name == GIVEN_UP)
 
 
 def _returned(
@@ -165,11 +166,10 @@ def _settled(
     handle_text: str,
     *,
     is_returned: bool = False,
-    is_filtered: bool = False,
 ) -> Acked:
     handle = parse_handle(handle_text)
     queue = _queue(kept, group.name, topic, handle)
-    return Acked(group.name, queue, handle.receipt.offset, kept, is_returned, is_filtered)
+    return Acked(group.name, queue, handle.receipt.offset, kept, is_returned)
 
 
 def _handles(done: Mapping[str, str], name: str) -> list[str]:

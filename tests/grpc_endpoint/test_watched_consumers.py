@@ -178,6 +178,21 @@ async def test_a_reply_is_cut_in_its_middle(rocketmq: RocketMQ, client: GrpcClie
     rocketmq.faults.check()
 
 
+@pytest.mark.parametrize("how", [{"within_body": True}, {"execute": True}])
+async def test_messages_of_a_reply_that_was_cut_are_delivered_again_soon(
+    rocketmq: RocketMQ, client: GrpcClient, how: dict[str, bool]
+) -> None:
+    """As those of any reply that its client could not read, and that delivery does not count."""
+    rocketmq.faults.disconnect(code="ReceiveMessage", **how)
+    client.open("ReceiveMessage", receive())
+    await client.is_closed.wait()
+    async with GrpcClient.connected(rocketmq.grpc_endpoint) as again:
+        await announce(again)
+        await advance(rocketmq, 5)
+        (message,) = await received(again)
+    assert message.system_properties.delivery_attempt == 1
+
+
 async def test_cancelled_calls_leave_nothing_with_the_watchers(
     rocketmq: RocketMQ, client: GrpcClient
 ) -> None:
@@ -276,8 +291,10 @@ async def test_a_message_given_up_after_its_delivery_is_neither_lost_nor_unread(
     assert len(await received(client)) == 1
     await advance(rocketmq, 60)
     assert await received(client) == []
-    verdict = await asyncio.to_thread(rocketmq.ledger.verdict, "orders", "billing")
-    assert verdict.is_clean(), verdict.report()
+    for verdict in await asyncio.to_thread(rocketmq.ledger.verdicts):
+        assert verdict.is_clean(), (
+            verdict.report()
+        )  # its copy in the retry topic was not meant for a delivery
     history = await asyncio.to_thread(rocketmq.ledger.message, "IDb'hi'")
     assert (history.acknowledged, len(history.deliveries)) == (True, 1)
     assert history.dead_lettered is not None

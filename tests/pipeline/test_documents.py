@@ -1,4 +1,4 @@
-"""The blocks of docs/tables.md and docs/jobs.md run in order, and print what the documents show.
+"""The blocks of docs/tables.md, docs/data-frames.md and docs/jobs.md run in order, and print what the documents show.
 
 All Python blocks of a document are one program, run after its first console block.
 """
@@ -17,12 +17,16 @@ DOCS = Path(__file__).parents[2] / "docs"
 PROGRAM_AND_OUTPUT = re.compile(
     r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
 )
+DOCUMENTS = {"tables.md": (), "data-frames.md": ("polars", "pandas"), "jobs.md": ()}
+"""Document -> packages that its program needs besides the extra `tables`."""
 NEXT_BLOCK = "-- next block"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tables.md", "jobs.md"])
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_examples_run_and_print_what_the_document_shows(name: str, tmp_path: Path) -> None:
+    for package in DOCUMENTS[name]:
+        pytest.importorskip(package, reason="the extra pocketmq[frames] is not installed")
     document = DOCS / name
     terminal, checker = Terminal(tmp_path), doctest.OutputChecker()
     try:
@@ -48,7 +52,7 @@ def check_program(document: Path, terminal: Terminal) -> None:
             assert doctest.OutputChecker().check_output(expected, output, ANYTHING), f"{text}\n{output}"
 
 
-@pytest.mark.parametrize("name", ["tables.md", "jobs.md"])
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_block_is_run_or_is_text(name: str) -> None:
     languages = [language for language, _ in FENCE.findall((DOCS / name).read_text(encoding="utf-8"))]
     assert set(languages) <= {"console", "python", "text"}

@@ -1,16 +1,23 @@
 """Topics become tables: every message once, over several runs, and what cannot be decoded is kept aside."""
 
+import threading
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
-from pocketmq.testing import RocketMQ
+from pocketmq.testing import RocketMQ, RocketMQCluster
 
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.moving.ingest import Ingest, build, is_decoded, null_record
+from pocketmq.pipeline.moving.ingest import Ingest, build, is_decoded, json_schema, null_record
+from pocketmq.pipeline.planning.positions import Queue
 from pyspark.sql import SparkSession
+from pyspark.sql.types import IntegerType, StructType
+
+from pipeline.brokers.cluster_sends import send_to
+from waiting import wait_until
 
 
 def test_a_second_run_appends_what_is_new(spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path) -> None:
@@ -63,6 +70,59 @@ def test_json_is_decoded_and_the_rest_is_kept_aside(
     assert again.lead.startswith("0 messages")
 
 
+@pytest.mark.parametrize(
+    "schema",
+    ["id int, name string", "struct<id: int, name: string>", StructType().add("id", IntegerType()).json()],
+)
+def test_schemas_of_json_in_each_form(spark: SparkSession, schema: str) -> None:
+    assert json_schema(schema).names[0] == "id"
+
+
+def test_a_stream_goes_on_over_a_restart_of_its_broker_and_ends_when_it_is_asked_to(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RocketMQCluster(brokers=1) as cluster:
+        cluster.grow("T", queues=1)
+        queue = Queue("T", "b0", 0)
+        endless = Ingest(
+            namesrv_addr=cluster.namesrv_addr,
+            topics="T",
+            target=str(tmp_path / "table"),
+            checkpoint=str(tmp_path / "checkpoint"),
+            every="100 ms",
+            batch_messages=2,
+        )
+        ended, reports = threading.Event(), []
+        thread = threading.Thread(target=lambda: reports.append(build(spark, endless, ended)))
+
+        def bodies() -> list[str]:
+            if not (tmp_path / "table" / "_spark_metadata" / "0").exists():
+                return []
+            table = spark.read.schema("queueOffset bigint, body binary").parquet(endless.target)
+            rows = table.orderBy("queueOffset").select("body").collect()
+            return [bytes(row.body).decode() for row in rows]
+
+        send_to(cluster, queue, 0, 3)
+        thread.start()
+        try:
+            wait_until(lambda: len(bodies()) == 3, timeout=60)
+            cluster.broker("b0").kill()
+            time.sleep(1)  # some triggers without a broker
+            cluster.broker("b0").start()
+            send_to(cluster, queue, 3, 4)
+            wait_until(lambda: len(bodies()) == 7, timeout=60)
+        finally:
+            ended.set()
+            thread.join(60)
+        assert bodies() == [f"m{number}" for number in range(7)]
+        assert reports[0].lead.startswith("7 messages of T written")
+        assert "Stopped: the next run with this checkpoint goes on there." in reports[0].lead
+        send_to(cluster, queue, 7, 2)
+        again = build(spark, msgspec.structs.replace(endless, every=None))
+        assert again.lead.startswith("2 messages")
+        assert bodies() == [f"m{number}" for number in range(9)]
+
+
 def test_a_record_of_nulls_is_what_spark_makes_of_a_body_that_it_cannot_read(spark: SparkSession) -> None:
     """So the value is not null, and the row would count as decoded."""
     rows = spark.createDataFrame(
@@ -89,9 +149,14 @@ def test_the_record_of_nulls_in_avro() -> None:
             "--decode avro needs",
         ),
         ({"format": "delta"}, "a delta table cannot be written: "),
+        ({"decode": "json", "schema": "id itn"}, r"--schema must name the fields .* got 'id itn': .*ITN"),
+        ({"decode": "json", "schema": "id int,, name"}, "--schema must name the fields of a JSON object"),
+        ({"decode": "json", "schema": "array<int>"}, "--schema must name the fields .* got 'array<int>'"),
+        ({"decode": "json", "schema": '{"type":"struct"'}, "--schema must name the fields of a JSON object"),
+        ({"decode": "json", "schema": "id int, ID string"}, "--schema names the field ID twice"),
     ],
 )
-def test_a_package_that_is_not_there_is_named(
+def test_a_package_that_is_not_there_and_a_wrong_schema_are_named(
     spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path, options: dict[str, str], message: str
 ) -> None:
     topic = rocketmq.topic("package", queues=1)

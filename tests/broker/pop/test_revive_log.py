@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import Refusal
-from pocketmq.broker.pop.revive_log import AckedPop, ReviveRecord, ack_record
+from pocketmq.broker.pop.revive_log import AckedPop, ReviveRecord, ack_record, checkpoint_record
 from pocketmq.protocol.bodies.revive import Ack, CheckPoint
 from pocketmq.store import VirtualClock
 
@@ -137,6 +137,39 @@ def test_an_ack_has_the_text_of_its_body(
     assert record.body == ack.encode()
     assert record.key.decode() == f"{topic}@{queue_id}@{offset}@{group}@{pop_time}@{broker_name}@ack"
     assert (record.tag, record.queue_id, record.due_ms) == ("ack", 3, 4)
+
+
+@given(
+    names=st.tuples(*[st.none() | st.text(max_size=20)] * 3),
+    numbers=st.tuples(*[st.integers(-(1 << 62), 1 << 62)] * 6),
+    diffs=st.none() | st.lists(st.integers(-(1 << 62), 1 << 62)),
+    rare=st.sampled_from(
+        [{}, {}, {"suspend": True}, {"bit_map": 3}, {"revive_offset": 7}, {"re_put_times": ""}]
+    ),
+)
+def test_a_checkpoint_has_the_text_of_its_body(
+    names: tuple[str | None, ...], numbers: tuple[int, ...], diffs: list[int] | None, rare: dict[str, object]
+) -> None:
+    topic, group, broker_name = names
+    start_offset, pop_time, invisible_time, revive_time, num, queue_id = numbers
+    point = CheckPoint(
+        start_offset=start_offset,
+        pop_time=pop_time,
+        invisible_time=invisible_time,
+        revive_time=revive_time,
+        num=num,
+        queue_id=queue_id,
+        topic=topic,
+        group=group,
+        diffs=diffs,
+        broker_name=broker_name,
+        **rare,  # type: ignore[arg-type]
+    )
+    record = checkpoint_record(point, 3)
+    assert record.body == point.encode()
+    assert record.key.decode() == f"{topic}@{queue_id}@{start_offset}@{group}@{pop_time}@{broker_name}@ck"
+    assert (record.tag, record.queue_id) == ("ck", 3)
+    assert record.due_ms == pop_time + invisible_time - 1000
 
 
 async def test_an_ack_is_filled_into_the_form(

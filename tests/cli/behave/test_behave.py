@@ -165,11 +165,13 @@ def test_what_was_not_reached_is_said_and_the_exit_code_is_1(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_words_in_braces_are_replaced_and_a_program_may_end_by_itself(tmp_path: Path) -> None:
     steps = "role: ordered\nsteps:\n  - pause: 0.3\n"
-    words = ("sh", "-c", "echo WORDS {namesrv} {topic} {group} {role} $NAMESRV_ADDR; exit 7")
+    words = ("sh", "-c", "echo WORDS {namesrv} {grpc} {topic} {group} {role} $NAMESRV_ADDR; exit 7")
     result = behave(scenario(tmp_path, steps), "--json", "--output", str(tmp_path), "--", *words)
     assert result.exit_code == 0
     assert played(result)["exit_codes"] == [7]
-    address, *rest = (tmp_path / "mine-1.txt").read_text().split()[1:]
+    address, grpc, *rest = (tmp_path / "mine-1.txt").read_text().split()[1:]
+    assert grpc.startswith("127.0.0.1:")
+    assert grpc != address
     assert rest == ["BehaveTopic", "BehaveGroup", "ordered", address]
 
 
@@ -220,7 +222,10 @@ def test_a_signal_ends_the_programs_too(tmp_path: Path, number: signal.Signals) 
     [
         ((), "give a program after --, or reports with --against"),
         (("calm",), "give the program after --: pocketmq behave calm -- COMMAND"),
-        (("calmer", "--", "true"), "no scenario is called calmer: use a file, or one of answer-lost"),
+        (
+            ("calmer", "--", "true"),
+            "no scenario is called calmer: use a file, or one of ack-lost, ack-refused, answer-lost",
+        ),
         (("calm", "--jobs", "0", "--", "true"), "Invalid value for '--jobs'"),
         (("--against", "none.json"), "cannot read none.json: No such file or directory"),
         (("calm", "--", "no-such-program"), "cannot run no-such-program: No such file or directory"),
@@ -258,4 +263,6 @@ def test_a_setting_that_no_broker_has_is_named(tmp_path: Path) -> None:
 def test_the_scenarios_are_listed_with_what_they_are_about() -> None:
     result = behave("--list")
     assert result.exit_code == 0
-    assert "send-busy          The broker refuses five sends with SYSTEM_BUSY.\n" in result.stdout
+    listed = [line.split(maxsplit=2) for line in result.stdout.splitlines()]
+    assert ["send-busy", "all", "The broker refuses five sends with SYSTEM_BUSY."] in listed
+    assert "lock-refused" in [name for name, clients, _ in listed if clients == "remoting"]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pocketmq.cli.behave.scenario import Step, built_in, read_scenario
+from pocketmq.cli.behave.scenario import Step, built_in, played_for, read_scenario
 from pocketmq.testing.errors import LoadError
 
 
@@ -42,6 +42,14 @@ def test_a_file_has_its_words_and_the_defaults(tmp_path: Path) -> None:
     assert scenario.steps == (Step("feed", {"messages": 3}), Step("pause", 0.5))
 
 
+def test_without_names_those_are_played_that_the_protocol_can_do() -> None:
+    of_grpc, of_remoting = ({one.name for one in played_for(word)} for word in ("grpc", "remoting"))
+    assert of_grpc | of_remoting == set(built_in())
+    assert {"calm", "broker-killed", "send-busy"} <= of_grpc & of_remoting
+    assert {"receive-cut", "ack-lost", "first-position", "dead-letters"} <= of_grpc - of_remoting
+    assert {"lock-refused", "lost-notification", "slow-pulls"} <= of_remoting - of_grpc
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -55,6 +63,11 @@ def test_a_file_has_its_words_and_the_defaults(tmp_path: Path) -> None:
             "about: x\nrole: king\nsteps: []",
             "role must be one of producer, consumer, ordered, both, got 'king'",
         ),
+        (
+            "about: x\nclients: http\nsteps: []",
+            "clients must be one of all, grpc, remoting, got 'http'",
+        ),
+        ("about: x\nretries: 17\nsteps: []", "retries must be a whole number from 0 to 16, got 17"),
         ("about: x\nbrokers: 0\nsteps: []", "brokers must be a whole number from 1 to 8, got 0"),
         ("about: x\nsteps: {pause: 1}", "steps must be a list, got {'pause': 1}"),
         ("about: x\nsteps: [{pause: 1, feed: 2}]", "steps 1 must be one word with its value"),
@@ -91,7 +104,8 @@ def test_a_mistake_is_one_line_that_names_its_place(tmp_path: Path, text: str, c
 
 def test_a_name_that_no_scenario_has_lists_those_that_exist(tmp_path: Path) -> None:
     with pytest.raises(
-        LoadError, match=r"no scenario is called calmer: use a file, or one of answer-lost, .*calm,"
+        LoadError,
+        match=r"no scenario is called calmer: use a file, or one of ack-lost, .*answer-lost, .*calm,",
     ):
         read_scenario("calmer")
     with pytest.raises(LoadError, match=r"cannot read .*none.yaml: No such file"):

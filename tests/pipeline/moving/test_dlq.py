@@ -1,5 +1,6 @@
 """Dead letters are counted with their origin, and sent back once."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,12 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.client import ConsumeFromWhere, MessageExt, PushConsumer
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from waiting import until
 
 DEAD = "%DLQ%billing"
 
@@ -138,8 +142,62 @@ def test_groups_and_origins_are_chosen(rocketmq: RocketMQ, tmp_path: Path) -> No
     )
 
 
+def test_a_dry_run_says_what_would_be_sent(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    words = ("--send-back", "origin", "--dry-run")
+    assert tables(rocketmq, tmp_path, *words)["sent"] == [
+        {"deadIn": DEAD, "target": "Orders", "what": "would be sent", "messages": 5}
+    ]
+    assert "Nothing was sent, because of --dry-run." in run(rocketmq, *words).output
+    assert rocketmq.messages("Orders") == []
+    assert tables(rocketmq, tmp_path, "--send-back", "origin")["sent"][0]["messages"] == 5
+    assert tables(rocketmq, tmp_path, *words)["sent"] == [], "all of them were sent"
+
+
+def test_a_message_sent_back_is_consumed_once(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    ran = run(rocketmq, "--send-back", "group")
+    assert "Copies were sent, and will not be sent again without --again." in ran.output
+    again = run(rocketmq, "--send-back", "group")
+    assert "Copies were sent" in again.output
+    assert again.exit_code == 1, "the dead letters are still there"
+
+    async def consume() -> list[MessageExt]:
+        seen: list[MessageExt] = []
+        async with PushConsumer(
+            "billing",
+            seen.append,
+            namesrv_addr=rocketmq.namesrv_addr,
+            subscription={"Orders": "*"},
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        ):
+            await until(lambda: len(seen) == 5)
+            await asyncio.sleep(0.2)  # a second copy would arrive at once
+        return seen
+
+    seen = asyncio.run(consume())
+    assert sorted(one.body.decode() for one in seen) == [f"m{number}" for number in range(5)]
+    assert {one.topic for one in seen} == {"Orders"}
+
+
+def test_attempts_and_ages_are_counted_and_chosen(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    found = tables(rocketmq, tmp_path)
+    assert found["attempts"] == [{"consumerGroup": "billing", "state": "dead", "attempts": 0, "messages": 5}]
+    assert found["ages"] == [
+        {"consumerGroup": "billing", "state": "dead", "age": "under an hour", "messages": 5}
+    ]
+    assert tables(rocketmq, tmp_path, "--attempts", "1")["attempts"] == []
+    assert tables(rocketmq, tmp_path, "--attempts", "1", "--send-back", "origin")["sent"] == []
+    ran = run(rocketmq, "--attempts", "0", "--send-back", "origin")
+    assert "Not all dead letters were wanted, so a second run sends these again." in ran.output
+
+
+def test_a_misspelt_group_is_answered_with_the_one_that_was_meant(rocketmq: RocketMQ) -> None:
+    ran = run(rocketmq, "--group", "biling")
+    assert "none of biling has a dead letter topic; did you mean billing?" in ran.output
+
+
 def test_mistakes_are_named(rocketmq: RocketMQ, tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
     ran = CliRunner().invoke(pipeline, ["dlq", "--store", str(tmp_path), "--send-back", "origin"])
     assert (ran.exit_code, ran.output) == (2, "pocketmq: --send-back needs --namesrv: a store is only read\n")
+    assert "--dry-run and --again are for --send-back" in run(rocketmq, "--dry-run").output
     assert "--topics: dead letters are chosen by" in run(rocketmq, "--topics", "T").output

@@ -53,6 +53,13 @@ def test_lengths_that_disagree_are_found_wherever_a_byte_is_wrong(
             assert len(good.column(name)) == len(good)
 
 
+def test_a_record_at_the_end_that_claims_longer_hosts_does_not_agree() -> None:
+    """Its body would begin after the last byte."""
+    raw = bytearray(encode_record(Record("T", 0, 0, 0, b"", b"")))
+    raw[layout.SYS_FLAG_AT : layout.SYS_FLAG_AT + 4] = (48).to_bytes(4, "big")
+    assert Records(bytes(raw), [0]).lengths_agree().tolist() == [False]
+
+
 def test_the_last_of_equal_names_wins() -> None:
     data = encode_record(Record("T", 0, 0, 0, b"x", b"a\x011\x02KEYS\x01x\x02a\x012\x02KEYS\x01y\x02"))
     columns = columns_of(data)

@@ -1,0 +1,105 @@
+"""A scan finds the same with the loops in C and without them, whatever the log holds."""
+
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+from pocketmq.pipeline.files.aggregates import scan_runs
+from pocketmq.pipeline.files.consume_queues import queue_splits
+from pocketmq.pipeline.files.log_files import LogSplit
+from pocketmq.pipeline.files.queue_check import check_units
+from pocketmq.pipeline.files.scan import ScanOptions
+from pocketmq.pipeline.records import sound_records as loops
+from pocketmq.pipeline.records.sound_records import is_built
+
+from pipeline.files.random_stores import Message, found_by, only_file, units_of, write_log, write_queues
+from pipeline.files.test_runs import MESSAGES
+
+needs_c = pytest.mark.skipif(not is_built(), reason="not built")
+CHANGES = st.lists(st.tuples(st.integers(0, 1 << 14), st.integers(0, 255)), max_size=3)
+
+
+def damage(paths: list[Path], changes: list[tuple[int, int]]) -> None:
+    """Write some bytes anywhere in the files."""
+    for place, byte in changes:
+        path = paths[place % len(paths)]
+        raw = bytearray(path.read_bytes())
+        raw[place % len(raw)] = byte
+        path.write_bytes(raw)
+
+
+@needs_c
+@settings(max_examples=100)
+@given(
+    MESSAGES,
+    CHANGES,
+    st.lists(st.integers(0, 4000), max_size=3),
+    st.sampled_from(["fail", "report"]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([frozenset(), frozenset({"T"})]),
+)
+def test_a_scan_finds_the_same_records_and_damage(
+    messages: list[Message],
+    changes: list[tuple[int, int]],
+    cuts: list[int],
+    on_corrupt: str,
+    verifies_crc: bool,
+    reads_heads_only: bool,
+    topics: frozenset[str],
+) -> None:
+    options = ScanOptions(
+        on_corrupt=on_corrupt,
+        decode_rows=7,
+        verifies_crc=verifies_crc,
+        reads_heads_only=reads_heads_only and on_corrupt == "fail",
+        topics=topics,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        write_log(Path(folder), messages)
+        file = only_file(Path(folder))
+        damage([Path(file.path)], changes)
+        edges = sorted({0, *(cut for cut in cuts if cut < file.size), file.size})
+        for begin, end in itertools.pairwise(edges):
+            split = LogSplit(file, begin, end, file.size)
+            in_c = found_by(split, options)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(loops, "_native", None)
+                in_python = found_by(split, options)
+            if in_python and isinstance(in_python[-1], str):  # how many rows come before an error is open
+                assert in_c[-1] == in_python[-1]
+            else:
+                assert in_c == in_python
+
+
+@needs_c
+@settings(max_examples=100)
+@given(MESSAGES, CHANGES, CHANGES)
+def test_runs_and_checks_of_queues_are_the_same(
+    messages: list[Message], log_changes: list[tuple[int, int]], unit_changes: list[tuple[int, int]]
+) -> None:
+    options = ScanOptions(on_corrupt="report", verifies_crc=True, decode_rows=7)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        write_queues(root, units_of(write_log(root, messages)))
+        file = only_file(root)
+        damage([Path(file.path)], log_changes)
+        damage(sorted(root.glob("consumequeue/*/*/*")), unit_changes)
+
+        def rows() -> list[Any]:
+            batches = list(scan_runs(LogSplit(file, 0, file.size, file.size), options, root=folder))
+            for split in queue_splits(root / "consumequeue", frozenset()):
+                batches += check_units(split, str(root / "commitlog"))
+            return sorted((row for batch in batches for row in batch.to_pylist()), key=str)
+
+        in_c = rows()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loops, "_native", None)
+            assert in_c == rows()

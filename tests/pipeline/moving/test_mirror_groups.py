@@ -1,0 +1,109 @@
+"""Consumer groups move to the other cluster and go on there: real consumers on both sides read each message once."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+from pocketmq.client import ConsumeFromWhere, MessageExt, PushConsumer
+from pocketmq.pipeline.moving import mirror as mirror_module
+from pocketmq.pipeline.moving.mirror import Mirror, build
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from waiting import until, wait_until
+
+GROUP = "billing"
+
+
+@pytest.fixture
+def target() -> Iterator[RocketMQ]:
+    with EmbeddedServer() as server:
+        yield RocketMQ(server)
+
+
+async def consume(server: RocketMQ, topic: str, count: int) -> list[str]:
+    """A member of the group consumes `count` messages, then leaves: leaving commits its offsets."""
+    seen: list[MessageExt] = []
+    async with PushConsumer(
+        GROUP,
+        seen.append,
+        namesrv_addr=server.namesrv_addr,
+        subscription={topic: "*"},
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    ):
+        await until(lambda: len(seen) >= count)
+    return [one.body.decode() for one in seen]
+
+
+def mirror_of(source: RocketMQ, target: RocketMQ, topic: str, folder: Path) -> Mirror:
+    return Mirror(
+        namesrv_addr=source.namesrv_addr,
+        target_namesrv_addr=target.namesrv_addr,
+        topics=topic,
+        groups=GROUP,
+        map_file=str(folder / "map"),
+        is_once=True,
+    )
+
+
+def run(mirror: Mirror) -> Any:
+    mirror.check()
+    return build(mirror, threading.Event())
+
+
+def test_a_group_goes_on_at_the_target_where_it_was_at_the_source(
+    rocketmq: RocketMQ, target: RocketMQ, tmp_path: Path
+) -> None:
+    topic = rocketmq.topic("moves", queues=2)
+    for number in range(10):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    mirror = mirror_of(rocketmq, target, topic, tmp_path)
+    run(mirror)
+    before = asyncio.run(consume(rocketmq, topic, 10))
+    for number in range(10, 20):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    assert run(mirror).lead.endswith(f"2 offsets of {GROUP} are known there.")
+    after = asyncio.run(consume(target, topic, 10))
+    assert sorted(before + after) == sorted(f"m{number}" for number in range(20))
+
+
+def test_a_group_that_has_consumers_in_the_target_is_left_alone_and_the_copying_goes_on(
+    rocketmq: RocketMQ,
+    target: RocketMQ,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.02)
+    topic = rocketmq.topic("moved", queues=1)
+    rocketmq.send(topic, "m0", queue_id=0)
+    asyncio.run(consume(rocketmq, topic, 1))
+    endless = msgspec.structs.replace(mirror_of(rocketmq, target, topic, tmp_path), is_once=False)
+    ended, reports = threading.Event(), []
+    thread = threading.Thread(target=lambda: reports.append(build(endless, ended)))
+    thread.start()
+
+    async def live() -> list[str]:
+        seen: list[MessageExt] = []
+        async with PushConsumer(
+            GROUP, seen.append, namesrv_addr=target.namesrv_addr, subscription={topic: "*"}
+        ):
+            await until(lambda: "has consumers in the target" in caplog.text)
+            rocketmq.send(topic, "m1", queue_id=0)
+            await until(lambda: len(seen) == 1)
+        return [one.body.decode() for one in seen]
+
+    try:
+        wait_until(lambda: target.offsets(topic, GROUP) == {0: 1})
+        assert asyncio.run(live()) == ["m1"]
+    finally:
+        ended.set()
+        thread.join(20)
+    assert caplog.text.count("has consumers in the target") == 1
+    assert reports[0].lead.startswith("2 messages copied")
