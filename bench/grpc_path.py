@@ -3,9 +3,9 @@
     python -m bench.grpc_path [--calls 20000] [--only TEXT] [--frames N]
 
 Broker and endpoint are the real ones in this process; a call has a stream that keeps its replies. A row is the lower
-quartile over slices of 400 calls (a receive: of 12 with 32 messages each, the time is that of a message). Bodies of
-1 KiB, as `grpc_calls.py` sends them. With `--frames`, sends and acks arrive as frames of HTTP/2, N calls in a read.
-The kernel is not measured here.
+quartile over slices of 400 calls (a receive: of 12 with 32 messages each, the time is that of a message; and of one
+message each). Bodies of 1 KiB, as `grpc_calls.py` sends them. With `--frames`, sends and acks arrive as frames of
+HTTP/2, N calls in a read. The kernel is not measured here.
 """
 
 import argparse
@@ -187,7 +187,7 @@ class Bench:
         )
         return encode(messages.SendMessageRequest(messages=[message]))
 
-    def receive(self) -> bytes:
+    def receive(self, batch_size: int = BATCH) -> bytes:
         return encode(
             messages.ReceiveMessageRequest(
                 group=Resource(name=GROUP),
@@ -195,7 +195,7 @@ class Bench:
                     topic=Resource(name=TOPIC), id=-1, broker=messages.Broker(name="broker-a")
                 ),
                 filter_expression=messages.FilterExpression(type=messages.FilterType.TAG, expression="*"),
-                batch_size=BATCH,
+                batch_size=batch_size,
                 invisible_duration=messages.Duration(seconds=60),
                 long_polling_timeout=messages.Duration(seconds=5),
             )
@@ -263,6 +263,10 @@ async def rows(node: Node, bench: Bench, only: str, calls: int, frames: int) -> 
         us, replies = await bench.feed(messages.ReceiveMessageRequest, receives, SLICE_CALLS // BATCH, BATCH)
         show("receive", us)
         show("ack", await measure(messages.AckMessageRequest, acks(replies)))
+        singles = 4 * SLICE_CALLS
+        await bench.feed(messages.SendMessageRequest, (bench.send() for _ in range(singles)))
+        receives = (bench.receive(1) for _ in range(singles))
+        show("receive one message", (await bench.feed(messages.ReceiveMessageRequest, receives))[0])
 
 
 def main() -> None:

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -23,16 +21,12 @@ from pyspark.sql.types import StructType
 from ..errors import CorruptStoreError, OptionError, PathError
 from ..files.aggregates import damage_row, scan_runs, scan_statistics
 from ..files.consume_queues import (
-    PRE_BLANK,
     QueueSplit,
-    consumer_offsets,
     known_log_end,
     queue_splits,
-    units,
 )
 from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
 from ..files.queue_check import check_units
-from ..files.run_statuses import OK
 from ..files.scan import (
     FAIL,
     REPORT,
@@ -42,19 +36,18 @@ from ..files.scan import (
     scan_log,
     scan_queue,
 )
+from ..files.store_rows import column_of, consumer_offset_rows, hole_after, unit_rows
 from ..planning.option_values import OptionValues, canonical_options, plain_options
 from ..planning.parallelism import default_parallelism
 from ..records.columns import (
     CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSET_COLUMNS,
-    MESSAGE_COLUMNS,
     RUN_COLUMNS,
     STATISTIC_COLUMNS,
     STORE_COLUMNS,
     ddl,
 )
 from ..records.records import HEAD_COLUMNS
-from ..records.slices import repeated
 from .output_schema import OutputSchema, default_columns
 
 _log = logging.getLogger("pocketmq.pipeline")
@@ -71,8 +64,6 @@ TABLES: Final = {
 }
 DAMAGE_COLUMNS: Final = ("physicalOffset", "file", "status")
 """The columns that tell damage: part of the lean columns with `onCorrupt=report`."""
-MISSING: Final = "missing"
-"""The status of a hole between two files of the log."""
 _OF_HEADS: Final = HEAD_COLUMNS | {"file", "status"}
 DECODE_ROWS: Final = 16_384
 """Records of a batch: with fewer, the JVM and its Python workers wait for one another more often."""
@@ -249,10 +240,12 @@ class StoreReader(DataSourceReader):
             return  # planning found nothing to read, and Spark made an empty task of its own
         split = partition.value
         if self._options.table == CONSUMER_OFFSETS:
-            yield from self._consumer_offsets()
+            rows = consumer_offset_rows(Path(self._options.root) / "config" / "consumerOffset.json")
+            if rows.num_rows:
+                yield self._chosen(rows)
         elif split is None:
             (file,) = partition.files
-            hole = ScannedRecords(file, None, None, file.size, MISSING)
+            hole = hole_after(file)
             if self._options.table == MESSAGES:
                 yield self._batch(hole)
             elif self._options.table == RUNS:
@@ -262,14 +255,14 @@ class StoreReader(DataSourceReader):
         elif isinstance(split, LogSplit):
             yield from map(self._batch, scan_log(split, self._options.scan))
         elif self._options.table == CONSUME_QUEUE:
-            yield from self._units(split)
+            yield from map(self._chosen, unit_rows(split))
         else:
             yield from map(self._batch, scan_queue(split, partition.files, self._options.scan))
 
     # -- rows
 
     def _batch(self, found: ScannedRecords) -> Any:
-        return self._output.batch([self._column(found, name) for name in self._output.names])
+        return self._output.batch([column_of(found, name) for name in self._output.names])
 
     def _aggregates(self, split: LogSplit | QueueSplit) -> Iterator[Any]:
         options = self._options
@@ -281,46 +274,3 @@ class StoreReader(DataSourceReader):
 
     def _chosen(self, batch: Any) -> Any:
         return self._output.batch([batch.column(name) for name in self._output.names])
-
-    def _column(self, found: ScannedRecords, name: str) -> Any:
-        if found.records is None:
-            value = {
-                "file": found.file.path,
-                "status": found.bad_status,
-                "physicalOffset": found.file.base + found.bad_position,
-            }.get(name)
-            return pa.array([value], type=STORE_COLUMNS[name][1])
-        count = len(found.records)
-        if name == "file":
-            return repeated(found.file.path, count)
-        if name == "status":
-            return repeated(OK, count) if found.statuses is None else found.statuses
-        assert name in MESSAGE_COLUMNS
-        return found.records.column(name)
-
-    def _units(self, split: QueueSplit) -> Iterator[Any]:
-        rows = 1 << 16
-        for first in range(split.lo, split.hi, rows):
-            batch = units(split.folder, first, min(first + rows, split.hi))
-            offsets = np.arange(first, first + len(batch), dtype=np.int64)
-            written = (batch["size"] > 0) & (batch["size"] < PRE_BLANK)
-            batch, offsets = batch[written], offsets[written]
-            columns = {
-                "topic": repeated(split.topic, len(batch)),
-                "queueId": pa.repeat(pa.scalar(split.queue_id, pa.int32()), len(batch)),
-                "queueOffset": pa.array(offsets),
-                "physicalOffset": pa.array(batch["position"].astype(np.int64)),
-                "size": pa.array(batch["size"].astype(np.int32)),
-                "tagsCode": pa.array(batch["tags_code"].astype(np.int64)),
-            }
-            yield self._output.batch([columns[name] for name in self._output.names])
-
-    def _consumer_offsets(self) -> Iterator[Any]:
-        rows = consumer_offsets(Path(self._options.root) / "config" / "consumerOffset.json")
-        if not rows:
-            return
-        groups, topics, queue_ids, offsets = zip(*rows, strict=True)
-        columns = {"group": groups, "topic": topics, "queueId": queue_ids, "offset": offsets}
-        yield self._output.batch(
-            [pa.array(columns[name], type=CONSUMER_OFFSET_COLUMNS[name][1]) for name in self._output.names]
-        )

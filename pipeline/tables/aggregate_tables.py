@@ -14,9 +14,9 @@ from ..files.aggregates import damage_row, scan_runs, scan_statistics
 from ..files.consume_queues import QueueSplit, known_log_end, queue_splits
 from ..files.log_files import LogFile, LogSplit, log_files, log_splits
 from ..files.queue_check import check_units
-from ..files.scan import ScannedRecords
+from ..files.store_rows import hole_after
 from ..records.columns import RUN_COLUMNS, STATISTIC_COLUMNS, arrow_schema
-from .store_table import MISSING, HoleTask, StoreSettings, holes_of
+from .store_table import HoleTask, StoreSettings, holes_of
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
 UNIT_ROWS: Final = 4_000_000
@@ -50,8 +50,7 @@ class HoleRunsTask(msgspec.Struct, frozen=True):
     file: LogFile
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        hole = ScannedRecords(self.file, None, None, self.file.size, MISSING)
-        return _chosen(iter((damage_row(hole),)), names, condition)
+        return _chosen(iter((damage_row(hole_after(self.file)),)), names, condition)
 
 
 class StatisticsTask(msgspec.Struct, frozen=True):

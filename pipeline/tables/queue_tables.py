@@ -2,18 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
-import pyarrow as pa
+from typing import Any
 
 from ..errors import PathError
-from ..files.consume_queues import PRE_BLANK, QueueSplit, consumer_offsets, queue_splits, units
+from ..files.consume_queues import consumer_offsets, queue_splits
+from ..files.store_rows import consumer_offset_rows, unit_rows
 from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, arrow_schema
-from ..records.slices import repeated
 from .processes import Progress
-
-UNIT_ROWS: Final = 1 << 16
 
 
 class ConsumeQueueTable:
@@ -34,27 +29,8 @@ class ConsumeQueueTable:
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         self.check()
         for split in queue_splits(self._root, self._topics):
-            for first in range(split.lo, split.hi, UNIT_ROWS):
-                batch = _units(split, first, min(first + UNIT_ROWS, split.hi))
+            for batch in unit_rows(split):
                 yield (batch if condition is None else batch.filter(condition)).select(list(names))
-
-
-def _units(split: QueueSplit, first: int, end: int) -> Any:
-    found = units(split.folder, first, end)
-    offsets = np.arange(first, first + len(found), dtype=np.int64)
-    written = (found["size"] > 0) & (found["size"] < PRE_BLANK)
-    found, offsets = found[written], offsets[written]
-    arrays = [
-        repeated(split.topic, len(found)),
-        pa.repeat(pa.scalar(split.queue_id, pa.int32()), len(found)),
-        pa.array(offsets),
-        pa.array(found["position"].astype(np.int64)),
-        pa.array(found["size"].astype(np.int32)),
-        pa.array(found["tags_code"].astype(np.int64)),
-    ]
-    return pa.RecordBatch.from_arrays(
-        arrays, schema=arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS))
-    )
 
 
 class ConsumerOffsetTable:
@@ -71,6 +47,5 @@ class ConsumerOffsetTable:
         consumer_offsets(self._path)
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        rows = [dict(zip(self.schema.names, row, strict=True)) for row in consumer_offsets(self._path)]
-        batch = pa.RecordBatch.from_pylist(rows, schema=self.schema)
+        batch = consumer_offset_rows(self._path)
         yield (batch if condition is None else batch.filter(condition)).select(list(names))

@@ -20,7 +20,6 @@ from ..errors import CorruptStoreError, OptionError
 from ..files.consume_queues import PRE_BLANK, QueueSplit, known_log_end, queue_splits, units
 from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
 from ..files.mapped_file import map_file
-from ..files.run_statuses import OK
 from ..files.scan import (
     FAIL,
     REPORT,
@@ -30,17 +29,15 @@ from ..files.scan import (
     records_at_units,
     scan_log,
 )
+from ..files.store_rows import column_of, hole_after
 from ..records.boundaries import find_record
 from ..records.columns import STORE_COLUMNS, TIMESTAMP, arrow_schema
 from ..records.records import Records
-from ..records.slices import repeated
 from .conditions import columns_in, possible_parts, rows_matching, topics_wanted
 
 SPLIT_BYTES: Final = 8 * 1024 * 1024
 BATCH_ROWS: Final = 16_384
 CLOCK_SLACK_MS: Final = 60_000
-MISSING: Final = "missing"
-"""The status of a hole between two files of the log."""
 MOST_UNITS: Final = 4_000_000
 """Units that are held at once when a few topics are read by their consume queues."""
 SMALL_PART: Final = 4
@@ -100,8 +97,7 @@ class HoleTask(msgspec.Struct, frozen=True):
     file: LogFile
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        hole = ScannedRecords(self.file, None, None, self.file.size, MISSING)
-        return _batches(iter((hole,)), names, condition)
+        return _batches(iter((hole_after(self.file),)), names, condition)
 
 
 Task = LogTask | UnitsTask | HoleTask
@@ -191,8 +187,8 @@ def holes_of(settings: StoreSettings, files: list[LogFile]) -> list[Task]:
     if holes and settings.scan.on_corrupt == FAIL:
         file, size = holes[0]
         raise CorruptStoreError(
-            f"{file.path}: {size} bytes of the log are missing after it; on_corrupt='skip' continues, "
-            "on_corrupt='report' makes a row of it"
+            f"{file.path}: {size} bytes of the log are missing after it; "
+            "on_corrupt: skip continues, report makes a row of it"
         )
     return [HoleTask(settings, file) for file, _ in holes] if settings.scan.on_corrupt == REPORT else []
 
@@ -308,20 +304,6 @@ def _only(found: ScannedRecords, rows: Any) -> ScannedRecords:
     mask[np.asarray(rows)] = True
     statuses = None if found.statuses is None else found.statuses.take(rows)
     return ScannedRecords(found.file, found.records.only(mask), statuses)
-
-
-def column_of(found: ScannedRecords, name: str) -> Any:
-    """One column of records with their file and status, or of the row that stands for damage."""
-    if found.records is None:
-        position = found.file.base + found.bad_position
-        values = {"file": found.file.path, "status": found.bad_status, "physicalOffset": position}
-        return pa.array([values.get(name)], type=STORE_COLUMNS[name][1])
-    count = len(found.records)
-    if name == "file":
-        return repeated(found.file.path, count)
-    if name == "status":
-        return repeated(OK, count) if found.statuses is None else found.statuses
-    return found.records.column(name)
 
 
 def stores_of(path: str | Path | Mapping[str, str], **options: Any) -> list[StoreSettings]:
