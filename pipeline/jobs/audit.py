@@ -11,6 +11,7 @@ so the questions here are about a few rows for each queue, however many messages
 table `runs`.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -18,8 +19,9 @@ import click
 from ..files.run_statuses import DELETED_TOPIC, OK, QUEUE_STATUSES
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput
+from ..sql.message_input import MessageInput, sql_text, stores_named
 from .on_engine import engine_options, run_on_engine
+from .run import exit_on_user_error
 
 _OF_QUEUES: Final = ", ".join(f"'{status}'" for status in QUEUE_STATUSES)
 _STEPPED: Final = f"""
@@ -78,20 +80,41 @@ SHOWN: Final = 20
 """Findings of each kind that are listed one by one."""
 
 
-def build(engine: Engine, store: str, *, topics: str | None = None, checks_crc: bool = True) -> Report:
-    """The report over a store directory."""
+def build(
+    engine: Engine,
+    store: str | Mapping[str, str],
+    *,
+    topics: str | None = None,
+    checks_crc: bool = True,
+) -> Report:
+    """The report over a store directory, or over those of several brokers, {name: directory}."""
     options = {"onCorrupt": "report", "checkQueues": "true", "verifyCrc": str(checks_crc).lower()}
-    engine.open_store_table("scanned_runs", MessageInput(store=store, topics=topics), "runs", **options)
-    engine.keep("runs", "select * from scanned_runs", is_small=True)
-    frames = {name: engine.sql(text) for name, _, text in TABLES}
-    sections = [Section(name, title, frames[name]) for name, title, _ in TABLES]
-    findings, unlisted = findings_of(engine)
-    return Report("Store audit", f"Store {store}.", sections, findings, unlisted=unlisted)
+    stores = {None: store} if isinstance(store, str) else dict(store)
+    for number, folder in enumerate(stores.values()):
+        engine.open_store_table("scanned_runs", MessageInput(store=folder, topics=topics), "runs", **options)
+        engine.keep(f"runs_{number}", "select * from scanned_runs", is_small=True)
+    texts = {name: _of_all(text, list(stores)) for name, _, text in TABLES}
+    sections = [Section(name, title, engine.sql(texts[name])) for name, title, _ in TABLES]
+    findings, unlisted = findings_of(engine, texts)
+    name = f"Store {store}." if isinstance(store, str) else f"Stores {', '.join(stores.values())}."
+    return Report("Store audit", name, sections, findings, unlisted=unlisted)
 
 
-def findings_of(engine: Engine) -> tuple[list[str], int]:
+def _of_all(text: str, brokers: Sequence[str | None]) -> str:
+    """A question about `runs` as one about the runs of each store, with the broker's name if there are names."""
+    texts = [text.replace("from runs", f"from runs_{number}") for number in range(len(brokers))]
+    if brokers == [None]:
+        return texts[0]
+    parts = [
+        f"select {sql_text(name or '')} as brokerName, * from ({part}) as of_{number}"
+        for number, (name, part) in enumerate(zip(brokers, texts, strict=True))
+    ]
+    return f"select * from ({' union all '.join(parts)}) as of_all order by 1, 2, 3, 4"
+
+
+def findings_of(engine: Engine, questions: Mapping[str, str]) -> tuple[list[str], int]:
     """A sentence for each row of the tables of faults, of each at most `SHOWN`, and how many more rows there are."""
-    texts = {name: text for name, _, text in TABLES if name in ("damaged", "gaps", "order", "index")}
+    texts = {name: questions[name] for name in ("damaged", "gaps", "order", "index")}
     found = {
         name: engine.sql(f"select * from ({text}) as faults limit {SHOWN}").collect()
         for name, text in texts.items()
@@ -102,14 +125,23 @@ def findings_of(engine: Engine) -> tuple[list[str], int]:
         if len(rows) == SHOWN
     )
     return [
-        *(f"{row.status} at log position {row.physicalOffset} ({row.file})" for row in found["damaged"]),
-        *(f"{row.topic} queue {row.queueId}: {row.what}, {counted(row['count'], 'message')} from offset {row.first}"
+        *(f"{_broker(row)}{row.status} at log position {row.physicalOffset} ({row.file})" for row in found["damaged"]),
+        *(f"{_queue(row)}: {row.what}, {counted(row['count'], 'message')} from offset {row.first}"
           for row in found["gaps"]),
-        *(f"{row.topic} queue {row.queueId}: offset {row.queueOffset} lies after offset {row.previous} in the log"
+        *(f"{_queue(row)}: offset {row.queueOffset} lies after offset {row.previous} in the log"
           for row in found["order"]),
-        *(f"{row.topic} queue {row.queueId} {_offsets(row.queueOffset, row.lastOffset)}: {row.what}"
+        *(f"{_queue(row)} {_offsets(row.queueOffset, row.lastOffset)}: {row.what}"
           for row in found["index"]),
     ], unlisted  # fmt: skip
+
+
+def _broker(row: Any) -> str:
+    name = getattr(row, "brokerName", None)
+    return "" if name is None else f"{name}: "
+
+
+def _queue(row: Any) -> str:
+    return f"{_broker(row)}{row.topic} queue {row.queueId}"
 
 
 def _offsets(first: int, last: int) -> str:
@@ -117,18 +149,27 @@ def _offsets(first: int, last: int) -> str:
 
 
 @click.command("audit")
-@click.option("--store", required=True, metavar="DIR", help="The store directory.")
+@click.option(
+    "--store",
+    "stores",
+    required=True,
+    multiple=True,
+    metavar="DIR",
+    help="The store directory; NAME=DIR names its broker, and may be repeated: one for each broker.",
+)
 @click.option("--topics", metavar="T[,T]", help="Only these topics.")
 @click.option(
     "--crc/--no-crc", "checks_crc", default=True, show_default=True, help="Check the CRC of every body."
 )
 @engine_options
-def main(*, store: str, topics: str | None, checks_crc: bool, **options: Any) -> None:
+def main(*, stores: Sequence[str], topics: str | None, checks_crc: bool, **options: Any) -> None:
     """Look for gaps, disorder and damage in a store, ours or of an official broker."""
-    source = MessageInput(store=store, topics=topics)
+    with exit_on_user_error():
+        store, named = stores_named(stores)
+    source = MessageInput(store=store, stores=named, topics=topics)
     run_on_engine(
         "audit",
-        lambda engine: build(engine, store, topics=topics, checks_crc=checks_crc),
+        lambda engine: build(engine, store or dict(named), topics=topics, checks_crc=checks_crc),
         source,
         **options,
     )

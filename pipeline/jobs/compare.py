@@ -1,6 +1,7 @@
 """Two stores or clusters compared: `python -m pocketmq.pipeline.jobs.compare LEFT RIGHT`.
 
-LEFT and RIGHT are a store directory or the address of name servers each. What is compared:
+LEFT and RIGHT are a store directory, NAME=DIR[,NAME=DIR] for those of several brokers, or the address of name servers.
+What is compared:
 
     topics     messages, bytes and ids of each topic on both sides
     queues     the same for each queue (`--queues`: only where a queue has the same number on both sides)
@@ -21,10 +22,11 @@ import click
 from ..errors import OptionError, PathError
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput
+from ..sql.message_input import MessageInput, stores_named
 from .access_options import access_options
 from .inputs import IS_SYSTEM_TOPIC, time_options
 from .on_engine import engine_options, run_on_engine
+from .run import exit_on_user_error
 
 COLUMNS: Final = (
     *("topic", "queueId", "queueOffset", "msgId", "offsetMsgId", "bodyCRC", "sysFlag", "storeSize"),
@@ -127,7 +129,10 @@ def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[s
 
 
 def input_of(text: str, topics: str | None, **others: Any) -> MessageInput:
-    """A store directory, or the address of name servers."""
+    """A store directory, NAME=DIR[,NAME=DIR] for the stores of several brokers, or the address of name servers."""
+    if "=" in text and not Path(text).exists():
+        _, stores = stores_named(text.split(","))
+        return MessageInput(stores=stores, topics=topics, **others)
     is_store = Path(text).is_dir() or "/" in text
     if is_store:
         return MessageInput(store=text, topics=topics, **others)
@@ -163,7 +168,8 @@ def main(
 ) -> None:
     """Compare LEFT and RIGHT: stores, or clusters by their name servers."""
     others = {name: values.pop(name) for name in ("since_ms", "until_ms", "access")}
-    sides = [input_of(text, topics, **others) for text in (left, right)]
+    with exit_on_user_error():
+        sides = [input_of(text, topics, **others) for text in (left, right)]
     run_on_engine(
         "compare",
         lambda engine: build(engine, *sides, has_queues=has_queues, has_minutes=has_minutes),

@@ -16,7 +16,7 @@ import click
 from ..report.report import Report, Section
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput
-from .inputs import IS_SYSTEM_TOPIC, input_options, time_options
+from .inputs import IS_SYSTEM_TOPIC, inputs_of_several_brokers, time_options
 from .on_engine import engine_options, run_on_engine
 
 COLUMNS: Final = (
@@ -83,7 +83,7 @@ def build(engine: Engine, source: MessageInput, *, by: str = "msgId") -> Report:
 
 
 @click.command("duplicates")
-@input_options
+@inputs_of_several_brokers
 @time_options
 @click.option("--by", type=click.Choice(["msgId", "keys"]), default="msgId", show_default=True)
 @engine_options

@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine, naming
 from ..sql.message_input import MessageInput, sql_text
-from .inputs import input_options, time_options
+from .inputs import inputs_of_several_brokers, time_options
 from .on_engine import engine_options, run_on_engine
 
 SHOWN: Final = (
@@ -76,7 +76,7 @@ def check(source: MessageInput, wanted: Wanted) -> None:
 
 
 @click.command("find")
-@input_options
+@inputs_of_several_brokers
 @time_options
 @click.option("--key", "message_key", metavar="KEY", help="One of the message's keys.")
 @click.option("--id", "message_id", metavar="ID", help="Message id or offset message id.")

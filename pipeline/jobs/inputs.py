@@ -9,8 +9,9 @@ import click
 from pocketmq.protocol.message.topics import SYSTEM_PREFIX, SYSTEM_TOPICS
 
 from ..planning.access import Access, source_options
-from ..sql.message_input import MessageInput
+from ..sql.message_input import MessageInput, stores_named
 from .access_options import access_options
+from .run import exit_on_user_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,26 +29,37 @@ LATEST_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999, which both engines know."""
 
 
-def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def input_options(command: Callable[..., Any], *, takes_several: bool = False) -> Callable[..., Any]:
     """`--store`, `--namesrv` and `--topics`, and the keys for that name server, gathered into one parameter, `source`.
 
-    Place it above `time_options`, whose times belong to the source.
+    Place it above `time_options`, whose times belong to the source. With `takes_several`, `--store NAME=DIR` may be
+    repeated.
     """
 
     @functools.wraps(command)
     def gathered(access: Access, **options: Any) -> Any:
         names = ("store", "namesrv_addr", "topics", "since_ms", "until_ms")
         of_input = {name: options.pop(name) for name in names if name in options}
+        if takes_several:
+            with exit_on_user_error():
+                of_input["store"], of_input["stores"] = stores_named(of_input["store"])
         return command(**options, source=MessageInput(**of_input, access=access))
 
     decorated = access_options(gathered)
+    words = "Read the files of a store directory."
+    if takes_several:
+        words += " NAME=DIR names its broker, and may be repeated: one for each broker."
     for decorate in (
         click.option("--topics", metavar="T[,T]", help="Topics to read; default for a store: all."),
         click.option("-n", "--namesrv", "namesrv_addr", metavar="ADDR", help="Read from a running broker."),
-        click.option("--store", metavar="DIR", help="Read the files of a store directory."),
+        click.option("--store", multiple=takes_several, metavar="DIR", help=words),
     ):
         decorated = decorate(decorated)
     return decorated
+
+
+inputs_of_several_brokers: Final = functools.partial(input_options, takes_several=True)
+"""The same for a job that can read the stores of several brokers."""
 
 
 def time_options(command: Callable[..., Any]) -> Callable[..., Any]:

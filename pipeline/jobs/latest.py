@@ -15,7 +15,7 @@ import click
 from ..report.report import Report, Section
 from ..sql.engine import Engine, naming
 from ..sql.message_input import MessageInput, sql_text
-from .inputs import IS_SYSTEM_TOPIC, input_options, time_options
+from .inputs import IS_SYSTEM_TOPIC, inputs_of_several_brokers, time_options
 from .on_engine import engine_options, run_on_engine
 
 COLUMNS: Final = (
@@ -75,7 +75,7 @@ def build(engine: Engine, source: MessageInput, *, by: str = KEYS, deleted_by: s
 
 
 @click.command("latest")
-@input_options
+@inputs_of_several_brokers
 @time_options
 @click.option("--by", default=KEYS, show_default=True, metavar="SQL", help="What the key is.")
 @click.option("--deleted-by", metavar="TAG", help="Leave out keys whose last message has this tag.")

@@ -115,7 +115,7 @@ def note_missing_topics(source: MessageInput) -> None:
     """Name the topics that a store does not have: a misspelt one would look like one without messages."""
     for topic in source.missing_topics():
         similar = source.similar_topics(topic)
-        click.echo(f"pocketmq: {source.store} has no topic {topic}{similar}", err=True)
+        click.echo(f"pocketmq: {source.name} has no topic {topic}{similar}", err=True)
 
 
 def run_without_engine(name: str, build: Callable[[Outputs], Report], **options: Any) -> None:

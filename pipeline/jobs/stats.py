@@ -2,7 +2,7 @@
 
     topics     messages, bytes, mean and largest size, first and last store time, messages a second
     minutes    messages and bytes of each topic, minute by minute
-    queues     messages and bytes of each queue, and its share of the topic
+    queues     messages and bytes of each queue of each broker, and its share of the topic
     tags       messages and bytes of each tag
     keys       the keys of most messages (`--keys N`)
 
@@ -17,15 +17,15 @@ import click
 from ..report.report import Report, Section
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput
-from .inputs import input_options, time_options
+from .inputs import inputs_of_several_brokers, time_options
 from .on_engine import engine_options, run_on_engine
 
-COLUMNS: Final = ("topic", "queueId", "tags", "storeTimestamp", "storeSize")
+COLUMNS: Final = ("topic", "brokerName", "queueId", "tags", "storeTimestamp", "storeSize")
 MINUTES: Final = """
-select topic, queueId, tags, date_trunc('minute', storeTimestamp) as minute, count(*) as messages,
+select topic, brokerName, queueId, tags, date_trunc('minute', storeTimestamp) as minute, count(*) as messages,
        cast(sum(storeSize) as bigint) as bytes, max(storeSize) as largest,
        min(storeTimestamp) as first, max(storeTimestamp) as last
-from messages where {times} group by 1, 2, 3, 4
+from messages where {times} group by 1, 2, 3, 4, 5
 """
 SCANNED: Final = """
 select topic, queueId, tags, minute, cast(sum(messages) as bigint) as messages, cast(sum(bytes) as bigint) as bytes,
@@ -46,10 +46,10 @@ order by bytes desc, topic
 """
 BY_MINUTE: Final = f"select topic, minute, {SUMS} from minutes group by topic, minute order by topic, minute"
 BY_QUEUE: Final = f"""
-select topic, queueId, messages, bytes,
+select {{queue}}, messages, bytes,
        cast(messages as double) / sum(messages) over (partition by topic) as shareOfTopic
-from (select topic, queueId, {SUMS} from minutes group by topic, queueId) as queues
-order by topic, queueId
+from (select {{queue}}, {SUMS} from minutes group by {{queue}}) as queues
+order by {{queue}}
 """
 BY_TAG: Final = (
     f"select topic, tags, {SUMS} from minutes group by topic, tags order by topic, messages desc, "
@@ -71,10 +71,11 @@ def build(engine: Engine, source: MessageInput, *, keys: int = 0) -> Report:
         engine.keep("minutes", SCANNED)
     else:
         engine.keep("minutes", MINUTES.format(times=source.time_condition()))
+    queue = "topic, brokerName, queueId" if source.has_broker_names else "topic, queueId"
     sections = [
         Section("topics", "Topics", engine.sql(TOPICS)),
         Section("minutes", "By minute", engine.sql(BY_MINUTE)),
-        Section("queues", "Queues", engine.sql(BY_QUEUE)),
+        Section("queues", "Queues", engine.sql(BY_QUEUE.format(queue=queue))),
         Section("tags", "Tags", engine.sql(BY_TAG)),
     ]
     if keys:
@@ -84,7 +85,7 @@ def build(engine: Engine, source: MessageInput, *, keys: int = 0) -> Report:
 
 
 @click.command("stats")
-@input_options
+@inputs_of_several_brokers
 @time_options
 @click.option(
     "--keys", type=click.IntRange(0), default=0, show_default=True, help="List so many keys of most messages."

@@ -79,7 +79,7 @@ class DuckEngine:
 
     def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
         """DuckDB names the columns itself, for each query."""
-        if source.store is not None:
+        if source.folders:
             self._register(name, _store_table(source, **_store_options(options)))
             return
         assert source.namesrv_addr is not None
@@ -204,7 +204,9 @@ def ctrl_c_is_ctrl_c() -> Iterator[None]:
 def _store_table(source: MessageInput, *, table: str = MESSAGES, **options: Any) -> Table:
     """A table of the source's store. Its files are checked when a query reads them: it may need another table only."""
     topics = None if table == CONSUMER_OFFSETS else source.topics
-    return store_table(source.store or "", topics=topics, table=table, checks_files=False, **options)
+    return store_table(
+        dict(source.stores) or source.store or "", topics=topics, table=table, checks_files=False, **options
+    )
 
 
 def _store_options(options: dict[str, str]) -> dict[str, Any]:

@@ -1,7 +1,10 @@
-"""Where messages come from: the files of a store, or topics of running brokers."""
+"""Where messages come from: the files of a store, or of the stores of several brokers, or topics of running brokers."""
 
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -10,11 +13,18 @@ from ..files.log_files import log_files
 from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
 
+_NAMED: Final = re.compile(r"[\w.%|-]+=.+")
+
 
 class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A store, or a name server and topics. `since_ms <= storeTimestamp < until_ms` limits the messages."""
+    """A store, stores with the names of their brokers, or a name server and topics.
+
+    `since_ms <= storeTimestamp < until_ms` limits the messages.
+    """
 
     store: str | None = None
+    stores: tuple[tuple[str, str], ...] = ()
+    """(broker name, folder) of each."""
     namesrv_addr: str | None = None
     topics: str | None = None
     since_ms: int | None = None
@@ -22,15 +32,15 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
     access: Access = NO_ACCESS_KEYS
 
     def check(self) -> None:
-        """`OptionError` unless it is exactly one of the two, as far as this process can see."""
-        if (self.store is None) == (self.namesrv_addr is None):
+        """`OptionError` unless it is exactly one of these, as far as this process can see."""
+        if sum((self.store is not None, bool(self.stores), self.namesrv_addr is not None)) != 1:
             raise OptionError("one of --store DIR and --namesrv ADDR is required")
         if self.namesrv_addr is not None:
             check_name_servers("--namesrv", self.namesrv_addr)
         if self.topics is not None and not any(name.strip() for name in self.topics.split(",")):
             raise OptionError(f"--topics must name a topic, got {self.topics!r}")
-        if self.store is not None:
-            check_store(self.store)
+        for folder in self.folders:
+            check_store(folder)
         if self.since_ms is not None and self.until_ms is not None and self.since_ms >= self.until_ms:
             raise OptionError("--since must be before --until")
 
@@ -41,22 +51,34 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
             raise OptionError("--topics is required with --namesrv")
 
     @property
+    def folders(self) -> list[str]:
+        """The folders of the stores; none for brokers."""
+        return [folder for _, folder in self.stores] or ([] if self.store is None else [self.store])
+
+    @property
+    def has_broker_names(self) -> bool:
+        """Whether each message names its broker."""
+        return self.store is None
+
+    @property
     def name(self) -> str:
-        """The store's folder or the name server's address."""
-        return self.store or self.namesrv_addr or ""
+        """The stores' folders or the name server's address."""
+        return ", ".join(self.folders) or self.namesrv_addr or ""
 
     def store_bytes(self) -> int:
-        """The bytes of the store's log files; 0 for brokers."""
-        if self.store is None:
-            return 0
-        return sum(file.size for file in log_files(Path(self.store) / "commitlog"))
+        """The bytes of the stores' log files; 0 for brokers."""
+        return sum(file.size for folder in self.folders for file in log_files(Path(folder) / "commitlog"))
 
     def missing_topics(self) -> list[str]:
-        """Named topics without consume queues in the store: misspelt, or deleted. Records may be left of those."""
-        queues = Path(self.store or "") / "consumequeue"
-        if self.store is None or self.topics is None or not queues.is_dir():
+        """Named topics without consume queues in the stores: misspelt, or deleted. Records may be left of those."""
+        queues = self._queue_folders()
+        if not queues:
             return []
-        return [name for name in self.topic_names() if not (queues / name).is_dir()]
+        return [name for name in self.topic_names() if not any((folder / name).is_dir() for folder in queues)]
+
+    def _queue_folders(self) -> list[Path]:
+        folders = [Path(folder) / "consumequeue" for folder in self.folders]
+        return [folder for folder in folders if folder.is_dir()]
 
     def topic_names(self) -> list[str]:
         """The named topics."""
@@ -66,8 +88,9 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
         """`; did you mean Orders?` if the store has a topic that is spelled nearly so, or nothing."""
         from ..brokers.reachable import did_you_mean
 
-        folders = (Path(self.store or "") / "consumequeue").iterdir()
-        return did_you_mean(name, [folder.name for folder in folders])
+        return did_you_mean(
+            name, [topic.name for folder in self._queue_folders() for topic in folder.iterdir()]
+        )
 
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""
@@ -89,6 +112,27 @@ def sql_text(value: str) -> str:
     if "\\" in value:  # Spark reads a backslash as an escape, DuckDB does not
         return "unhex_text('" + value.encode().hex().upper() + "')"
     return "'" + value.replace("'", "''") + "'"
+
+
+def stores_named(texts: Sequence[str]) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+    """(the store, the stores with names) of `--store DIR` or of one or more `--store NAME=DIR`.
+
+    `OptionError` for several without names, and for a name twice.
+    """
+    if not texts or (len(texts) == 1 and (Path(texts[0]).exists() or not _NAMED.fullmatch(texts[0]))):
+        return (texts[0] if texts else None), ()
+    stores: list[tuple[str, str]] = []
+    for text in texts:
+        name, separator, folder = text.partition("=")
+        if not separator or not _NAMED.fullmatch(text):
+            raise OptionError(
+                "--store must be NAME=DIR if it is given several times, such as --store broker-a=/data/a, "
+                f"got {text!r}"
+            )
+        if name in dict(stores):
+            raise OptionError(f"--store: broker {name} is named twice")
+        stores.append((name, folder))
+    return None, tuple(stores)
 
 
 def check_store(text: str) -> None:

@@ -1,5 +1,6 @@
 """Jobs on Spark: the same tables as views of the formats `rocketmq`, `rocketmq-store` and `pocketmq-journal`."""
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +30,7 @@ class SparkEngine:
 
     def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
         """Spark prunes no columns of Python sources, so only `columns` are decoded."""
-        if source.store is not None:
+        if source.folders:
             reader = self._store(source)
         else:
             reader = self.spark.read.format("rocketmq").option("nameServer", source.namesrv_addr or "")
@@ -46,7 +47,11 @@ class SparkEngine:
         self._store(source).options(**options, table=table).load().createOrReplaceTempView(name)
 
     def _store(self, source: MessageInput) -> "DataFrameReader":
-        reader = self.spark.read.format("rocketmq-store").option("path", source.store or "")
+        reader = self.spark.read.format("rocketmq-store")
+        if source.stores:
+            reader = reader.option("paths", json.dumps(dict(source.stores)))
+        else:
+            reader = reader.option("path", source.store or "")
         return reader if source.topics is None else reader.option("topics", source.topics)
 
     def open_journal(self, name: str, path: str) -> None:

@@ -190,3 +190,19 @@ def test_a_small_table_has_its_rows_and_types_whether_they_are_few_or_many(
     assert sorted(kept.collect()) == sorted(computed.collect())
     assert spark.catalog.isCached("kept") == (kept_here == 0)
     spark.catalog.clearCache()
+
+
+def test_stores_of_several_brokers_are_one_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
+    stores = tuple((name, str(write_store(tmp_path / name, count))) for name, count in (("a", 60), ("b", 40)))
+    source = MessageInput(stores=stores)
+    with DuckEngine() as duck:
+        for engine in (duck, SparkEngine(spark)):
+            engine.open_messages("messages", source, ("topic", "brokerName"))
+            counted = engine.sql(
+                "select brokerName, count(*) as n from messages group by 1 order by 1"
+            ).collect()
+            assert [(row["brokerName"], row["n"]) for row in counted] == [("a", 60), ("b", 40)]
+            report = audit.build(engine, dict(stores))
+            assert report.findings == []
+            (queues,) = [section.frame for section in report.sections if section.name == "queues"]
+            assert {row["brokerName"] for row in queues.collect()} == {"a", "b"}
