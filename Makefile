@@ -35,7 +35,7 @@ install: $(STAMP) ## .venv with PocketMQ (editable) and its tools
 # What each stamp stands for: the program alone, with test and lint tools, with Spark as well.
 $(RUN): EXTRA :=
 $(STAMP): EXTRA := [dev]
-$(SPARK): EXTRA := [dev,spark,tables,frames]
+$(SPARK): EXTRA := [dev,spark,tables,frames,connect]
 $(RUN) $(STAMP) $(SPARK): pyproject.toml setup.py constraints.txt $(wildcard store/accelerated/*.[ch] pipeline/records/*.c)
 	@[ -n "$(PYTHON)" ] || { echo "PocketMQ needs Python 3.11 or newer: none found on PATH" >&2; exit 2; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \

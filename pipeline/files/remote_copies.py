@@ -30,13 +30,27 @@ def is_url(location: str) -> bool:
     return "://" in location
 
 
+def shown_url(url: str) -> str:
+    """A location as it may be shown: without user, keys and parameters."""
+    scheme, separator, rest = url.partition("://")
+    place = rest.partition("?")[0].rstrip("/")
+    server = place.partition("/")[0]
+    has_port = server.rpartition(":")[2].isdigit()
+    # A URL with an unescaped slash in its key is wrong, but it is shown in the error message.
+    if "@" in server or ("@" in place and ":" in server and not has_port):
+        place = place.partition("@")[2]
+    return f"{scheme}{separator}{place}"
+
+
 def file_system(url: str) -> tuple[Any, str]:
     """The file system of a URL, and the path in it. `OptionError` if no file system knows the URL."""
     scheme, _, rest = url.partition("://")
+    asked = f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}"
     try:
-        files, path = fs.FileSystem.from_uri(f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}")
+        files, path = fs.FileSystem.from_uri(asked)
     except (pa.ArrowInvalid, OSError) as error:
-        raise OptionError(f"{url} cannot be opened: {error}") from error
+        shown = shown_url(url)
+        raise OptionError(f"{shown} cannot be opened: {str(error).replace(asked, shown)}") from None
     return files, path
 
 
@@ -48,7 +62,8 @@ class Location:
             self._files, self._root = file_system(url)
         except OptionError as error:
             raise OptionError(f"option path: {error}") from error
-        self.url = url.rstrip("/")
+        self.url = shown_url(url)
+        """The location without keys."""
         self._root = self._root.rstrip("/")
 
     def sizes(self, folder: str) -> dict[str, int]:
@@ -134,3 +149,12 @@ def copy_plan(location: Location, folder: Path) -> None:
                 copy.write(b"\0")
     for name, size in queues.items():
         location.copy(name, folder / name, 0, size)
+
+
+def with_urls(batch: Any, folder: str, url: str) -> Any:
+    """The batch with the URLs of the originals in its column `file`."""
+    if "file" not in batch.schema.names:
+        return batch
+    at = batch.schema.names.index("file")
+    files = [text and text.replace(folder, url, 1) for text in batch.column(at).to_pylist()]
+    return batch.set_column(at, batch.schema.field(at), pa.array(files, pa.string()))

@@ -261,7 +261,9 @@ def _report_damage(
 ) -> Iterator[ScannedRecords]:
     damage = f"{file.path} at byte {position} (log position {file.base + position}): {status}"
     if options.on_corrupt == FAIL:
-        raise CorruptStoreError(f"{damage}; onCorrupt=skip skips it, onCorrupt=report makes a row of it")
+        raise CorruptStoreError(
+            f"{damage}; onCorrupt (on_corrupt in a call): skip skips it, report makes a row of it"
+        )
     if options.on_corrupt == SKIP:
         _log.warning("skipped: %s", damage)
         return

@@ -41,6 +41,8 @@ _MEMORY: Final = r"\d+[kmgtKMGT]"
 _ERRORS_MODULE: Final = "pocketmq.pipeline.errors."
 _OF_PATHS: Final = f"{PathError('')}"
 """How errors about paths begin in programs. A job's user gave no such option; the path says what is meant."""
+_OF_DAMAGE: Final = re.compile(r"; on_?[cC]orrupt\b.*$")
+"""How errors about damage end in programs: with the option that skips it."""
 _OF_SPARK: Final = frozenset(("pyspark", "py4j", "grpc"))
 """Packages whose exceptions are Spark's."""
 _OF_TEXTS: Final = frozenset(("AnalysisException", "ParseException", "IllegalArgumentException"))
@@ -224,6 +226,9 @@ def _run(
 ) -> Report:
     from ..session.session import pocketmq_session, set_log_level
 
+    is_shown = not outputs.is_quiet and sys.stderr.isatty()
+    if is_shown:
+        click.echo(f"pocketmq {name}: Spark starts, which takes some seconds", err=True)
     try:
         with defer_interrupts() as interrupts:
             spark = pocketmq_session(
@@ -231,7 +236,7 @@ def _run(
                 master=choice.master,
                 memory=choice.memory,
                 settings=choice.settings,
-                shows_progress=not outputs.is_quiet and sys.stderr.isatty(),
+                shows_progress=is_shown,
                 optimize_for_startup=choice.is_short,
             )
     except PipelineError:
@@ -309,12 +314,17 @@ def check_outputs(outputs: Outputs) -> None:
 def user_error_line(error: BaseException) -> str | None:
     """The message of an error of this package, also if Spark wrapped it in its own; None for any other error."""
     if isinstance(error, PipelineError | OSError):
-        return str(error).removeprefix(_OF_PATHS)
+        return _in_words_of_jobs(str(error))
     for line in str(error).splitlines():
         kind, separator, text = line.strip().partition(": ")
         if separator and kind.startswith(_ERRORS_MODULE):
-            return text.removeprefix(_OF_PATHS)
+            return _in_words_of_jobs(text)
     return None
+
+
+def _in_words_of_jobs(text: str) -> str:
+    """An error without the options of programs, which a job does not have."""
+    return _OF_DAMAGE.sub("; pocketmq pipeline audit lists all damage", text.removeprefix(_OF_PATHS))
 
 
 def spark_error_line(error: BaseException) -> str:

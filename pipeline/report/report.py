@@ -192,7 +192,8 @@ def _print(report: Report, tables: dict[str, ShownRows], outputs: Outputs) -> No
         terminal.print(f"\n{findings_line(report)}")
         for text in report.findings:
             terminal.print(f"  {text}")
-    terminal.print("\nRows: " + ", ".join(f"{name} {shown.count:,}" for name, shown in tables.items()))
+    if tables:
+        terminal.print("\nRows: " + ", ".join(f"{name} {shown.count:,}" for name, shown in tables.items()))
     for path in (outputs.json_file, outputs.parquet_folder, outputs.html_file):
         if path is not None:
             terminal.print(f"Written: {path}")

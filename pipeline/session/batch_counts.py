@@ -6,6 +6,8 @@ those that are new, so it must be called before Spark has dropped one: every sec
 
 from typing import TYPE_CHECKING, Any, Final
 
+from .metrics import observed_fields
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,5 +34,5 @@ class BatchCounts:
             counts = progress.observedMetrics.get(self._name)
             if progress.batchId > self._last_batch and counts is not None:
                 self._last_batch = progress.batchId
-                self.rows += int(counts["messages"])
+                self.rows += int(observed_fields(counts.asDict()).get("messages") or 0)
         return self.rows

@@ -56,6 +56,13 @@ def measured(frame: "DataFrame", name: str = OBSERVATION) -> "DataFrame":
     return frame.observe(name, *counts)
 
 
+def observed_fields(row: dict[str, Any]) -> dict[str, Any]:
+    """The columns of an observed row by name. Spark Connect hands over the row's parts: its values, and its schema."""
+    if row.keys() != {"values", "schema"} or not isinstance(row["schema"], dict):
+        return row
+    return dict(zip((field["name"] for field in row["schema"]["fields"]), row["values"], strict=True))
+
+
 def stream_metrics(progress: dict[str, Any]) -> StreamMetrics:
     """The numbers of a progress event, given as Spark's JSON. Sources of other formats are left out."""
     requested: dict[str, int] = {}
@@ -75,7 +82,7 @@ def stream_metrics(progress: dict[str, Any]) -> StreamMetrics:
         for queue, waiting in _behind(source, end).items():
             lag[queue.topic] = lag.get(queue.topic, 0) + waiting
             behind.append(waiting)
-    observed = (progress.get("observedMetrics") or {}).get(OBSERVATION) or {}
+    observed = observed_fields((progress.get("observedMetrics") or {}).get(OBSERVATION) or {})
     messages = observed.get("messages")
     missing = None if messages is None or is_filtered else max(0, sum(requested.values()) - messages)
     return StreamMetrics(

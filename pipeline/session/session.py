@@ -20,7 +20,16 @@ from ..sources.journal_source import JournalSource
 from ..sources.located_readers import LocatedStoreSource
 from ..sources.topic_source import RocketMQSource
 from .java import find_java
-from .settings import EVERYWHERE, MASTER, chosen_master, is_connect, is_local, parallelism_of, settings_for
+from .settings import (
+    EVERYWHERE,
+    MASTER,
+    chosen_master,
+    is_connect,
+    is_local,
+    parallelism_of,
+    planning_environment,
+    settings_for,
+)
 
 
 def pocketmq_session(
@@ -127,6 +136,7 @@ def register(spark: SparkSession) -> None:
     context = context_of(spark)
     if context is not None:
         conf = dict(context.getConf().getAll())
+        context.environment.update(planning_environment(context.master, conf, os.environ))
         context.environment[PARALLELISM] = str(parallelism_of(context.defaultParallelism, conf))
     for source in (RocketMQSource, LocatedStoreSource, JournalSource):
         spark.dataSource.register(source)

@@ -18,6 +18,7 @@ DEFAULT_MEMORY: Final = "1g"
 FILE_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
+OF_EXECUTORS: Final = "spark.executorEnv.OMP_NUM_THREADS"
 EVERYWHERE: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
@@ -100,6 +101,17 @@ def settings_for(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
+
+
+def planning_environment(master: str, conf: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the processes that plan reads, beyond what they inherit: one thread for numpy.
+
+    Spark gives its tasks OMP_NUM_THREADS, and the processes that plan reads nothing. Several are started for each read,
+    and in each of them numpy would start a thread for every core, which does nothing. Only for a local master, and
+    unless a number is set.
+    """
+    is_set = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"} & environ.keys() or OF_EXECUTORS in conf
+    return {} if is_set or not is_local(master) else {"OMP_NUM_THREADS": "1"}
 
 
 def _cores(master: str) -> int:

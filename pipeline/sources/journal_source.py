@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from ..errors import OptionError
 from ..files.journal_rows import column, journal_files, read_journal
-from ..files.remote_copies import Location, is_url, temporary_copies
+from ..files.remote_copies import Location, is_url, temporary_copies, with_urls
 from ..planning.option_values import OptionValues, canonical_options
 from ..records.columns import JOURNAL_COLUMNS, ddl
 from .located_readers import SeveralReaders, read_paths
@@ -53,17 +53,20 @@ class JournalReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         if not is_url(self._path):
             return [InputPartition(str(file)) for file in journal_files(Path(self._path))]
-        names = sorted(name for name in Location(self._path).sizes("") if name.endswith(SUFFIX))
+        location = Location(self._path)
+        names = sorted(name for name in location.sizes("") if name.endswith(SUFFIX))
         if not names:
-            raise OptionError(f"option path: {self._path} has no file *{SUFFIX}, and so is no journal")
+            raise OptionError(f"option path: {location.url} has no file *{SUFFIX}, and so is no journal")
         return [InputPartition(name) for name in names]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if not is_url(self._path):
             yield from self._batches(Path(partition.value))
             return
+        location = Location(self._path)
         with temporary_copies() as folder:
-            yield from self._batches(Location(self._path).copy_whole(partition.value, folder))
+            for batch in self._batches(location.copy_whole(partition.value, folder)):
+                yield with_urls(batch, str(folder), location.url)
 
     def _batches(self, file: Path) -> Iterator[Any]:
         for rows in read_journal(file):

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
 from ..files.consume_queues import QueueSplit
 from ..files.log_files import LogFile, LogSplit
-from ..files.remote_copies import Location, copy_plan, is_url, temporary_copies
+from ..files.remote_copies import Location, copy_plan, is_url, temporary_copies, with_urls
 from ..planning.option_values import plain_options
 from .store_source import (
     CONSUMER_OFFSETS,
@@ -141,10 +140,11 @@ class RemoteStoreReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         if self._table == CONSUMER_OFFSETS:
             return [SplitPartition(None, [])]
+        location = Location(self._url)
         with temporary_copies() as folder:
-            copy_plan(Location(self._url), folder)
+            copy_plan(location, folder)
             if not (folder / "commitlog").is_dir():
-                raise OptionError(f"option path: {self._url} has no folder commitlog, and so is no store")
+                raise OptionError(f"option path: {location.url} has no folder commitlog, and so is no store")
             return [_inside(partition, folder) for partition in self._reader(folder).partitions()]
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
@@ -164,7 +164,7 @@ class RemoteStoreReader(DataSourceReader):
                 for name in location.sizes(split.folder):
                     location.copy_whole(name, folder)
             for batch in self._reader(folder).read(_below(partition, folder)):
-                yield _with_urls(batch, str(folder), self._url)
+                yield with_urls(batch, str(folder), location.url)
 
 
 def _inside(partition: InputPartition, folder: Path) -> SplitPartition:
@@ -189,12 +189,3 @@ def _moved(partition: InputPartition, move: Any) -> SplitPartition:
 
 def _moved_file(file: LogFile, move: Any) -> LogFile:
     return msgspec.structs.replace(file, path=move(file.path))
-
-
-def _with_urls(batch: Any, folder: str, url: str) -> Any:
-    """The batch with the URLs of the originals in its column `file`."""
-    if "file" not in batch.schema.names:
-        return batch
-    at = batch.schema.names.index("file")
-    files = [text and text.replace(folder, url, 1) for text in batch.column(at).to_pylist()]
-    return batch.set_column(at, batch.schema.field(at), pa.array(files, pa.string()))

@@ -187,8 +187,8 @@ def holes_of(settings: StoreSettings, files: list[LogFile]) -> list[Task]:
     if holes and settings.scan.on_corrupt == FAIL:
         file, size = holes[0]
         raise CorruptStoreError(
-            f"{file.path}: {size} bytes of the log are missing after it; on_corrupt='skip' continues, "
-            "on_corrupt='report' makes a row of it"
+            f"{file.path}: {size} bytes of the log are missing after it; "
+            "on_corrupt: skip continues, report makes a row of it"
         )
     return [HoleTask(settings, file) for file, _ in holes] if settings.scan.on_corrupt == REPORT else []
 

@@ -1,9 +1,12 @@
 """The numbers of a stream, from progress events as Spark writes them."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
+from pocketmq.pipeline.session.batch_counts import BatchCounts
 from pocketmq.pipeline.session.metrics import metrics_line, stream_metrics
 
 A, B = Queue("A", "b0", 0), Queue("B", "b0", 0)
@@ -45,6 +48,29 @@ def test_what_a_measured_source_did_not_deliver_is_missing() -> None:
     numbers = stream_metrics(event(observedMetrics={"pocketmq": {"messages": 4, "bytes": 80}}))
     assert (numbers.messages, numbers.bytes, numbers.missing) == (4, 80, 2)
     assert metrics_line(numbers).endswith("4 waiting, 2 missing")
+
+
+def of_connect(**columns: int) -> dict[str, Any]:
+    """An observed row as a session of Spark Connect has it."""
+    fields = [{"name": name, "type": "long", "nullable": False, "metadata": {}} for name in columns]
+    return {"values": list(columns.values()), "schema": {"type": "struct", "fields": fields}}
+
+
+def test_rows_are_counted_batch_by_batch_also_in_a_session_of_spark_connect() -> None:
+    row: Any = pytest.importorskip("pyspark.sql").Row
+    observed = [{"copies": row(messages=3)}, {}, {"copies": row(messages=4), "other": row(messages=9)}]
+    observed.append({"copies": row(**of_connect(messages=5))})
+    reports = [SimpleNamespace(batchId=n, observedMetrics=one) for n, one in enumerate(observed)]
+    query: Any = SimpleNamespace(recentProgress=reports[:2])
+    counts = BatchCounts(query, "copies")
+    assert counts.look() == 3
+    query.recentProgress = reports
+    assert counts.look() == 12
+
+
+def test_a_measured_source_is_counted_in_a_session_of_spark_connect() -> None:
+    numbers = stream_metrics(event(observedMetrics={"pocketmq": of_connect(messages=4, bytes=80)}))
+    assert (numbers.messages, numbers.bytes, numbers.missing) == (4, 80, 2)
 
 
 def test_nothing_is_missing_where_the_broker_filters() -> None:

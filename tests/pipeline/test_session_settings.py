@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 from pocketmq.pipeline.planning.parallelism import PARALLELISM, default_parallelism
-from pocketmq.pipeline.session.settings import chosen_master, parallelism_of, settings_for
+from pocketmq.pipeline.session.settings import (
+    chosen_master,
+    parallelism_of,
+    planning_environment,
+    settings_for,
+)
 
 pytest.importorskip("pyspark")
 
@@ -43,6 +48,23 @@ def test_the_master_of_spark_s_own_file_is_left_in_place(tmp_path: Path) -> None
 def test_a_cluster_gets_no_setting_that_is_for_one_machine(master: str) -> None:
     assert settings_for(master, optimize_for_startup=True, java_home=Path("/java")) == {}
     assert settings_for(master, memory="3g") == {"spark.driver.memory": "3g"}
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "environ", "expected"),
+    [
+        ("local[4]", {}, {"PATH": "/bin"}, {"OMP_NUM_THREADS": "1"}),
+        ("local[4]", {"spark.executorEnv.OMP_NUM_THREADS": "2"}, {}, {}),
+        ("local[4]", {}, {"OPENBLAS_NUM_THREADS": "2"}, {}),
+        ("local[4]", {}, {"OMP_NUM_THREADS": "2"}, {}),
+        ("spark://h:1", {}, {}, {}),
+        ("", {}, {}, {}),
+    ],
+)
+def test_processes_that_plan_reads_on_one_machine_start_no_threads_for_numpy(
+    master: str, conf: dict[str, str], environ: dict[str, str], expected: dict[str, str]
+) -> None:
+    assert planning_environment(master, conf, environ) == expected
 
 
 @pytest.mark.parametrize("master", ["spark://h:1", "yarn", "k8s://h", ""])

@@ -43,8 +43,7 @@ def read(spark: SparkSession, options: dict[str, str]) -> DataFrame:
 
 def main() -> None:
     master, namesrv_addr, topic, folder, way, count = sys.argv[1:]
-    settings = {"spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"}
-    spark = pocketmq_session("cluster", master=master, settings=settings)
+    spark = pocketmq_session("cluster", master=master)
     broker = {"rocketmq.namesrv.addr": namesrv_addr, "subscribe": topic}
     found: dict[str, Any] = {}
     if way == "read":

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pocketmq.testing import RocketMQ
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark.standalone import Standalone
+
 HERE = Path(__file__).parent
 TEST_TIMEOUT_S = 180
 EVERYTHING = bool(os.environ.get("POCKETMQ_SPARK_ALL"))
@@ -54,6 +56,23 @@ def spark() -> "Iterator[SparkSession]":
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Standalone]":
+    """A master and two workers of one core each, for all tests on a cluster."""
+    pytest.importorskip("pyspark")
+    from pocketmq.pipeline.errors import NoJavaError
+    from pocketmq.pipeline.session.java import find_java
+
+    from spark.standalone import environment, standalone_cluster
+
+    try:
+        find_java()
+    except NoJavaError as missing:
+        pytest.skip(str(missing))
+    with standalone_cluster(tmp_path_factory.mktemp("cluster"), environment()) as running:
+        yield running
 
 
 Reads = Callable[..., "DataFrame"]

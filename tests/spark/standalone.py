@@ -23,6 +23,16 @@ LOGGING = (
     "appender.console.layout.pattern = %p %c{1}: %m%n\n"
 )
 
+QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+DEFAULTS = {
+    "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.executor.extraJavaOptions": QUICK_START,
+}
+"""What spark-defaults.conf says on this cluster: small executors, and JVMs that start with less work."""
+
 
 def environment(python: Path | None = None) -> dict[str, str]:
     """The environment in which drivers and workers use `python`: by default this one, with this Python's own paths;
@@ -43,14 +53,21 @@ def environment(python: Path | None = None) -> dict[str, str]:
 class Standalone:
     """A cluster that runs."""
 
-    def __init__(self, address: str, workers: list[int]) -> None:
+    def __init__(self, address: str, folder: Path, env: Mapping[str, str], workers: list[int]) -> None:
         self.address = address
         """`host:port` of the master."""
+        self.env = {**env, "SPARK_CONF_DIR": str(folder / "conf")}
+        """The environment of its drivers."""
+        self._master_log = folder / "master.out"
         self._workers = workers
 
     @property
     def url(self) -> str:
         return f"spark://{self.address}"
+
+    def applications(self) -> list[str]:
+        """The names of the applications that ran or run, oldest first."""
+        return re.findall(r"Registered app (.+) with ID", self._master_log.read_text(errors="replace"))
 
     def executors(self) -> list[int]:
         """The process ids of the executors: the children of the workers."""
@@ -85,7 +102,14 @@ def spark_daemon(argv: list[str], env: Mapping[str, str], log: Path, ready: str)
 def standalone_cluster(folder: Path, env: Mapping[str, str], *, workers: int = 2) -> Iterator[Standalone]:
     """A master and workers; `env` is that of the executors too. Logs lie in `folder`."""
     (folder / "log4j2.properties").write_text(LOGGING)
-    daemon_env = {**env, "SPARK_CONF_DIR": str(folder), "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC"}
+    (folder / "conf").mkdir()
+    defaults = "".join(f"{name} {text}\n" for name, text in DEFAULTS.items())
+    (folder / "conf" / "spark-defaults.conf").write_text(defaults)
+    daemon_env = {
+        **env,
+        "SPARK_CONF_DIR": str(folder),
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
+    }
     address = f"127.0.0.1:{fixed_port()}"
     host, port = address.split(":")
     deploy = "org.apache.spark.deploy"
@@ -99,4 +123,4 @@ def standalone_cluster(folder: Path, env: Mapping[str, str], *, workers: int = 2
             log = folder / f"worker{number}.out"
             argv = [f"{deploy}.worker.Worker", *words]
             pids.append(stack.enter_context(spark_daemon(argv, daemon_env, log, "Successfully registered")))
-        yield Standalone(address, pids)
+        yield Standalone(address, folder, env, pids)

