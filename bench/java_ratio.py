@@ -2,13 +2,14 @@
 
     python -m bench.java_ratio [--against both] [--rounds 3] [--seconds 4] [--warm-up 4] [--minutes 20]
     python -m bench.java_ratio --against 4.9 --rows "64 threads, 128" --rows batch
+    python -m bench.java_ratio --against port --rows "64 threads, 128"
     python -m bench.java_ratio --list
 
 Official benchmark programs of 5.5.0 drive the brokers in turns: 4.9.7, 5.5.0 and ours, each in a network namespace of
 its own and stopped while another is measured. Of each row the median of the rounds is added to bench/results.jsonl,
 with the processor time of the broker a message; `python -m bench.results` makes the table of bench/RESULTS.md of them.
 A row that fails is reported and the others go on. After `--minutes` each row left gets one round. Needs Java and
-Maven, as the interop tests do.
+Maven, as the interop tests do. `--against port` compares ours with and without a gRPC port that nobody uses.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from . import results
 from .java_loads import LOADS, Load, LoadFailed, Measured, Timing, measure
-from .java_sides import OFFICIAL, OURS, SERVERS, SETTINGS, Side
+from .java_sides import OFFICIAL, OURS, SERVERS, SETTINGS, WITH_PORT, Side
 from .processor import print_load_average
 
 FAILURES = (LoadFailed, AssertionError, OSError, RuntimeError, ValueError, KeyError)
@@ -161,7 +162,7 @@ def end_on_signal(*_: object) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--against", choices=("4.9", "5.5", "both"), default="both")
+    parser.add_argument("--against", choices=("4.9", "5.5", "both", "port"), default="both")
     parser.add_argument(
         "--rows", action="append", default=[], metavar="TEXT", help="rows whose name holds it"
     )
@@ -181,8 +182,11 @@ def main() -> None:
     if options.set:  # a row of its own in the file
         loads = [replace(load, name=f"{load.name} ({', '.join(options.set)})") for load in loads]
     signal.signal(signal.SIGTERM, end_on_signal)
-    lines = tuple(OFFICIAL) if options.against == "both" else (options.against,)
-    names = (*(OFFICIAL[line] for line in lines), OURS)
+    if options.against == "port":
+        loads = [replace(load, name=f"{load.name}, beside a gRPC port") for load in loads]
+    sides = {"both": tuple(OFFICIAL.values()), "port": (WITH_PORT,)}
+    sides |= {line: (name,) for line, name in OFFICIAL.items()}
+    names = (*sides[options.against], OURS)
     settings = SETTINGS | dict(word.split("=", 1) for word in options.set)
     timing = Timing(options.warm_up, options.seconds, options.backlog, options.clients)
     print_load_average()

@@ -14,7 +14,7 @@ from conformance.servers.server import BROKER_PORT, NAMESRV_ADDR, Server
 
 from .java_loads import FULL_SPEED, prime
 
-OURS, TEMPLATE = "ours", "template"
+OURS, TEMPLATE, WITH_PORT = "ours", "template", "with gRPC port"
 OFFICIAL = {"4.9": "official 4.9", "5.5": "official 5.5"}
 
 SETTINGS: dict[str, object] = {
@@ -52,8 +52,9 @@ def new_server(name: str, home: Path, settings: Mapping[str, object]) -> Server:
     """A server of that side, not started."""
     if name == TEMPLATE:
         return TemplateServer(home)
-    if name == OURS:
-        return OurServer(home, broker_conf=settings, options=("--log-level", "error"))
+    if name in (OURS, WITH_PORT):
+        port = ("--grpc-port", "0") if name == WITH_PORT else ()
+        return OurServer(home, broker_conf=settings, options=("--log-level", "error", *port))
     version = next(line for line, side in OFFICIAL.items() if side == name)
     return OfficialServer(version, home, broker_conf=settings, java_opts=FULL_SPEED)
 

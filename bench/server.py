@@ -15,6 +15,8 @@ class Served:
 
     namesrv: str
     pid: int
+    output: IO[str]
+    """What it prints after the line with the address."""
 
 
 @contextlib.contextmanager
@@ -32,7 +34,8 @@ def served(
     )
     assert server.stdout is not None
     try:
-        yield Served(server.stdout.readline().strip().partition("=")[2], server.pid)
+        address = server.stdout.readline().strip().partition("=")[2]
+        yield Served(address, server.pid, server.stdout)
     finally:
         server.terminate()
         server.wait()

@@ -6,7 +6,7 @@
 The timer delivers both to the revive topic; their queue is the revive queue of the receipt. So a checkpoint is in its
 revive queue before its acks, and `revive.py` finds both in time. Mirrors `PopMessageProcessor.buildCkMsg` and the
 storing half of `AckMessageProcessor`. The official buffer that merges acks in memory (`enablePopBufferMerge`, off by
-default) has no counterpart here.
+default) has no counterpart here. Acks of one checkpoint that arrive together become one record, as a batch ack does.
 
 Records of one tag have texts that differ in id, times and queue only: they are filled into a form, which is made by the
 ordinary steps, tried with two sets of values. The ordinary steps store what is due already or cannot be filled in.

@@ -8,10 +8,9 @@ encoded the ordinary way. The body is as stored: a compressed one is labelled GZ
 `GrpcConverter.buildMessage`.
 """
 
-import hashlib
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import COMPRESSED
@@ -30,6 +29,9 @@ from ..messages import (
 )
 from ..wire.encoding import encode, sized_field, varint
 from .message_types import SYSTEM_PROPERTIES, type_of
+
+if TYPE_CHECKING:
+    import hashlib
 
 Properties = Mapping[bytes, bytes]
 """Names and values of a record's text, in its order; all of it is UTF-8."""
@@ -77,10 +79,16 @@ _SELDOM: Final = frozenset(
     )
 )
 """Names of which `_seldom_fields` makes something."""
-_NO_MD5: Final = hashlib.md5(usedforsecurity=False)
-"""Copied, which is cheaper than a new one."""
 _DIGEST_HEAD: Final = b"\x22\x24\x08\x02\x12\x20"
 """The field of a digest, all but its text: type MD5, 32 characters."""
+
+
+@cache
+def _no_md5() -> "hashlib._Hash":
+    """Copied, which is cheaper than a new one."""
+    import hashlib  # OpenSSL, which a server needs only when it delivers something
+
+    return hashlib.md5(usedforsecurity=False)
 
 
 def stored_properties(record: Record) -> dict[bytes, bytes]:
@@ -123,7 +131,7 @@ def stored_message(
     if not _SELDOM.isdisjoint(properties):
         kind, delivery, further = _seldom_fields(properties, now_ms)
     message_id = message_id_of(record, properties)
-    digest = _NO_MD5.copy()
+    digest = _no_md5().copy()
     digest.update(record.body)
     system = b"".join(
         (

@@ -226,6 +226,9 @@ def _run(
 ) -> Report:
     from ..session.session import pocketmq_session, set_log_level
 
+    is_shown = not outputs.is_quiet and sys.stderr.isatty()
+    if is_shown:
+        click.echo(f"pocketmq {name}: Spark starts, which takes some seconds", err=True)
     try:
         with defer_interrupts() as interrupts:
             spark = pocketmq_session(
@@ -233,7 +236,7 @@ def _run(
                 master=choice.master,
                 memory=choice.memory,
                 settings=choice.settings,
-                shows_progress=not outputs.is_quiet and sys.stderr.isatty(),
+                shows_progress=is_shown,
                 optimize_for_startup=choice.is_short,
             )
     except PipelineError:

@@ -207,7 +207,10 @@ class Mirroring:
             return
         pieces: list[Piece] = []
         for first, stop, target, begin in sorted(stored):
-            pieces += joined(
+            if offsets[stop - 1] - offsets[first] == stop - 1 - first:
+                pieces.append(Piece(offsets[first], offsets[stop - 1], target, begin))
+                continue
+            pieces += joined(  # source offsets are missing
                 Piece(offsets[row], offsets[row], target, begin + row - first) for row in range(first, stop)
             )
         rows, (_, _, target, _) = max(stop for _, stop, _, _ in stored), stored[-1]

@@ -157,6 +157,9 @@ class LogWatcher(Watcher):
         self._log = log
         self._broker = broker
         self._connections: dict[Watched, LoggedConnection] = {}
+        """Those of clients, and of brokers that asked for something, as clients do."""
+        self._of_brokers: set[Watched] = set()
+        """Brokers of the test have registered over them."""
         self._unanswered: dict[int, Kept] = {}
         """By the identity of the request's frame: a peer may use an opaque number twice."""
         self._last: Kept | None = None
@@ -169,6 +172,7 @@ class LogWatcher(Watcher):
         known = self._connections.get(connection)
         if known is None:
             known = self._connections[connection] = LoggedConnection(connection.peer, self._broker)
+            known.is_of_broker = connection in self._of_brokers
             known.client_id = getattr(connection, "client_id", None)  # a gRPC client says it with each call
         return known
 
@@ -184,6 +188,7 @@ class LogWatcher(Watcher):
         return self._connections.get(connection)
 
     def closed(self, connection: Watched) -> None:
+        self._of_brokers.discard(connection)
         known = self._connections.pop(connection, None)
         if known is None:
             return
@@ -192,7 +197,9 @@ class LogWatcher(Watcher):
 
     def received(self, connection: Watched, command: Command) -> bool:
         if command.code in _REGISTRATION and self._is_own_registration(command):
-            self.connection_of(connection).is_of_broker = True
+            self._of_brokers.add(connection)
+            if connection in self._connections:
+                self._connections[connection].is_of_broker = True
             return False
         known = self._connections.get(connection) or self.connection_of(connection)
         if command.code == HeartBeat.code:

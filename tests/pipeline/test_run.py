@@ -248,11 +248,17 @@ def test_a_verbose_job_prints_the_log_and_the_stack_of_an_error(
 
 @pytest.mark.parametrize(("is_terminal", "quiet"), [(True, False), (False, False), (True, True)])
 def test_progress_is_shown_on_terminals_only(
-    spark: FakeSession, monkeypatch: pytest.MonkeyPatch, is_terminal: bool, quiet: bool
+    spark: FakeSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_terminal: bool,
+    quiet: bool,
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal, raising=False)
     run_built(lambda _: Report("Title", "", []), quiet=quiet)
     assert spark.started["shows_progress"] is (is_terminal and not quiet)
+    notice = "pocketmq test: Spark starts, which takes some seconds\n"
+    assert capsys.readouterr().err == (notice if is_terminal and not quiet else "")
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,10 @@ def test_bandwidth_is_bytes_a_second(one: RocketMQ) -> None:
 
 
 def test_the_brokers_own_registration_is_not_slowed(one: RocketMQ) -> None:
-    one.faults.network(latency=0.5)
+    one.faults.network(latency=3)
     begun = time.monotonic()
     one.topic("orders")  # returns once the name server has it
-    assert time.monotonic() - begun < 0.45
+    assert time.monotonic() - begun < 2.9
 
 
 def test_connections_inside_tls_are_cut_and_slowed_too() -> None:
