@@ -33,7 +33,7 @@ def test_a_reader_that_closes_the_pipe_does_not_end_the_job() -> None:
 from pocketmq.pipeline.report.report import Outputs, Report, write
 import sys, time
 sys.stdin.readline()
-write(Report("Title", "Lead", [], ["one"] * 100_000), Outputs())
+write(Report("Title", "Lead", [], ["one"] * 5_000), Outputs())
 sys.exit(7)
 """
     ran = subprocess.Popen(
