@@ -187,8 +187,9 @@ class StoreReader(DataSourceReader):
         files = log_files(Path(options.log_folder))
         queues_root = Path(options.root) / "consumequeue"
         if CONSUME_QUEUE in (options.table, options.driver) and files and not queues_root.is_dir():
-            without = "" if options.table == CONSUME_QUEUE else "; driver=commitlog reads without it"
-            raise PathError(f"{queues_root} is not a folder{without}")
+            by_table = options.table == CONSUME_QUEUE
+            reason = "table=consumequeue needs it" if by_table else "driver=commitlog reads without it"
+            raise PathError(f"{queues_root} is not a folder; {reason}")
         if options.table == CONSUME_QUEUE:
             return [
                 SplitPartition(split, [])

@@ -187,10 +187,18 @@ def test_every_message_is_read_once_with_any_splits(store: Path, options: dict[s
     assert sorted(scan(store, **options)) == [("ok", number) for number in range(50)]
 
 
-@pytest.mark.parametrize("option", [{"driver": "consumequeue"}, {"table": "consumequeue"}])
-def test_a_store_without_queues_is_not_read_as_an_empty_store(store: Path, option: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ({"driver": "consumequeue"}, "driver=commitlog reads without it"),
+        ({"table": "consumequeue"}, "table=consumequeue needs it"),
+    ],
+)
+def test_a_store_without_queues_is_not_read_as_an_empty_store(
+    store: Path, option: dict[str, str], reason: str
+) -> None:
     (store / "consumequeue").rename(store / "elsewhere")
     schema = StructType([StructField("queueOffset", LongType())])
     reader = StoreReader(read_store_options({"path": str(store), **option}), schema)
-    with pytest.raises(OptionError, match="consumequeue is not a folder; driver=commitlog reads without it"):
+    with pytest.raises(OptionError, match=f"consumequeue is not a folder; {reason}"):
         reader.partitions()
