@@ -178,9 +178,9 @@ class ReviveLog:
 
     def put_checkpoint(self, point: CheckPoint, revive_queue_id: int) -> None:
         """Store a checkpoint. Raises `Refusal` if the store or the timer refuses it."""
-        for refusal in self.put_records((checkpoint_record(point, revive_queue_id),)):
-            if refusal is not None:
-                raise refusal
+        (refusal,) = self.put_records((checkpoint_record(point, revive_queue_id),))
+        if refusal is not None:
+            raise refusal
 
     def put_acks(self, acks: Sequence[AckedMessage]) -> list[Refusal | None]:
         """Store acks, those of one checkpoint as one record; of each, why it was refused."""
