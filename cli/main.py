@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from .spelling import meant
+from .spelling import SpellingGroup
 
 USER_ERROR: Final = 2
 INTERRUPTED: Final = 130
@@ -101,7 +101,7 @@ COMMANDS: Final = {name: entry for chapter in CHAPTERS.values() for name, entry 
 """Name -> where the command is, and what it does."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SpellingGroup):
     """A click group that imports a command when it is run, and none for its list of commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -121,14 +121,6 @@ class LazyGroup(click.Group):
                 gc.enable()
         assert isinstance(command, click.Command)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            raise meant(error, ctx, args[0], COMMANDS) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, chapter in CHAPTERS.items():

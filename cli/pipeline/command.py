@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from ..spelling import meant
+from ..spelling import SpellingGroup
 
 JOBS: Final = {
     "demo": "pocketmq.cli.pipeline.demo",
@@ -30,19 +30,11 @@ JOBS: Final = {
 """Name -> the module whose `main` is the command."""
 
 
-class JobGroup(click.Group):
+class JobGroup(SpellingGroup):
     """A click group that imports a job when it is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(JOBS)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            raise meant(error, ctx, args[0], JOBS) from None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in JOBS:
