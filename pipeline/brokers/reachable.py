@@ -4,7 +4,6 @@ An engine needs seconds to start, and reports in its own words what does not ans
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final
 
 from pocketmq.client.errors import RouteNotFound
@@ -12,6 +11,7 @@ from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 
 from ..errors import PipelineError, TopicMissing
 from ..planning.access import Access
+from ..planning.spelling import did_you_mean
 from .broker_client import BrokerClient
 
 ANSWER_MS: Final = 30_000
@@ -44,12 +44,6 @@ def suggestion(client: BrokerClient, names: Iterable[str]) -> str:
         return ""
     missing = [name for name in names if name not in existing]
     return did_you_mean(missing[0], existing) if missing else ""
-
-
-def did_you_mean(name: str, existing: Iterable[str]) -> str:
-    """The existing name that a misspelt one is like, as the end of a sentence; empty if there is none."""
-    close = get_close_matches(name, list(existing), n=1, cutoff=0.7)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 async def _answered(client: BrokerClient) -> None:

@@ -22,10 +22,10 @@ import click
 import msgspec
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 
-from ..brokers.reachable import did_you_mean
 from ..errors import OptionError
 from ..jobs.inputs import input_options, time_options
 from ..jobs.on_engine import engine_options, run_on_engine
+from ..planning.spelling import did_you_mean
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput

@@ -1,6 +1,7 @@
 """What a read or write is asked to do: options, access keys, positions and ranges. Pure; no network, no Spark.
 
 option_values.py    typed reading of option texts
+spelling.py         the name that a misspelt topic or group may mean
 kafka_names.py      what Spark's Kafka connector calls options and columns, for error messages
 access.py           access keys and TLS
 topic_options.py    the options of the source `rocketmq`

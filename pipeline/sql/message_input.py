@@ -86,7 +86,7 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
 
     def similar_topics(self, name: str) -> str:
         """`; did you mean Orders?` if the store has a topic that is spelled nearly so, or nothing."""
-        from ..brokers.reachable import did_you_mean
+        from ..planning.spelling import did_you_mean
 
         return did_you_mean(
             name, [topic.name for folder in self._queue_folders() for topic in folder.iterdir()]
