@@ -20,26 +20,13 @@ from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from pipeline.moving.mirrors import mirror_of, run
+
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[RocketMQ]:
     with EmbeddedServer() as server:
         yield RocketMQ(server)
-
-
-def mirror_of(source: RocketMQ, target: RocketMQ, topic: str, **options: Any) -> Mirror:
-    return Mirror(
-        namesrv_addr=source.namesrv_addr,
-        target_namesrv_addr=target.namesrv_addr,
-        topics=topic,
-        is_once=True,
-        **options,
-    )
-
-
-def run(mirror: Mirror) -> Any:
-    mirror.check()
-    return build(mirror, threading.Event())
 
 
 def test_copies_keep_order_keys_and_ids_and_a_second_run_continues(

@@ -19,12 +19,13 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 from pocketmq.pipeline.errors import PipelineError
 from pocketmq.pipeline.moving import mirror as mirror_module
 from pocketmq.pipeline.moving import mirroring as mirroring_module
-from pocketmq.pipeline.moving.mirror import Mirror, build
+from pocketmq.pipeline.moving.mirror import build
 from pocketmq.pipeline.moving.offset_map import OffsetMap
 from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 from pipeline.brokers.cluster_sends import send_to
+from pipeline.moving.mirrors import mirror_of, run
 from waiting import wait_until
 
 SEND_CODES = ("SEND_BATCH_MESSAGE", "SEND_MESSAGE_V2")
@@ -34,21 +35,6 @@ SEND_CODES = ("SEND_BATCH_MESSAGE", "SEND_MESSAGE_V2")
 def target() -> Iterator[RocketMQ]:
     with EmbeddedServer() as server:
         yield RocketMQ(server)
-
-
-def mirror_of(source: Any, target: Any, topic: str, **options: Any) -> Mirror:
-    return Mirror(
-        namesrv_addr=source.namesrv_addr,
-        target_namesrv_addr=target.namesrv_addr,
-        topics=topic,
-        is_once=True,
-        **options,
-    )
-
-
-def run(mirror: Mirror) -> Any:
-    mirror.check()
-    return build(mirror, threading.Event())
 
 
 def texts(server: RocketMQ, topic: str, queue_id: int) -> list[str]:

@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +15,7 @@ from pocketmq.pipeline.moving import mirror as mirror_module
 from pocketmq.pipeline.moving.mirror import Mirror, build
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from pipeline.moving.mirrors import mirror_of, run
 from waiting import until, wait_until
 
 GROUP = "billing"
@@ -41,20 +41,8 @@ async def consume(server: RocketMQ, topic: str, count: int) -> list[str]:
     return [one.body.decode() for one in seen]
 
 
-def mirror_of(source: RocketMQ, target: RocketMQ, topic: str, folder: Path) -> Mirror:
-    return Mirror(
-        namesrv_addr=source.namesrv_addr,
-        target_namesrv_addr=target.namesrv_addr,
-        topics=topic,
-        groups=GROUP,
-        map_file=str(folder / "map"),
-        is_once=True,
-    )
-
-
-def run(mirror: Mirror) -> Any:
-    mirror.check()
-    return build(mirror, threading.Event())
+def moving(source: RocketMQ, target: RocketMQ, topic: str, folder: Path) -> Mirror:
+    return mirror_of(source, target, topic, groups=GROUP, map_file=str(folder / "map"))
 
 
 def test_a_group_goes_on_at_the_target_where_it_was_at_the_source(
@@ -63,7 +51,7 @@ def test_a_group_goes_on_at_the_target_where_it_was_at_the_source(
     topic = rocketmq.topic("moves", queues=2)
     for number in range(10):
         rocketmq.send(topic, f"m{number}", queue_id=number % 2)
-    mirror = mirror_of(rocketmq, target, topic, tmp_path)
+    mirror = moving(rocketmq, target, topic, tmp_path)
     run(mirror)
     before = asyncio.run(consume(rocketmq, topic, 10))
     for number in range(10, 20):
@@ -84,7 +72,7 @@ def test_a_group_that_has_consumers_in_the_target_is_left_alone_and_the_copying_
     topic = rocketmq.topic("moved", queues=1)
     rocketmq.send(topic, "m0", queue_id=0)
     asyncio.run(consume(rocketmq, topic, 1))
-    endless = msgspec.structs.replace(mirror_of(rocketmq, target, topic, tmp_path), is_once=False)
+    endless = msgspec.structs.replace(moving(rocketmq, target, topic, tmp_path), is_once=False)
     ended, reports = threading.Event(), []
     thread = threading.Thread(target=lambda: reports.append(build(endless, ended)))
     thread.start()
