@@ -97,6 +97,7 @@ class MessageStore:
         self.append = self._appending.append
         self.append_batch = self._appending.append_batch
         self.template = self._appending.template
+        self.append_elements = self._appending.append_elements
         self.append_alike_batch = self._appending.append_alike_batch
         self.append_alike = self._appending.append_alike
         self.statistics = self._appending.statistics
