@@ -12,8 +12,7 @@ copied.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,14 +22,14 @@ from ..brokers.batch_sender import BatchSender
 from ..brokers.broker_client import BrokerClient
 from ..brokers.group_offsets import GroupWriter
 from ..brokers.range_reader import RangeReader
-from ..errors import GroupInUse, PipelineError, SendError, SourceUnreachable
+from ..errors import GroupInUse, PipelineError, SourceUnreachable
 from ..planning.positions import Offsets, Queue
 from ..planning.ranges import Bounds, QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from .copies import COLUMNS, send_copies
 from .in_flight import found_copies, ids_of, search_begin
-from .mirror_positions import SOURCE, TARGET, MirrorPositions
+from .mirror_positions import SOURCE, TARGET, MirrorPositions, NoAnswer, asking
 from .mirror_queues import QueuePairs, Side
 from .offset_map import OffsetMap, Piece, joined
 
@@ -42,15 +41,6 @@ ROUND_MS: Final = 2_000
 STEP: Final = 20_000
 """Messages of a queue that are copied before the next queue has its turn."""
 READ: Final = (*COLUMNS, "queueOffset")
-
-
-class NoAnswer(Exception):
-    """A broker of one side does not answer."""
-
-    def __init__(self, side: str, error: PipelineError) -> None:
-        super().__init__(str(error))
-        self.side = side
-        self.error = error
 
 
 class Mirroring:
@@ -112,28 +102,31 @@ class Mirroring:
                 self._sure.discard(queue)
                 self.away[error.side, brokers[error.side]] = error.error
             self._positions.commit(self.away, self.slaves)
+        self._positions.end_round()
         self._say_what_changed(away_before)
         return self.copied.total() + self.found.total() - done_before
 
     def _bounds(self) -> Bounds:
         """What the queues hold whose broker answers."""
         try:
-            return self._source.bounds(self.queues.pairs, ROUND_MS)
-        except SourceUnreachable:
+            with asking(SOURCE):
+                return self._source.bounds(self.queues.pairs, ROUND_MS)
+        except NoAnswer:
             pass
         found: dict[Queue, QueueBounds] = {}
         for broker_name in sorted({queue.broker_name for queue in self.queues.pairs}):
             queues = [queue for queue in self.queues.pairs if queue.broker_name == broker_name]
             try:
-                found |= self._source.bounds(queues, ROUND_MS)
-            except SourceUnreachable as error:
-                self.away[SOURCE, broker_name] = error
+                with asking(SOURCE):
+                    found |= self._source.bounds(queues, ROUND_MS)
+            except NoAnswer as error:
+                self.away[SOURCE, broker_name] = error.error
         return found
 
     def _copy_queue(self, queue: Queue, held: QueueBounds, target: Queue) -> None:
-        with _asking(TARGET):
+        with asking(TARGET):
             is_first_run = self._positions.reached_in(target) is None
-        with _asking(SOURCE):
+        with asking(SOURCE):
             position = self._positions.next_of(
                 queue, held, starts_at_end=self._starts_at_end, is_first_run=is_first_run
             )
@@ -151,7 +144,7 @@ class Mirroring:
 
     def _pass_found(self, part: Range, source: QueueBounds, target: Queue, *, is_first_run: bool) -> int:
         """Pass over the messages that the target already has; the next message to copy."""
-        with _asking(TARGET):
+        with asking(TARGET):
             held = self._target.bounds([target], ROUND_MS)[target]
         if held.is_of_slave:
             raise NoAnswer(TARGET, SourceUnreachable(f"{target} has no master in its route"))
@@ -161,18 +154,19 @@ class Mirroring:
             self._positions.commit(self.away, self.slaves)
             self._sure.add(part.queue)
             return part.lo
-        with _asking(SOURCE):
+        with asking(SOURCE):
             before = Range(part.queue, max(part.lo - 1, source.low), part.lo)
             known = [message_id for message_id, _ in ids_of(self._source, before, self._of_source)]
-        with _asking(TARGET):
-            first = search_begin(self._target, target, held, known[0] if known else None, self._of_target)
-        if first >= held.high:
-            self._sure.add(part.queue)
-            return part.lo
-        with _asking(SOURCE):
             wanted = ids_of(self._source, part, self._of_source)
-        with _asking(TARGET):
-            stored = ids_of(self._target, Range(target, first, held.high), self._of_target)
+        with asking(TARGET):
+            try:
+                first = search_begin(self._target, target, held, known[0] if known else None, self._of_target)
+                stored = ids_of(self._target, Range(target, first, held.high), self._of_target)
+            except SourceUnreachable:
+                raise
+            except PipelineError as error:
+                self._positions.tell_of_target(error)
+                stored = []
         offsets = found_copies([message_id for message_id, _ in wanted], stored)
         if len(offsets) < len(wanted):
             self._sure.add(part.queue)
@@ -199,7 +193,7 @@ class Mirroring:
         reader = RangeReader(self._source, part, self._of_source)
         batches = reader.batches()
         while True:
-            with _asking(SOURCE):
+            with asking(SOURCE):
                 records = next(batches, None)
             if records is None:
                 break
@@ -210,7 +204,7 @@ class Mirroring:
     def _send(self, sender: BatchSender, batch: Any, part: Range, target: Queue) -> None:
         stored: list[tuple[int, int, Queue, int]] = []
         try:
-            with _asking(TARGET):
+            with asking(TARGET):
                 send_copies(sender, batch, target.topic, target, stored=lambda *place: stored.append(place))
                 sender.finish()
         finally:
@@ -283,19 +277,6 @@ class Mirroring:
             return 0  # the next round tries again
         self.refused_groups.discard(group)
         return len(offsets)
-
-
-@contextmanager
-def _asking(side: str) -> Iterator[None]:
-    """`NoAnswer` if a broker of this side does not answer; a refusal as it is."""
-    try:
-        yield
-    except SourceUnreachable as error:
-        raise NoAnswer(side, error) from error
-    except SendError as error:
-        if isinstance(error.__cause__, SourceUnreachable):
-            raise NoAnswer(side, error) from error
-        raise
 
 
 def _root(error: BaseException) -> BaseException:
