@@ -1,7 +1,8 @@
 """Where a mirror is in each queue: in memory while it runs, and as offsets of its group in both clusters.
 
 In the source the offset is the next message to copy. In the target it is one past the last copy, so that the next run
-knows where to look for copies whose acknowledgement it did not get. A broker that is away gets its offsets later.
+knows that it must look for copies whose acknowledgement it did not get. A broker that is away gets its offsets later. A
+master that returns gets those that only its slave has.
 """
 
 import logging
@@ -29,17 +30,30 @@ class MirrorPositions:
         self._next: Offsets = {}
         self._reached: dict[Queue, int | None] = {}
         self._uncommitted: tuple[Offsets, Offsets] = ({}, {})
+        self._for_master: Offsets = {}
+        """Offsets of the source that were committed at a slave."""
         self._is_told_of_target = False
 
-    def next_of(self, queue: Queue, held: QueueBounds, *, starts_at_end: bool) -> int:
-        """The next message to copy. Read from the source once. `SourceUnreachable` if its broker does not answer."""
+    def next_of(self, queue: Queue, held: QueueBounds, *, starts_at_end: bool, is_first_run: bool) -> int:
+        """The next message to copy. Read from the source once.
+
+        `SourceUnreachable` if its broker does not answer, or if it is a slave that does not know and cannot be right.
+        """
         if queue not in self._next:
             committed = self._clients[0].committed(self._group, [queue], COMMIT_MS)[queue]
             if committed is None:
+                if held.is_of_slave and (starts_at_end or held.low > 0 or not is_first_run):
+                    raise SourceUnreachable(
+                        f"{queue} has no master in its route, and its slave does not know the mirror's position"
+                    )
                 committed = held.high if starts_at_end else held.low
                 self._uncommitted[0][queue] = committed
             self._next[queue] = committed
         return self._next[queue]
+
+    def waiting(self, queue: Queue, held: QueueBounds) -> int:
+        """Messages of a queue that are not yet copied; 0 if its position is not known."""
+        return max(held.high - self._next.get(queue, held.high), 0)
 
     def reached_in(self, target: Queue) -> int | None:
         """One past the last known copy; None if no run has committed it. `SourceUnreachable` as above."""
@@ -59,9 +73,11 @@ class MirrorPositions:
         if target is not None:
             self._reached[target] = self._uncommitted[1][target] = reached
 
-    def commit(self, away: Collection[tuple[str, str]] = ()) -> None:
+    def commit(self, away: Collection[tuple[str, str]] = (), slaves: Collection[str] = ()) -> None:
         """Commit what is new. What a broker does not take now is committed by a later call, also what belongs to one
-        of `away`, (side, broker name), which are not asked."""
+        of `away`, (side, broker name), which are not asked. `slaves` are brokers of the source without a master."""
+        for queue in [queue for queue in self._for_master if queue.broker_name not in slaves]:
+            self._uncommitted[0].setdefault(queue, self._for_master.pop(queue))
         for number, (side, client) in enumerate(zip(SIDES, self._clients, strict=True)):
             waiting = self._uncommitted[number]
             for broker_name in {queue.broker_name for queue in waiting}:
@@ -80,6 +96,8 @@ class MirrorPositions:
                     self._tell_of_target(error)
                 for queue in part:
                     del waiting[queue]
+                if number == 0 and broker_name in slaves:
+                    self._for_master |= part
 
     def _tell_of_target(self, error: PipelineError) -> None:
         """A mirror may have no more than the right to send: then it repeats what was in flight when it was killed."""
