@@ -1,4 +1,4 @@
-"""The loops of the write path that a C compiler makes faster: each stands here in Python and, if it could be built,
+"""The loops of the write path that a C compiler makes faster: each is here in Python and, if it could be built,
 in C. What is stored is the same.
 
 native.c            the functions in C; built at the installation if there is a compiler, never required
