@@ -53,8 +53,11 @@ def send_copies(
     *,
     extra: Mapping[str, str] | None = None,
     stored: StoredRows | None = None,
+    most_bytes: int | None = None,
 ) -> None:
     """Start sending the rows of a batch, in their order if `queue` is named.
+
+    A request has at most `most_bytes`, with 0 one message.
 
     `stored(first, stop, queue, offset)` is called for rows [first, stop) once the broker says where their first is.
     """
@@ -67,9 +70,10 @@ def send_copies(
         np.asarray(pa.Array.from_buffers(pa.int32(), len(encoded) + 1, [None, encoded.buffers()[1]]))
     )
     edges = np.concatenate(([0], np.cumsum(sizes)))
+    most_bytes = BATCH_BYTES if most_bytes is None else most_bytes
     data = memoryview(encoded.buffers()[2])
-    for first, stop in batch_slices(sizes.astype(np.int64), BATCH_ROWS, BATCH_BYTES):
-        if stop - first == 1 and sizes[first] > BATCH_BYTES:
+    for first, stop in batch_slices(sizes.astype(np.int64), BATCH_ROWS, most_bytes):
+        if stop - first == 1 and sizes[first] > most_bytes:
             # A batch of one is longer than the message alone, and may exceed the broker's limit.
             _send_singly(sender, batch.slice(first, 1), texts.slice(first, 1), topic, queue, first, stored)
             continue
