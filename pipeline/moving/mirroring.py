@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pocketmq.client.errors import ClientError, RequestRefused
+from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..brokers.batch_sender import BatchSender
@@ -28,7 +29,7 @@ from ..planning.positions import Offsets, Queue
 from ..planning.ranges import Bounds, QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
-from .copies import BATCH_BYTES, COLUMNS, send_copies
+from .copies import ATTEMPTS, BATCH_BYTES, COLUMNS, send_copies
 from .in_flight import found_copies, ids_of, search_begin
 from .mirror_positions import SOURCE, TARGET, MirrorPositions, NoAnswer, asking
 from .mirror_queues import QueuePairs, Side
@@ -43,7 +44,7 @@ STEP: Final = 20_000
 """Messages of a queue that are copied before the next queue has its turn."""
 LEAST_BYTES: Final = 8 * 1024
 """Below this size of a request messages are sent one by one."""
-READ: Final = (*COLUMNS, "queueOffset")
+READ: Final = (*COLUMNS, ATTEMPTS, "queueOffset")
 
 
 class Mirroring:
@@ -239,6 +240,7 @@ class Mirroring:
                     target,
                     stored=lambda *place: stored.append(place),
                     most_bytes=most_bytes,
+                    keeps_attempts=is_retry_topic(queue.topic) or is_dlq_topic(queue.topic),
                 )
                 sender.finish()
         except PipelineError as error:
