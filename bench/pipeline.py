@@ -34,7 +34,7 @@ COLUMNS: Final = (
     "map('color', 'red') properties",
 )
 HEADERS: Final = "queueId int, queueOffset bigint, physicalOffset bigint, storeSize int"
-BARE_ROWS: Final = 100_000
+BARE_ROWS: Final = 300_000
 BATCHES: Final = 80
 """Number of micro-batches; the first half warms up."""
 COLD_START: Final = """
@@ -357,7 +357,7 @@ def measure_batches(spark: Any, figures: Figures, namesrv_addr: str, folder: Pat
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the pipeline.")
-    parser.add_argument("--messages", type=int, default=300_000)
+    parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--parts", default=",".join(PARTS), help=f"comma-separated, of {', '.join(PARTS)}")
     parser.add_argument(
         "--store", type=Path, metavar="DIR", help="scan this store, not the one that is written"

@@ -135,7 +135,7 @@ class Broker:
             await asyncio.sleep(0)
 
     async def abandon(self) -> None:
-        """End as a killed process does: nobody is told and nothing is saved. The connections are closed already."""
+        """End as a killed process does: no peer is notified, nothing is saved. The connections are closed already."""
         self._periodic_actions.stop()
         self.tables.stop()
         self.delayed.abandon()

@@ -148,7 +148,7 @@ class Node:
                 self.journal = None
 
     async def kill(self) -> None:
-        """End as a killed process does, for tests: reset the connections, tell nobody, save nothing. What was
+        """End as a killed process does, for tests: reset the connections, notify no peer, save nothing. What was
         acknowledged is in the files, and the next start on them recovers."""
         for server in self._servers:
             server.reset()

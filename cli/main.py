@@ -6,7 +6,7 @@ so `pocketmq serve` and each TAB stay quick. Exit codes are the same in all comm
     0    all is well
     1    the command found something, or something failed: damage, duplicates, sends that failed
     2    the user can correct something: one line on standard error
-    3    nobody answers at the address
+    3    no server answers at the address
     130  Ctrl-C
 
 `exec` ends with the code of its program.

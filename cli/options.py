@@ -47,7 +47,7 @@ def client_keywords(namesrv_addr: str, access: Access) -> dict[str, Any]:
 def run_command(
     work: Coroutine[Any, Any, None], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> None:
-    """Run a command's coroutine. An error of the client becomes one line and exit code 2, or 3 if nobody answers.
+    """Run a command's coroutine. An error of the client becomes one line and exit code 2, or 3 if no server answers.
 
     If the reader of our output closes it (`| head`), the command ends without a message.
     """

@@ -26,7 +26,7 @@ class Clock(Protocol):
         """The time by this clock of a moment by the clients' clocks."""
 
     def lag_ms(self) -> int:
-        """By how much this clock stands behind the clients'; 0 if it is ahead of them."""
+        """By how much this clock is behind the clients'; 0 if it is ahead of them."""
 
     def monotonic_ms(self) -> int:
         """Milliseconds since some fixed point; use it for waits on disks and peers, which are never virtual."""

@@ -6,7 +6,7 @@ An official broker says "offset 0" and no more. What else can be asked of it nar
     the min and max offset of the queue              tell B3, B5 and B6 apart
     the group's offsets at this broker               4.9: a group without any in the topic has none in this queue
 
-Where two rules would look the same, both are named. `rules.py` has the rules; this file asks nobody: pure functions.
+Where two rules would look the same, both are named. `rules.py` has the rules; this file has pure functions only.
 """
 
 import msgspec

@@ -36,7 +36,7 @@ class MembershipHints:
         *,
         shares_queues: bool = False,
     ) -> None:
-        """A member has told its subscriptions; `before` are those of the group until then, topic to expression. With
+        """A member has sent its subscriptions; `before` are those of the group until then, topic to expression. With
         `shares_queues` its members read all queues, so that more members than queues are none too many."""
         after = {one.topic or "": one.sub_string or "" for one in subscriptions}
         members = len(group.connections)

@@ -85,7 +85,7 @@ class NameServer:
         return self._clock.monotonic_ms() - self._started_ms >= self.config.wait_seconds_for_service * 1000
 
     def say_why_no_route(self, topic: str) -> None:
-        """Say in the log, once a topic, why nobody finds it."""
+        """Say in the log, once a topic, why it has no route."""
         if topic.startswith("%") or topic == AUTO_CREATE_TOPIC or not self._said.first(topic):
             return
         if not self.routes.brokers:

@@ -286,7 +286,7 @@ class PopWaiters:
         waiter.again()
 
     def _pass_on(self, waiter: PopWaiter) -> None:
-        """Wake another request instead of this one, which nobody waits for any more."""
+        """Wake another request instead of this one, which has no client left."""
         del self._held[waiter.call]
         if not self._is_stopped:
             self.wake(*waiter.key)

@@ -1,8 +1,8 @@
 """What the broker has decided about the sends of one header, so that the next one needs no decision.
 
-A plan is made for a header that repeats (`repeated_header.py`), by the steps of the ordinary way, after one send has
-gone that way. It is right for all sends with this header as long as the topic and the settings are the same; whoever
-uses it compares them first. Sends that need the topic created have no plan; those that are rerouted have one of another
+A plan is made for a header that repeats (`repeated_header.py`), by the steps of the ordinary way, after one send was
+handled so. It is right for all sends with this header as long as the topic and the settings are the same; its user
+compares them first. Sends that need the topic created have no plan; those that are rerouted have one of another
 kind (`rerouted_plan.py`).
 """
 

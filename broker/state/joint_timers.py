@@ -1,7 +1,7 @@
 """The timers of several brokers that share one virtual clock: `virtual_time.py` moves them as those of one broker.
 
     clock   one VirtualClock
-    own     timers of whoever owns the clock: they stay while brokers stop and start
+    own     timers of the clock's owner: they stay while brokers stop and start
     b0 ...  the timers of each broker that runs
 
 What is due first runs first, whichever broker has set it. Owned by the event loop.

@@ -114,7 +114,7 @@ class VirtualTime:
         self._running = asyncio.get_running_loop().create_task(self._run(speed), name="virtual time")
 
     async def stop(self) -> None:
-        """End `run`. Does nothing if time stands still."""
+        """End `run`. Does nothing if time does not run."""
         task, self._running = self._running, None
         if task is not None:
             task.cancel()

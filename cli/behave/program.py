@@ -75,7 +75,7 @@ class Program:
         return code if code is None or code >= 0 else 128 - code
 
     def kill(self) -> None:
-        """SIGKILL: it tells nobody."""
+        """SIGKILL: it closes nothing and notifies no broker."""
         self._signal(signal.SIGKILL)
         self._process.wait()
 

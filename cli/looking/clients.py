@@ -51,7 +51,7 @@ async def _consumers(admin: AdminClient, group: str) -> list[ClientRow]:
     try:
         members = (await admin.consumer_connections(group)).connection_set
     except ClientError:
-        return []  # nobody is connected
+        return []  # no consumer is connected
     return [
         ClientRow(
             member.client_id or "",

@@ -89,7 +89,7 @@ class _Call(msgspec.Struct):
 
 
 class SendCall(Waiter, Protocol):
-    """A send whose frame was made from a template: its own waiter, and told at once that it is stored."""
+    """A send whose frame was made from a template: its own waiter, which hears at once that it is stored."""
 
     due: float
     request: Request[Any]

@@ -257,7 +257,7 @@ def _reply_of(rpc: Rpc, replies: Sequence[bytes], status: GrpcStatus, text: str)
 
 
 def framed(rpc: Rpc, message: bytes) -> bytes:
-    """A message as it stands in the body of a reply: on a stream, with its prefix."""
+    """A message as it is written in the body of a reply: on a stream, with its prefix."""
     return message if rpc.kind is Kind.UNARY else b"\0" + len(message).to_bytes(4) + message
 
 

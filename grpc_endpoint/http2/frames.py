@@ -17,7 +17,7 @@ HEAD: Final = struct.Struct(">HBBBL")
 HEAD_BYTES: Final = 9
 assert HEAD.size == HEAD_BYTES
 MAX_FRAME: Final = 16_384
-"""The longest payload that we accept: the value that every client knows without being told."""
+"""The longest payload that we accept: the value that HTTP/2 has without a setting."""
 STREAM_MASK: Final = 0x7FFFFFFF
 WINDOW_MAX: Final = (1 << 31) - 1
 FIRST_WINDOW: Final = 65_535

@@ -26,7 +26,7 @@ from ..forms.sent_message import sent_properties, stored_flag
 from ..messages import Encoding, Message, MessageType, SystemProperties, Timestamp
 
 MOST_TEMPLATES: Final = 64
-"""Places of the id that one plan knows: it depends on the lengths of what stands before it."""
+"""Places of the id that one plan knows: it depends on the lengths of the fields before it."""
 _PROBES: Final = (("\3id-g\3", 1_600_071_113_017, "\3g%d\3"), ("\3id-h\3", 1_700_060_007_019, "\3h%d\3"))
 """Id, born time, and form of the other values."""
 

@@ -1,4 +1,4 @@
-"""The statuses of runs that are not damage, apart from `runs.py` so that nobody imports numpy to name one."""
+"""The statuses of runs that are not damage, apart from `runs.py`, so that naming one does not import numpy."""
 
 from typing import Final
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
+from pocketmq.protocol.message.topics import SYSTEM_PREFIX, UNSENDABLE_TOPICS
 
 from ..errors import OptionError
 from ..jobs.access_options import access_options
@@ -63,6 +64,11 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
             raise OptionError(
                 "--to-namesrv must be another cluster, or --prefix must give the copies other names"
             )
+        for topic in self.topic_names():
+            if topic in UNSENDABLE_TOPICS or topic.startswith(SYSTEM_PREFIX):
+                raise OptionError(
+                    f"--topics: {topic} belongs to the broker itself, and cannot be sent to another"
+                )
         if not self.name.replace("-", "").replace("_", "").isalnum():
             raise OptionError(f"--name must have letters, digits, - and _ only, got {self.name!r}")
         if self.groups and self.map_file is None:
@@ -122,6 +128,8 @@ def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> R
     if mirroring.away:
         names = ", ".join(f"{name} of the {side}" for side, name in sorted(mirroring.away))
         lead += f" Not asked, because they do not answer: {names}."
+    for name in sorted(mirroring.slaves):
+        lead += f" {name} of the source has no master in its route: what its slave holds was copied."
     if mirror.groups:
         lead += f" {moved:,} offsets of {mirror.groups} are known there."
         if mirroring.refused_groups:
@@ -134,21 +142,21 @@ def _run(mirroring: "Mirroring", mirror: Mirror, ended: threading.Event, *, is_q
     moved = 0
     said_at = answered_at = time.monotonic()
     while not ended.is_set():
-        copied = mirroring.round(ended.is_set)
+        done = mirroring.round(ended.is_set)
         if mirror.groups:
             moved = mirroring.move_groups(mirror.group_names())
         now = time.monotonic()
-        if copied or not mirroring.away:
+        if done or not mirroring.away:
             answered_at = now
-        if copied and not is_quiet and now - said_at >= SAY_SECONDS:
+        if done and not is_quiet and now - said_at >= SAY_SECONDS:
             said_at = now
             print(f"{mirroring.copied.total():,} messages copied", file=sys.stderr, flush=True)
-        if mirror.is_once and not copied:
+        if mirror.is_once and not done:
             if not mirroring.away:
                 break
             if now - answered_at > WAIT_SECONDS:
                 raise mirroring.give_up(WAIT_SECONDS)
-        if not copied:
+        if not done:
             ended.wait(PAUSE_SECONDS)
             mirroring.queues.find_new()
     return moved

@@ -25,7 +25,7 @@ OBSERVATION: Final = "pocketmq"
 
 class StreamMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of one batch. `requested` are the messages of its offsets. `messages` and `missing` are None, and so
-    is `bytes`, unless the source was `measured`; `missing` also if the broker filters, since nobody can know then.
+    is `bytes`, unless the source was `measured`; `missing` also if the broker filters, since it cannot be known then.
 
     The `offsets_behind_latest` are those of the queues, under the names of the Kafka connector's metrics; None if the
     event has no latest offsets.

@@ -76,7 +76,7 @@ def pocketmq_session(
 def _prepare_environment(master: str) -> Path | None:
     """Set what a JVM and its workers find in the environment; returns the Java that will run.
 
-    On a cluster PYSPARK_PYTHON is the path of a Python on its machines, which nobody here knows. Under spark-submit the
+    On a cluster PYSPARK_PYTHON is the path of a Python on its machines, which is not known here. Under spark-submit the
     JVM is running already.
     """
     if not master:

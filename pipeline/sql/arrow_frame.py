@@ -42,7 +42,7 @@ class ArrowFrame:
         return self._computed_by()
 
     def compute(self) -> None:
-        """Compute the table now, while whoever reports progress is listening."""
+        """Compute the table now, while progress is shown."""
         assert self.table is not None
 
     @property

@@ -104,7 +104,7 @@ def _of_tasks(
     try:
         readers += [Reader(setup) for _ in range(min(processes, len(tasks) - 1))]
         owners: dict[int, Reader] = {}
-        shared = 0  # the first task that nobody has
+        shared = 0  # the first task without a reader
         for number, task in enumerate(tasks):
             owner = owners.pop(number, None)
             if owner is None and not any(reader.is_ready() for reader in readers):

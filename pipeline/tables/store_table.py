@@ -244,8 +244,9 @@ def _time_guarantees(begins: list[int | None]) -> list[Any]:
 def _positions_of(
     topics: frozenset[str], queues: list[QueueSplit], files: list[LogFile]
 ) -> tuple[Any, Any] | None:
-    """(positions, sizes) of the records of some topics, in the order of the log; None if a scan is better."""
-    if not topics:
+    """(positions, sizes) of the records of some topics, in the order of the log; None if a scan is better, or if a
+    topic has no queue: the log may have records of a deleted one."""
+    if not topics or topics - {queue.topic for queue in queues}:
         return None
     chosen = [queue for queue in queues if queue.topic in topics]
     if sum(queue.hi - queue.lo for queue in chosen) > MOST_UNITS or not files:

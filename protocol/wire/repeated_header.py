@@ -3,11 +3,11 @@
     ... opaque ... queue id ... born timestamp ... UNIQ_KEY ... [KEYS] ...       in any order, each at a fixed place
 
 A header of one length mostly has one layout. One unpacking cuts it into changing values and the pieces between them;
-if the pieces are those of an earlier header, the request is the same but for these values, and whoever handled that one
-knows what to do with this one. A layout is found in a header that was decoded as usual, and it is used only if the
+if the pieces are those of an earlier header, the request is the same but for these values, and what was decided
+for that one holds for this one. A layout is found in a header that was decoded as usual, and it is used only if the
 decoder reads a header with other values at these places as exactly that. Everything else is decoded as usual.
 
-The values are raw text: whoever uses them checks that numbers are digits. A connection remembers at most `MAX_HEADERS`
+The values are raw text: their user checks that numbers are digits. A connection remembers at most `MAX_HEADERS`
 headers. If learned headers do not come again, as with a property that counts up, fewer are learned.
 """
 

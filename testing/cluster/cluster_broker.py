@@ -80,8 +80,8 @@ class ClusterBroker:
         self._life.run(self.stop_here())
 
     def kill(self) -> None:
-        """End as after kill -9: connections are reset, nobody is told, nothing is saved. What was acknowledged is
-        kept: the next start recovers it. Does nothing if it is stopped."""
+        """End as after kill -9: connections are reset, no peer is notified, nothing is saved. What was acknowledged
+        is kept: the next start recovers it. Does nothing if it is stopped."""
         self._life.run(self._kill_here())
 
     def start(self) -> None:

@@ -89,7 +89,7 @@ class ClusterLife:
     # -- time and chance
 
     def begin_virtual_time(self) -> None:
-        """The brokers that start from now on share a clock, which starts at the wall's time and stands still."""
+        """The brokers that start from now on share a clock, which starts at the wall's time and is moved by hand."""
         wall = WallClock()
         self._timers = JointTimers(VirtualClock(wall.now_ms(), wall=wall))
         self.time = VirtualTime(self._timers)

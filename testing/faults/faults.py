@@ -203,7 +203,7 @@ class Faults:
         return self._rules.all()
 
     def remove(self, rule_id: int) -> bool:
-        """Remove a rule by its id. False if no such rule stands."""
+        """Remove a rule by its id. False if there is no such rule."""
         for rule in self._rules.all():
             if rule.id == rule_id:
                 rule.remove()

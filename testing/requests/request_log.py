@@ -57,7 +57,7 @@ class RequestLog:
         self._will_tell = False
 
     def entries(self) -> Iterator[LoggedRequest]:
-        """All entries that are there now, oldest first; each is decoded when the iteration comes to it."""
+        """All entries of this moment, oldest first; each is decoded when the iteration reaches it."""
         return self._singly(list(self._kept), 0)
 
     def after(self, last_id: int) -> list[LoggedRequest]:

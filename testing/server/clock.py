@@ -32,7 +32,7 @@ class ServerClock:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether time stands still until it is moved."""
+        """Whether time moves only when it is moved."""
         return self._virtual() is not None
 
     def now_ms(self) -> int:

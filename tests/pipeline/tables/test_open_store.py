@@ -1,5 +1,6 @@
 """A store as an Arrow reader: every column and filter, and what is not read at all."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,15 @@ def test_a_topic_that_is_a_small_part_is_read_by_its_consume_queues(store: Path)
         assert {type(task) for task in units} == {UnitsTask}
         assert rest.split.begin > 0, "only what follows the last record that a queue knows"
     assert {type(task) for task in tasks(store, topics="Orders")} == {LogTask}
+
+
+def test_records_of_a_deleted_topic_are_read_from_the_log(tmp_path: Path) -> None:
+    root = write_store(tmp_path / "store")
+    shutil.rmtree(root / "consumequeue" / "Bills")
+    of_bills = NUMBERS[::10]
+    assert numbers(open_store(root, columns="msgId", topics="Bills")) == of_bills
+    assert numbers(open_store(root, columns="msgId", topics="Bills,Orders")) == NUMBERS
+    assert numbers(open_store(root, columns="msgId", filters=[("topic", "=", "Bills")])) == of_bills
 
 
 def test_what_no_queue_knows_yet_is_read_from_the_log(tmp_path: Path) -> None:
