@@ -93,8 +93,11 @@ class Puller:
             return False
         return True
 
-    async def pull(self, offset: int, count: int) -> PullReply:
-        """The reply to a pull; `SourceUnreachable` after all retries, `PipelineError` for a refusal."""
+    async def pull(self, offset: int, count: int, *, waited_seconds: float = 0.0) -> PullReply:
+        """The reply to a pull; `SourceUnreachable` after all retries, `PipelineError` for a refusal.
+
+        `waited_seconds` were spent on this pull already, and are part of the time for retries.
+        """
         queue = self._queue
         request = self._request_at(offset, min(count, self._options.pull_batch_size))
 
@@ -119,7 +122,10 @@ class Puller:
             )
 
         return await self._client.with_retries(
-            f"pull of {queue} at {offset}", ask, self._options.retry_timeout_ms
+            f"pull of {queue} at {offset}",
+            ask,
+            self._options.retry_timeout_ms,
+            waited_seconds=waited_seconds,
         )
 
     def _request_at(self, offset: int, count: int) -> PullMessage:
