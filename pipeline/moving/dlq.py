@@ -15,7 +15,6 @@ sends all.
 
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -28,7 +27,7 @@ from ..jobs.on_engine import engine_options, run_on_engine
 from ..planning.spelling import did_you_mean
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput
+from ..sql.message_input import MessageInput, topics_of_store
 from .dead_letters import GROUP, ORIGIN, TIMEOUT_MS, Wanted
 
 COLUMNS: Final = (
@@ -116,8 +115,7 @@ def _words_of(source: MessageInput, wanted: Wanted) -> str:
 def all_topics(source: MessageInput) -> list[str]:
     """The topics of the store, or of the brokers."""
     if source.store is not None:
-        root = Path(source.store) / "consumequeue"
-        return sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+        return topics_of_store(source.store)
     from ..brokers.broker_client import BrokerClient
 
     assert source.namesrv_addr is not None

@@ -170,7 +170,6 @@ def store_table(
 ) -> Table:
     """One table of a store. `OptionError` for an option that is not allowed, and for a folder that is no store; the
     latter while reading, unless `checks_files`."""
-    from .queue_tables import ConsumeQueueTable, ConsumerOffsetTable
     from .store_table import topic_names
 
     path = path if isinstance(path, Mapping) else str(path)
@@ -188,10 +187,9 @@ def store_table(
     elif options:
         raise OptionError(f"table {table} has no option {', '.join(options)}")
     elif table == CONSUME_QUEUE:
-        names = frozenset(topic_names(topics))
-        found = _remote().RemoteQueues(path, names) if _is_url(path) else ConsumeQueueTable(path, names)
+        found = _queues(path, frozenset(topic_names(topics)))
     else:
-        found = _remote().RemoteOffsets(path) if _is_url(path) else ConsumerOffsetTable(path)
+        found = _offsets(path)
     if checks_files:
         _check_path(found)
     return found
@@ -211,14 +209,15 @@ def _messages(path: str | Mapping[str, str], **options: Any) -> TaskTable:
     locations = [str(each) for each in path.values()] if isinstance(path, Mapping) else [path]
     if not any(map(_is_url, locations)):
         return StoreTable(stores_of(path, **options))
-    remote = _remote()
-    remote.check_local_options(options)
+    from . import remote_store
+
+    remote_store.check_local_options(options)
     broker_name = options.pop("broker_name", None)
     if not isinstance(path, Mapping):
-        return remote.messages_of([(path, broker_name)], **options)
+        return remote_store.messages_of([(path, broker_name)], **options)
     if broker_name is not None:
         raise OptionError("broker_name: the names of the brokers are in path")
-    return remote.messages_of([(str(place), name) for name, place in path.items()], **options)
+    return remote_store.messages_of([(str(place), name) for name, place in path.items()], **options)
 
 
 def _aggregates(table: str, path: str, **options: Any) -> TaskTable:
@@ -226,23 +225,37 @@ def _aggregates(table: str, path: str, **options: Any) -> TaskTable:
     from .store_table import store_settings
 
     if _is_url(path):
-        remote = _remote()
-        remote.check_local_options(options)
-        return remote.RemoteTable(path, lambda folder: _aggregates(table, folder, **options))
+        from . import remote_store
+
+        remote_store.check_local_options(options)
+        return remote_store.RemoteTable(path, lambda folder: _aggregates(table, folder, **options))
     checks_queues = options.pop("check_queues", False)
     settings = store_settings(path, **options)
     return RunsTable(settings, checks_queues=checks_queues) if table == RUNS else StatisticsTable(settings)
 
 
+def _queues(path: str, topics: frozenset[str]) -> Table:
+    if _is_url(path):
+        from .remote_store import RemoteQueues
+
+        return RemoteQueues(path, topics)
+    from .queue_tables import ConsumeQueueTable
+
+    return ConsumeQueueTable(path, topics)
+
+
+def _offsets(path: str) -> Table:
+    if _is_url(path):
+        from .remote_store import RemoteOffsets
+
+        return RemoteOffsets(path)
+    from .queue_tables import ConsumerOffsetTable
+
+    return ConsumerOffsetTable(path)
+
+
 def _is_url(path: str) -> bool:
     return "://" in path
-
-
-def _remote() -> Any:
-    """What only stores behind a URL need."""
-    from . import remote_store
-
-    return remote_store
 
 
 def topic_table(

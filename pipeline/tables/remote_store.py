@@ -40,11 +40,14 @@ class RemotePlan:
             location = _location(self.url)
             folder = Path(tempfile.mkdtemp(prefix="pocketmq-plan-"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            copy_plan(location, folder)
+            try:
+                copy_plan(location, folder)
+                if location.has(OFFSETS):
+                    location.copy_whole(OFFSETS, folder)
+            except OSError as error:  # of the file system behind the URL
+                raise PathError(f"{location.url} cannot be read: {error}") from error
             if not (folder / "commitlog").is_dir():
                 raise PathError(f"{location.url} has no folder commitlog, and so is no store")
-            if location.has(OFFSETS):
-                location.copy_whole(OFFSETS, folder)
             self._folder = folder
         return self._folder
 
