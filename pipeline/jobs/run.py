@@ -242,6 +242,7 @@ def _run(
                 settings=choice.settings,
                 shows_progress=is_shown,
                 optimize_for_startup=choice.is_short,
+                shows_log=choice.is_verbose,
             )
     except PipelineError:
         raise

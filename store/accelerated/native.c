@@ -521,11 +521,46 @@ static PyObject *scan_plain(PyObject *self, PyObject *args)
     return records;
 }
 
+static PyObject *gather_records(PyObject *self, PyObject *args)
+{
+    Py_buffer units, log;
+    long long base;
+    PyObject *records = NULL;
+    if (!PyArg_ParseTuple(args, "y*y*L", &units, &log, &base))
+        return NULL;
+    const uint8_t *first = units.buf, *end = first + units.len;
+    Py_ssize_t total = 0;
+    if (units.len % UNIT_BYTES != 0)
+        PyErr_SetString(PyExc_ValueError, "a unit is cut off");
+    for (const uint8_t *p = first; p < end && !PyErr_Occurred(); p += UNIT_BYTES) {
+        int64_t position = (int64_t)get64(p), size = (int32_t)get32(p + 8);
+        if (position < base || size < 0 || (uint64_t)position - (uint64_t)base > (uint64_t)log.len ||
+            size > log.len - (position - base) || total > PY_SSIZE_T_MAX - size)
+            PyErr_SetString(PyExc_ValueError, "a record does not lie in this part of the log");
+        else
+            total += size;
+    }
+    if (!PyErr_Occurred())
+        records = PyBytes_FromStringAndSize(NULL, total);
+    if (records != NULL) {
+        char *to = PyBytes_AS_STRING(records);
+        for (const uint8_t *p = first; p < end; p += UNIT_BYTES) {
+            uint32_t size = get32(p + 8);
+            memcpy(to, (const char *)log.buf + ((int64_t)get64(p) - base), size);
+            to += size;
+        }
+    }
+    PyBuffer_Release(&units);
+    PyBuffer_Release(&log);
+    return records;
+}
+
 static PyMethodDef functions[] = {
     {"pack_batch", pack_batch, METH_VARARGS, "See batch_records.py."},
     {"pack_elements", pack_elements, METH_VARARGS, "See element_records.py."},
     {"hash_ids", hash_ids, METH_VARARGS, "See id_hashes.py."},
     {"add_units", add_units, METH_VARARGS, "See index_units.py."},
+    {"gather_records", gather_records, METH_VARARGS, "See gathered_records.py."},
     {"scan_plain", scan_plain, METH_VARARGS, "See record_scan.py."},
     {NULL, NULL, 0, NULL},
 };

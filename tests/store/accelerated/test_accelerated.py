@@ -14,10 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.record import Record, encode_record
-from pocketmq.store.accelerated import batch_records, element_records, id_hashes, index_units, plain_records
+from pocketmq.store.accelerated import (
+    batch_records,
+    element_records,
+    gathered_records,
+    id_hashes,
+    index_units,
+    plain_records,
+)
 from pocketmq.store.accelerated.choice import SWITCH, in_python, is_native
 
-MODULES = (batch_records, element_records, plain_records, id_hashes, index_units)
+MODULES = (batch_records, element_records, gathered_records, plain_records, id_hashes, index_units)
 REFUSALS = (struct.error, ValueError, IndexError, OverflowError)
 IDS = st.text("0123456789ABCDEFabcdef", min_size=32, max_size=32).map(str.encode)
 
@@ -49,7 +56,9 @@ def test_each_has_a_twin_in_python(in_c) -> None:
     native = importlib.import_module("pocketmq.store.accelerated.native")
     functions = {name for name in dir(native) if not name.startswith("_")}
     assert (
-        functions == set(in_python) == {"add_units", "hash_ids", "pack_batch", "pack_elements", "scan_plain"}
+        functions
+        == set(in_python)
+        == {"add_units", "gather_records", "hash_ids", "pack_batch", "pack_elements", "scan_plain"}
     )
 
 
@@ -304,3 +313,38 @@ def test_no_bytes_make_the_scan_fail(in_c, data, at, end) -> None:
     view = memoryview(b"\0\0\0\x5c\xda\xa3\x20\xa7" + data)
     for start in (0, at):
         in_c("scan_plain")(view, start, end, True, 9)
+
+
+UNITS = st.lists(
+    st.tuples(
+        st.integers(900, 1200) | st.integers(-(2**63), 2**63 - 1),
+        st.integers(0, 90) | st.integers(-(2**31), 2**31 - 1),
+        st.integers(-(2**63), 2**63 - 1),
+    ),
+    max_size=5,
+)
+
+
+@given(
+    units=UNITS,
+    log=st.binary(min_size=200, max_size=300),
+    base=st.just(950) | st.integers(-(2**63), 2**63 - 1),
+)
+def test_records_are_gathered_alike_or_refused_by_both(in_c, units, log, base) -> None:
+    packed = memoryview(b"".join(struct.pack(">qiq", *unit) for unit in units))
+    outcomes = []
+    for function in (in_python["gather_records"], in_c("gather_records")):
+        try:
+            outcomes.append(function(packed, memoryview(log), base))
+        except ValueError:
+            outcomes.append(None)
+    assert outcomes[0] == outcomes[1]
+    if all(0 <= at - base <= at - base + size <= len(log) for at, size, _ in units):
+        assert outcomes[0] == b"".join(log[at - base : at - base + size] for at, size, _ in units)
+
+
+@pytest.mark.parametrize("function", ["in_python", "in_c"])
+def test_half_a_unit_is_refused(in_c, function) -> None:
+    gather = in_python["gather_records"] if function == "in_python" else in_c("gather_records")
+    with pytest.raises(REFUSALS):
+        gather(memoryview(bytes(30)), memoryview(b"log"), 0)
