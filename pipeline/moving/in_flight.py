@@ -1,7 +1,9 @@
 """Copies that a mirror sent without an answer: it looks whether the target has them, and so sends none twice.
 
-A mirror that is killed, or whose target does not answer, does not know what became of its last request. Copies keep the
-ids of their messages and their order, and all that are not known lie after the offset that is known to be reached.
+A mirror that is killed, or whose target does not answer, does not know what became of its last request. Neither does
+one whose source lost its last offsets: the broker ended without saving them, or a slave that lags answers in its place.
+Copies keep the ids of their messages and their order, so all that are not known lie after the copy of the message
+before the position.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,11 +11,14 @@ from typing import Final
 
 from ..brokers.broker_client import BrokerClient
 from ..brokers.range_reader import RangeReader
-from ..planning.ranges import Range
+from ..planning.positions import Queue
+from ..planning.ranges import QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 
 MOST_SCANNED: Final = 200_000
 """Messages at the end of a target queue that are looked at: others may write to it too."""
+FIRST_LOOK: Final = 1000
+"""Messages at the end that are looked at first, then four times as many."""
 
 
 def ids_of(client: BrokerClient, part: Range, options: SourceOptions) -> list[tuple[str, int]]:
@@ -23,6 +28,24 @@ def ids_of(client: BrokerClient, part: Range, options: SourceOptions) -> list[tu
         ids, offsets = (column.to_pylist() for column in records.columns(("msgId", "queueOffset")))
         found += zip(ids, offsets, strict=True)
     return found
+
+
+def search_begin(
+    client: BrokerClient, target: Queue, held: QueueBounds, known: str | None, options: SourceOptions
+) -> int:
+    """Where unknown copies begin in a target queue: after the last copy of the message `known`.
+
+    Without one, `MOST_SCANNED` before the end.
+    """
+    least = max(held.low, held.high - MOST_SCANNED)
+    end, count = held.high, FIRST_LOOK
+    while known is not None and end > least:
+        begin = max(end - count, least)
+        for message_id, offset in reversed(ids_of(client, Range(target, begin, end), options)):
+            if message_id == known:
+                return offset + 1
+        end, count = begin, count * 4
+    return least
 
 
 def found_copies(wanted: Sequence[str], stored: Iterable[tuple[str, int]]) -> list[int]:

@@ -122,6 +122,8 @@ def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> R
     if mirroring.away:
         names = ", ".join(f"{name} of the {side}" for side, name in sorted(mirroring.away))
         lead += f" Not asked, because they do not answer: {names}."
+    for name in sorted(mirroring.slaves):
+        lead += f" {name} of the source has no master in its route: what its slave holds was copied."
     if mirror.groups:
         lead += f" {moved:,} offsets of {mirror.groups} are known there."
         if mirroring.refused_groups:
@@ -134,21 +136,21 @@ def _run(mirroring: "Mirroring", mirror: Mirror, ended: threading.Event, *, is_q
     moved = 0
     said_at = answered_at = time.monotonic()
     while not ended.is_set():
-        copied = mirroring.round(ended.is_set)
+        done = mirroring.round(ended.is_set)
         if mirror.groups:
             moved = mirroring.move_groups(mirror.group_names())
         now = time.monotonic()
-        if copied or not mirroring.away:
+        if done or not mirroring.away:
             answered_at = now
-        if copied and not is_quiet and now - said_at >= SAY_SECONDS:
+        if done and not is_quiet and now - said_at >= SAY_SECONDS:
             said_at = now
             print(f"{mirroring.copied.total():,} messages copied", file=sys.stderr, flush=True)
-        if mirror.is_once and not copied:
+        if mirror.is_once and not done:
             if not mirroring.away:
                 break
             if now - answered_at > WAIT_SECONDS:
                 raise mirroring.give_up(WAIT_SECONDS)
-        if not copied:
+        if not done:
             ended.wait(PAUSE_SECONDS)
             mirroring.queues.find_new()
     return moved

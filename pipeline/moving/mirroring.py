@@ -6,13 +6,13 @@
 
 A request without an answer is not sent again at once, and neither is what a killed mirror had in flight: the target
 may have stored it. The mirror looks for it (`in_flight.py`), and goes on after the last copy that it finds. Queues of a
-broker that does not answer wait for it; the others go on.
+broker that does not answer wait for it; the others go on. While a source broker has no master, what its slave holds is
+copied.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,14 +22,14 @@ from ..brokers.batch_sender import BatchSender
 from ..brokers.broker_client import BrokerClient
 from ..brokers.group_offsets import GroupWriter
 from ..brokers.range_reader import RangeReader
-from ..errors import GroupInUse, PipelineError, SendError, SourceUnreachable
+from ..errors import GroupInUse, PipelineError, SourceUnreachable
 from ..planning.positions import Offsets, Queue
 from ..planning.ranges import Bounds, QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from .copies import COLUMNS, send_copies
-from .in_flight import MOST_SCANNED, found_copies, ids_of
-from .mirror_positions import SOURCE, TARGET, MirrorPositions
+from .in_flight import found_copies, ids_of, search_begin
+from .mirror_positions import SOURCE, TARGET, MirrorPositions, NoAnswer, asking
 from .mirror_queues import QueuePairs, Side
 from .offset_map import OffsetMap, Piece, joined
 
@@ -41,15 +41,6 @@ ROUND_MS: Final = 2_000
 STEP: Final = 20_000
 """Messages of a queue that are copied before the next queue has its turn."""
 READ: Final = (*COLUMNS, "queueOffset")
-
-
-class NoAnswer(Exception):
-    """A broker of one side does not answer."""
-
-    def __init__(self, side: str, error: PipelineError) -> None:
-        super().__init__(str(error))
-        self.side = side
-        self.error = error
 
 
 class Mirroring:
@@ -78,6 +69,8 @@ class Mirroring:
         self.queues = QueuePairs(self._source, self._target, target)
         self.away: dict[tuple[str, str], PipelineError] = {}
         """(side, broker name) of what did not answer in the last round, with the reason."""
+        self.slaves: set[str] = set()
+        """Brokers of the source that had no master in the last round."""
         self.refused_groups: set[str] = set()
         """Groups that have consumers in the target."""
         self.copied: Counter[str] = Counter()
@@ -93,10 +86,12 @@ class Mirroring:
                 pass
 
     def round(self, is_ended: Callable[[], bool] = lambda: False) -> int:
-        """Copy at most `STEP` messages of each queue, and return how many were copied."""
+        """Copy at most `STEP` messages of each queue. Returns how many were copied, or found in the target."""
         away_before, self.away = self.away, {}
-        copied_before = self.copied.total()
-        for queue, held in self._bounds().items():
+        done_before = self.copied.total() + self.found.total()
+        bounds = self._bounds()
+        self.slaves = {queue.broker_name for queue, held in bounds.items() if held.is_of_slave}
+        for queue, held in bounds.items():
             target = self.queues.pairs[queue]
             brokers = {SOURCE: queue.broker_name, TARGET: target.broker_name}
             if is_ended() or self.away.keys() & set(brokers.items()):
@@ -106,28 +101,35 @@ class Mirroring:
             except NoAnswer as error:
                 self._sure.discard(queue)
                 self.away[error.side, brokers[error.side]] = error.error
-            self._positions.commit(self.away)
+            self._positions.commit(self.away, self.slaves)
+        self._positions.end_round()
         self._say_what_changed(away_before)
-        return self.copied.total() - copied_before
+        return self.copied.total() + self.found.total() - done_before
 
     def _bounds(self) -> Bounds:
         """What the queues hold whose broker answers."""
         try:
-            return self._source.bounds(self.queues.pairs, ROUND_MS)
-        except SourceUnreachable:
+            with asking(SOURCE):
+                return self._source.bounds(self.queues.pairs, ROUND_MS)
+        except NoAnswer:
             pass
         found: dict[Queue, QueueBounds] = {}
         for broker_name in sorted({queue.broker_name for queue in self.queues.pairs}):
             queues = [queue for queue in self.queues.pairs if queue.broker_name == broker_name]
             try:
-                found |= self._source.bounds(queues, ROUND_MS)
-            except SourceUnreachable as error:
-                self.away[SOURCE, broker_name] = error
+                with asking(SOURCE):
+                    found |= self._source.bounds(queues, ROUND_MS)
+            except NoAnswer as error:
+                self.away[SOURCE, broker_name] = error.error
         return found
 
     def _copy_queue(self, queue: Queue, held: QueueBounds, target: Queue) -> None:
-        with _asking(SOURCE):
-            position = self._positions.next_of(queue, held, starts_at_end=self._starts_at_end)
+        with asking(TARGET):
+            is_first_run = self._positions.reached_in(target) is None
+        with asking(SOURCE):
+            position = self._positions.next_of(
+                queue, held, starts_at_end=self._starts_at_end, is_first_run=is_first_run
+            )
         if position < held.low:
             if held.is_of_slave:
                 return  # the master may hold more
@@ -136,35 +138,45 @@ class Mirroring:
             self._positions.advance(queue, position)
         end = min(held.high, position + STEP)
         if end > position and queue not in self._sure:
-            position = self._pass_found(Range(queue, position, end), target)
+            position = self._pass_found(Range(queue, position, end), held, target, is_first_run=is_first_run)
         if end > position:
             self._copy(Range(queue, position, end), target)
 
-    def _pass_found(self, part: Range, target: Queue) -> int:
+    def _pass_found(self, part: Range, source: QueueBounds, target: Queue, *, is_first_run: bool) -> int:
         """Pass over the messages that the target already has; the next message to copy."""
-        with _asking(TARGET):
-            reached = self._positions.reached_in(target)
+        with asking(TARGET):
             held = self._target.bounds([target], ROUND_MS)[target]
-        position = part.lo
-        if reached is not None and reached < held.high and not held.is_of_slave:
-            with _asking(SOURCE):
-                wanted = ids_of(self._source, part, self._of_source)
-            first = max(reached, held.low, held.high - MOST_SCANNED)
-            with _asking(TARGET):
+        if held.is_of_slave:
+            raise NoAnswer(TARGET, SourceUnreachable(f"{target} has no master in its route"))
+        if is_first_run:
+            self._positions.advance(part.queue, part.lo, target, held.high)
+            # Before anything is sent: a mirror that is killed then knows that it must look.
+            self._positions.commit(self.away, self.slaves)
+            self._sure.add(part.queue)
+            return part.lo
+        with asking(SOURCE):
+            before = Range(part.queue, max(part.lo - 1, source.low), part.lo)
+            known = [message_id for message_id, _ in ids_of(self._source, before, self._of_source)]
+            wanted = ids_of(self._source, part, self._of_source)
+        with asking(TARGET):
+            try:
+                first = search_begin(self._target, target, held, known[0] if known else None, self._of_target)
                 stored = ids_of(self._target, Range(target, first, held.high), self._of_target)
-            offsets = found_copies([message_id for message_id, _ in wanted], stored)
-            if offsets:
-                places = zip((offset for _, offset in wanted), offsets, strict=False)
-                self._map.add(part.queue, (Piece(offset, offset, target, copy) for offset, copy in places))
-                position = wanted[len(offsets) - 1][1] + 1
-                self.found[part.queue.topic] += len(offsets)
-                self._positions.advance(part.queue, position, target, offsets[-1] + 1)
-        if reached is None:
-            self._positions.advance(part.queue, position, target, held.high)
-            self._positions.commit(
-                self.away
-            )  # before anything is sent: a mirror that is killed then knows where to look
-        self._sure.add(part.queue)
+            except SourceUnreachable:
+                raise
+            except PipelineError as error:
+                self._positions.tell_of_target(error)
+                stored = []
+        offsets = found_copies([message_id for message_id, _ in wanted], stored)
+        if len(offsets) < len(wanted):
+            self._sure.add(part.queue)
+        if not offsets:
+            return part.lo
+        places = zip((offset for _, offset in wanted), offsets, strict=False)
+        self._map.add(part.queue, (Piece(offset, offset, target, copy) for offset, copy in places))
+        position = wanted[len(offsets) - 1][1] + 1
+        self.found[part.queue.topic] += len(offsets)
+        self._positions.advance(part.queue, position, target, offsets[-1] + 1)
         return position
 
     def _copy(self, part: Range, target: Queue) -> None:
@@ -181,7 +193,7 @@ class Mirroring:
         reader = RangeReader(self._source, part, self._of_source)
         batches = reader.batches()
         while True:
-            with _asking(SOURCE):
+            with asking(SOURCE):
                 records = next(batches, None)
             if records is None:
                 break
@@ -192,7 +204,7 @@ class Mirroring:
     def _send(self, sender: BatchSender, batch: Any, part: Range, target: Queue) -> None:
         stored: list[tuple[int, int, Queue, int]] = []
         try:
-            with _asking(TARGET):
+            with asking(TARGET):
                 send_copies(sender, batch, target.topic, target, stored=lambda *place: stored.append(place))
                 sender.finish()
         finally:
@@ -235,13 +247,7 @@ class Mirroring:
 
     def waiting(self) -> int:
         """Messages that are not yet copied, in the queues whose broker answers."""
-        return sum(
-            max(
-                held.high - self._positions.next_of(queue, held, starts_at_end=self._starts_at_end),
-                0,
-            )
-            for queue, held in self._bounds().items()
-        )
+        return sum(self._positions.waiting(queue, held) for queue, held in self._bounds().items())
 
     def move_groups(self, groups: tuple[str, ...]) -> int:
         """Commit the groups' offsets in the target, translated, but never backwards; how many offsets were known.
@@ -271,19 +277,6 @@ class Mirroring:
             return 0  # the next round tries again
         self.refused_groups.discard(group)
         return len(offsets)
-
-
-@contextmanager
-def _asking(side: str) -> Iterator[None]:
-    """`NoAnswer` if a broker of this side does not answer; a refusal as it is."""
-    try:
-        yield
-    except SourceUnreachable as error:
-        raise NoAnswer(side, error) from error
-    except SendError as error:
-        if isinstance(error.__cause__, SourceUnreachable):
-            raise NoAnswer(side, error) from error
-        raise
 
 
 def _root(error: BaseException) -> BaseException:

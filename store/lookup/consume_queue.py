@@ -4,25 +4,17 @@ Files are created when the first unit is dispatched, so an empty queue has none.
 after a stop (`durability/queue_repair.py`). Official class: ConsumeQueue. Owner: the event-loop thread.
 """
 
-import functools
 import logging
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..config import QUEUE_UNIT_BYTES
 from ..files.mapped_file import MappedFile
 from ..files.mapped_files import MappedFiles
-from .queue_unit import PRE_BLANK, UNIT, first_unit_at_or_after, position_at
+from .queue_unit import PRE_BLANK, UNIT, first_unit_at_or_after, position_at, units_of
 
 logger = logging.getLogger(__name__)
 
 _PACK_UNIT = UNIT.pack_into
-
-
-@functools.lru_cache(256)
-def _units(count: int) -> Callable[..., bytes]:
-    """The function that packs so many units."""
-    return struct.Struct(">" + UNIT.format.removeprefix(">") * count).pack
 
 
 class ConsumeQueue:
@@ -113,7 +105,7 @@ class ConsumeQueue:
         count = len(sizes)
         fields = [tags_code] * (3 * count)
         fields[0::3], fields[1::3] = positions, sizes
-        self.extend(_units(count)(*fields), positions[-1] + sizes[-1])
+        self.extend(units_of(count).pack(*fields), positions[-1] + sizes[-1])
 
     def _file_for(self, queue_offset: int) -> MappedFile | None:
         """The file to write to if it is not just the current one; None for a unit that the queue already has."""

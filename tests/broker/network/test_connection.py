@@ -46,6 +46,7 @@ class FakeTransport:
         self._high = 0
         self.written = bytearray()
         self.writes = 0
+        self.pieces: list[Any] = []
         self.unread_bytes = 0
         self.reads = True
         self.closing = False
@@ -60,6 +61,7 @@ class FakeTransport:
         self.writelines([data])
 
     def writelines(self, parts: Iterable[bytes]) -> None:
+        self.pieces += parts
         data = b"".join(parts)
         self.written += data
         self.writes += 1
@@ -134,6 +136,22 @@ async def test_a_read_of_one_pass_is_answered_at_once() -> None:
     connection.data_received(frames(*[SMALL_CODE] * PASS_FRAMES))
     assert transport.answered == list(range(PASS_FRAMES))
     assert transport.writes == 1
+
+
+async def test_small_pieces_of_a_body_are_joined_with_their_header_and_large_ones_written_as_they_are() -> (
+    None
+):
+    log = memoryview(bytes(range(256)) * 64)
+    small = [log[start : start + 100] for start in range(0, 6400, 200)]
+    large = [log[:4096], log[4100:9000]]
+    for pieces, written in ((small, 1), (large, 3)):
+        connection, transport = connect(Opaques())
+        connection.write(Command(0, 5, 1), pieces)
+        await turns(1)
+        (reply,) = FrameCutter().feed(bytes(transport.written))
+        assert bytes(reply.body or b"") == b"".join(pieces)
+        assert len(transport.pieces) == written
+    assert [piece is view for piece, view in zip(transport.pieces[1:], large, strict=True)] == [True, True]
 
 
 async def test_a_peer_that_sends_far_ahead_does_not_keep_others_waiting() -> None:

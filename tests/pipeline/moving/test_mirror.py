@@ -77,6 +77,27 @@ def test_groups_follow_to_the_translated_offsets(
     assert target.offsets(f"copy-{topic}", group) == {0: 10}, "a second run knows the offsets of the first"
 
 
+@pytest.mark.parametrize("emulate", ["4.9", "5"])
+def test_from_the_end_is_for_the_first_run_and_not_for_queues_that_are_added(
+    target: RocketMQ, emulate: str
+) -> None:
+    """4.9 brokers say 0 for the offset of a group that has none."""
+    topic = f"from-end-{emulate[0]}"
+    with EmbeddedServer({"emulate": emulate}) as server:
+        source = RocketMQ(server)
+        source.topic(topic, queues=2)
+        for queue_id in range(2):
+            source.send(topic, f"old {queue_id}", queue_id=queue_id)
+        latest = mirror_of(source, target, topic, starts_at_end=True)
+        assert run(latest).lead.startswith("0 messages copied")
+        source.send(topic, "new 0", queue_id=0)
+        assert run(latest).lead.startswith("1 messages copied")
+        source.topic(topic, queues=3)
+        source.send(topic, "new 2", queue_id=2)
+        assert run(latest).lead.startswith("1 messages copied")
+        assert sorted(one.text for one in target.messages(topic)) == ["new 0", "new 2"]
+
+
 def test_a_mirror_goes_on_until_it_is_ended(rocketmq: RocketMQ, target: RocketMQ) -> None:
     topic = rocketmq.topic("endless", queues=1)
     rocketmq.send(topic, "m0")

@@ -22,6 +22,8 @@ from pocketmq.pipeline.moving import mirroring as mirroring_module
 from pocketmq.pipeline.moving.mirror import build
 from pocketmq.pipeline.moving.offset_map import OffsetMap
 from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 from pipeline.brokers.cluster_sends import send_to
@@ -104,6 +106,41 @@ def test_what_was_in_flight_when_a_mirror_was_killed_is_found(
     assert report.findings == []
     wanted = [f"m{number}" for number in range(13)]
     assert texts(target, topic, 0) == [*wanted[:12], "of another", "m12"]
+
+
+@pytest.mark.parametrize("position", [0, 4, 11])
+def test_a_source_that_lost_the_last_positions_makes_no_second_copies(
+    rocketmq: RocketMQ, target: RocketMQ, monkeypatch: pytest.MonkeyPatch, position: int
+) -> None:
+    """A broker that ended without saving them. Two of its queues are copied to one, and each search is short."""
+    monkeypatch.setattr(mirroring_module, "STEP", 3)
+    monkeypatch.setattr("pocketmq.pipeline.moving.in_flight.FIRST_LOOK", 2)
+    topic = rocketmq.topic(f"older-{position}", queues=2)
+    target.server.request(
+        UpdateAndCreateTopic(
+            topic=topic, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=6,
+            topic_filter_type="SINGLE_TAG",
+        )
+    )  # fmt: skip
+    for number in range(24):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    assert run(mirror_of(rocketmq, target, topic)).lead.startswith("24 messages")
+    for queue_id in range(2):
+        rocketmq.server.request(
+            UpdateConsumerOffset(
+                consumer_group="pocketmq-mirror-default",
+                topic=topic,
+                queue_id=queue_id,
+                commit_offset=position,
+            )
+        )
+    rocketmq.send(topic, "m24", queue_id=0)
+    report = run(mirror_of(rocketmq, target, topic))
+    assert report.lead.startswith("1 messages copied")
+    assert f"{2 * (12 - position)} more were there already" in report.lead
+    copies = texts(target, topic, 0)
+    assert sorted(copies) == sorted(f"m{number}" for number in range(25))
+    assert [text for text in copies if int(text[1:]) % 2 == 1] == [f"m{n}" for n in range(1, 24, 2)]
 
 
 def test_a_queue_whose_broker_is_away_waits_and_the_others_go_on(

@@ -121,6 +121,31 @@ def test_slave_is_suggested_once_the_reader_is_behind_by_more_than_memory(open_s
     assert store.get_message("orders", 0, 0, 1).suggest_slave
 
 
+@pytest.mark.parametrize("deleted_files", [0, 1])
+@pytest.mark.parametrize("hot_bytes", [0, 1500, GIB])
+def test_a_read_without_a_filter_finds_what_a_filter_for_all_messages_finds(
+    open_store, put, hot_bytes, deleted_files
+):
+    """Several records fill a log file, some of them touch, and queue files hold ten units."""
+    store = open_store(max_transfer_bytes_on_message_in_memory=1200)
+    for number in range(45):
+        put(store, body=bytes(number * 37 % 150))
+        if number % 5 == 0:
+            put(store, topic="other", body=bytes(number))
+    for _ in range(deleted_files):
+        store.delete_oldest_log_file()
+    store.config.access_message_in_memory_max_ratio = 100
+    store.config.memory_size_bytes = hot_bytes
+    for offset in range(store.min_offset("orders", 0), 45):
+        for count in (0, 1, 2, 7, 32):
+            for max_bytes in (None, 300):
+                plain, filtered = (
+                    store.get_message("orders", 0, offset, count, max_bytes=max_bytes, matches=matches)
+                    for matches in (None, lambda code: True)
+                )
+                assert plain == filtered
+
+
 def test_one_call_reads_from_one_queue_file(open_store, put):
     """Queue files hold ten units; travelCqFileNumWhenGetMessage allows more only while nothing was found."""
     store = open_store()
