@@ -11,7 +11,7 @@ from typing import Any
 
 from pocketmq.pipeline.planning.option_values import plain_options
 from pocketmq.pipeline.records.columns import STORE_COLUMNS, ddl
-from pocketmq.pipeline.sources.output_schema import default_columns
+from pocketmq.pipeline.sources.default_columns import default_columns
 from pocketmq.pipeline.sources.store_source import StoreReader, read_store_options
 from pyspark.sql.datasource import (
     DataSource,

@@ -19,6 +19,11 @@ def cpu_seconds(process_id: int) -> float:
 
 def tree_seconds(name: str) -> float:
     """User and system time of the programs of this name that this process started, and of all below them."""
+    return sum(processor_seconds(name))
+
+
+def processor_seconds(name: str) -> tuple[float, float]:
+    """User and system time of (the programs of this name that this process started, all processes below them)."""
     processes = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -27,15 +32,18 @@ def tree_seconds(name: str) -> float:
             continue
         head, _, tail = text.rpartition(")")
         processes[int(path.parent.name)] = (head.partition("(")[2], tail.split())
-    wanted = {
+    roots = {
         process
         for process, (program, fields) in processes.items()
         if program == name and int(fields[1]) == os.getpid()
     }
-    counted: set[int] = set()
+    wanted, counted = set(roots), set[int]()
     while wanted - counted:
         counted |= wanted
         wanted |= {process for process, (_, fields) in processes.items() if int(fields[1]) in counted}
-    # The last two of the four are of children that have ended.
-    ticks = sum(sum(map(int, processes[process][1][11:15])) for process in counted)
-    return ticks / _TICKS_PER_SECOND
+    own = below = 0
+    for process in counted:
+        user, system, *of_ended_children = map(int, processes[process][1][11:15])
+        own += user + system if process in roots else 0
+        below += sum(of_ended_children) + (0 if process in roots else user + system)
+    return own / _TICKS_PER_SECOND, below / _TICKS_PER_SECOND

@@ -40,6 +40,7 @@ FRAMES_A_READ = 16
 SLICE_READS = 50
 BATCH = 16
 QUEUES = 4
+MIXED_BATCHES = (64, 1000)
 KEYED = {"TAGS": "TagA", "KEYS": "order-1"}
 COMMIT = 8
 
@@ -79,6 +80,7 @@ class Frames:
     def __init__(self) -> None:
         self._ids = UniqueIdMaker(b"\x7f\0\0\1", os.getpid(), 1, lambda: time.time_ns() // 1_000_000)
         self._opaque = 0
+        self._number = 0
 
     def frame(self, request: Request[object], header_type: int, body: RawBody | None = None) -> bytes:
         self._opaque += 1
@@ -105,6 +107,24 @@ class Frames:
         return self.frame(
             self._request(SendBatchMessage, text, batch=True), header_type, encode_batch(elements)
         )
+
+    def mixed_batch(self, messages: int) -> bytes:
+        """A batch as the Spark sink sends it: each message has a key, a tag and a property."""
+        elements = []
+        for _ in range(messages):
+            self._number += 1
+            text = encode_properties_text(
+                {
+                    "color": "red",
+                    "KEYS": f"k{self._number}",
+                    "TAGS": "AB"[self._number % 2],
+                    "WAIT": "true",
+                    "UNIQ_KEY": self._ids.next(),
+                }
+            )
+            elements.append(BatchElement(0, BODY, text.encode()))
+        text = encode_properties_text({"WAIT": "true"})
+        return self.frame(self._request(SendBatchMessage, text, batch=True), JSON, encode_batch(elements))
 
     def end(self, half: Command, header_type: int) -> bytes:
         """The commit of a half message, built from the answer to its send."""
@@ -154,13 +174,15 @@ class Bench:
         await asyncio.sleep(0)
         self._socket.written.clear()
 
-    async def feed(self, frames: Iterator[bytes], messages_a_frame: int = 1) -> tuple[float, list[Command]]:
+    async def feed(
+        self, frames: Iterator[bytes], messages_a_frame: int = 1, frames_a_read: int = FRAMES_A_READ
+    ) -> tuple[float, list[Command]]:
         """This thread's microseconds per message, and the answers."""
         slices: list[float] = []
         replies: list[Command] = []
         cutter = FrameCutter()
         slice_reads = max(SLICE_READS // messages_a_frame, 1)
-        while reads := [b"".join(islice(frames, FRAMES_A_READ)) for _ in range(slice_reads)]:
+        while reads := [b"".join(islice(frames, frames_a_read)) for _ in range(slice_reads)]:
             if not reads[-1]:
                 break
             received = self._connection.data_received
@@ -168,7 +190,7 @@ class Bench:
             for data in reads:
                 received(data)
             spent_ns = time.thread_time_ns() - began_ns
-            slices.append(spent_ns / 1000 / (slice_reads * FRAMES_A_READ * messages_a_frame))
+            slices.append(spent_ns / 1000 / (slice_reads * frames_a_read * messages_a_frame))
             replies += cutter.feed(b"".join(self._socket.written))
             self._socket.written.clear()
             await asyncio.sleep(0)  # what the broker deferred
@@ -198,18 +220,24 @@ async def measure(bench: Bench, name: str, messages: int) -> float:
     if name == "batch of 16, JSON":
         batches = (frames.batch(JSON) for _ in range(messages // BATCH))
         return (await bench.feed(batches, BATCH))[0]
+    if name in MIXED_ROWS:
+        size = MIXED_ROWS[name]
+        batches = (frames.mixed_batch(size) for _ in range(messages // size))
+        return (await bench.feed(batches, size, max(BATCH * FRAMES_A_READ // size, 1)))[0]
     if name == "commit, JSON":
         _, halves = await bench.feed(rows["half, JSON"]())
         return (await bench.feed(frames.end(reply, JSON) for reply in halves))[0]
     return (await bench.feed(rows[name]()))[0]
 
 
+MIXED_ROWS = {f"batch of {size}, mixed": size for size in MIXED_BATCHES}
 ROWS = (
     "310, JSON, unique key",
     "310, JSON, tag and key",
     "310, binary, unique key",
     "10, JSON, tag and key",
     "batch of 16, JSON",
+    *MIXED_ROWS,
     "half, JSON",
     "commit, JSON",
     "timed, binary",

@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from pocketmq.protocol.message.flags import is_in_queue
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
+from .accelerated.choice import is_native
 from .admission import Admission
 from .clock import Clock
 from .config import StoreConfig
@@ -28,7 +30,16 @@ from .lookup.log_dispatch import LogDispatch
 from .lookup.message_template import MessageTemplate
 from .lookup.queue_table import QueueTable
 from .put_statistics import PutStatistics
-from .put_values import AlikeBatch, AlikeMessage, AppendResult, NewMessage, PutStatus, RefusedError, Stored
+from .put_values import (
+    AlikeBatch,
+    AlikeMessage,
+    AppendResult,
+    ElementBatch,
+    NewMessage,
+    PutStatus,
+    RefusedError,
+    Stored,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -294,6 +305,49 @@ class Appending:
             self.after_append()
         self.statistics.messages += count
         self.statistics.bytes += end - position
+        return stored
+
+    def append_elements(self, batch: ElementBatch) -> Stored | None:
+        """Store the messages of a batch request as `append_batch` does: back to back, all of them or none.
+
+        They are not taken apart, unless something waits for them. None: nothing was stored, and `append_batch` must
+        judge them: one may be too large or not readable, or the batch may begin a queue, or need more room than is
+        reserved.
+        """
+        topic = batch.topic
+        queue = self._queues.get(topic, batch.queue_id)
+        if (
+            queue is None
+            or not is_native  # without C `append_alike_batch` and `append_batch` are faster
+            or not self._admission.accepting
+            or self._has_light_queues
+            or topic == SCHEDULE_TOPIC
+            or not is_in_queue(batch.sys_flag)
+        ):
+            return None
+        store_timestamp, queue_offset = self._now_ms(), queue.next_offset
+        packed = self._log.append_elements(
+            batch, queue_offset, store_timestamp, self._index.key_starts(topic)
+        )
+        if packed is None:
+            return None
+        positions, sizes, *_ = packed
+        count, end = len(sizes), positions[-1] + sizes[-1]
+        queue.next_offset += count
+        queue_offsets = range(queue_offset, queue_offset + count)
+        stored = Stored(positions, sizes, queue_offsets, end, store_timestamp)
+        dispatch = self._dispatcher.dispatch_elements
+        if self.dispatches_at_once:
+            try:
+                dispatch(queue, batch, packed, stored)
+            except (StoreError, OSError) as error:
+                self._pause(error)
+        else:
+            self._held.hold(positions[0], end, dispatch, queue, batch, packed, stored)
+        if self.after_append is not None:
+            self.after_append()
+        self.statistics.messages += count
+        self.statistics.bytes += end - positions[0]
         return stored
 
     def _number_light_queues(self, messages: Sequence[NewMessage]) -> Counter[str] | None:

@@ -94,12 +94,11 @@ class MessageStore:
             self._log_dispatch,
             self.admission,
         )
-        self.append = self._appending.append
-        self.append_batch = self._appending.append_batch
-        self.template = self._appending.template
-        self.append_alike_batch = self._appending.append_alike_batch
-        self.append_alike = self._appending.append_alike
-        self.statistics = self._appending.statistics
+        appending = self._appending
+        self.append, self.append_batch = appending.append, appending.append_batch
+        self.append_elements, self.template = appending.append_elements, appending.template
+        self.append_alike, self.append_alike_batch = appending.append_alike, appending.append_alike_batch
+        self.statistics = appending.statistics
         budget = MemoryBudget(config)
         self.reader = MessageReader(config, self.log, self._queues, self._index, budget)
         self.get_message = self.reader.get_message

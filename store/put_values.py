@@ -82,6 +82,20 @@ class AlikeBatch(msgspec.Struct, gc=False):
     unique_ids: Sequence[bytes]
 
 
+class ElementBatch(msgspec.Struct, gc=False):
+    """Messages for one queue as they lie in the body of a batch request (`protocol/message/batch.py`), stored all or
+    none; other fields as in `NewMessage`."""
+
+    topic: str
+    queue_id: int
+    elements: bytes | memoryview
+    sys_flag: int
+    born_timestamp: int
+    born_host: bytes
+    store_host: bytes
+    reconsume_times: int
+
+
 class Stored(msgspec.Struct, gc=False):
     """Where messages of one template were stored, in their order: positions and sizes in bytes of the log, time in
     ms. The log's end was `end` then."""

@@ -99,3 +99,22 @@ def _requirement_name(text: str) -> str:
 def test_bytecode_is_kept_for_the_next_run_and_for_programs_that_tests_start() -> None:
     assert not sys.dont_write_bytecode
     assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+
+
+def test_every_file_that_programs_read_is_packaged() -> None:
+    """What lies beside the source and is neither source nor a document for readers of the source."""
+    patterns: dict[str, list[str]] = PROJECT["tool"]["setuptools"]["package-data"]
+    not_data = {".py", ".md", ".c", ".h", ".so", ".pyc"}
+    packages = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")["packages"]()
+    listed = set()
+    for package in packages:
+        folder = ROOT.joinpath(*package.split(".")[1:])
+        for pattern in patterns["*"] + patterns.get(package, []):
+            listed.update(folder.glob(pattern))
+    found = {
+        path
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix not in not_data and ".egg-info" not in str(path)
+    }
+    assert found - listed == set()

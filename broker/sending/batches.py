@@ -10,9 +10,10 @@ from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH, is_retry_topic
 from pocketmq.protocol.requests.send import AnySend
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import AppendResult, NewMessage, PutStatus
-from pocketmq.store.put_values import AlikeBatch, Stored
+from pocketmq.store.put_values import AlikeBatch, ElementBatch, Stored
 
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held
@@ -36,7 +37,11 @@ def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held
     if len(call.body) > sending.config.store.max_message_size or cannot_be_batched(request, shared):
         raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
     added = _added(sending, shared)
-    stored = _store_alike(sending, request, call, queue_id, added)
+    born_timestamp, born_host, stored = request.born_timestamp, call.connection.packed_host, None
+    if not added:
+        stored = store_elements(sending, request, call.body, queue_id, born_timestamp, born_host)
+    if stored is None:
+        stored = store_alike(sending, request, call.body, queue_id, born_timestamp, born_host, added)
     if stored is None:
         stored = _store_any(sending, _elements(sending, request, call, queue_id, added))
     positions, sizes = stored.positions, stored.sizes
@@ -79,23 +84,53 @@ def _added(sending: Sending, shared: dict[str, str]) -> bytes:
     return stored_properties(shared, is_5=sending.is_5)
 
 
-def _store_alike(
-    sending: Sending, request: AnySend, call: Call, queue_id: int, added: bytes
+def store_elements(
+    sending: Sending,
+    request: AnySend,
+    body: RawBody,
+    queue_id: int,
+    born_timestamp: int,
+    born_host: bytes,
 ) -> Stored | None:
-    """Store a batch whose messages differ in body and unique id only, without taking them apart; None for any other
-    batch, and if the store does not take it in this form."""
-    elements = alike_elements(bytes(call.body))
+    """Store the messages of a batch as they were sent, without taking them apart; None if the store does not take the
+    batch in this form."""
+    return sending.store.append_elements(
+        ElementBatch(
+            request.topic,
+            queue_id,
+            body,
+            request.sys_flag,
+            born_timestamp,
+            born_host,
+            sending.store_host,
+            request.reconsume_times or 0,
+        )
+    )
+
+
+def store_alike(
+    sending: Sending,
+    request: AnySend,
+    body: RawBody,
+    queue_id: int,
+    born_timestamp: int,
+    born_host: bytes,
+    added: bytes = b"",
+) -> Stored | None:
+    """Store a batch whose messages differ in body and unique id only, without taking them apart, and with properties
+    added to each; None for any other batch, and if the store does not take it in this form."""
+    elements = alike_elements(bytes(body))
     if elements is None:
         return None
     behind_id = elements.behind_id
     if added:
         behind_id += added if behind_id.endswith(b"\x02") else b"\x02" + added
     template = sending.batch_templates.template(
-        request, elements.flag, elements.before_id, behind_id, call.connection.packed_host
+        request, elements.flag, elements.before_id, behind_id, born_host
     )
     if template is None:
         return None
-    batch = AlikeBatch(queue_id, request.born_timestamp, elements.bodies, elements.unique_ids)
+    batch = AlikeBatch(queue_id, born_timestamp, elements.bodies, elements.unique_ids)
     return sending.store.append_alike_batch(template, batch)
 
 

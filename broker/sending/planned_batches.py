@@ -9,7 +9,6 @@ from typing import Final
 import msgspec
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.batch import alike_elements
 from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH
@@ -17,10 +16,10 @@ from pocketmq.protocol.requests.send import AnySend
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.repeated_header import Recognised, as_command
 from pocketmq.store import AppendResult, PutStatus
-from pocketmq.store.put_values import AlikeBatch, Stored
+from pocketmq.store.put_values import Stored
 
 from ..network.connection import Connection
-from .batches import cannot_be_batched
+from .batches import cannot_be_batched, store_alike, store_elements
 from .durable_answers import answers_at_once, send_answer, when_durable, with_status
 from .reply_template import BatchReplyTemplate, batch_reply_template
 from .send_plan import QUEUE_IDS, plannable
@@ -82,7 +81,7 @@ def store_planned_batch(sending: Sending, connection: Connection, plan: BatchPla
     """Store and answer a batch; returns 1, or 0 if it must go the ordinary way."""
     opaque, queue_text, born_text, unique_id = frame[1][:4]
     queue_id = QUEUE_IDS.get(queue_text, plan.queues)
-    body = bytes(frame[2])
+    body = frame[2]
     if (
         queue_id >= plan.queues
         or not born_text.isdigit()
@@ -92,16 +91,10 @@ def store_planned_batch(sending: Sending, connection: Connection, plan: BatchPla
         or len(body) > sending.config.store.max_message_size
     ):
         return 0
-    elements = alike_elements(body)
-    if elements is None:
-        return 0
-    template = sending.batch_templates.template(
-        plan.request, elements.flag, elements.before_id, elements.behind_id, connection.packed_host
+    born_timestamp, born_host = int(born_text), connection.packed_host
+    stored = store_elements(sending, plan.request, body, queue_id, born_timestamp, born_host) or store_alike(
+        sending, plan.request, body, queue_id, born_timestamp, born_host
     )
-    if template is None:
-        return 0
-    batch = AlikeBatch(queue_id, int(born_text), elements.bodies, elements.unique_ids)
-    stored = sending.store.append_alike_batch(template, batch)
     if stored is None:
         return 0
     positions = stored.positions

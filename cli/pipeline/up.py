@@ -21,7 +21,8 @@ NEEDED = ("grpc", "grpc_status", "pandas")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=15002, show_default=True, help="0: a free one."
 )
-def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: int) -> None:
+@click.option("--verbose", "is_verbose", is_flag=True, help="Print Spark's log, and errors with their stack.")
+def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: int, is_verbose: bool) -> None:
     """Keep one Spark engine running, so that jobs start at once."""
     from pocketmq.pipeline.errors import PipelineError
     from pocketmq.pipeline.jobs.run import (
@@ -31,12 +32,12 @@ def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: in
         read_settings,
     )
 
-    with exit_on_user_error():
+    with exit_on_user_error(is_verbose=is_verbose):
         check_dependencies()
         if not all(find_spec(name) for name in NEEDED):
             raise PipelineError("pipeline up needs its extra: pip install 'pocketmq[connect]'")
         own = read_settings(settings)
-        SessionChoice(master, memory, own, False, False).check()
+        SessionChoice(master, memory, own, is_verbose, False).check()
         from pocketmq.pipeline.session.engine import check_port, engine
         from pocketmq.pipeline.session.running_engine import announce, running_engine, withdraw
 
@@ -48,7 +49,7 @@ def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: in
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())
-        with engine(master or "local[*]", memory, own, port=port) as address:
+        with engine(master or "local[*]", memory, own, port=port, shows_log=is_verbose) as address:
             announce(address)
             try:
                 click.echo(f"SPARK_REMOTE={address}")

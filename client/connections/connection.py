@@ -15,10 +15,12 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 from pocketmq.protocol.errors import FieldError, ProtocolError
 from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.requests.pull import PullMessage, pull_form
 from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.protocol.requests.send_frames import SendTemplate, StoredReply, read_stored_reply
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.header_form import HeaderForm
 from pocketmq.protocol.wire.schema import (
     Reply,
     ReplyT,
@@ -88,7 +90,7 @@ class _Call(msgspec.Struct):
     stored: None = None
 
 
-class SendCall(Waiter, Protocol):
+class FramedCall(Waiter, Protocol):
     """A send whose frame was made from a template: its own waiter, which hears at once that it is stored."""
 
     due: float
@@ -124,10 +126,10 @@ class Connection(asyncio.Protocol):
         self._header_type = header_type
         self._language = language
         self.takes_templates = header_type == JSON and not hooks
-        """Whether frames of sends may be made from a `SendTemplate`: the header is JSON, and no hook looks at it."""
+        """Whether frames may be made from a template: the header is JSON, and no hook looks at it."""
         self._transport: asyncio.Transport | None = None
         self._cutter = FrameCutter(takes_header=self._takes_header)
-        self._calls: dict[int, _Call | SendCall] = {}
+        self._calls: dict[int, _Call | FramedCall] = {}
         self._opaque = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._unsent: list[bytes] = []
@@ -248,16 +250,20 @@ class Connection(asyncio.Protocol):
         self._write(frame)
 
     def template(self, request: SendMessageV2) -> SendTemplate | None:
-        """For `post_send` over any connection with this one's language."""
+        """For `post_frame` over any connection with this one's language."""
         return SendTemplate.of(request, self._language, V5_5_0)
+
+    def pull_form(self, request: PullMessage) -> HeaderForm | None:
+        """For frames of pulls like this one, for `post_frame`; None if they must be encoded in the ordinary way."""
+        return pull_form(request, self._language, V5_5_0) if self.takes_templates else None
 
     def next_opaque(self) -> int:
         """The number of the next request; `NotReachable` if it cannot be sent."""
         if self.closed or self._transport is None or len(self._calls) >= MAX_CALLS:
-            raise NotReachable(f"cannot send a message to {self.address}")
+            raise NotReachable(f"cannot send to {self.address}")
         return next(self._opaque) & 0x7FFFFFFF
 
-    def post_send(self, call: SendCall, opaque: int, head: bytes, body: bytes) -> None:
+    def post_frame(self, call: FramedCall, opaque: int, head: bytes, body: bytes) -> None:
         """Send a frame whose head is ready; `opaque` is from `next_opaque`, just before."""
         due = call.due
         self._calls[opaque] = call
@@ -412,7 +418,7 @@ class Connection(asyncio.Protocol):
         del self._calls[reply.opaque]
         return True
 
-    def _run_hooks(self, call: _Call | SendCall, command: Command) -> None:
+    def _run_hooks(self, call: _Call | FramedCall, command: Command) -> None:
         """What a hook raises is the outcome of the call it looked at."""
         try:
             for hook in self._hooks:

@@ -199,7 +199,7 @@ class Sender:
         send.request, template = framed
         opaque = connection.next_opaque()
         head = template.head(opaque, outgoing.sys_flag, wall_ms(), outgoing.properties_text, len(body))
-        connection.post_send(send, opaque, head, body)
+        connection.post_frame(send, opaque, head, body)
 
     async def attempt(
         self,

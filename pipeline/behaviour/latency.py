@@ -19,7 +19,7 @@ from pocketmq.protocol.message.topics import TRACE_TOPIC
 
 from ..errors import OptionError
 from ..jobs.inputs import input_options, messages
-from ..jobs.on_engine import engine_options, run_on_engine
+from ..jobs.on_engine import check_brokers, engine_options, run_on_engine
 from ..jobs.run import exit_on_user_error, run_job
 from ..report.report import Report, Section
 from ..sql.engine import DUCKDB
@@ -145,7 +145,12 @@ def main(journals: tuple[str, ...], engine: str | None, source: MessageInput, **
     with exit_on_user_error():
         if engine == DUCKDB:
             raise OptionError("--engine duckdb is for --journal: message traces are read by Spark")
-    run_job("latency", lambda spark: build(spark, traced), check=traced.check_topics, **options)
+
+    def check() -> None:
+        traced.check_topics()
+        check_brokers(traced)
+
+    run_job("latency", lambda spark: build(spark, traced), check=check, **options)
 
 
 def check_journals(source: MessageInput, journals: tuple[str, ...]) -> None:

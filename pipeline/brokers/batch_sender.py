@@ -137,6 +137,7 @@ class BatchSender:
         *,
         queue: Queue | None = None,
         sys_flag: int = 0,
+        reconsume_times: int = 0,
         stored: Stored | None = None,
     ) -> None:
         """Start sending one message with its property text. `sys_flag` is not 0 for a half message."""
@@ -145,7 +146,9 @@ class BatchSender:
                 f"a task of a transactional write can send at most {MOST_HALF_MESSAGES:,} messages: "
                 "use more partitions, smaller batches, or another guarantee"
             )
-        request = self._request(SendMessageV2, topic, properties, flag=flag, sys_flag=sys_flag)
+        request = self._request(
+            SendMessageV2, topic, properties, flag=flag, sys_flag=sys_flag, reconsume_times=reconsume_times
+        )
         self._start(request, body, 1, queue, stored)
 
     def queue_for(self, topic: str, key: str) -> Queue:
@@ -298,17 +301,16 @@ class BatchSender:
             raise RouteNotFound(f"topic {topic} has no writable queue now")
         return queues
 
-    def _request(self, kind: Any, topic: str, properties: str, *, flag: int = 0, sys_flag: int = 0) -> Any:
+    def _request(self, kind: Any, topic: str, properties: str, **fields: int) -> Any:
+        fields = {"flag": 0, "sys_flag": 0, "reconsume_times": 0, **fields}
         return kind(
             producer_group=self._group,
             topic=topic,
             default_topic=AUTO_CREATE_TOPIC,
             default_topic_queue_nums=DEFAULT_QUEUE_NUMS,
             queue_id=0,
-            sys_flag=sys_flag,
             born_timestamp=time.time_ns() // 1_000_000,
-            flag=flag,
             properties=properties,
-            reconsume_times=0,
             batch=kind is SendBatchMessage,
+            **fields,
         )

@@ -104,6 +104,11 @@ class BrokerClient:
         self._known: dict[str, tuple[Route, float]] = {}
         """Each route with the second at which it was received."""
 
+    @property
+    def name_server(self) -> str:
+        """What does not answer if no name server does, for a person."""
+        return f"the name server {self.namesrv_addr}"
+
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Run a coroutine to its end on this client's loop."""
         return self._loop.run_until_complete(work)
@@ -153,7 +158,7 @@ class BrokerClient:
         except UnreadableReply:
             raise
         except NotReachable as error:
-            raise NotReachable(f"the name server {self.namesrv_addr} does not answer: {error}") from error
+            raise NotReachable(f"{self.name_server} does not answer: {error}") from error
 
     def remember(self, topic: str, route: Route) -> None:
         """Use this route until a fresh one is requested: a topic that a send will create has none yet."""
@@ -188,18 +193,25 @@ class BrokerClient:
         retry_timeout_ms: int,
         *,
         retries: int | None = None,
+        said_as: str = "",
+        waited_seconds: float = 0.0,
     ) -> ResultT:
         """Call `ask(fresh)` until it succeeds. From the second call on `fresh` is true: the route may have changed.
 
-        `SourceUnreachable`, with the last reason, after `retry_timeout_ms` or after `retries` retries. A refusal that a
-        retry cannot change is raised at once. What is waited for is logged (`waiting_notes.py`).
+        `SourceUnreachable`, with the last reason, after `retry_timeout_ms` or after `retries` retries. Only the first
+        call may take longer than that: as long as its own requests may. A refusal that a retry cannot change is raised
+        at once. What is waited for is logged (`waiting_notes.py`), as `said_as` if several requests wait for the same.
+        `waited_seconds` of the time were spent before.
         """
-        deadline = time.monotonic() + retry_timeout_ms / 1000
+        deadline = time.monotonic() + retry_timeout_ms / 1000 - waited_seconds
         pause, calls = FIRST_PAUSE_SECONDS, 0
-        with Waiting(self.notes, what, retry_timeout_ms) as waiting:
+        with Waiting(self.notes, said_as or what, retry_timeout_ms) as waiting:
             while True:
                 try:
-                    return await ask(calls > 0)
+                    if not calls:
+                        return await ask(False)
+                    async with asyncio.timeout(deadline - time.monotonic()):
+                        return await ask(True)
                 except (NotReachable, RouteNotFound, RequestRefused) as error:
                     if isinstance(error, RequestRefused) and error.code not in BUSY:
                         raise PipelineError(f"{what}: {error}") from error
@@ -214,6 +226,10 @@ class BrokerClient:
                     waiting.reason = str(error)
                 except ClientError as error:
                     raise OptionError(f"{what}: {error}") from error
+                except TimeoutError as error:
+                    raise SourceUnreachable(
+                        f"{what}: {waiting.reason}, given up after {span(retry_timeout_ms)}"
+                    ) from error
                 calls += 1
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
@@ -227,7 +243,7 @@ class BrokerClient:
             reply = await self._ask_name_servers(lambda servers: servers.ask(GetAllTopicListFromNameServer()))
             return reply.topic_list
 
-        return self.run(self.with_retries("list of topics", ask, retry_timeout_ms))
+        return self.run(self.with_retries("list of topics", ask, retry_timeout_ms, said_as=self.name_server))
 
     def queues(self, topic: str, retry_timeout_ms: int) -> list[Queue]:
         """The readable queues of a topic, sorted. `TopicMissing` for a topic without a route."""
@@ -261,7 +277,7 @@ class BrokerClient:
                 raise
             return sorted(Queue(topic, queue.broker_name, queue.queue_id) for queue in route.read_queues())
 
-        return self.ask_each("route of", sorted(set(topics)), ask, retry_timeout_ms)
+        return self.ask_each("route of", sorted(set(topics)), ask, retry_timeout_ms, said_as=self.name_server)
 
     def check_expression(self, options: SourceOptions, queues: Iterable[Queue]) -> None:
         """Let the brokers of these queues check the expression (official checkClientInBroker).
@@ -370,21 +386,37 @@ class BrokerClient:
         subjects: Iterable[SubjectT],
         ask: Callable[[SubjectT, bool], Awaitable[ResultT]],
         retry_timeout_ms: int,
+        *,
+        said_as: str = "",
     ) -> dict[SubjectT, ResultT]:
-        """One answer for each topic or queue, `REQUESTS_AT_ONCE` requests at a time."""
+        """One answer for each topic or queue, `REQUESTS_AT_ONCE` requests at a time; none is left after a failure."""
         all_subjects = list(subjects)
         limit = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
         async def ask_with_retries(subject: SubjectT) -> ResultT:
             async with limit:
                 return await self.with_retries(
-                    f"{what} {subject}", lambda fresh: ask(subject, fresh), retry_timeout_ms
+                    f"{what} {subject}",
+                    lambda fresh: ask(subject, fresh),
+                    retry_timeout_ms,
+                    said_as=said_as or f"{what} {_place(subject)}",
                 )
 
         async def ask_all() -> list[ResultT]:
-            return await asyncio.gather(*map(ask_with_retries, all_subjects))
+            tasks = [asyncio.ensure_future(ask_with_retries(subject)) for subject in all_subjects]
+            try:
+                return await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
         return dict(zip(all_subjects, self.run(ask_all()), strict=True))
+
+
+def _place(subject: str | Queue) -> str:
+    """What does not answer if a request about a topic or a queue is not answered."""
+    return subject if isinstance(subject, str) else f"{subject.topic} at {subject.broker_name}"
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

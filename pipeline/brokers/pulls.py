@@ -5,9 +5,10 @@ messages and a range takes thousands of them. Whatever is not an ordinary reply 
 which asks again, for as long as the options say, by fresh routes.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from pocketmq.client.connections.connection import SHORT_WAIT_SECONDS, Connection
@@ -15,8 +16,9 @@ from pocketmq.client.errors import CallTimeout, ClientError, NotReachable, Reque
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.requests.pull import PullMessage, PullMessageReply
 from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.header_form import HeaderForm
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import to_fields
+from pocketmq.protocol.wire.schema import Request, to_fields
 
 from ..planning.positions import Queue
 from ..planning.topic_options import SourceOptions
@@ -57,6 +59,7 @@ class Puller:
         self._request = self._request_at(0, options.pull_batch_size)
         self._fields = to_fields(self._request)
         self._connection: Connection | None = None
+        self._form: HeaderForm | None = None
 
     async def connect(self) -> None:
         """Open the connection for `start`. If that fails, or only a slave is left, `start` does nothing."""
@@ -67,6 +70,8 @@ class Puller:
         except ClientError:
             self._connection = None
         else:
+            if connection is not self._connection:
+                self._form = connection.pull_form(self._request)
             self._connection = None if is_slave else connection
 
     def start(self, offset: int, count: int, done: Done) -> bool:
@@ -74,22 +79,25 @@ class Puller:
         connection = self._connection
         if connection is None or connection.closed:
             return False
-        fields = self._fields.copy()
-        fields["queueOffset"] = str(offset)
-        fields["maxMsgNums"] = str(min(count, self._options.pull_batch_size))
+        count = min(count, self._options.pull_batch_size)
+        due = asyncio.get_running_loop().time() + self._timeout_seconds
+        pull = _QuickPull(connection, self._request, offset, due, self._timeout_seconds, done)
         try:
-            connection.post_for(
-                _QuickPull(connection, offset, self._timeout_seconds, done),
-                self._request,
-                timeout_seconds=self._timeout_seconds,
-                fields=fields,
-            )
+            if self._form is not None:
+                opaque = connection.next_opaque()
+                connection.post_frame(pull, opaque, self._form.head((offset, count, opaque), 0), b"")
+            else:
+                fields = self._fields | {"queueOffset": str(offset), "maxMsgNums": str(count)}
+                connection.post_for(pull, self._request, timeout_seconds=self._timeout_seconds, fields=fields)
         except ClientError:
             return False
         return True
 
-    async def pull(self, offset: int, count: int) -> PullReply:
-        """The reply to a pull; `SourceUnreachable` after all retries, `PipelineError` for a refusal."""
+    async def pull(self, offset: int, count: int, *, waited_seconds: float = 0.0) -> PullReply:
+        """The reply to a pull; `SourceUnreachable` after all retries, `PipelineError` for a refusal.
+
+        `waited_seconds` were spent on this pull already, and are part of the time for retries.
+        """
         queue = self._queue
         request = self._request_at(offset, min(count, self._options.pull_batch_size))
 
@@ -114,7 +122,10 @@ class Puller:
             )
 
         return await self._client.with_retries(
-            f"pull of {queue} at {offset}", ask, self._options.retry_timeout_ms
+            f"pull of {queue} at {offset}",
+            ask,
+            self._options.retry_timeout_ms,
+            waited_seconds=waited_seconds,
         )
 
     def _request_at(self, offset: int, count: int) -> PullMessage:
@@ -136,21 +147,38 @@ class Puller:
 
 
 class _QuickPull:
-    """Waits for the reply to one pull."""
+    """Waits for the reply to one pull. A `FramedCall`, which stores nothing."""
 
-    __slots__ = ("_connection", "_done", "_offset", "_timeout_seconds")
+    __slots__ = ("_connection", "_done", "_offset", "due", "request", "timeout_seconds")
 
-    def __init__(self, connection: Connection, offset: int, timeout_seconds: float, done: Done) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        request: PullMessage,
+        offset: int,
+        due: float,
+        timeout_seconds: float,
+        done: Done,
+    ) -> None:
         self._connection = connection
         self._offset = offset
-        self._timeout_seconds = timeout_seconds
         self._done = done
+        self.request: Request[Any] = request
+        self.timeout_seconds = timeout_seconds
+        self.due = due
+
+    @property
+    def waiter(self) -> "_QuickPull":
+        return self
+
+    def stored(self, reply: object) -> bool:
+        return False
 
     def replied(self, reply: Command) -> None:
         self._done(self._offset, _messages_of(reply, self._offset))
 
     def failed(self, error: Exception) -> None:
-        if isinstance(error, CallTimeout) and self._timeout_seconds > SHORT_WAIT_SECONDS:
+        if isinstance(error, CallTimeout) and self.timeout_seconds > SHORT_WAIT_SECONDS:
             _log.warning("a pull timed out, giving up the connection to %s", self._connection.address)
             self._connection.close()  # it may hang, as in `Connection.exchange`
         self._done(self._offset, None)

@@ -32,6 +32,7 @@ from ..records.lanes import walk_joined
 from ..records.records import Records
 from .broker_client import BrokerClient
 from .pulls import Puller, PullReply
+from .waiting_notes import Silence
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -78,7 +79,7 @@ class _Part:
     """A part of the range, the offset of its next pull, and its replies that have not been read yet, each with the
     offset it was requested at."""
 
-    __slots__ = ("is_ended", "offset", "range", "replies", "task")
+    __slots__ = ("is_ended", "offset", "range", "replies", "requested_at", "task")
 
     def __init__(self, wanted: Range) -> None:
         self.range = wanted
@@ -86,6 +87,8 @@ class _Part:
         self.replies: deque[tuple[int, PullReply]] = deque()
         self.task: asyncio.Task[None] | None = None
         self.is_ended = False
+        self.requested_at = 0.0
+        """When its quick pull was sent, in seconds of the loop."""
 
 
 class RangeReader:
@@ -108,6 +111,7 @@ class RangeReader:
         self.losses: list[Loss] = []
         self.lost = 0
         self.rows = 0
+        self._replies = 0
         self._tags: frozenset[str] = frozenset()
         if options.filter_type == "TAG":
             self._tags = tags_of(options.expression)
@@ -141,11 +145,20 @@ class RangeReader:
 
         None at the end of the range.
         """
+        await self._puller.connect()
+        self._request_parts()
+        with Silence(
+            self._client.notes,
+            f"pull of {self._range.queue}",
+            self._options.retry_timeout_ms,
+            lambda: self._replies,
+        ):
+            return await self._bodies_of_pulls()
+
+    async def _bodies_of_pulls(self) -> list[Any] | None:
         decode_rows, pulls = self._options.decode_rows, self._pulls
         bodies: list[Any] = []
         count = size = 0
-        await self._puller.connect()
-        self._request_parts()
         while pulls and count < decode_rows and size < BATCH_BYTES:
             part = pulls[0]
             if part.replies:
@@ -185,6 +198,7 @@ class RangeReader:
 
     def _request(self, part: _Part) -> None:
         """Start the next pull of a part: quickly if that is possible."""
+        part.requested_at = asyncio.get_running_loop().time()
         if self._must_wait(part) or not self._puller.start(
             part.offset, part.range.hi - part.offset, lambda offset, reply: self._replied(part, offset, reply)
         ):
@@ -198,7 +212,9 @@ class RangeReader:
         if self._is_over:
             return
         if reply is None:
-            part.task = asyncio.get_running_loop().create_task(self._pull_part(part))
+            loop = asyncio.get_running_loop()
+            waited_seconds = loop.time() - part.requested_at
+            part.task = loop.create_task(self._pull_part(part, waited_seconds))
             return
         self._keep(part, offset, reply)
         if part.offset < part.range.hi:
@@ -210,6 +226,7 @@ class RangeReader:
 
     def _keep(self, part: _Part, offset: int, reply: PullReply) -> None:
         """Keep a reply for its turn. The first one of a part tells about the broker."""
+        self._replies += 1
         part.replies.append((offset, reply))
         part.offset = reply.next_offset
         self._bytes_ahead += len(reply.body or b"")
@@ -235,15 +252,19 @@ class RangeReader:
         if self._pulls and self._pulls[0] is part:
             self._arrived.set()
 
-    async def _pull_part(self, part: _Part) -> None:
-        """Pull the rest of a part patiently: with retries, and after room for its replies."""
+    async def _pull_part(self, part: _Part, waited_seconds: float = 0.0) -> None:
+        """Pull the rest of a part patiently: with retries, and after room for its replies.
+
+        `waited_seconds` is how long its next pull was waited for already.
+        """
         try:
             while part.offset < part.range.hi:
                 while self._must_wait(part):
                     self._has_room.clear()
                     await self._has_room.wait()
                 offset = part.offset
-                reply = await self._puller.pull(offset, part.range.hi - offset)
+                reply = await self._puller.pull(offset, part.range.hi - offset, waited_seconds=waited_seconds)
+                waited_seconds = 0.0
                 at_end = reply.code == ResponseCode.PULL_NOT_FOUND and reply.next_offset <= offset
                 if at_end or reply.code == ResponseCode.PULL_OFFSET_MOVED:
                     part.offset = self._skip_lost(part.range, offset, reply)

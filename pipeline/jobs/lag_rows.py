@@ -18,6 +18,7 @@ from pocketmq.protocol.message.topics import is_internal_group
 from ..brokers.broker_client import BrokerClient
 from ..brokers.range_reader import RangeReader
 from ..brokers.reachable import check_reachable
+from ..brokers.waiting_notes import Waiting, WaitingNotes
 from ..errors import PipelineError, SourceUnreachable
 from ..files.consume_queues import consumer_offsets, units, written_units
 from ..files.log_files import log_files
@@ -29,6 +30,8 @@ from ..records.records import Records
 from ..sql.message_input import MessageInput
 
 RETRY_TIMEOUT_MS: Final = 10_000
+STATISTICS_TIMEOUT_MS: Final = 15_000
+"""How long a broker has for the statistics of a group."""
 
 
 class Lag(msgspec.Struct, frozen=True, order=True):
@@ -93,7 +96,7 @@ def lags_of_brokers(source: MessageInput, groups: list[str]) -> list[Lag]:
         if groups and topics:
             found = list(_committed(client, groups, topics))
         else:
-            found = client.run(_statistics(source, groups))
+            found = client.run(_statistics(source, groups, client.notes))
         wanted = [lag for lag in found if not topics or lag.topic in topics]
         return [
             msgspec.structs.replace(lag, stored_ms=_pulled_ms(client, lag, source)) if lag.messages else lag
@@ -110,18 +113,21 @@ def _committed(client: BrokerClient, groups: list[str], topics: list[str]) -> It
                     yield Lag(group, topic, queue.broker_name, queue.queue_id, offset, bounds[queue].high)
 
 
-async def _statistics(source: MessageInput, groups: list[str]) -> list[Lag]:
+async def _statistics(source: MessageInput, groups: list[str], notes: WaitingNotes) -> list[Lag]:
     """Every queue for which a master has an offset of one of the groups, or of any group."""
     found = []
     settings: dict[str, Any] = {"namesrv_addr": source.namesrv_addr}
     if source.access.uses_tls:
         settings |= source.access.tls_settings()
     try:
-        async with AdminClient(hooks=source.access.hooks(), **settings) as admin:
+        async with AdminClient(
+            timeout_ms=STATISTICS_TIMEOUT_MS // 3, hooks=source.access.hooks(), **settings
+        ) as admin:
             info = await admin.cluster_info()
             for cluster in info.cluster_addr_table or {}:
                 for address in await admin.master_addresses(cluster):
-                    found += await _statistics_at(admin, address, groups)
+                    with Waiting(notes, f"offsets of groups at {address}", STATISTICS_TIMEOUT_MS):
+                        found += await _statistics_at(admin, address, groups)
     except NotReachable as error:
         raise SourceUnreachable(str(error)) from error
     except ClientError as error:

@@ -213,12 +213,16 @@ def _printed_warnings() -> Iterator[None]:
     if any(isinstance(handler, _WarningLines) for handler in log.handlers):
         yield
         return
-    handler = _WarningLines(logging.WARNING)
+    handler, client = _WarningLines(logging.WARNING), logging.getLogger("pocketmq.client")
+    # The client's own warnings of each lost connection are for programs: the pipeline says what it waits for.
+    nowhere = logging.NullHandler()
     log.addHandler(handler)
+    client.addHandler(nowhere)
     try:
         yield
     finally:
         log.removeHandler(handler)
+        client.removeHandler(nowhere)
 
 
 def _run(
@@ -238,6 +242,7 @@ def _run(
                 settings=choice.settings,
                 shows_progress=is_shown,
                 optimize_for_startup=choice.is_short,
+                shows_log=choice.is_verbose,
             )
     except PipelineError:
         raise

@@ -1,16 +1,22 @@
 """Messages sent again as they are: body, keys, tag, properties, sharding key, flag and id. No Spark.
 
 Properties with a meaning for brokers (delay, transaction, retries) are left out, because they would act once more. The
-id is kept, so a consumer that knows the message recognises the copy. A message without UNIQ_KEY gets its offset id.
+id is kept, so a consumer that knows the message recognises the copy. A message without UNIQ_KEY gets its offset id. A
+copy of a message that waits for a retry, or is dead, can keep its attempts and where it came from: in another cluster
+nothing else says that.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pocketmq.protocol.message.properties import (
+    DLQ_ORIGIN_MESSAGE_ID,
+    DLQ_ORIGIN_TOPIC,
     KEYS,
+    ORIGIN_MESSAGE_ID,
+    RETRY_TOPIC,
     SHARDING_KEY,
     TAGS,
     UNIQ_KEY,
@@ -26,22 +32,31 @@ from ..records.batch_encoder import RESERVED, batch_slices, elements
 COLUMNS: Final = ("body", "properties", "msgId", "flag")
 """The columns that a copy needs."""
 DROPPED: Final = RESERVED - {KEYS, TAGS, SHARDING_KEY}
+OF_ATTEMPTS: Final = frozenset((RETRY_TOPIC, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID))
+ATTEMPTS: Final = "reconsumeTimes"
+"""The column with the number of attempts."""
 StoredRows = Callable[[int, int, Queue, int], None]
 BATCH_ROWS: Final = 1000
 BATCH_BYTES: Final = 512 * 1024
 
 
-def property_text(properties: Sequence[tuple[str, str]], message_id: str, extra: Mapping[str, str]) -> str:
+def property_text(
+    properties: Sequence[tuple[str, str]],
+    message_id: str,
+    extra: Mapping[str, str],
+    dropped: Container[str] = DROPPED,
+) -> str:
     """The property text of a copy."""
-    kept = {name: value for name, value in properties if name not in DROPPED and value}
+    kept = {name: value for name, value in properties if name not in dropped and value}
     return encode_properties_text({**kept, **extra, WAIT: "true", UNIQ_KEY: message_id})
 
 
-def property_texts(batch: Any, extra: Mapping[str, str]) -> Any:
+def property_texts(batch: Any, extra: Mapping[str, str], dropped: Container[str] = DROPPED) -> Any:
     """The property texts of the rows of a batch, as an Arrow array."""
     maps, ids = batch.column("properties").to_pylist(), batch.column("msgId").to_pylist()
     return pa.array(
-        [property_text(pairs or (), one, extra) for pairs, one in zip(maps, ids, strict=True)], pa.string()
+        [property_text(pairs or (), one, extra, dropped) for pairs, one in zip(maps, ids, strict=True)],
+        pa.string(),
     )
 
 
@@ -53,23 +68,30 @@ def send_copies(
     *,
     extra: Mapping[str, str] | None = None,
     stored: StoredRows | None = None,
+    most_bytes: int | None = None,
+    keeps_attempts: bool = False,
 ) -> None:
     """Start sending the rows of a batch, in their order if `queue` is named.
 
+    A request has at most `most_bytes`, with 0 one message. `keeps_attempts` needs the column `ATTEMPTS`.
+
     `stored(first, stop, queue, offset)` is called for rows [first, stop) once the broker says where their first is.
     """
-    texts = property_texts(batch, extra or {})
-    if is_retry_topic(topic):  # brokers take no batches for these
-        _send_singly(sender, batch, texts, topic, queue, 0, stored)
+    texts = property_texts(batch, extra or {}, DROPPED - OF_ATTEMPTS if keeps_attempts else DROPPED)
+    if keeps_attempts or is_retry_topic(
+        topic
+    ):  # a batch has one number of attempts, a retry topic no batches
+        _send_singly(sender, batch, texts, topic, queue, 0, stored, keeps_attempts=keeps_attempts)
         return
     encoded = elements(batch.column("body"), texts, batch.column("flag"))
     sizes = np.diff(
         np.asarray(pa.Array.from_buffers(pa.int32(), len(encoded) + 1, [None, encoded.buffers()[1]]))
     )
     edges = np.concatenate(([0], np.cumsum(sizes)))
+    most_bytes = BATCH_BYTES if most_bytes is None else most_bytes
     data = memoryview(encoded.buffers()[2])
-    for first, stop in batch_slices(sizes.astype(np.int64), BATCH_ROWS, BATCH_BYTES):
-        if stop - first == 1 and sizes[first] > BATCH_BYTES:
+    for first, stop in batch_slices(sizes.astype(np.int64), BATCH_ROWS, most_bytes):
+        if stop - first == 1 and sizes[first] > most_bytes:
             # A batch of one is longer than the message alone, and may exceed the broker's limit.
             _send_singly(sender, batch.slice(first, 1), texts.slice(first, 1), topic, queue, first, stored)
             continue
@@ -85,12 +107,15 @@ def _send_singly(
     queue: Queue | None,
     first: int,
     stored: StoredRows | None,
+    *,
+    keeps_attempts: bool = False,
 ) -> None:
-    rows = zip(
-        batch.column("body").to_pylist(), texts.to_pylist(), batch.column("flag").to_pylist(), strict=True
-    )
-    for row, (body, text, flag) in enumerate(rows, first):
-        sender.send_one(topic, body, text, flag, queue=queue, stored=_told(stored, row, row + 1))
+    attempts = batch.column(ATTEMPTS).to_pylist() if keeps_attempts else [0] * batch.num_rows
+    bodies, flags = batch.column("body").to_pylist(), batch.column("flag").to_pylist()
+    rows = zip(bodies, texts.to_pylist(), flags, attempts, strict=True)
+    for row, (body, text, flag, times) in enumerate(rows, first):
+        told = _told(stored, row, row + 1)
+        sender.send_one(topic, body, text, flag, queue=queue, stored=told, reconsume_times=times)
 
 
 def _told(stored: StoredRows | None, first: int, stop: int) -> Stored | None:

@@ -8,13 +8,14 @@
 A dead letter is a message in `%DLQ%GROUP`: its group gave up after the last attempt. `--retrying` shows `%RETRY%GROUP`
 too: messages that will be tried again. Nothing is sent without `--send-back`; with `--dry-run` it only counts what it
 would send. The copies go to the topic of origin (`--send-back origin`: every group of that topic gets them), or to the
-retry topic of the group (`--send-back group`: that group alone). A copy keeps its id. What was sent back is remembered
-as the offset of group `pocketmq-dlq` in the dead letter topic, so a second run sends only what died since; `--again`
-sends all.
+retry topic of the group (`--send-back group`: that group alone). A copy keeps its id. Copies are spread over the
+queues, so their order is not kept. What was sent back is remembered as the offset of group `pocketmq-dlq` in the dead
+letter topic, so a second run sends only what died since; `--again` sends all. If a broker refuses a copy, the job ends,
+and what was sent before is remembered.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,20 +29,21 @@ from ..jobs.on_engine import engine_options, run_on_engine
 from ..planning.spelling import did_you_mean
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput
-from .dead_letters import GROUP, ORIGIN, TIMEOUT_MS, Wanted
+from ..sql.message_input import MessageInput, sql_text
+from .dead_letters import GROUP, ORIGIN, ORIGIN_SQL, TIMEOUT_MS, Wanted, group_of, placed_sql
 
 COLUMNS: Final = (
     *("topic", "brokerName", "queueId", "queueOffset", "keys", "tags", "reconsumeTimes", "bornTimestamp"),
     *("storeTimestamp", "msgId", "storeSize", "properties"),
 )
 DEAD: Final = """
-select case when startswith(topic, '%DLQ%') then substring(topic, 6) else substring(topic, 8) end as consumerGroup,
-       case when startswith(topic, '%DLQ%') then 'dead' else 'retrying' end as state,
-       coalesce(properties['DLQ_ORIGIN_TOPIC'], properties['RETRY_TOPIC']) as originTopic,
-       tags, keys, reconsumeTimes as attempts, bornTimestamp as born, storeTimestamp as died, msgId, storeSize,
-       topic as storedIn, brokerName, queueId, queueOffset
-from messages where {condition}
+select * from (
+    select consumerGroup, case when startswith(topic, '%DLQ%') then 'dead' else 'retrying' end as state,
+           {origin} as originTopic,
+           tags, keys, reconsumeTimes as attempts, bornTimestamp as born, storeTimestamp as died, msgId, storeSize,
+           topic as storedIn, brokerName, queueId, queueOffset
+    from (select *, {group} as consumerGroup, {stored_origin} as storedOrigin from messages where {condition}) as placed
+) as letters where {of_origin}
 """
 GROUPS: Final = """
 select consumerGroup, state, originTopic, tags, count(*) as messages, min(attempts) as leastAttempts,
@@ -76,7 +78,18 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
             "Dead letters", f"In {source.name}: {asked} has a dead letter topic{meant or '.'}", [], []
         )
     engine.open_messages("messages", msgspec.structs.replace(source, topics=",".join(topics)), COLUMNS)
-    engine.keep("dead", DEAD.format(condition=wanted.condition(source)))
+    group, stored_origin = placed_sql(topics, existing)
+    of_origin = "true" if wanted.origin is None else f"originTopic = {sql_text(wanted.origin)}"
+    engine.keep(
+        "dead",
+        DEAD.format(
+            condition=wanted.condition(source),
+            group=group,
+            origin=ORIGIN_SQL,
+            stored_origin=stored_origin,
+            of_origin=of_origin,
+        ),
+    )
     sections = [
         Section(
             "groups", "Dead letters by group, origin and tag", engine.sql(GROUPS.format(now=time.time()))
@@ -96,7 +109,7 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
     if wanted.send_back is not None:
         from .sending_back import send_back
 
-        counts = send_back(source, wanted, [topic for topic in topics if is_dlq_topic(topic)])
+        counts = send_back(source, wanted, [topic for topic in topics if is_dlq_topic(topic)], existing)
         sections.append(counts)
         lead += _words_of(source, wanted)
     elif findings:
@@ -125,7 +138,7 @@ def all_topics(source: MessageInput) -> list[str]:
         return sorted(client.topics(TIMEOUT_MS))
 
 
-def dead_topics(existing: Iterable[str], wanted: Wanted) -> list[str]:
+def dead_topics(existing: Collection[str], wanted: Wanted) -> list[str]:
     """The dead letter topics of the groups, and their retry topics if those are shown."""
     chosen = [
         topic
@@ -134,16 +147,14 @@ def dead_topics(existing: Iterable[str], wanted: Wanted) -> list[str]:
     ]
     if not wanted.groups:
         return chosen
-    return [topic for topic in chosen if _group_of(topic) in wanted.groups]
+    return [topic for topic in chosen if group_of(topic, existing)[0] in wanted.groups]
 
 
-def _groups_in(topics: Iterable[str]) -> list[str]:
+def _groups_in(topics: Collection[str]) -> list[str]:
     """The groups that have a dead letter topic or a retry topic."""
-    return sorted({_group_of(topic) for topic in topics if is_dlq_topic(topic) or is_retry_topic(topic)})
-
-
-def _group_of(topic: str) -> str:
-    return topic.rpartition("%")[2]
+    return sorted(
+        {group_of(topic, topics)[0] for topic in topics if is_dlq_topic(topic) or is_retry_topic(topic)}
+    )
 
 
 def check(source: MessageInput, wanted: Wanted) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
+from pocketmq.protocol.message.topics import SYSTEM_PREFIX, UNSENDABLE_TOPICS
 
 from ..errors import OptionError
 from ..jobs.access_options import access_options
@@ -63,6 +64,11 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
             raise OptionError(
                 "--to-namesrv must be another cluster, or --prefix must give the copies other names"
             )
+        for topic in self.topic_names():
+            if topic in UNSENDABLE_TOPICS or topic.startswith(SYSTEM_PREFIX):
+                raise OptionError(
+                    f"--topics: {topic} belongs to the broker itself, and cannot be sent to another"
+                )
         if not self.name.replace("-", "").replace("_", "").isalnum():
             raise OptionError(f"--name must have letters, digits, - and _ only, got {self.name!r}")
         if self.groups and self.map_file is None:

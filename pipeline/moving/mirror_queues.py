@@ -9,6 +9,7 @@ import msgspec
 from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.errors import ClientError
 from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.flags import PERM_WRITE
 
 from ..brokers.broker_client import BrokerClient
 from ..brokers.reachable import ANSWER_MS, suggestion
@@ -61,12 +62,25 @@ class QueuePairs:
 
     def _targets(self, topic: str, queues: int, answer_ms: int) -> Sequence[Queue]:
         try:
-            return self._target.queues(topic, answer_ms)
-        except OptionError:
+            return self._writable(topic, answer_ms)
+        except TopicMissing:
             if topic in {target.topic for target in self.pairs.values()}:
                 raise  # it existed: its broker is away
             asyncio.run(_create(self._target_side, topic, queues))
-            return self._target.queues(topic, answer_ms)
+            return self._writable(topic, answer_ms)
+
+    def _writable(self, topic: str, answer_ms: int) -> Sequence[Queue]:
+        """The queues that can be written to, and that consumers read. `OptionError` if the topic has none."""
+        readable = self._target.queues(topic, answer_ms)
+        route = self._target.run(self._target.route(topic))
+        writable = {Queue(topic, queue.broker_name, queue.queue_id) for queue in route.write_queues()}
+        if found := [queue for queue in readable if queue in writable]:
+            return found
+        if any(data.perm & PERM_WRITE for data in route.data.queue_datas):
+            raise SourceUnreachable(f"topic {topic} of the target has no master in its route")
+        raise OptionError(
+            f"topic {topic} of the target can only be read: its permission must include writing"
+        )
 
 
 def target_of(queue: Queue, targets: Iterable[Queue]) -> Queue:

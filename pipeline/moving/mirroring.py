@@ -16,7 +16,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
-from pocketmq.client.errors import ClientError
+from pocketmq.client.errors import ClientError, RequestRefused
+from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..brokers.batch_sender import BatchSender
 from ..brokers.broker_client import BrokerClient
@@ -27,7 +29,7 @@ from ..planning.positions import Offsets, Queue
 from ..planning.ranges import Bounds, QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
-from .copies import COLUMNS, send_copies
+from .copies import ATTEMPTS, BATCH_BYTES, COLUMNS, send_copies
 from .in_flight import found_copies, ids_of, search_begin
 from .mirror_positions import SOURCE, TARGET, MirrorPositions, NoAnswer, asking
 from .mirror_queues import QueuePairs, Side
@@ -40,7 +42,9 @@ ROUND_MS: Final = 2_000
 """How long a round waits for a broker. Then its queues wait for the next round."""
 STEP: Final = 20_000
 """Messages of a queue that are copied before the next queue has its turn."""
-READ: Final = (*COLUMNS, "queueOffset")
+LEAST_BYTES: Final = 8 * 1024
+"""Below this size of a request messages are sent one by one."""
+READ: Final = (*COLUMNS, ATTEMPTS, "queueOffset")
 
 
 class Mirroring:
@@ -66,6 +70,8 @@ class Mirroring:
         self._positions = MirrorPositions(self._source, self._target, group)
         self._sure: set[Queue] = set()
         """Queues of the source all of whose copies were acknowledged."""
+        self._most_bytes: dict[str, int] = {}
+        """How large a request to a broker of the target may be, as far as its refusals have shown."""
         self.queues = QueuePairs(self._source, self._target, target)
         self.away: dict[tuple[str, str], PipelineError] = {}
         """(side, broker name) of what did not answer in the last round, with the reason."""
@@ -101,6 +107,9 @@ class Mirroring:
             except NoAnswer as error:
                 self._sure.discard(queue)
                 self.away[error.side, brokers[error.side]] = error.error
+            except PipelineError:
+                self._positions.commit(self.away, self.slaves)
+                raise
             self._positions.commit(self.away, self.slaves)
         self._positions.end_round()
         self._say_what_changed(away_before)
@@ -180,6 +189,38 @@ class Mirroring:
         return position
 
     def _copy(self, part: Range, target: Queue) -> None:
+        schema = arrow_schema(MESSAGE_COLUMNS, READ)
+        reader = RangeReader(self._source, part, self._of_source)
+        batches = reader.batches()
+        while True:
+            with asking(SOURCE):
+                records = next(batches, None)
+            if records is None:
+                break
+            self._send(pa.RecordBatch.from_arrays(records.columns(READ), schema=schema), part.queue, target)
+        self.lost[part.queue.topic] += reader.lost
+        self._positions.advance(part.queue, part.hi)
+
+    def _send(self, batch: Any, queue: Queue, target: Queue) -> None:
+        """Send a batch; in smaller requests if the broker finds these too large."""
+        while batch.num_rows:
+            most_bytes = self._most_bytes.get(target.broker_name, BATCH_BYTES)
+            rows, refusal = self._send_rows(batch, queue, target, most_bytes)
+            batch = batch.slice(rows)
+            if refusal is None:
+                continue
+            if most_bytes == 0:
+                offset, size = batch.column("queueOffset")[0], len(batch.column("body")[0].as_buffer())
+                raise PipelineError(
+                    f"the target refuses the message at offset {offset} of {queue}, whose body has {size:,} bytes: "
+                    f"{_root(refusal)}"
+                ) from refusal
+            self._most_bytes[target.broker_name] = most_bytes // 2 if most_bytes > LEAST_BYTES else 0
+
+    def _send_rows(
+        self, batch: Any, queue: Queue, target: Queue, most_bytes: int
+    ) -> tuple[int, PipelineError | None]:
+        """How many rows were stored, and the error if the target refused the next request as too large."""
         # No retries: a request without an answer may be stored, so the next round looks for it first.
         sender = BatchSender(
             self._target,
@@ -189,27 +230,28 @@ class Mirroring:
             retry_timeout_ms=SEND_MS,
             retries=0,
         )
-        schema = arrow_schema(MESSAGE_COLUMNS, READ)
-        reader = RangeReader(self._source, part, self._of_source)
-        batches = reader.batches()
-        while True:
-            with asking(SOURCE):
-                records = next(batches, None)
-            if records is None:
-                break
-            self._send(sender, pa.RecordBatch.from_arrays(records.columns(READ), schema=schema), part, target)
-        self.lost[part.queue.topic] += reader.lost
-        self._positions.advance(part.queue, part.hi)
-
-    def _send(self, sender: BatchSender, batch: Any, part: Range, target: Queue) -> None:
         stored: list[tuple[int, int, Queue, int]] = []
         try:
             with asking(TARGET):
-                send_copies(sender, batch, target.topic, target, stored=lambda *place: stored.append(place))
+                send_copies(
+                    sender,
+                    batch,
+                    target.topic,
+                    target,
+                    stored=lambda *place: stored.append(place),
+                    most_bytes=most_bytes,
+                    keeps_attempts=is_retry_topic(queue.topic) or is_dlq_topic(queue.topic),
+                )
                 sender.finish()
+        except PipelineError as error:
+            root = _root(error)
+            if not (isinstance(root, RequestRefused) and root.code == ResponseCode.MESSAGE_ILLEGAL):
+                raise
+            return max((stop for _, stop, _, _ in stored), default=0), error
         finally:
             sender.cancel()
-            self._acknowledged(part.queue, batch.column("queueOffset").to_pylist(), stored)
+            self._acknowledged(queue, batch.column("queueOffset").to_pylist(), stored)
+        return batch.num_rows, None
 
     def _acknowledged(
         self, queue: Queue, offsets: list[int], stored: list[tuple[int, int, Queue, int]]

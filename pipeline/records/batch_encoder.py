@@ -28,7 +28,6 @@ RESERVED: Final = frozenset(
     if name.isupper() and isinstance(value, str) and len(value) > 1
 )
 """Property names with a meaning in the protocol: columns and options set them, the column `properties` must not."""
-_RESERVED_NAMES: Final = pa.array(sorted(RESERVED))
 _HEAD: Final = np.dtype(
     [("total", ">i4"), ("magic", ">i4"), ("crc", ">i4"), ("flag", ">i4"), ("body", ">i4")]
 )
@@ -130,7 +129,7 @@ def _map_texts(maps: Any) -> Any:
     """The pairs of each row's map."""
     keys, items = maps.keys, maps.items
     distinct = pc.unique(keys)
-    reserved = distinct.filter(pc.is_in(distinct, value_set=_RESERVED_NAMES))
+    reserved = distinct.filter(pc.is_in(distinct, value_set=pa.array(sorted(RESERVED))))
     if len(reserved):
         raise OptionError(
             f"column properties: {reserved[0].as_py()} is reserved; keys, tags and the like have their own columns"

@@ -19,7 +19,8 @@ _FEW: Final = 16
 _HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)
 """Two upper-case digits of each byte."""
 _KEPT: Final = 1 << 16
-_evens: Any = pa.array([], type=pa.uint32())
+_evens: Any = None
+"""Made on use: pyarrow imports pandas for its first array, which a process that only plans does not need."""
 
 
 def slices(raw: npt.NDArray[np.uint8], begin: Any, end: Any, kind: Any) -> Any:
@@ -60,7 +61,7 @@ def spread(values: Any, rows: Ints, count: int) -> Any:
 def _even_numbers(count: int) -> Any:
     """0, 2, 4 ... as an Arrow array. A long one is kept, and slices of it are returned."""
     global _evens
-    if len(_evens) < count:
+    if _evens is None or len(_evens) < count:
         _evens = pa.array(np.arange(0, 2 * max(count, _KEPT), 2, dtype=np.uint32))
     return _evens.slice(0, count)
 

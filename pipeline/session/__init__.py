@@ -3,6 +3,7 @@
 java.py             finds a Java that Spark can use
 class_archive.py    where the class archive lies that makes sessions start sooner
 settings.py         which master a session uses, and which settings it gets
+quiet_log.py        which log configuration a local session's JVM gets: log4j2.properties
 session.py          creates a session and registers the formats
 prepare.py          makes the class archive (`pocketmq pipeline prepare`)
 metrics.py          the numbers of a stream's batch: lag, messages, bytes, missing messages

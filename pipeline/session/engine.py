@@ -24,9 +24,9 @@ END_SECONDS: Final = 20
 
 @contextlib.contextmanager
 def engine(
-    master: str | None, memory: str | None, settings: Mapping[str, str], *, port: int
+    master: str | None, memory: str | None, settings: Mapping[str, str], *, port: int, shows_log: bool = False
 ) -> Iterator[str]:
-    """The address of a Spark Connect server on this machine, which ends with the `with`.
+    """The address of a Spark Connect server on this machine, which ends with the `with`. `shows_log`: as of a session.
 
     `OptionError` if the port is taken.
     """
@@ -38,10 +38,12 @@ def engine(
         "spark.connect.grpc.binding.port": str(number),
         **settings,
     }
-    spark = pocketmq_session("pocketmq engine", master=master, memory=memory, settings=own)
+    spark = pocketmq_session(
+        "pocketmq engine", master=master, memory=memory, settings=own, shows_log=shows_log
+    )
     gateway: Any = spark.sparkContext._gateway
     try:
-        spark.sparkContext.setLogLevel("OFF")
+        spark.sparkContext.setLogLevel("INFO" if shows_log else "OFF")
         warm_up(spark)
         yield f"sc://127.0.0.1:{number}"
     finally:

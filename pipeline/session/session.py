@@ -10,9 +10,10 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from ..planning.parallelism import PARALLELISM
@@ -20,6 +21,7 @@ from ..sources.journal_source import JournalSource
 from ..sources.located_readers import LocatedStoreSource
 from ..sources.topic_source import RocketMQSource
 from .java import find_java
+from .quiet_log import log_options
 from .settings import (
     EVERYWHERE,
     MASTER,
@@ -31,6 +33,8 @@ from .settings import (
     settings_for,
 )
 
+_LOGGERS_OF_QUERIES: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
 
 def pocketmq_session(
     name: str,
@@ -40,11 +44,13 @@ def pocketmq_session(
     settings: Mapping[str, str] | None = None,
     optimize_for_startup: bool = False,
     shows_progress: bool = False,
+    shows_log: bool = False,
 ) -> SparkSession:
     """A session with the formats registered: the active one if there is one, else a new one.
 
     `master` may also be a Spark Connect server, `sc://HOST:15002`. Without it `chosen_master` says which applies.
-    `memory` is that of the driver; on a local master the default is 1g.
+    `memory` is that of the driver; on a local master the default is 1g, and Spark's log is quiet unless the user
+    configured it; `shows_log` leaves it as Spark has it.
     """
     own = dict(settings or {})
     master, must_be_set = chosen_master(master, own, os.environ)
@@ -54,7 +60,11 @@ def pocketmq_session(
     if SparkSession.getActiveSession() is None:
         java_home = _prepare_environment(master)
     chosen = settings_for(
-        master, memory=memory, optimize_for_startup=optimize_for_startup, java_home=java_home
+        master,
+        memory=memory,
+        optimize_for_startup=optimize_for_startup,
+        java_home=java_home,
+        log="" if shows_log else log_options(os.environ),
     )
     if is_local(master):
         chosen["spark.ui.showConsoleProgress"] = "true" if shows_progress else "false"
@@ -120,8 +130,11 @@ def context_of(spark: SparkSession) -> Any:
 def set_log_level(spark: SparkSession, *, is_verbose: bool) -> None:
     """Spark's log of a job: all of it if `is_verbose`, none of it on a local master, else as the cluster has it.
 
-    An error in a task reaches a job as an exception. The log would print it first, with Java's stack.
+    An error in a task or a query reaches a job as an exception. The log would print it first, with Java's stack; so
+    would PySpark's own loggers, as JSON.
     """
+    for name in _LOGGERS_OF_QUERIES:
+        PySparkLogger.getLogger(name).disabled = not is_verbose
     context = context_of(spark)
     if context is None:
         return

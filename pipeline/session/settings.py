@@ -18,6 +18,9 @@ DEFAULT_MEMORY: Final = "1g"
 FILE_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
+STACK: Final = "-Xss16m"
+"""Spark searches the text of the exception that ends a stopped `foreachBatch` by a regular expression that needs levels
+of the stack for each letter. With Java's 1 MB the thread of the query dies of that."""
 OF_EXECUTORS: Final = "spark.executorEnv.OMP_NUM_THREADS"
 EVERYWHERE: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -77,19 +80,21 @@ def settings_for(
     memory: str | None = None,
     optimize_for_startup: bool = False,
     java_home: Path | None = None,
+    log: str = "",
 ) -> dict[str, str]:
     """The settings with which a session is created.
 
     Only for a local master: its shuffle partitions, its loopback addresses, its JVM's options, the quick checkpoint
     files of a local disk, no web pages. `optimize_for_startup` limits the JVM to its first compiler, which suits tests
-    and short jobs. `java_home` is the Java that will run; its class archive is used if there is one.
+    and short jobs. `java_home` is the Java that will run; its class archive is used if there is one. `log` is the JVM
+    option that configures Spark's log.
     """
     settings = {} if memory is None else {"spark.driver.memory": memory}
     if not is_local(master):
         return settings
-    java_options = "-XX:+UseSerialGC" + (" -XX:TieredStopAtLevel=1" if optimize_for_startup else "")
-    if java_home is not None:
-        java_options = f"{java_options} {archive_options(java_home)}".strip()
+    of_archive = "" if java_home is None else archive_options(java_home)
+    of_compiler = "-XX:TieredStopAtLevel=1" if optimize_for_startup else ""
+    java_options = " ".join(filter(None, ("-XX:+UseSerialGC", STACK, of_compiler, log, of_archive)))
     return {
         "spark.driver.memory": DEFAULT_MEMORY,
         **settings,

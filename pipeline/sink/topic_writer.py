@@ -31,6 +31,7 @@ from pyspark.sql.types import StructType
 
 from ..brokers.batch_sender import BatchSender, HalfMessage, HalfMessages
 from ..errors import OptionError, PipelineError
+from ..planning.worker_memory import exempt_loaded_modules
 from .sink_options import (
     TRANSACTIONAL,
     check_columns,
@@ -66,6 +67,7 @@ class _WriterBase:
         self._arrow_names = [field.name for field in schema.fields]
 
     def _write(self, batches: Iterator[Any], writer: str, query_id: str) -> TaskResult:
+        exempt_loaded_modules()
         sender = sender_for(self._options)
         task = TaskSender(sender, self._options, writer)
         try:
@@ -112,6 +114,7 @@ class TopicWriter(_WriterBase, DataSourceArrowWriter):
         return self._write(iterator, f"{self._id}/{_partition()}", self._id)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        exempt_loaded_modules()
         if self._options.guarantee == TRANSACTIONAL:
             end_transactions(self._options, _half_messages(messages), is_commit=True)
 
@@ -141,6 +144,7 @@ class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
         return self._write(iterator, f"{query_id}/{batch_id}/{_partition()}", query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        exempt_loaded_modules()
         if self._options.guarantee != TRANSACTIONAL:
             return
         end_transactions(self._options, _half_messages(messages), is_commit=True)

@@ -1,6 +1,7 @@
 """The readers that Spark calls: data sources `rocketmq`, `rocketmq-store` and `pocketmq-journal`.
 
 output_schema.py    record batches with the columns of the user's schema
+default_columns.py  the columns of messages if the user gives no schema
 topic_source.py     the data source `rocketmq`, which creates the readers and writers below
 topic_reader.py     its batch reader
 hybrid_reader.py    a range from the broker's files, the rest from the broker (`storePath`)

@@ -18,6 +18,7 @@ from ..errors import OptionError
 from ..files.journal_rows import column, journal_files, read_journal
 from ..files.remote_copies import Location, is_url, temporary_copies, with_urls
 from ..planning.option_values import OptionValues, canonical_options
+from ..planning.worker_memory import exempt_loaded_modules
 from ..records.columns import JOURNAL_COLUMNS, ddl
 from .located_readers import SeveralReaders, read_paths
 from .output_schema import OutputSchema
@@ -33,6 +34,7 @@ class JournalSource(DataSource):
         return "pocketmq-journal"
 
     def schema(self) -> str:
+        exempt_loaded_modules()
         return ddl(JOURNAL_COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -51,6 +53,7 @@ class JournalReader(DataSourceReader):
         self._output = OutputSchema(schema, JOURNAL_COLUMNS)
 
     def partitions(self) -> list[InputPartition]:
+        exempt_loaded_modules()
         if not is_url(self._path):
             return [InputPartition(str(file)) for file in journal_files(Path(self._path))]
         location = Location(self._path)
@@ -69,6 +72,7 @@ class JournalReader(DataSourceReader):
                 yield with_urls(batch, str(folder), location.url)
 
     def _batches(self, file: Path) -> Iterator[Any]:
+        exempt_loaded_modules()
         for rows in read_journal(file):
             if rows:
                 yield self._output.batch([column(rows, name) for name in self._output.names])

@@ -1,6 +1,5 @@
 """Record batches with the columns of the user's schema; all three sources use it."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,28 +8,8 @@ from pyspark.sql.types import StructType
 
 from ..errors import OptionError
 from ..planning.kafka_names import SOURCE_COLUMNS, counterpart
-from ..planning.option_values import OptionValues
-from ..records.columns import LEAN, check_names, chosen_columns
+from ..records.columns import check_names
 from ..records.records import Records
-
-
-def default_columns(
-    options: Mapping[str, str], columns: dict[str, tuple[str, Any]], always: Sequence[str] = ()
-) -> dict[str, tuple[str, Any]]:
-    """The columns of messages if the user gives no schema: the options `columns` and `includeProperties` choose them.
-
-    Spark asks for the schema first, so other options are not checked yet.
-    """
-    texts = {key.lower(): value for key, value in options.items()}
-    includes = {"includeProperties": texts["includeproperties"]} if "includeproperties" in texts else {}
-    includes_properties = OptionValues(includes).optional_flag("includeProperties")
-    chosen = texts.get("columns", LEAN)
-    try:
-        return chosen_columns(columns, chosen, includes_properties=includes_properties, always=always)
-    except OptionError as error:
-        unknown = [name.strip() for name in chosen.split(",") if name.strip() not in columns]
-        meant = (f"{name}{counterpart(name, SOURCE_COLUMNS)}" for name in unknown)
-        raise OptionError("; ".join([str(error), *(text for text in meant if ";" in text)])) from error
 
 
 class OutputSchema:

@@ -39,6 +39,7 @@ from ..files.scan import (
 from ..files.store_rows import column_of, consumer_offset_rows, hole_after, unit_rows
 from ..planning.option_values import OptionValues, canonical_options, plain_options
 from ..planning.parallelism import default_parallelism
+from ..planning.worker_memory import exempt_loaded_modules
 from ..records.columns import (
     CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSET_COLUMNS,
@@ -48,7 +49,8 @@ from ..records.columns import (
     ddl,
 )
 from ..records.records import HEAD_COLUMNS
-from .output_schema import OutputSchema, default_columns
+from .default_columns import default_columns
+from .output_schema import OutputSchema
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -151,6 +153,7 @@ class StoreSource(DataSource):
     @staticmethod
     def schema_of(texts: dict[str, str]) -> str:
         """The columns of the table that the options name."""
+        exempt_loaded_modules()
         options = read_store_options(texts)
         if options.table != MESSAGES:
             return ddl(TABLES[options.table])
@@ -181,6 +184,7 @@ class StoreReader(DataSourceReader):
         self._options = msgspec.structs.replace(options, scan=scan)
 
     def partitions(self) -> list[InputPartition]:
+        exempt_loaded_modules()
         options = self._options
         if options.table == CONSUMER_OFFSETS:
             return [SplitPartition(None, [])]
@@ -239,6 +243,7 @@ class StoreReader(DataSourceReader):
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
         if not isinstance(partition, SplitPartition):
             return  # planning found nothing to read, and Spark made an empty task of its own
+        exempt_loaded_modules()
         split = partition.value
         if self._options.table == CONSUMER_OFFSETS:
             rows = consumer_offset_rows(Path(self._options.root) / "config" / "consumerOffset.json")

@@ -16,26 +16,31 @@ from pyspark.sql.types import StructType
 from ..errors import OptionError
 from ..planning.option_values import plain_options
 from ..planning.topic_options import read_source_options
+from ..planning.worker_memory import exempt_loaded_modules
 from ..records.columns import MESSAGE_COLUMNS, ddl
-from .output_schema import default_columns
-from .topic_filters import FilteringReader
-from .topic_reader import TopicReader
+from .default_columns import default_columns
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter, DataSourceStreamReader, DataSourceWriter
 
 
 class RocketMQSource(DataSource):
-    """Format `rocketmq`. Streams and the sink are imported on use."""
+    """Format `rocketmq`. Readers and writers are imported on use: Spark asks for the name and the schema in processes
+    of their own."""
 
     @classmethod
     def name(cls) -> str:
         return "rocketmq"
 
     def schema(self) -> str:
+        exempt_loaded_modules()
         return ddl(default_columns(plain_options(self.options), MESSAGE_COLUMNS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from .topic_filters import FilteringReader
+        from .topic_reader import TopicReader
+
+        exempt_loaded_modules()
         options = read_source_options(plain_options(self.options), is_stream=False)
         kind = FilteringReader if options.pushes_down else TopicReader
         return kind(options, schema)
@@ -51,6 +56,7 @@ class RocketMQSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         from ..sink.topic_writer import TopicWriter
 
+        exempt_loaded_modules()
         return TopicWriter(plain_options(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamArrowWriter":

@@ -4,9 +4,15 @@ The reply to a pull holds messages as stored, back to back. The status of a pull
 repeats it by name. POP is in `pop.py`.
 """
 
+from typing import Final
+
+import msgspec
+
 from ..bodies.body import Records
 from ..bodies.offsets import QueryConsumeQueueResponseBody
-from ..wire.schema import Int, Long, Reply, Request, field, request
+from ..wire.command import Command
+from ..wire.header_form import HeaderForm
+from ..wire.schema import Int, Long, Reply, Request, field, request, to_fields
 
 
 class PullMessageReply(Reply, frozen=True, kw_only=True):
@@ -57,6 +63,21 @@ class PullMessage(Request[PullMessageReply], frozen=True, kw_only=True):
 @request(361, only_in=5, reply_body=Records)
 class LitePullMessage(PullMessage, frozen=True, kw_only=True):
     """The same pull from a lite pull consumer, so that a broker can serve it in threads of its own."""
+
+
+_OFFSET: Final = -8_765_432_109_876_543_210
+_COUNT: Final = -1_987_654_321
+_OPAQUE: Final = -1_234_567_891
+"""Values of the sample. No name of a topic or group holds them."""
+
+
+def pull_form(request: PullMessage, language: str, version: int) -> HeaderForm | None:
+    """The form of pulls that differ from this one in their (queue offset, number of messages, opaque) only; None if it
+    cannot be cut."""
+    sample = msgspec.structs.replace(request, queue_offset=_OFFSET, max_msg_nums=_COUNT)
+    command = Command(request.code, _OPAQUE, fields=to_fields(sample), language=language, version=version)
+    quoted = ((b'"%d"' % mark, b'"%d"') for mark in (_OFFSET, _COUNT))
+    return HeaderForm.of(command, (*quoted, (b"%d" % _OPAQUE, b"%d")))
 
 
 class QueryMessageReply(Reply, frozen=True, kw_only=True):

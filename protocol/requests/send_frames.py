@@ -2,38 +2,36 @@
 
     length 4, header length 4, {"code":310,"extFields":{.. "f":sysFlag,"g":born .. "i":properties ..} .. "opaque":n ..}
 
-Between two sends of one producer to one queue only the four values differ: the bytes between them are made once. A
-reply with code 0 and the usual fields is decoded into one object; any other goes the ordinary road,
-`decode_json_header` and `from_fields`. For the JSON header only. Tests compare both with the ordinary road.
+Between two sends of one producer to one queue only the four values differ (`wire/header_form.py`). A reply with code
+0 and the usual fields is decoded into one object; any other goes the ordinary road, `decode_json_header` and
+`from_fields`. For the JSON header only. Tests compare both with the ordinary road.
 """
 
-import struct
 from typing import Final
 
 import msgspec
 
-from ..wire.command import JSON, Command
-from ..wire.json_header import encode_json_header
+from ..wire.command import Command
+from ..wire.header_form import HeaderForm
 from ..wire.schema import Int, Long, to_fields
 from .send import SendMessageV2
 
-_PREFIX: Final = struct.Struct(">iI")
 _encode_text: Final = msgspec.json.Encoder().encode
 
 _SYS_FLAG: Final = -1_987_654_321
 _BORN: Final = -8_765_432_109_876_543_210
 _OPAQUE: Final = -1_234_567_891
 _PROPERTIES: Final = "\x00properties\x00"
-"""Values of the sample header, which the template is cut from. No name of a topic or group holds them."""
+"""Values of the sample. No name of a topic or group holds them."""
 
 
 class SendTemplate:
     """Of the sends of one producer group to one queue."""
 
-    __slots__ = ("_header",)
+    __slots__ = ("_form",)
 
-    def __init__(self, header: bytes) -> None:
-        self._header = header
+    def __init__(self, form: HeaderForm) -> None:
+        self._form = form
 
     @classmethod
     def of(cls, request: SendMessageV2, language: str, version: int) -> "SendTemplate | None":
@@ -41,30 +39,23 @@ class SendTemplate:
         sample = msgspec.structs.replace(
             request, sys_flag=_SYS_FLAG, born_timestamp=_BORN, properties=_PROPERTIES
         )
-        command = Command(
-            request.code,
-            _OPAQUE,
-            fields=to_fields(sample),
-            language=language,
-            version=version,
-            header_type=JSON,
+        command = Command(request.code, _OPAQUE, fields=to_fields(sample), language=language, version=version)
+        form = HeaderForm.of(
+            command,
+            (
+                (b'"%d"' % _SYS_FLAG, b'"%d"'),
+                (b'"%d"' % _BORN, b'"%d"'),
+                (_encode_text(_PROPERTIES), b"%b"),
+                (b"%d" % _OPAQUE, b"%d"),
+            ),
         )
-        header = encode_json_header(command).replace(b"%", b"%%")
-        marks = (b'"%d"' % _SYS_FLAG, b'"%d"' % _BORN, _encode_text(_PROPERTIES), b"%d" % _OPAQUE)
-        places = [header.find(mark) for mark in marks]
-        if -1 in places or places != sorted(places) or any(header.count(mark) != 1 for mark in marks):
-            return None
-        for mark, form in zip(marks, (b'"%d"', b'"%d"', b"%b", b"%d"), strict=True):
-            header = header.replace(mark, form)
-        return cls(header)
+        return None if form is None else cls(form)
 
     def head(
         self, opaque: int, sys_flag: int, born_timestamp: int, properties: str, body_bytes: int
     ) -> bytes:
         """Everything of the frame before its body."""
-        header = self._header % (sys_flag, born_timestamp, _encode_text(properties), opaque)
-        size = len(header)
-        return _PREFIX.pack(4 + size + body_bytes, size) + header  # serialize type JSON is 0
+        return self._form.head((sys_flag, born_timestamp, _encode_text(properties), opaque), body_bytes)
 
 
 class _Fields(msgspec.Struct, gc=False, rename="camel"):

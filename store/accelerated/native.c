@@ -13,7 +13,7 @@
 #define STORES_BEFORE __asm__ __volatile__("" ::: "memory")
 
 enum { MIDDLE_AT = 36, MIDDLE_BYTES = 48, ID_BYTES = 32 };
-enum { SLOTS_AT = 40, UNIT_BYTES = 20 };
+enum { SLOTS_AT = 40, UNIT_BYTES = 20, ELEMENT_BODY_AT = 20 };
 
 static void put32(uint8_t *p, uint32_t v)
 {
@@ -125,6 +125,259 @@ static PyObject *pack_batch(PyObject *self, PyObject *args)
     return sizes;
 }
 
+/* One message of a batch's body: see protocol/message/batch.py. */
+struct element {
+    const uint8_t *flag, *body, *text;
+    Py_ssize_t body_bytes, text_bytes, bytes;
+};
+
+/* Whether p, of which `left` bytes may be read, begins with a whole element. */
+static int read_element(const uint8_t *p, Py_ssize_t left, struct element *found)
+{
+    if (left < ELEMENT_BODY_AT)
+        return 0;
+    found->flag = p + 12;
+    found->body = p + ELEMENT_BODY_AT;
+    found->body_bytes = (int32_t)get32(p + 16);
+    if (found->body_bytes < 0 || found->body_bytes > left - ELEMENT_BODY_AT - 2)
+        return 0;
+    found->text = found->body + found->body_bytes + 2;
+    found->text_bytes = (int16_t)(found->text[-2] << 8 | found->text[-1]);
+    found->bytes = ELEMENT_BODY_AT + found->body_bytes + 2 + found->text_bytes;
+    return found->text_bytes >= 0 && found->bytes <= left;
+}
+
+struct text {
+    const uint8_t *at, *end;
+};
+
+/* The value of a pair if it has this name, which ends with its separator, and is not empty. */
+static void take_value(const uint8_t *pair, const uint8_t *end, const char *name, Py_ssize_t name_bytes, struct text *value)
+{
+    if (end - pair > name_bytes && memcmp(pair, name, name_bytes) == 0)
+        value->at = pair + name_bytes, value->end = end;
+}
+
+/* The values that queue and index need; the last of equal names counts. */
+static void read_properties(const uint8_t *p, const uint8_t *end, struct text *id, struct text *keys, struct text *tags)
+{
+    id->at = id->end = keys->at = keys->end = tags->at = tags->end = NULL;
+    while (p < end) {
+        const uint8_t *pair_end = memchr(p, 2, end - p);
+        if (pair_end == NULL)
+            pair_end = end;
+        take_value(p, pair_end, "UNIQ_KEY\1", 9, id);
+        take_value(p, pair_end, "KEYS\1", 5, keys);
+        take_value(p, pair_end, "TAGS\1", 5, tags);
+        p = pair_end + 1;
+    }
+}
+
+/* Continue Java's hash of a text over the UTF-16 units of another; 0 if that is not UTF-8. */
+static int extend_hash(uint32_t *hash, const uint8_t *p, const uint8_t *end)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    uint32_t h = *hash;
+    while (p < end) {
+        uint32_t c = *p++;
+        if (c >= 0x80) {
+            int more = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : 1;
+            if (c < 0xC0 || c >= 0xF8 || end - p < more)
+                return 0;
+            c &= 0x3F >> more;
+            for (int i = 0; i < more; i++, p++) {
+                if ((*p & 0xC0) != 0x80)
+                    return 0;
+                c = c << 6 | (*p & 0x3F);
+            }
+            if (c < least[more] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
+                return 0;
+            if (c >= 0x10000) {
+                h = h * 31 + (0xD800 + ((c - 0x10000) >> 10));
+                c = 0xDC00 + ((c - 0x10000) & 0x3FF);
+            }
+        }
+        h = h * 31 + c;
+    }
+    *hash = h;
+    return 1;
+}
+
+static uint32_t absolute_of(uint32_t hash)
+{
+    return hash < 0x80000000u ? hash : (0u - hash) & 0x7FFFFFFF;
+}
+
+static int append_new(PyObject *list, PyObject *item)
+{
+    int done = item == NULL ? -1 : PyList_Append(list, item);
+    Py_XDECREF(item);
+    return done;
+}
+
+/* What a batch leaves beside its records; see element_records.py. */
+struct packed {
+    PyObject *positions, *sizes, *units, *hashes, *places;
+};
+
+/* The index entry of one key. 1; 0 if it is not UTF-8; -1 with an exception set. */
+static int add_key(struct packed *packed, PyObject *position, uint32_t start, const uint8_t *key, const uint8_t *end)
+{
+    uint32_t hash = start;
+    if (!extend_hash(&hash, key, end))
+        return 0;
+    if (append_new(packed->hashes, PyLong_FromUnsignedLong(absolute_of(hash))) < 0 ||
+        PyList_Append(packed->places, position) < 0)
+        return -1;
+    return 1;
+}
+
+/* The index entries of a message, and its tags code. Results as of `add_key`. A start below 0: nothing is indexed. */
+static int add_keys(struct packed *packed, PyObject *position, const struct element *element, long long keys_start,
+                    long long tags_start, int64_t *code)
+{
+    struct text id, keys, tags;
+    int done = 1;
+    read_properties(element->text, element->text + element->text_bytes, &id, &keys, &tags);
+    uint32_t hash = 0;
+    if (!extend_hash(&hash, tags.at, tags.end))
+        return 0;
+    *code = (int32_t)hash;
+    if (keys_start < 0)
+        return 1;
+    if (id.at != NULL)
+        done = add_key(packed, position, (uint32_t)keys_start, id.at, id.end);
+    for (const uint8_t *key = keys.at; done > 0 && key < keys.end;) {
+        const uint8_t *end = memchr(key, ' ', keys.end - key);
+        if (end == NULL)
+            end = keys.end;
+        if (end > key)
+            done = add_key(packed, position, (uint32_t)keys_start, key, end);
+        key = end + 1;
+    }
+    if (done > 0 && tags.at != NULL && tags_start >= 0)
+        done = add_key(packed, position, (uint32_t)tags_start, tags.at, tags.end);
+    return done;
+}
+
+/* All but the records. Results as of `add_key`. */
+static int list_elements(struct packed *packed, const Py_buffer *elements, Py_ssize_t around, int64_t position,
+                         long long keys_start, long long tags_start)
+{
+    const uint8_t *p = elements->buf, *end = p + elements->len;
+    uint8_t *unit = (uint8_t *)PyBytes_AS_STRING(packed->units);
+    struct element element;
+    for (; p < end; p += element.bytes, unit += UNIT_BYTES) {
+        if (!read_element(p, end - p, &element))
+            return 0;
+        Py_ssize_t size = around + element.body_bytes + element.text_bytes;
+        int64_t code;
+        PyObject *place = PyLong_FromLongLong(position);
+        int done = place == NULL ? -1 : add_keys(packed, place, &element, keys_start, tags_start, &code);
+        if (done > 0 && (append_new(packed->sizes, PyLong_FromSsize_t(size)) < 0 || PyList_Append(packed->positions, place) < 0))
+            done = -1;
+        Py_XDECREF(place);
+        if (done <= 0)
+            return done;
+        put64(unit, (uint64_t)position), put32(unit + 8, (uint32_t)size), put64(unit + 12, (uint64_t)code);
+        position += size;
+    }
+    return 1;
+}
+
+/* The records of elements that were all read before. The first length is written last. */
+static void write_elements(uint8_t *first, int64_t position, int64_t queue_offset, const Py_buffer *magic,
+                           const Py_buffer *queue_id, const Py_buffer *middle, const Py_buffer *topic,
+                           const Py_buffer *elements)
+{
+    const uint8_t *from = elements->buf, *end = from + elements->len;
+    uint8_t *p = first;
+    uint32_t first_size = 0;
+    struct element element;
+    for (; from < end && read_element(from, end - from, &element); from += element.bytes) {
+        uint32_t size = (uint32_t)(BODY_AT + element.body_bytes + topic->len + 2 + element.text_bytes);
+        if (p == first)
+            first_size = size;
+        put32(p, p == first ? 0 : size);
+        memcpy(p + 4, magic->buf, 4);
+        put32(p + 8, crc32_of(element.body, element.body_bytes) & 0x7FFFFFFF);
+        memcpy(p + 12, queue_id->buf, 4);
+        memcpy(p + 16, element.flag, 4);
+        put64(p + 20, queue_offset++);
+        put64(p + 28, position);
+        memcpy(p + MIDDLE_AT, middle->buf, MIDDLE_BYTES);
+        put32(p + BODY_AT - 4, (uint32_t)element.body_bytes);
+        uint8_t *q = p + BODY_AT;
+        memcpy(q, element.body, element.body_bytes), q += element.body_bytes;
+        memcpy(q, topic->buf, topic->len), q += topic->len;
+        memcpy(q, element.text - 2, element.text_bytes + 2);
+        p += size, position += size;
+    }
+    STORES_BEFORE;
+    if (p > first)
+        put32(first, first_size);
+}
+
+/* How many elements there are; 0 if one cannot be read, has too long a body, or if the records need more than `room`. */
+static Py_ssize_t count_elements(const Py_buffer *elements, Py_ssize_t around, Py_ssize_t room, Py_ssize_t most_body_bytes)
+{
+    const uint8_t *p = elements->buf, *end = p + elements->len;
+    Py_ssize_t count = 0;
+    struct element element;
+    for (; p < end; p += element.bytes, count++) {
+        if (!read_element(p, end - p, &element) || element.body_bytes > most_body_bytes)
+            return 0;
+        Py_ssize_t size = around + element.body_bytes + element.text_bytes;
+        if (size > room || size > INT32_MAX)
+            return 0;
+        room -= size;
+    }
+    return count;
+}
+
+static PyObject *pack_elements(PyObject *self, PyObject *args)
+{
+    Py_buffer memory, magic, queue_id, middle, topic, elements;
+    Py_ssize_t at, end, most_body_bytes;
+    long long position, queue_offset, keys_start, tags_start;
+    if (!PyArg_ParseTuple(args, "w*nnLLy*y*y*y*y*nLL", &memory, &at, &end, &position, &queue_offset, &magic, &queue_id,
+                          &middle, &topic, &elements, &most_body_bytes, &keys_start, &tags_start))
+        return NULL;
+    PyObject *result = NULL;
+    struct packed packed = {NULL, NULL, NULL, NULL, NULL};
+    if (magic.len != 4 || queue_id.len != 4 || middle.len != MIDDLE_BYTES || topic.len > INT16_MAX || at < 0 || at > end ||
+        end > memory.len) {
+        PyErr_SetString(PyExc_ValueError, "a piece of the record's head has another length, or the file has no such bytes");
+    } else {
+        Py_ssize_t around = BODY_AT + topic.len + 2, count = count_elements(&elements, around, end - at, most_body_bytes);
+        packed.positions = PyList_New(0), packed.sizes = PyList_New(0), packed.hashes = PyList_New(0);
+        packed.places = PyList_New(0), packed.units = PyBytes_FromStringAndSize(NULL, count * UNIT_BYTES);
+        int done = count > 0;
+        if (!packed.positions || !packed.sizes || !packed.hashes || !packed.places || !packed.units)
+            done = -1;
+        if (done > 0)
+            done = list_elements(&packed, &elements, around, position, keys_start, tags_start);
+        if (done > 0)
+            result = PyTuple_Pack(5, packed.positions, packed.sizes, packed.units, packed.hashes, packed.places);
+        else if (done == 0)
+            result = Py_NewRef(Py_None);
+        if (done > 0 && result != NULL)
+            write_elements((uint8_t *)memory.buf + at, position, queue_offset, &magic, &queue_id, &middle, &topic, &elements);
+    }
+    Py_XDECREF(packed.positions);
+    Py_XDECREF(packed.sizes);
+    Py_XDECREF(packed.units);
+    Py_XDECREF(packed.hashes);
+    Py_XDECREF(packed.places);
+    PyBuffer_Release(&memory);
+    PyBuffer_Release(&magic);
+    PyBuffer_Release(&queue_id);
+    PyBuffer_Release(&middle);
+    PyBuffer_Release(&topic);
+    PyBuffer_Release(&elements);
+    return result;
+}
+
 static PyObject *hash_ids(PyObject *self, PyObject *args)
 {
     unsigned int start;
@@ -152,8 +405,7 @@ static PyObject *hash_ids(PyObject *self, PyObject *args)
             Py_CLEAR(hashes);
             break;
         }
-        uint32_t absolute = hash < 0x80000000u ? hash : (0u - hash) & 0x7FFFFFFF;
-        PyObject *number = PyLong_FromUnsignedLong(absolute);
+        PyObject *number = PyLong_FromUnsignedLong(absolute_of(hash));
         if (number == NULL)
             Py_CLEAR(hashes);
         else
@@ -269,10 +521,46 @@ static PyObject *scan_plain(PyObject *self, PyObject *args)
     return records;
 }
 
+static PyObject *gather_records(PyObject *self, PyObject *args)
+{
+    Py_buffer units, log;
+    long long base;
+    PyObject *records = NULL;
+    if (!PyArg_ParseTuple(args, "y*y*L", &units, &log, &base))
+        return NULL;
+    const uint8_t *first = units.buf, *end = first + units.len;
+    Py_ssize_t total = 0;
+    if (units.len % UNIT_BYTES != 0)
+        PyErr_SetString(PyExc_ValueError, "a unit is cut off");
+    for (const uint8_t *p = first; p < end && !PyErr_Occurred(); p += UNIT_BYTES) {
+        int64_t position = (int64_t)get64(p), size = (int32_t)get32(p + 8);
+        if (position < base || size < 0 || (uint64_t)position - (uint64_t)base > (uint64_t)log.len ||
+            size > log.len - (position - base) || total > PY_SSIZE_T_MAX - size)
+            PyErr_SetString(PyExc_ValueError, "a record does not lie in this part of the log");
+        else
+            total += size;
+    }
+    if (!PyErr_Occurred())
+        records = PyBytes_FromStringAndSize(NULL, total);
+    if (records != NULL) {
+        char *to = PyBytes_AS_STRING(records);
+        for (const uint8_t *p = first; p < end; p += UNIT_BYTES) {
+            uint32_t size = get32(p + 8);
+            memcpy(to, (const char *)log.buf + ((int64_t)get64(p) - base), size);
+            to += size;
+        }
+    }
+    PyBuffer_Release(&units);
+    PyBuffer_Release(&log);
+    return records;
+}
+
 static PyMethodDef functions[] = {
     {"pack_batch", pack_batch, METH_VARARGS, "See batch_records.py."},
+    {"pack_elements", pack_elements, METH_VARARGS, "See element_records.py."},
     {"hash_ids", hash_ids, METH_VARARGS, "See id_hashes.py."},
     {"add_units", add_units, METH_VARARGS, "See index_units.py."},
+    {"gather_records", gather_records, METH_VARARGS, "See gathered_records.py."},
     {"scan_plain", scan_plain, METH_VARARGS, "See record_scan.py."},
     {NULL, NULL, 0, NULL},
 };

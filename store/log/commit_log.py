@@ -24,12 +24,13 @@ from pocketmq.protocol.message.record import (
     store_timestamp_of,
 )
 
+from ..accelerated.element_records import Packed
 from ..config import StoreConfig
 from ..errors import DiskFullError, StoreError
 from ..files.mapped_file import MappedFile
 from ..files.mapped_files import MappedFiles
 from ..files.open_maps import MOST_LOG_MAPS, OpenMaps
-from ..put_values import AlikeBatch, NewMessage, PutStatus, RefusedError
+from ..put_values import AlikeBatch, ElementBatch, NewMessage, PutStatus, RefusedError
 from .record_packing import RecordPacking
 from .record_template import RecordTemplate
 
@@ -37,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 _STEP_BYTES = 4 << 20
 _FILLER_BYTES = FILLER.size
+_MOST_OF_RECORDS = 2
+"""Room for a batch is reserved for so many times its bytes: a record of few bytes adds as many to them. Should its
+records take more, the batch is taken apart."""
 
 
 class CommitLog:
@@ -57,7 +61,7 @@ class CommitLog:
         packing = RecordPacking(
             may_write_v2=config.auto_message_version_on_topic_len, has_crc=config.enabled_append_prop_crc
         )
-        self._plan, self._pack = packing.plan, packing.pack
+        self._plan, self._pack, self._pack_elements = packing.plan, packing.pack, packing.pack_elements
         self.template = packing.template
 
     @property
@@ -122,6 +126,33 @@ class CommitLog:
             return None
         self.newest_store_timestamp = store_timestamp
         return sizes
+
+    def append_elements(
+        self, batch: ElementBatch, queue_offset: int, store_timestamp: int, key_starts: tuple[int, int]
+    ) -> Packed | None:
+        """Append the messages of a batch request back to back, and list what queue and index need of them. None, and
+        nothing was written, if `append` must judge them: see `RecordPacking.pack_elements`."""
+        file = self.file
+        if file is None:
+            return None
+        room = file.written + _MOST_OF_RECORDS * len(batch.elements) + _FILLER_BYTES
+        if room > file.reserved < file.size:
+            try:
+                file.reserve(min(room, file.size))
+            except StoreError:
+                return None
+        packed = self._pack_elements(
+            file,
+            file.reserved - _FILLER_BYTES,
+            batch,
+            queue_offset,
+            store_timestamp,
+            self._config.max_message_size,
+            key_starts,
+        )
+        if packed is not None:
+            self.newest_store_timestamp = store_timestamp
+        return packed
 
     def make_room(self, messages: Sequence[NewMessage]) -> None:
         """Make sure that the records of a batch fit into the current file. Raises RefusedError."""

@@ -6,6 +6,7 @@ the log ends before the batch. The layout of a record is drawn in `protocol/mess
 MessageExtEncoder.
 """
 
+import struct
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -24,12 +25,15 @@ from pocketmq.protocol.message.record import (
 )
 from pocketmq.protocol.message.topics import RETRY_PREFIX
 
+from ..accelerated.batch_records import MIDDLE
+from ..accelerated.element_records import Packed, pack_elements
 from ..files.mapped_file import MappedFile
-from ..put_values import NewMessage, PutStatus, RefusedError
+from ..put_values import ElementBatch, NewMessage, PutStatus, RefusedError
 from .record_template import RecordTemplate, Shape, around_unique_id
 
 _HEAD_V4 = HEADS[0].pack_into
 _HEAD_V4_BYTES = HEADS[0].size
+_INT = struct.Struct(">i")
 
 _MAX_CACHED_TOPICS = 100_000
 _MAX_TOPIC_BYTES = 255
@@ -179,6 +183,59 @@ class RecordPacking:
                 covered = record_end - CRC_PROPERTY_BYTES
                 memory[covered:record_end] = crc_property(file.view[at:covered])
         file.written = end
+
+    def pack_elements(
+        self,
+        file: MappedFile,
+        end: int,
+        batch: ElementBatch,
+        queue_offset: int,
+        store_timestamp: int,
+        most_body_bytes: int,
+        key_starts: tuple[int, int],
+    ) -> Packed | None:
+        """Write the records of a batch behind what the file holds, not beyond its byte `end`, and move its end.
+
+        `queue_offset` is the number of the first; `key_starts` is for `element_records.py`. None, and nothing
+        was written, if `plan` and `pack` must judge the messages.
+        """
+        if (
+            self.has_crc
+            or len(batch.born_host) != 8
+            or len(batch.store_host) != 8
+            or batch.sys_flag & HOSTS_IPV6
+            or end < file.written
+        ):
+            return None
+        try:
+            magic, topic_head = self._topic_heads.get(batch.topic) or self._topic_head(batch.topic)
+            middle = MIDDLE.pack(
+                _INT.pack(batch.sys_flag),
+                batch.born_timestamp,
+                batch.born_host,
+                store_timestamp,
+                batch.store_host + _INT.pack(batch.reconsume_times),
+                0,
+            )
+            packed = pack_elements(
+                file.memory,
+                file.written,
+                end,
+                file.base + file.written,
+                queue_offset,
+                _INT.pack(magic),
+                _INT.pack(batch.queue_id),
+                middle,
+                topic_head,
+                batch.elements,
+                most_body_bytes,
+                *key_starts,
+            )
+        except (RefusedError, struct.error):
+            return None
+        if packed is not None:
+            file.written = packed[0][-1] + packed[1][-1] - file.base
+        return packed
 
     def _topic_head(self, topic: str) -> tuple[int, bytes]:
         """Magic, and length plus bytes of a topic; cached, because every message needs them."""

@@ -9,15 +9,17 @@ event-loop thread.
 import logging
 from collections.abc import Callable, Sequence
 
+from pocketmq.protocol.message.batch import decode_batch
 from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties, tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
+from ..accelerated.element_records import Packed
 from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id
-from ..put_values import AlikeBatch, AlikeMessage, NewMessage, Stored
+from ..put_values import AlikeBatch, AlikeMessage, ElementBatch, NewMessage, Stored
 from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
 from .light_queues import light_queues_of
@@ -218,11 +220,35 @@ class Dispatcher:
             for position, size, queue_offset in zip(positions, sizes, queue_offsets, strict=True):
                 queue.append(position, size, template.tags_code, queue_offset)
         if hashes:
-            self._index.put_batch(hashes, positions, stored.store_timestamp)
+            each = len(hashes) // len(positions)
+            of_hashes = positions if each == 1 else [position for position in positions for _ in range(each)]
+            self._index.put_batch(hashes, of_hashes, stored.store_timestamp)
         self.newest_timestamp = stored.store_timestamp
         if self.on_arrival is not None and self.is_awaited(template.topic, batch.queue_id):
             messages = [(batch.queue_id, b"", unique_id, 0, 0) for unique_id in batch.unique_ids]
             self._announce_alike(template, messages, stored)
+        self.position, self.newest_position = stored.end, positions[-1]
+
+    def dispatch_elements(
+        self, queue: ConsumeQueue, batch: ElementBatch, packed: Packed, stored: Stored
+    ) -> None:
+        """`dispatch` for a batch of which the log has listed what queue and index need."""
+        positions, sizes, units, hashes, places = packed
+        queue_offset, store_timestamp = stored.queue_offsets[0], stored.store_timestamp
+        if queue_offset == queue.max_offset and positions[0] >= queue.records_end:
+            queue.extend(units, stored.end)
+        else:
+            for number, (position, size, code) in enumerate(UNIT.iter_unpack(units), queue_offset):
+                queue.append(position, size, code, number)
+        if hashes:
+            self._index.put_batch(hashes, places, store_timestamp)
+        self.newest_timestamp = store_timestamp
+        if self.on_arrival is not None and self.is_awaited(queue.topic, queue.queue_id):
+            messages = []
+            for element in decode_batch(batch.elements):
+                properties = decode_properties(element.properties)
+                messages.append(NewMessage(queue.topic, queue.queue_id, b"", b"", properties))
+            self._announce(queue, messages, sizes, positions[0], queue_offset, store_timestamp)
         self.position, self.newest_position = stored.end, positions[-1]
 
     def _announce_alike(

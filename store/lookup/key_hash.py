@@ -55,6 +55,11 @@ class KeyHash:
             known = self._unique_ids[topic] = UniqueIdHash(topic)
         return known
 
+    def starts(self, topic: str) -> tuple[int, int]:
+        """Java's hashes of `topic#` and `topic#T#`, 0 ... 2^32-1."""
+        start = self._start(topic)
+        return start, extend_hash(start, "T#")
+
     def of(self, topic: str, key: str) -> int:
         """Hash of `topic#key`, 0 ... 2^31-1."""
         prefixes = self._key_prefixes.get(topic)
@@ -86,11 +91,14 @@ class KeyHash:
                 self._pairs[pair] = extend_hash(0, pair)
 
     def _of_any(self, topic: str, key: str) -> int:
+        return _absolute(extend_hash(self._start(topic), key))
+
+    def _start(self, topic: str) -> int:
         start = self._topics.get(topic)
         if start is None:
             _limit(self._topics, _MAX_TOPICS)
             start = self._topics[topic] = extend_hash(0, topic + "#")
-        return _absolute(extend_hash(start, key))
+        return start
 
     def of_unique(self, topic: str, key: str) -> int:
         """As `of`, for keys made like UNIQ_KEY; any other key is right too, only slower."""

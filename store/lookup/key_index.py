@@ -10,6 +10,8 @@ import logging
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 
 from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.properties import KEYS, TAGS, UNIQ_KEY
@@ -108,6 +110,13 @@ class KeyIndex:
         """The hashes of a value of KEYS in that topic."""
         return lambda keys: self.hashes_of(topic, {KEYS: keys}, 0) or ()
 
+    def key_starts(self, topic: str) -> tuple[int, int]:
+        """The hashes of what stands before a key and before tags in a key of the index; -1 for what is not indexed."""
+        if not self.enabled:
+            return -1, -1
+        of_keys, of_tags = self._hashes.starts(topic)
+        return of_keys, of_tags if self._index_tags else -1
+
     def unique_ids(self, topic: str) -> UniqueIdHash:
         """Hashes of the unique ids of a topic."""
         return self._hashes.unique_ids(topic)
@@ -119,14 +128,14 @@ class KeyIndex:
             self.put(((key_hashes, position, store_timestamp),))
 
     def put_batch(self, hashes: Sequence[int], positions: Sequence[int], store_timestamp: int) -> None:
-        """`put` for records of one moment that no file has; each has as many hashes as the others."""
-        each = len(hashes) // len(positions)
-        of_hashes = positions if each == 1 else [position for position in positions for _ in range(each)]
-        if not self.files or not self.files[-1].add_batch(hashes, of_hashes, store_timestamp):
+        """`put` for records of one moment that no file has. `positions` has that of its record for each hash; hashes of
+        one record stand side by side."""
+        if not self.files or not self.files[-1].add_batch(hashes, positions, store_timestamp):
+            of_records = groupby(zip(positions, hashes, strict=True), itemgetter(0))
             self.put(
                 [
-                    (hashes[number * each : (number + 1) * each], position, store_timestamp)
-                    for number, position in enumerate(positions)
+                    ([key_hash for _, key_hash in of_record], position, store_timestamp)
+                    for position, of_record in of_records
                 ]
             )
 

@@ -31,12 +31,6 @@ def units_of(count: int) -> struct.Struct:
 
 
 @lru_cache(256)
-def positions_of(count: int) -> struct.Struct:
-    """The positions alone of so many units."""
-    return struct.Struct(">" + "q12x" * count)
-
-
-@lru_cache(256)
 def sizes_of(count: int) -> struct.Struct:
     """The sizes alone of so many units."""
     return struct.Struct(">" + "8xi8x" * count)

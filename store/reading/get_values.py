@@ -30,7 +30,8 @@ class GetResult(msgspec.Struct):
 
     status: GetStatus
     views: list[memoryview]
-    """Views of the mapped log; records that lie back to back share one view unless a record filter was given."""
+    """Views of the mapped log; records that lie back to back share one view unless a record filter was given. Small
+    records that lie apart may be copied, and share a view of the copy."""
     count: int
     next_offset: int
     min_offset: int

@@ -1,22 +1,23 @@
 """Reading: messages of a queue from an offset on (pull), and by key (query).
 
-Nothing is copied: results are views of the mapped log. Statuses, limits and the order of the tests are official
-(DefaultMessageStore.getMessage, queryMessage); a batch ends at the count or bytes asked for, or at the limits for
-data in memory or on disk, which always go by the distance rule. Owner: the event-loop thread.
+Results are views of the mapped log; scattered small records are copied together. Statuses, limits and the order of the
+tests are official (DefaultMessageStore.getMessage, queryMessage); a batch ends at the count or bytes asked for, or at
+the limits for data in memory or on disk, which always go by the distance rule. Owner: the event-loop thread.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 from pocketmq.protocol.message.record import store_timestamp_of
 
+from ..accelerated.gathered_records import gather_records
 from ..config import QUEUE_UNIT_BYTES, StoreConfig
 from ..log.commit_log import CommitLog
 from ..lookup.consume_queue import ConsumeQueue
 from ..lookup.key_index import KeyIndex
 from ..lookup.queue_table import QueueTable
-from ..lookup.queue_unit import UNIT, positions_of, sizes_of
+from ..lookup.queue_unit import UNIT, sizes_of
 from .get_values import GetResult, GetStatus, QueryResult
 from .residency import MemoryBudget
 
@@ -25,6 +26,9 @@ _MIN_PULL_BYTES = 100
 _QUERY_TRIES = 3
 _NEWEST_BYTES = 16 << 20
 """The newest part of the log is in memory: nothing is fetched ahead there."""
+
+SMALL_RECORD_BYTES = 1024
+"""Scattered records of this mean size or less are copied: a view of each costs more than its bytes."""
 
 MatchesCode = Callable[[int], bool]
 MatchesRecord = Callable[[memoryview], bool]
@@ -281,7 +285,8 @@ class _Found:
     def _take_all(self, units: memoryview, log: CommitLog, limits: _Limits) -> int:
         """`walk` for most pulls, at a third of its cost: every unit is used, and only their number is limited.
 
-        Returns 0, and has found nothing, if another limit may apply or the records do not lie in one file.
+        Returns 0, and has found nothing, if another limit may apply, the records do not lie in one file, or each needs
+        a view of its own.
         """
         count = min(limits.memory_count, len(units) // QUEUE_UNIT_BYTES)
         if count < 1:
@@ -294,22 +299,13 @@ class _Found:
             return 0
         if end - start == total:  # without a gap: a queue's records lie in its order
             self.views.append(file.view[start - file.base : end - file.base])
+        elif total <= SMALL_RECORD_BYTES * count:
+            try:
+                records = gather_records(units[: count * QUEUE_UNIT_BYTES], file.view, file.base)
+            except ValueError:  # damaged units: `walk` skips what they name
+                return 0
+            self.views.append(memoryview(records))
         else:
-            positions = positions_of(count).unpack_from(units)
-            self.views += _runs(file.view, file.base, zip(positions, sizes, strict=True))
+            return 0
         self.status, self.count, self.total_bytes, self.last_position = GetStatus.FOUND, count, total, last
         return count
-
-
-def _runs(view: memoryview, base: int, records: Iterable[tuple[int, int]]) -> list[memoryview]:
-    """Views of records of one file, by position and size; one view for those that touch."""
-    views: list[memoryview] = []
-    start = end = -1
-    for position, size in records:
-        if position != end:
-            if start >= 0:
-                views.append(view[start - base : end - base])
-            start = position
-        end = position + size
-    views.append(view[start - base : end - base])
-    return views

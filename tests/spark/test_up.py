@@ -35,6 +35,12 @@ def test_a_job_runs_on_the_engine_that_stays(tmp_path: Path) -> None:
         ran = subprocess.run([*PROGRAM, *words], env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == 1, ran.stderr
         assert '{"n": 5}' in ran.stdout
+        words = ["sql", "--engine", "spark", "--store", str(store), "select nothing from messages"]
+        wrong = subprocess.run(
+            [*PROGRAM, *words], env=environment, capture_output=True, text=True, check=False
+        )
+        assert wrong.returncode == 2
+        assert re.fullmatch(r"pocketmq: SQL: .*`nothing` cannot be resolved.*\n", wrong.stderr), wrong.stderr
         second = subprocess.run(
             [*PROGRAM, "up"], env=environment, capture_output=True, text=True, check=False
         )

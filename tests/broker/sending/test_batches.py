@@ -1,5 +1,5 @@
-"""Batches stored in one walk: two brokers get the same batches, one takes every batch apart; nothing may tell them
-apart."""
+"""Batches that are not taken apart: three brokers get the same batches, one of them takes every batch apart; nothing
+may tell them apart."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,16 +12,29 @@ from pocketmq.broker.sending import batches
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.requests.send import SendBatchMessage
-from pocketmq.store import VirtualClock
+from pocketmq.store import VirtualClock, appending
 
 from broker_fakes import ask, close_broker, make_broker
 from stored_files import stored_files
 
 IDS = st.text("0123456789ABCDEF", min_size=1, max_size=4).map(lambda text: text.rjust(32, "7"))
 ODD_IDS = st.sampled_from(["short", "z" * 32, "ü" * 16, "-" * 32])
+OWN = st.fixed_dictionaries(
+    {},
+    optional={
+        "KEYS": st.sampled_from(["a", "b  c", " ", "schl\u00fcssel \U0001f511"]),
+        "TAGS": st.sampled_from(["A", "gr\u00fcn"]),
+        "UNIQ_KEY": st.just("an other"),
+        "INSTANCE_ID": st.just("i"),
+        "INNER_MULTI_DISPATCH": st.just("%LMQ%a,%LMQ%b"),
+    },
+)
+"""Properties that the other messages of the batch do not have."""
 BATCHES = st.fixed_dictionaries(
     {
-        "messages": st.lists(st.tuples(st.binary(max_size=9) | st.just(b"same size"), IDS), max_size=20),
+        "messages": st.lists(
+            st.tuples(st.binary(max_size=9) | st.just(b"same size"), IDS, st.just({}) | OWN), max_size=20
+        ),
         "odd": st.none() | st.tuples(st.integers(0, 3), ODD_IDS),
         "flag": st.sampled_from([0, 7]),
         "shared": st.sampled_from([{}, {"TAGS": "A"}, {"KEYS": "k", "own": "ü"}, {"WAIT": "false"}]),
@@ -35,10 +48,12 @@ BATCHES = st.fixed_dictionaries(
 
 def request_of(batch: Any) -> tuple[Any, bytes]:
     elements = []
-    for body, unique_id in batch["messages"]:
+    for body, unique_id, own in batch["messages"]:
         if batch["odd"] is not None and batch["odd"][0] == len(elements):
             unique_id = batch["odd"][1]
-        text = encode_properties_text({"UNIQ_KEY": unique_id, **batch["shared"]}, final_separator=False)
+        text = encode_properties_text(
+            {"UNIQ_KEY": unique_id, **batch["shared"], **own}, final_separator=False
+        )
         elements.append(BatchElement(batch["flag"], body, text.encode() + batch["final"]))
     fields = {
         "producer_group": "pg",
@@ -61,9 +76,10 @@ async def test_a_batch_stored_in_one_walk_leaves_and_answers_the_same(
     requests: list[Any], emulate: int, has_light_queues: bool
 ) -> None:
     seen: list[list[object]] = []
-    for in_one_walk in (True, False):
+    for way in ("not taken apart", "in one walk", "one by one"):
         with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-            if not in_one_walk:
+            patch.setattr(appending, "is_native", way == "not taken apart")
+            if way == "one by one":
                 patch.setattr(batches, "alike_elements", lambda data: None)
             clock = VirtualClock()
             broker = make_broker(
@@ -92,14 +108,16 @@ async def test_a_batch_stored_in_one_walk_leaves_and_answers_the_same(
             notes.append(stored_files(broker.config.store.root))
             seen.append(notes)
             close_broker(broker)
-    assert seen[0] == seen[1]
+    assert seen[0] == seen[1] == seen[2]
 
 
+@pytest.mark.parametrize("is_native", [True, False])
 async def test_batches_of_one_producer_are_not_taken_apart(
-    broker: Any, monkeypatch: pytest.MonkeyPatch
+    broker: Any, monkeypatch: pytest.MonkeyPatch, is_native: bool
 ) -> None:
+    monkeypatch.setattr(appending, "is_native", is_native)
     batch = {
-        "messages": [(b"first", "1" * 32), (b"second", "2" * 32)],
+        "messages": [(b"first", "1" * 32, {}), (b"second", "2" * 32, {"KEYS": "own"} if is_native else {})],
         "odd": None,
         "flag": 0,
         "shared": {"TAGS": "A"},

@@ -44,13 +44,14 @@ def test_what_does_not_answer_is_said_once_for_all_requests(
 def test_a_name_server_that_returns_is_said(caplog: pytest.LogCaptureFixture) -> None:
     with RocketMQCluster(brokers=1) as cluster:
         cluster.grow("T", queues=1)
+        name_server = f"the name server {cluster.namesrv_addr}"
         with BrokerClient(cluster.namesrv_addr).closing() as client:
             client.notes.say_after_seconds = 0.05
             cluster.faults.delay(code="GET_ROUTEINFO_BY_TOPIC", seconds=0.2, times=1)
             assert client.queues("T", 10_000)
     first, second = caplog.messages
-    assert first == "route of T: no answer; trying until 10 s are over"
-    assert second.startswith("route of T: answered after")
+    assert first == f"{name_server}: no answer; trying until 10 s are over"
+    assert second.startswith(f"{name_server}: answered after")
 
 
 def test_a_topic_that_does_not_exist_is_named_with_the_one_that_was_meant() -> None:
@@ -83,6 +84,9 @@ def test_spans() -> None:
     [
         ["lag"],
         ["dlq"],
+        ["latency"],
+        ["latest", "--topics", "T"],
+        ["replay", "--topics", "T", "--to", "U"],
         ["compare", "127.0.0.1:2", "--topics", "T"],
         ["mirror", "--to-namesrv", "127.0.0.1:2", "--topics", "T"],
         ["ingest", "--topics", "T", "--to", "/tmp/none", "--checkpoint", "/tmp/none"],

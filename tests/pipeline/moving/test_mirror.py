@@ -118,6 +118,8 @@ def test_a_mirror_goes_on_until_it_is_ended(rocketmq: RocketMQ, target: RocketMQ
         ({"groups": "g"}, "--map is required with --groups"),
         ({"name": "a b"}, "--name must have letters, digits"),
         ({"map_file": "/no/such/folder/map"}, "--map: folder /no/such/folder does not exist"),
+        ({"topics": "T,SCHEDULE_TOPIC_XXXX"}, "--topics: SCHEDULE_TOPIC_XXXX belongs to the broker itself"),
+        ({"topics": "rmq_sys_wheel_timer"}, "--topics: rmq_sys_wheel_timer belongs to the broker itself"),
         ({"target_namesrv_addr": "b"}, "--to-namesrv must be host:port"),
     ],
 )

@@ -12,11 +12,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.record import Record, encode_record
-from pocketmq.store.accelerated import batch_records, id_hashes, index_units, plain_records
+from pocketmq.store.accelerated import (
+    batch_records,
+    element_records,
+    gathered_records,
+    id_hashes,
+    index_units,
+    plain_records,
+)
 from pocketmq.store.accelerated.choice import SWITCH, in_python, is_native
 
-MODULES = (batch_records, plain_records, id_hashes, index_units)
+MODULES = (batch_records, element_records, gathered_records, plain_records, id_hashes, index_units)
 REFUSALS = (struct.error, ValueError, IndexError, OverflowError)
 IDS = st.text("0123456789ABCDEFabcdef", min_size=32, max_size=32).map(str.encode)
 
@@ -47,7 +55,11 @@ def in_c() -> Callable[[str], Callable[..., Any]]:
 def test_each_has_a_twin_in_python(in_c) -> None:
     native = importlib.import_module("pocketmq.store.accelerated.native")
     functions = {name for name in dir(native) if not name.startswith("_")}
-    assert functions == set(in_python) == {"add_units", "hash_ids", "pack_batch", "scan_plain"}
+    assert (
+        functions
+        == set(in_python)
+        == {"add_units", "gather_records", "hash_ids", "pack_batch", "pack_elements", "scan_plain"}
+    )
 
 
 @given(
@@ -100,6 +112,101 @@ def test_a_batch_that_does_not_fit_is_refused_before_a_byte_is_written(in_c, cha
     } | change
     with pytest.raises((*REFUSALS, TypeError, BufferError)):
         in_c("pack_batch")(*values.values())
+    assert not any(values["memory"])
+
+
+VALUES = st.one_of(
+    st.text(max_size=6).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    st.binary(max_size=4),
+    st.sampled_from(
+        [b"", b" ", b"a b", b" a  b ", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80"]
+    ),
+)
+PAIRS = st.tuples(st.sampled_from([b"KEYS", b"TAGS", b"UNIQ_KEY", b"KEY", b"", b"WAIT"]), VALUES).map(
+    b"\x01".join
+)
+TEXTS = st.builds(
+    lambda pairs, end: b"\x02".join(pairs) + end,
+    st.lists(PAIRS | VALUES, max_size=5),
+    st.sampled_from([b"", b"\x02", b"\x01"]),
+)
+ELEMENTS = st.builds(BatchElement, st.integers(-(2**31), 2**31 - 1), st.binary(max_size=40), TEXTS)
+STARTS = st.integers(-1, 2**32 - 1)
+
+
+@given(
+    elements=st.lists(ELEMENTS, max_size=5),
+    damage=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=1),
+    tail=st.binary(max_size=3),
+    at=st.integers(0, 20),
+    room=st.sampled_from([4096, 4096, 700, 130]),
+    numbers=st.tuples(st.integers(0, 2**63 - 10_000), st.integers(0, 2**63 - 10)),
+    head=st.binary(min_size=56, max_size=56),
+    topic=st.binary(max_size=9),
+    most=st.sampled_from([40, 20]),
+    starts=st.tuples(STARTS, STARTS),
+)
+def test_elements_are_packed_alike(
+    in_c, elements, damage, tail, at, room, numbers, head, topic, most, starts
+) -> None:
+    data = bytearray(encode_batch(elements))
+    for byte, value in damage:
+        if byte < len(data):
+            data[byte] = value
+    maps = bytearray(room + 30), bytearray(room + 30)
+    arguments = (
+        *(at, at + room, *numbers, head[:4], head[4:8], head[8:]),
+        *(topic, bytes(data) + tail, most, *starts),
+    )
+    packed = in_python["pack_elements"](maps[0], *arguments)
+    assert in_c("pack_elements")(maps[1], *arguments) == packed
+    assert maps[0] == maps[1]
+    if packed is None:
+        assert not any(maps[0])
+    else:
+        assert sum(packed[1]) <= room
+        assert len(packed[2]) == 20 * len(packed[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"memory": bytes(1000)},
+        {"at": -1},
+        {"at": 700},
+        {"end": 1001},
+        {"end": 2**62},
+        {"magic": b""},
+        {"queue_id": b"12345"},
+        {"middle": b""},
+        {"topic": 7},
+        {"elements": None},
+        {"position": 2**63},
+        {"keys_start": 2**64},
+    ],
+    ids=str,
+)
+def test_elements_that_do_not_fit_are_refused_before_a_byte_is_written(in_c, change) -> None:
+    values = {
+        "memory": bytearray(1000),
+        "at": 0,
+        "end": 600,
+        "position": 0,
+        "queue_offset": 0,
+        "magic": bytes(4),
+        "queue_id": bytes(4),
+        "middle": bytes(48),
+        "topic": b"\1t",
+        "elements": encode_batch([BatchElement(1, b"x", b"KEYS\x01a\x02")]),
+        "most_body_bytes": 10,
+        "keys_start": 0,
+        "tags_start": 0,
+    }
+    packed = in_c("pack_elements")(*values.values())
+    assert packed == ([0], [88 + 1 + 2 + 2 + 7], struct.pack(">qiq", 0, 100, 0), [97], [0])
+    values |= {"memory": bytearray(1000)} | change
+    with pytest.raises((*REFUSALS, TypeError, BufferError)):
+        in_c("pack_elements")(*values.values())
     assert not any(values["memory"])
 
 
@@ -206,3 +313,38 @@ def test_no_bytes_make_the_scan_fail(in_c, data, at, end) -> None:
     view = memoryview(b"\0\0\0\x5c\xda\xa3\x20\xa7" + data)
     for start in (0, at):
         in_c("scan_plain")(view, start, end, True, 9)
+
+
+UNITS = st.lists(
+    st.tuples(
+        st.integers(900, 1200) | st.integers(-(2**63), 2**63 - 1),
+        st.integers(0, 90) | st.integers(-(2**31), 2**31 - 1),
+        st.integers(-(2**63), 2**63 - 1),
+    ),
+    max_size=5,
+)
+
+
+@given(
+    units=UNITS,
+    log=st.binary(min_size=200, max_size=300),
+    base=st.just(950) | st.integers(-(2**63), 2**63 - 1),
+)
+def test_records_are_gathered_alike_or_refused_by_both(in_c, units, log, base) -> None:
+    packed = memoryview(b"".join(struct.pack(">qiq", *unit) for unit in units))
+    outcomes = []
+    for function in (in_python["gather_records"], in_c("gather_records")):
+        try:
+            outcomes.append(function(packed, memoryview(log), base))
+        except ValueError:
+            outcomes.append(None)
+    assert outcomes[0] == outcomes[1]
+    if all(0 <= at - base <= at - base + size <= len(log) for at, size, _ in units):
+        assert outcomes[0] == b"".join(log[at - base : at - base + size] for at, size, _ in units)
+
+
+@pytest.mark.parametrize("function", ["in_python", "in_c"])
+def test_half_a_unit_is_refused(in_c, function) -> None:
+    gather = in_python["gather_records"] if function == "in_python" else in_c("gather_records")
+    with pytest.raises(REFUSALS):
+        gather(memoryview(bytes(30)), memoryview(b"log"), 0)

@@ -6,14 +6,23 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.store import MessageStore, PutStatus, StoreConfig, VirtualClock
+from pocketmq.store import (
+    AppendResult,
+    MessageStore,
+    NewMessage,
+    PutStatus,
+    StoreConfig,
+    VirtualClock,
+    appending,
+)
 from pocketmq.store.accelerated import batch_records
 from pocketmq.store.accelerated.choice import in_python
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.log import record_packing, record_template
-from pocketmq.store.put_values import AlikeBatch
+from pocketmq.store.put_values import AlikeBatch, ElementBatch
 
 MESSAGES = st.fixed_dictionaries(
     {"body": st.binary(max_size=40)},
@@ -22,6 +31,7 @@ MESSAGES = st.fixed_dictionaries(
         "KEYS": st.sampled_from(["a", "b c", "  "]),
         "UNIQ_KEY": st.text("0123456789ABCDEF", min_size=32, max_size=32),
         "DELAY": st.sampled_from(["1", "x"]),
+        "own": st.just("ü \U0001f511"),
     },
 )
 BATCHES = st.lists(st.tuples(st.integers(0, 1), st.lists(MESSAGES, min_size=1, max_size=9)), max_size=12)
@@ -34,6 +44,31 @@ def files_of(directory: Path) -> dict[str, bytes]:
         for path in sorted((directory / part).rglob("*"))
         if path.is_file()
     }
+
+
+def elements_of(messages: list[NewMessage]) -> ElementBatch:
+    """The messages as they lie in the body of a request."""
+    first = messages[0]
+    elements = [BatchElement(message.flag, message.body, message.properties) for message in messages]
+    return ElementBatch(
+        first.topic,
+        first.queue_id,
+        encode_batch(elements),
+        first.sys_flag,
+        first.born_timestamp,
+        first.born_host,
+        first.store_host,
+        first.reconsume_times,
+    )
+
+
+def append_unopened(store: MessageStore, messages: list[NewMessage]) -> list[AppendResult]:
+    stored = store.append_elements(elements_of(messages))
+    if stored is None:
+        return store.append_batch(messages)
+    assert stored.end == store.log_end
+    places = zip(stored.positions, stored.sizes, stored.queue_offsets, strict=True)
+    return [AppendResult(PutStatus.PUT_OK, *place, stored.store_timestamp) for place in places]
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -49,7 +84,7 @@ def test_files_equal_those_of_one_message_at_a_time(
     tmp_path_factory: pytest.TempPathFactory, new_message, batches, emulate, topic, crc, host, sync
 ) -> None:
     folder = tmp_path_factory.mktemp("batches")
-    arrivals: dict[str, list[object]] = {"together": [], "single": []}
+    arrivals: dict[str, list[object]] = {"unopened": [], "together": [], "single": []}
     files = {}
     for way, seen in arrivals.items():
         config = StoreConfig(
@@ -71,20 +106,24 @@ def test_files_equal_those_of_one_message_at_a_time(
             messages = [new_message(topic, queue_id, **each) for each in batch]
             for message in messages:
                 message.born_host = host
-            if way == "together":
+            if way == "unopened":
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(appending, "is_native", True)
+                    seen.append(append_unopened(store, messages))
+            elif way == "together":
                 seen.append(store.append_batch(messages))
             else:
                 store.log.make_room(messages)
                 seen.append([store.append(message) for message in messages])
             clock.advance(700)
-            if way != "together":
+            if way == "single":
                 store._appending.forget_held()  # read from the log
             store.log.files.flushed = store.log_end
             store.dispatch_flushed()
         store.close()
         files[way] = files_of(folder / way)
-    assert arrivals["together"] == arrivals["single"]
-    assert files["together"] == files["single"]
+    assert arrivals["unopened"] == arrivals["together"] == arrivals["single"]
+    assert files["unopened"] == files["together"] == files["single"]
 
 
 @pytest.mark.parametrize("head", [1, 2, 3, 4, 5])
@@ -220,6 +259,23 @@ def test_a_batch_of_a_template_that_cannot_be_stored_as_it_is_leaves_nothing(
     assert store.log_end == end
     assert not any(store.log.files[-1].view[end:])
     assert store.append_alike_batch(template, AlikeBatch(**right)).queue_offsets == range(1, 3)
+
+
+def test_the_first_length_of_a_batch_that_is_not_taken_apart_is_written_last(new_message) -> None:
+    class Memory(bytearray):
+        def __setitem__(self, place: slice, value: bytes) -> None:
+            if place.stop - place.start == 4:
+                raise KeyboardInterrupt
+            super().__setitem__(place, value)
+
+    memory = Memory(4096)
+    batch = elements_of([new_message(body=b"first"), new_message(body=b"second")])
+    head = bytes(4), bytes(4), bytes(48), b"\1t"
+    with pytest.raises(KeyboardInterrupt):
+        in_python["pack_elements"](memory, 0, 4096, 0, 0, *head, batch.elements, 9, 0, 0)
+    assert not any(memory[:4])
+    assert b"first" in memory
+    assert b"second" in memory
 
 
 def _die(*_: object) -> None:

@@ -1,9 +1,11 @@
 """What waits for the disk is dispatched from the hand; what is not in the hand is read from the log."""
 
 import pytest
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.store import appending
 from pocketmq.store.lookup import held_dispatch
 from pocketmq.store.lookup.log_dispatch import LogDispatch
-from pocketmq.store.put_values import AlikeBatch
+from pocketmq.store.put_values import AlikeBatch, ElementBatch
 
 ID = "7F0000010001000000010000000A0001"
 SYNC = {"flush_disk_type": "SYNC_FLUSH", "mapped_file_size_commit_log": 1 << 16}
@@ -28,6 +30,11 @@ def flush(store) -> None:
     store.dispatch_flushed()
 
 
+@pytest.fixture(autouse=True)
+def takes_elements(monkeypatch):
+    monkeypatch.setattr(appending, "is_native", True)
+
+
 def put_all_kinds(store, put, new_message) -> int:
     """Messages of each kind of append; returns how many."""
     put(store, UNIQ_KEY=ID)
@@ -36,7 +43,9 @@ def put_all_kinds(store, put, new_message) -> int:
     assert store.append_alike(template, [(0, b"alike", ID.encode(), 0, 0)] * 2) is not None
     batch = AlikeBatch(0, 0, [b"a", b"b"], [ID.encode()] * 2)
     assert store.append_alike_batch(template, batch) is not None
-    return 7
+    elements = encode_batch([BatchElement(0, b"c", f"UNIQ_KEY\1{ID}".encode())])
+    assert store.append_elements(ElementBatch("orders", 0, elements, 0, 0, bytes(8), bytes(8), 0)) is not None
+    return 8
 
 
 def test_messages_on_disk_are_visible_without_being_read_back(open_store, put, new_message, bodies, counted):

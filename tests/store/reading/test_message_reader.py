@@ -4,6 +4,7 @@ import pytest
 from pocketmq.protocol.message.properties import tags_code
 from pocketmq.protocol.message.record import decode_record, decode_records
 from pocketmq.store import GetStatus
+from pocketmq.store.reading.message_reader import SMALL_RECORD_BYTES
 
 GIB = 1 << 30
 
@@ -52,15 +53,27 @@ def test_reading_creates_no_queue(open_store, tmp_path):
 
 
 def test_neighbouring_records_share_one_view(open_store, put):
-    store = open_store()
-    fill(store, put, 3)
-    put(store, topic="other")
-    fill(store, put, 2)
+    store = open_store(mapped_file_size_commit_log=65536)
+    for topic in ("orders", "orders", "orders", "other", "orders", "orders"):
+        put(store, topic=topic, body=bytes(SMALL_RECORD_BYTES))
     result = store.get_message("orders", 0, 0, 32)
     assert (result.status, result.count, len(result.views)) == (GetStatus.FOUND, 5, 2)
     assert numbers(result) == [0, 1, 2, 3, 4]
     assert result.size_bytes == sum(map(len, result.views))
     assert result.last_position == store.queue_unit("orders", 0, 4)[0]
+
+
+def test_small_records_that_lie_apart_are_copied_into_one_view(open_store, put):
+    store = open_store(mapped_file_size_commit_log=65536)
+    for number in range(20):
+        put(store, body=b"%d" % number)
+        put(store, topic="other")
+    result = store.get_message("orders", 0, 2, 7)
+    assert (result.status, result.count, len(result.views)) == (GetStatus.FOUND, 7, 1)
+    bodies = [bytes(record.body) for record in decode_records(result.views[0])]
+    assert bodies == [b"%d" % number for number in range(2, 9)]
+    assert result.size_bytes == len(result.views[0])
+    assert result.last_position == store.queue_unit("orders", 0, 8)[0]
 
 
 def test_views_are_the_log_itself(open_store, put):
@@ -143,6 +156,8 @@ def test_a_read_without_a_filter_finds_what_a_filter_for_all_messages_finds(
                     store.get_message("orders", 0, offset, count, max_bytes=max_bytes, matches=matches)
                     for matches in (None, lambda code: True)
                 )
+                for result in (plain, filtered):
+                    result.views = [memoryview(b"".join(result.views))]
                 assert plain == filtered
 
 

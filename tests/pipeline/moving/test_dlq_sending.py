@@ -1,0 +1,134 @@
+"""Dead letters that are sent back: what a dry run leaves alone, brokers that refuse, topics that are gone, clusters."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+
+from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.client import AdminClient
+from pocketmq.pipeline.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.requests.send import ConsumerSendMsgBack
+from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
+
+from pipeline.brokers.cluster_sends import options_of
+from pipeline.brokers.reading import read
+
+DEAD = "%DLQ%billing"
+
+
+@pytest.fixture
+def rocketmq() -> Iterator[RocketMQ]:
+    """Five messages of Orders and three of Bills, all given up by their group."""
+    with EmbeddedServer() as server:
+        rocketmq = RocketMQ(server)
+        rocketmq.group("billing")
+        for topic, count in (("Orders", 5), ("Bills", 3)):
+            rocketmq.topic(topic, queues=2)
+            for number in range(count):
+                rocketmq.send(topic, f"{topic} {number}", tags="A")
+            give_up(rocketmq, topic)
+        yield rocketmq
+
+
+def give_up(rocketmq: RocketMQ, topic: str) -> None:
+    for message in rocketmq.messages(topic):
+        rocketmq.server.request(
+            ConsumerSendMsgBack(
+                offset=message.position, group="billing", delay_level=-1, origin_msg_id=message.message_id,
+                origin_topic=topic, max_reconsume_times=16,
+            )
+        )  # fmt: skip
+
+
+def run(rocketmq: Any, *words: str) -> Result:
+    return CliRunner().invoke(pipeline, ["dlq", "-n", rocketmq.namesrv_addr, *words])
+
+
+def tables(rocketmq: Any, tmp_path: Path, *words: str) -> Any:
+    file = tmp_path / "dlq.json"
+    ran = run(rocketmq, *words, "--quiet", "--json-file", str(file))
+    assert ran.exit_code in (0, 1), ran.output
+    return json.loads(file.read_text())
+
+
+def test_a_dry_run_sends_only_questions(rocketmq: RocketMQ) -> None:
+    rocketmq.requests.clear()
+    ran = run(rocketmq, "--send-back", "origin", "--dry-run")
+    assert ran.exit_code == 1
+    names = {one.name for one in rocketmq.requests.find()}
+    assert names <= {
+        "GET_ROUTEINFO_BY_TOPIC", "GET_ALL_TOPIC_LIST_FROM_NAMESERVER", "GET_MIN_OFFSET", "GET_MAX_OFFSET",
+        "QUERY_CONSUMER_OFFSET", "PULL_MESSAGE",
+    }  # fmt: skip
+    assert len(rocketmq.messages("Orders")) == 5
+
+
+def test_what_was_sent_before_a_broker_refused_is_not_sent_again(rocketmq: RocketMQ, tmp_path: Path) -> None:
+    rocketmq.faults.refuse(code="SEND_BATCH_MESSAGE", topic="Bills", response="NO_PERMISSION", times=None)
+    ran = run(rocketmq, "--send-back", "origin")
+    line = "pocketmq: send to Bills: SEND_BATCH_MESSAGE: code 16, no remark; copies sent before that: 5\n"
+    assert (ran.exit_code, ran.output) == (2, line)
+    rocketmq.faults.clear()
+    assert tables(rocketmq, tmp_path, "--send-back", "origin")["sent"] == [
+        {"deadIn": DEAD, "target": "Bills", "what": "sent", "messages": 3}
+    ]
+    assert sorted(one.text for one in rocketmq.messages("Orders")) == sorted(
+        2 * [f"Orders {n}" for n in range(5)]
+    )
+
+
+def test_dead_letters_of_a_deleted_topic_stay_and_the_topic_is_not_made_again(
+    rocketmq: RocketMQ, tmp_path: Path
+) -> None:
+
+    async def delete() -> None:
+        async with AdminClient(namesrv_addr=rocketmq.namesrv_addr) as admin:
+            await admin.delete_topic("Bills", "DefaultCluster")
+
+    asyncio.run(delete())
+    for words in (["--dry-run"], []):
+        what = "would be sent" if words else "sent"
+        assert tables(rocketmq, tmp_path, "--send-back", "origin", *words)["sent"] == [
+            {"deadIn": DEAD, "target": "Orders", "what": what, "messages": 5},
+            {
+                "deadIn": DEAD,
+                "target": "Bills",
+                "what": "not sent: the topic of origin does not exist",
+                "messages": 3,
+            },
+        ]
+    assert len(rocketmq.messages("Orders")) == 10
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
+        assert "Bills" not in client.topics(1_000)
+    rocketmq.topic("Bills", queues=1)
+    words = ["--send-back", "origin", "--origin", "Bills", "--again"]
+    assert tables(rocketmq, tmp_path, *words)["sent"][0]["messages"] == 3
+
+
+def test_dead_letters_of_several_brokers_are_sent_back_once(tmp_path: Path) -> None:
+    with RocketMQCluster(brokers=2) as cluster:
+        for topic in ("Orders", DEAD):
+            cluster.grow(topic, queues=1)
+        with BrokerClient(cluster.namesrv_addr).closing() as client:
+            sender = BatchSender(client, group="g", in_flight=1, timeout_ms=5_000, retry_timeout_ms=5_000)
+            for number in range(6):
+                text = encode_properties_text({"RETRY_TOPIC": "Orders", "UNIQ_KEY": f"id{number}"})
+                queue = Queue(DEAD, f"b{number % 2}", 0)
+                sender.send_one(DEAD, b"m%d" % number, text, 0, queue=queue)
+            sender.finish()
+            found = tables(cluster, tmp_path, "--send-back", "origin")
+            assert [(row["originTopic"], row["messages"]) for row in found["groups"]] == [("Orders", 6)]
+            assert found["sent"][0]["messages"] == 6
+            assert tables(cluster, tmp_path, "--send-back", "origin")["sent"] == []
+            assert sorted(read(client, options_of(cluster, "Orders"))) == [f"m{n}" for n in range(6)]

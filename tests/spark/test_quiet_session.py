@@ -1,0 +1,54 @@
+"""What a session on this machine prints on standard error: nothing of its own, also when a stream is stopped."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pocketmq.testing import RocketMQ
+
+pytest.importorskip("pyspark")
+
+LIMIT_SECONDS = 170
+OF_JAVA = "WARNING: Using incubator modules: jdk.incubator.vector"
+"""A line of the Java that runs Spark, which no log configuration reaches."""
+STOPPED_STREAM = """
+import sys, time
+from pocketmq.pipeline import pocketmq_session
+
+address, topic, folder, shows_log = sys.argv[1:]
+spark = pocketmq_session("quiet", master="local[1]", optimize_for_startup=True, shows_log=shows_log == "True")
+stream = spark.readStream.format("rocketmq")
+stream = stream.options(nameServer=address, subscribe=topic, startingOffsets="earliest").load()
+
+def slowly(rows):
+    for batch in rows:
+        time.sleep(60)
+        yield batch
+
+def collect(batch, number):
+    batch.mapInArrow(slowly, batch.schema).collect()
+
+query = stream.writeStream.option("checkpointLocation", folder).foreachBatch(collect).start()
+while not spark.sparkContext.statusTracker().getActiveJobsIds():
+    time.sleep(0.1)
+query.stop()
+print("stopped", query.exception())
+spark.stop()
+"""
+
+
+@pytest.mark.on_demand
+@pytest.mark.parametrize("shows_log", [False, True])
+def test_a_stream_that_is_stopped_within_a_batch_logs_no_stack_of_java(
+    rocketmq: RocketMQ, tmp_path: Path, shows_log: bool
+) -> None:
+    topic = rocketmq.topic("stopped", queues=1)
+    rocketmq.send(topic, "one")
+    argv = [sys.executable, "-c", STOPPED_STREAM, rocketmq.namesrv_addr, topic, str(tmp_path), str(shows_log)]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
+    assert (ran.returncode, ran.stdout) == (0, "stopped None\n"), ran.stderr[-3000:]
+    assert "StackOverflowError" not in ran.stderr
+    assert ("NativeCodeLoader" in ran.stderr) is shows_log
+    if not shows_log:
+        assert [line for line in ran.stderr.splitlines() if line != OF_JAVA] == []
