@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 _STEP_BYTES = 4 << 20
 _FILLER_BYTES = FILLER.size
+_MOST_OF_RECORDS = 2
+"""Room for a batch is reserved for so many times its bytes: a record of few bytes adds as many to them. Should its
+records take more, the batch is taken apart."""
 
 
 class CommitLog:
@@ -132,6 +135,12 @@ class CommitLog:
         file = self.file
         if file is None:
             return None
+        room = file.written + _MOST_OF_RECORDS * len(batch.elements) + _FILLER_BYTES
+        if room > file.reserved < file.size:
+            try:
+                file.reserve(min(room, file.size))
+            except StoreError:
+                return None
         packed = self._pack_elements(
             file,
             file.reserved - _FILLER_BYTES,

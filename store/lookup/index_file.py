@@ -172,11 +172,13 @@ class IndexFile:
     def add_batch(self, hashes: Sequence[int], positions: Sequence[int], store_timestamp: int) -> bool:
         """`add` for records of one moment behind all that the file has; `positions` has one for each hash.
 
-        False, and nothing was added, if no room is reserved for all, or if they are the first of the file.
+        False, and nothing was added, if the file cannot hold all, or if they are its first. Raises StoreError, and then
+        nothing was added, if the disk has no room.
         """
         count, added = self.count, len(hashes)
-        if count <= 1 or count + added > self.room:
+        if count <= 1 or count + added > self.capacity:
             return False
+        self.make_room(count + added)
         seconds = (store_timestamp - self.begin_timestamp) // 1000 if self.begin_timestamp > 0 else 0
         if not 0 <= seconds <= _MAX_INT:
             seconds = 0 if seconds < 0 else _MAX_INT
