@@ -1,7 +1,7 @@
 """Pulls: 11 PULL_MESSAGE and 361 LITE_PULL_MESSAGE.
 
 This file checks the group, the topic and the subscription, in the order of `PullMessageProcessor`. `pull.py` then reads
-the queue and answers, with views of the mapped log instead of copies.
+the queue and answers, mostly with views of the mapped log instead of copies.
 """
 
 from typing import Final

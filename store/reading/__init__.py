@@ -1,4 +1,4 @@
-"""Reads messages, and answers questions about offsets and times. Nothing is copied, nothing is changed.
+"""Reads messages, and answers questions about offsets and times. Nothing is changed, and only small records are copied.
 
 get_values.py      the statuses and results that reading returns
 message_reader.py  messages of a queue from an offset on (pull), and by key (query)
