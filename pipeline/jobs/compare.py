@@ -6,12 +6,15 @@ What is compared:
     topics     messages, bytes and ids of each topic on both sides
     queues     the same for each queue (`--queues`: only where a queue has the same number on both sides)
     minutes    the same for each minute of sending (`--minutes`)
-    missing    messages on one side only, by topic and id
+    places     how many messages are on one side only, and where in their queues: at the start, the end, or between
+    missing    these messages, by topic and id
+    repeated   messages that one side has more often
     different  messages with one id and different bodies, by CRC
 
-Ids are those of the clients (UNIQ_KEY); messages without one are counted only. The CRC is that of the stored bytes, so
-bodies that one side has compressed are not compared. System topics are skipped. Exit code 1 says that there is a
-difference. The proof after a mirror, a migration or a fail-over.
+Messages are matched by the ids of the clients (UNIQ_KEY), whatever their queues and order; messages without one are
+counted only. The CRC is that of the stored bytes, so bodies that one side has compressed are not compared. The report
+says how many these are. System topics are skipped. Exit code 1 says that there is a difference. The proof after a
+mirror, a migration or a fail-over.
 """
 
 from pathlib import Path
@@ -22,19 +25,20 @@ import click
 from ..errors import OptionError, PathError
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput, stores_named
+from ..sql.message_input import MessageInput, is_remote, stores_named
 from .access_options import access_options
 from .inputs import IS_SYSTEM_TOPIC, time_options
 from .on_engine import engine_options, run_on_engine
 from .run import exit_on_user_error
 
 COLUMNS: Final = (
-    *("topic", "queueId", "queueOffset", "msgId", "offsetMsgId", "bodyCRC", "sysFlag", "storeSize"),
-    *("bornTimestamp", "storeTimestamp"),
+    *("topic", "brokerName", "queueId", "queueOffset", "msgId", "offsetMsgId", "bodyCRC", "sysFlag"),
+    *("storeSize", "bornTimestamp", "storeTimestamp"),
 )
 SIDES: Final = ("left", "right")
 ROWS: Final = """
-select '{side}' as side, topic, queueId, queueOffset, case when msgId <> offsetMsgId then msgId end as id, storeSize,
+select '{side}' as side, topic, coalesce(brokerName, '') as brokerName, queueId, queueOffset,
+       case when msgId <> offsetMsgId then msgId end as id, storeSize,
        case when (sysFlag & 1) = 0 then bodyCRC end as crc, date_trunc('minute', bornTimestamp) as minute
 from {side}_messages where not ({is_system}) and {times}
 """
@@ -46,36 +50,84 @@ select {group}, cast(sum(case when side = 'left' then n else 0 end) as bigint) a
 from sums group by {group} order by {group}
 """
 SUMS: Final = """
-select side, topic, queueId, minute, count(*) as n, cast(sum(storeSize) as bigint) as bytes from both_sides
-group by side, topic, queueId, minute
+select side, topic, brokerName, queueId, minute, count(*) as n, cast(sum(storeSize) as bigint) as bytes,
+       min(queueOffset) as least, max(queueOffset) as most, count(*) - count(id) as nameless,
+       count(*) - count(crc) as packed
+from both_sides group by side, topic, brokerName, queueId, minute
+"""
+UNCOMPARED: Final = """
+select side, cast(sum(nameless) as bigint) as nameless, cast(sum(packed) as bigint) as packed from sums
+group by side order by side
 """
 MATCHED: Final = """
 select topic, id,
        sum(case when side = 'left' then 1 else 0 end) as lefts,
        sum(case when side = 'right' then 1 else 0 end) as rights,
+       min(case when side = 'left' then brokerName end) as leftBroker,
+       min(case when side = 'right' then brokerName end) as rightBroker,
        min(case when side = 'left' then queueId end) as leftQueue,
        min(case when side = 'left' then queueOffset end) as leftOffset,
        min(case when side = 'right' then queueId end) as rightQueue,
        min(case when side = 'right' then queueOffset end) as rightOffset,
        min(crc) as leastCrc, max(crc) as mostCrc
 from both_sides where id is not null group by topic, id
-having sum(case when side = 'left' then 1 else 0 end) = 0 or sum(case when side = 'right' then 1 else 0 end) = 0
+having sum(case when side = 'left' then 1 else 0 end) <> sum(case when side = 'right' then 1 else 0 end)
     or min(crc) <> max(crc)
 """
+PLACED: Final = """
+select topic, id, missingIn, brokerName, queueId, queueOffset,
+       case when isFirst and isLast then 'whole queue' when isFirst then 'start' when isLast then 'end' else 'between'
+       end as place
+from (
+    select m.topic as topic, m.id as id, m.missingIn as missingIn, m.brokerName as brokerName, m.queueId as queueId,
+           m.queueOffset as queueOffset, m.queueOffset - b.least + 1 = m.number as isFirst,
+           b.most - m.queueOffset + 1 = m.messages - m.number + 1 as isLast
+    from (
+        select *, row_number() over (partition by topic, missingIn, brokerName, queueId order by queueOffset, id)
+                  as number,
+               count(*) over (partition by topic, missingIn, brokerName, queueId) as messages
+        from (
+            select topic, id, case when lefts = 0 then 'left' else 'right' end as missingIn,
+                   case when lefts = 0 then 'right' else 'left' end as side,
+                   coalesce(leftBroker, rightBroker) as brokerName, coalesce(leftQueue, rightQueue) as queueId,
+                   coalesce(leftOffset, rightOffset) as queueOffset
+            from unmatched where lefts = 0 or rights = 0
+        ) as one_sided
+    ) as m
+    join (
+        select side, topic, brokerName, queueId, min(least) as least, max(most) as most from sums
+        group by side, topic, brokerName, queueId
+    ) as b on b.side = m.side and b.topic = m.topic and b.brokerName = m.brokerName and b.queueId = m.queueId
+) as numbered
+"""
+PLACES: Final = """
+select topic, missingIn, place, count(*) as messages from missing_messages group by topic, missingIn, place
+order by topic, missingIn, place
+"""
 MISSING: Final = """
-select topic, id, case when lefts = 0 then 'left' else 'right' end as missingIn,
-       coalesce(leftQueue, rightQueue) as queueId, coalesce(leftOffset, rightOffset) as queueOffset
-from unmatched where lefts = 0 or rights = 0 order by topic, missingIn, queueId, queueOffset, id
+select topic, id, missingIn, place, case when brokerName <> '' then brokerName end as brokerName, queueId, queueOffset
+from missing_messages order by topic, missingIn, brokerName, queueId, queueOffset, id
+"""
+REPEATED: Final = """
+select topic, id, lefts as leftMessages, rights as rightMessages
+from unmatched where lefts > 0 and rights > 0 and lefts <> rights order by topic, id
 """
 DIFFERENT: Final = """
 select topic, id, leftQueue, leftOffset, rightQueue, rightOffset, leastCrc, mostCrc
-from unmatched where lefts > 0 and rights > 0 order by topic, id
+from unmatched where lefts > 0 and rights > 0 and leastCrc <> mostCrc order by topic, id
 """
 FINDINGS: Final = """
-select topic, sum(case when lefts = 0 then 1 else 0 end) as notLeft, sum(case when rights = 0 then 1 else 0 end) as
-       notRight, sum(case when lefts > 0 and rights > 0 then 1 else 0 end) as different
+select topic, sum(case when lefts = 0 then 1 else 0 end) as notLeft,
+       sum(case when rights = 0 then 1 else 0 end) as notRight,
+       sum(case when rights > 0 and lefts > rights then 1 else 0 end) as moreLeft,
+       sum(case when lefts > 0 and rights > lefts then 1 else 0 end) as moreRight,
+       sum(case when lefts > 0 and rights > 0 and leastCrc <> mostCrc then 1 else 0 end) as different
 from unmatched group by topic order by topic
 """
+ABOUT_PLACES: Final = (
+    "At the start of a queue: the other side has deleted them, or never had them. At the end: not copied yet, "
+    "or sent after the other side was read. Between: lost, or damaged."
+)
 
 
 def build(
@@ -93,6 +145,7 @@ def build(
     engine.keep("both_sides", " union all ".join(rows))
     engine.keep("sums", SUMS)
     engine.keep("unmatched", MATCHED)
+    engine.keep("missing_messages", PLACED)
     sections = [Section("topics", "Topics", engine.sql(COUNTS.format(group="topic")))]
     if has_queues:
         sections.append(Section("queues", "Queues", engine.sql(COUNTS.format(group="topic, queueId"))))
@@ -101,11 +154,26 @@ def build(
             Section("minutes", "Minutes of sending", engine.sql(COUNTS.format(group="topic, minute")))
         )
     sections += [
+        Section("places", "On one side only, by place in the queue", engine.sql(PLACES), note=ABOUT_PLACES),
         Section("missing", "On one side only", engine.sql(MISSING)),
+        Section("repeated", "More often on one side", engine.sql(REPEATED)),
         Section("different", "Same id, other body", engine.sql(DIFFERENT)),
     ]
-    lead = f"{left.name} on the left, {right.name} on the right."
+    lead = f"{left.name} on the left, {right.name} on the right.{_uncompared(engine)}"
     return Report("Comparison", lead, sections, _findings(engine, left, right))
+
+
+def _uncompared(engine: Engine) -> str:
+    """What is only counted, as more sentences."""
+    words = ""
+    for row in engine.sql(UNCOMPARED).collect():
+        for count, what in (
+            (row["nameless"], "without a client's id, counted only"),
+            (row["packed"], "with a compressed body, which is not compared"),
+        ):
+            if count:
+                words += f" On the {row['side']} {counted(int(count), 'message')} {what}."
+    return words
 
 
 def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[str]:
@@ -114,6 +182,8 @@ def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[s
         for count, text in (
             (row["notRight"], f"{counted(int(row['notRight']), 'message')} missing in {right.name}"),
             (row["notLeft"], f"{counted(int(row['notLeft']), 'message')} missing in {left.name}"),
+            (row["moreLeft"], f"{counted(int(row['moreLeft']), 'message')} more often in {left.name}"),
+            (row["moreRight"], f"{counted(int(row['moreRight']), 'message')} more often in {right.name}"),
             (row["different"], f"{counted(int(row['different']), 'message')} with another body"),
         ):
             if count:
@@ -130,7 +200,7 @@ def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[s
 
 def input_of(text: str, topics: str | None, **others: Any) -> MessageInput:
     """A store directory, NAME=DIR[,NAME=DIR] for the stores of several brokers, or the address of name servers."""
-    if "=" in text and not Path(text).exists():
+    if "=" in text and not Path(text).exists() and not is_remote(text.partition("=")[0]):
         _, stores = stores_named(text.split(","))
         return MessageInput(stores=stores, topics=topics, **others)
     is_store = Path(text).is_dir() or "/" in text
