@@ -123,6 +123,7 @@ bench: $(SPARK) ## the numbers of bench/RESULTS.md
 	$(BIN)/python -m bench.start
 	$(BIN)/python -m bench.load
 	$(BIN)/python -m bench.send_path
+	$(BIN)/python -m bench.pull_path
 	$(BIN)/python -m bench.journal
 	$(BIN)/python -m bench.filters
 	$(BIN)/python -m bench.timed

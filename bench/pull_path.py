@@ -23,6 +23,7 @@ from pocketmq.broker.node import Node
 from pocketmq.broker.process import loop_factory
 from pocketmq.client.connections.connection import Connection
 from pocketmq.pipeline.brokers.range_reader import RangeReader
+from pocketmq.pipeline.brokers.waiting_notes import WaitingNotes
 from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.pipeline.planning.ranges import Range
 from pocketmq.pipeline.planning.topic_options import SourceOptions
@@ -161,6 +162,7 @@ class OneBroker:
     """What the reader uses of its client: the connection to the broker."""
 
     def __init__(self, connection: Connection) -> None:
+        self.notes = WaitingNotes()
         self._connection = connection
 
     async def broker_or_slave(self, topic: str, broker_name: str) -> tuple[Connection, bool]:

@@ -4,8 +4,8 @@ Jobs on Spark use it unless they name a master, memory or settings, and start in
 your own connect to the printed address: `SparkSession.builder.remote("sc://127.0.0.1:15002")`.
 """
 
-import signal
 import threading
+from contextlib import ExitStack
 from importlib.util import find_spec
 
 import click
@@ -28,8 +28,10 @@ def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: in
     from pocketmq.pipeline.jobs.run import (
         SessionChoice,
         check_dependencies,
+        ended_by_signals,
         exit_on_user_error,
         read_settings,
+        user_error_if_spark_does_not_start,
     )
 
     with exit_on_user_error(is_verbose=is_verbose):
@@ -37,7 +39,8 @@ def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: in
         if not all(find_spec(name) for name in NEEDED):
             raise PipelineError("pipeline up needs its extra: pip install 'pocketmq[connect]'")
         own = read_settings(settings)
-        SessionChoice(master, memory, own, is_verbose, False).check()
+        choice = SessionChoice(master, memory, own, is_verbose, False)
+        choice.check()
         from pocketmq.pipeline.session.engine import check_port, engine
         from pocketmq.pipeline.session.running_engine import announce, running_engine, withdraw
 
@@ -47,16 +50,16 @@ def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: in
         if port:
             check_port(port)
         ended = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: ended.set())
-        with engine(master or "local[*]", memory, own, port=port, shows_log=is_verbose) as address:
+        with ended_by_signals(ended), ExitStack() as stack:
+            running = engine(master or "local[*]", memory, own, port=port, shows_log=is_verbose)
+            with user_error_if_spark_does_not_start(choice):
+                address = stack.enter_context(running)
+            stack.enter_context(ended_by_signals(ended))  # Spark has set a handler of its own
             announce(address)
-            try:
-                click.echo(f"SPARK_REMOTE={address}")
-                while not ended.wait(1.0):
-                    pass
-            finally:
-                withdraw()
+            stack.callback(withdraw)
+            click.echo(f"SPARK_REMOTE={address}")
+            while not ended.wait(1.0):
+                pass
 
 
 if __name__ == "__main__":

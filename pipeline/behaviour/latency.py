@@ -66,7 +66,7 @@ def build(spark: "SparkSession", source: MessageInput) -> Report:
         Section("minutes", "Latency by minute", minutes),
         Section("unmatched", "What could not be matched", unmatched),
     ]
-    return Report("End-to-end latency", f"From traces of {source.store or source.namesrv_addr}.", sections)
+    return Report("End-to-end latency", f"From traces of {source.name}.", sections)
 
 
 def traced_in(source: MessageInput) -> MessageInput:

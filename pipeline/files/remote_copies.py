@@ -18,11 +18,13 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import fs
 
-from ..errors import OptionError
+from ..errors import CorruptStoreError, OptionError
 from ..records.boundaries import find_record
 
 WINDOW_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of one read; also how far after a split the end of its last record is searched at first."""
+"""Bytes of one read."""
+FIRST_WINDOW_BYTES: Final = 1024 * 1024
+"""How far after a split the end of its last record is searched at first."""
 _SPARK_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 
 
@@ -57,11 +59,13 @@ def file_system(url: str) -> tuple[Any, str]:
 class Location:
     """A folder behind a URL. `OptionError` if no file system knows the URL."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, option: str = "option path") -> None:
+        """`option` is how an error names the location."""
+        self._option = option
         try:
             self._files, self._root = file_system(url)
         except OptionError as error:
-            raise OptionError(f"option path: {error}") from error
+            raise OptionError(f"{option}: {error}") from error
         self.url = shown_url(url)
         """The location without keys."""
         self._root = self._root.rstrip("/")
@@ -74,6 +78,16 @@ class Location:
             for info in self._files.get_file_info(selector)
             if info.type == fs.FileType.File
         }
+
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders in a folder, sorted; none if it does not exist."""
+        selector = fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True)
+        found = self._files.get_file_info(selector)
+        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+
+    def has(self, name: str) -> bool:
+        """Whether a file exists."""
+        return bool(self._files.get_file_info(f"{self._root}/{name}").type == fs.FileType.File)
 
     def copy(self, name: str, target: Path, begin: int, end: int) -> None:
         """Copy bytes [begin, end) of a file to the same place in `target`, which is created if need be."""
@@ -91,7 +105,7 @@ class Location:
         """Copy a file into a folder, under its relative path. `OptionError` if it does not exist."""
         size = self._files.get_file_info(f"{self._root}/{name}").size
         if size is None:
-            raise OptionError(f"option path: {self.url}/{name} does not exist")
+            raise OptionError(f"{self._option}: {self.url}/{name} does not exist")
         target = folder / name
         self.copy(name, target, 0, size)
         return target
@@ -105,7 +119,7 @@ class Location:
         with target.open("r+b") as copy:
             copy.truncate(size)
         reach = end
-        window = WINDOW_BYTES
+        window = min(WINDOW_BYTES, FIRST_WINDOW_BYTES)
         while reach < size:
             following = min(size, reach + window)
             self.copy(name, target, reach, following)
@@ -132,6 +146,15 @@ def temporary_copies() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def naming_originals(folder: Path, url: str) -> Iterator[None]:
+    """Errors about damage name the original and not its copy."""
+    try:
+        yield
+    except CorruptStoreError as error:
+        raise CorruptStoreError(str(error).replace(str(folder), url)) from error
 
 
 def copy_plan(location: Location, folder: Path) -> None:

@@ -19,7 +19,7 @@ import click
 from ..files.run_statuses import DELETED_TOPIC, OK, QUEUE_STATUSES
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput, sql_text, stores_named
+from ..sql.message_input import MessageInput, is_remote, shown, sql_text, stores_named
 from .on_engine import engine_options, run_on_engine
 from .run import exit_on_user_error
 
@@ -79,6 +79,10 @@ TABLES: Final = (
 SHOWN: Final = 20
 """Findings of each kind that are listed one by one."""
 
+NOT_COMPARED: Final = (
+    "Consume queues behind a URL are not compared with the log; copy the store to compare them."
+)
+
 
 def build(
     engine: Engine,
@@ -87,16 +91,23 @@ def build(
     topics: str | None = None,
     checks_crc: bool = True,
 ) -> Report:
-    """The report over a store directory, or over those of several brokers, {name: directory}."""
-    options = {"onCorrupt": "report", "checkQueues": "true", "verifyCrc": str(checks_crc).lower()}
+    """The report over a store, or over those of several brokers, {name: store}: folders or URLs.
+
+    The consume queues of a store behind a URL are not compared with its log, which would be read a second time.
+    """
     stores = {None: store} if isinstance(store, str) else dict(store)
     for number, folder in enumerate(stores.values()):
+        options = {"onCorrupt": "report", "verifyCrc": str(checks_crc).lower()}
+        if not is_remote(folder):
+            options["checkQueues"] = "true"
         engine.open_store_table("scanned_runs", MessageInput(store=folder, topics=topics), "runs", **options)
         engine.keep(f"runs_{number}", "select * from scanned_runs", is_small=True)
     texts = {name: _of_all(text, list(stores)) for name, _, text in TABLES}
     sections = [Section(name, title, engine.sql(texts[name])) for name, title, _ in TABLES]
     findings, unlisted = findings_of(engine, texts)
-    name = f"Store {store}." if isinstance(store, str) else f"Stores {', '.join(stores.values())}."
+    name = f"Store{'s' if len(stores) > 1 else ''} {', '.join(map(shown, stores.values()))}."
+    if any(map(is_remote, stores.values())):
+        name += f" {NOT_COMPARED}"
     return Report("Store audit", name, sections, findings, unlisted=unlisted)
 
 
@@ -155,7 +166,8 @@ def _offsets(first: int, last: int) -> str:
     required=True,
     multiple=True,
     metavar="DIR",
-    help="The store directory; NAME=DIR names its broker, and may be repeated: one for each broker.",
+    help="The store: a directory, or a URL such as s3://bucket/store. NAME=DIR names its broker, and may be repeated: "
+    "one for each broker.",
 )
 @click.option("--topics", metavar="T[,T]", help="Only these topics.")
 @click.option(
@@ -167,6 +179,8 @@ def main(*, stores: Sequence[str], topics: str | None, checks_crc: bool, **optio
     with exit_on_user_error():
         store, named = stores_named(stores)
     source = MessageInput(store=store, stores=named, topics=topics)
+    if any(map(is_remote, source.folders)):
+        click.echo(f"pocketmq: {NOT_COMPARED}", err=True)
     run_on_engine(
         "audit",
         lambda engine: build(engine, store or dict(named), topics=topics, checks_crc=checks_crc),

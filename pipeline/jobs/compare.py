@@ -25,7 +25,7 @@ import click
 from ..errors import OptionError, PathError
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput, stores_named
+from ..sql.message_input import MessageInput, is_remote, stores_named
 from .access_options import access_options
 from .inputs import IS_SYSTEM_TOPIC, time_options
 from .on_engine import engine_options, run_on_engine
@@ -200,7 +200,7 @@ def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[s
 
 def input_of(text: str, topics: str | None, **others: Any) -> MessageInput:
     """A store directory, NAME=DIR[,NAME=DIR] for the stores of several brokers, or the address of name servers."""
-    if "=" in text and not Path(text).exists():
+    if "=" in text and not Path(text).exists() and not is_remote(text.partition("=")[0]):
         _, stores = stores_named(text.split(","))
         return MessageInput(stores=stores, topics=topics, **others)
     is_store = Path(text).is_dir() or "/" in text

@@ -46,7 +46,7 @@ def input_options(command: Callable[..., Any], *, takes_several: bool = False) -
         return command(**options, source=MessageInput(**of_input, access=access))
 
     decorated = access_options(gathered)
-    words = "Read the files of a store directory."
+    words = "Read the files of a store: a directory, or a URL such as s3://bucket/store."
     if takes_several:
         words += " NAME=DIR names its broker, and may be repeated: one for each broker."
     for decorate in (

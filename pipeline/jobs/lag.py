@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..report.report import Report, Section
-from ..sql.message_input import MessageInput
+from ..sql.message_input import MessageInput, check_is_folder
 from .inputs import input_options
 from .on_engine import run_without_engine
 from .run import output_options
@@ -32,6 +32,8 @@ def build(
     from ..sql.arrow_frame import frame_of_rows
     from .lag_rows import lags_of_brokers, lags_of_store, names_in
 
+    if source.store is not None:
+        check_is_folder("lag", source.store)
     source.check()
     names = names_in(groups)
     found = sorted(

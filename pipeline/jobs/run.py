@@ -225,6 +225,17 @@ def _printed_warnings() -> Iterator[None]:
         client.removeHandler(nowhere)
 
 
+@contextmanager
+def user_error_if_spark_does_not_start(choice: SessionChoice) -> Iterator[None]:
+    """`OptionError`, with what was asked for, for an error of Spark within the `with`."""
+    try:
+        yield
+    except PipelineError:
+        raise
+    except Exception as error:
+        raise OptionError(f"Spark does not start{choice.words()}: {spark_error_line(error)}") from error
+
+
 def _run(
     name: str, build: "Callable[[SparkSession], Report]", outputs: Outputs, choice: SessionChoice
 ) -> Report:
@@ -233,21 +244,16 @@ def _run(
     is_shown = not outputs.is_quiet and sys.stderr.isatty()
     if is_shown:
         click.echo(f"pocketmq {name}: Spark starts, which takes some seconds", err=True)
-    try:
-        with defer_interrupts() as interrupts:
-            spark = pocketmq_session(
-                f"pocketmq {name}",
-                master=choice.master,
-                memory=choice.memory,
-                settings=choice.settings,
-                shows_progress=is_shown,
-                optimize_for_startup=choice.is_short,
-                shows_log=choice.is_verbose,
-            )
-    except PipelineError:
-        raise
-    except Exception as error:
-        raise OptionError(f"Spark does not start{choice.words()}: {spark_error_line(error)}") from error
+    with user_error_if_spark_does_not_start(choice), defer_interrupts() as interrupts:
+        spark = pocketmq_session(
+            f"pocketmq {name}",
+            master=choice.master,
+            memory=choice.memory,
+            settings=choice.settings,
+            shows_progress=is_shown,
+            optimize_for_startup=choice.is_short,
+            shows_log=choice.is_verbose,
+        )
     try:
         if interrupts:
             raise KeyboardInterrupt

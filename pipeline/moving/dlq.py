@@ -16,7 +16,6 @@ and what was sent before is remembered.
 
 import time
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -29,7 +28,7 @@ from ..jobs.on_engine import engine_options, run_on_engine
 from ..planning.spelling import did_you_mean
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput, sql_text
+from ..sql.message_input import MessageInput, sql_text, topics_of_store
 from .dead_letters import GROUP, ORIGIN, ORIGIN_SQL, TIMEOUT_MS, Wanted, group_of, placed_sql
 
 COLUMNS: Final = (
@@ -129,8 +128,7 @@ def _words_of(source: MessageInput, wanted: Wanted) -> str:
 def all_topics(source: MessageInput) -> list[str]:
     """The topics of the store, or of the brokers."""
     if source.store is not None:
-        root = Path(source.store) / "consumequeue"
-        return sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+        return topics_of_store(source.store)
     from ..brokers.broker_client import BrokerClient
 
     assert source.namesrv_addr is not None

@@ -175,7 +175,7 @@ def start(spark: "SparkSession", ingest: Ingest, *, is_bad: bool) -> "StreamingQ
     try:
         return writer.toTable(target) if kind == ICEBERG else writer.start(target)
     except (PySparkException, Py4JJavaError) as error:
-        raise OptionError(f"a {kind} table cannot be written: {spark_error_line(error)}") from error
+        raise OptionError(f"the {kind} table cannot be written: {spark_error_line(error)}") from error
 
 
 def stream_of(spark: "SparkSession", ingest: Ingest) -> "DataFrame":

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from ..errors import OptionError
 from ..files.consume_queues import QueueSplit
 from ..files.log_files import LogFile, LogSplit
-from ..files.remote_copies import Location, copy_plan, is_url, temporary_copies, with_urls
+from ..files.remote_copies import Location, copy_plan, is_url, naming_originals, temporary_copies, with_urls
 from ..planning.option_values import plain_options
 from .store_source import (
     CONSUMER_OFFSETS,
@@ -145,13 +145,14 @@ class RemoteStoreReader(DataSourceReader):
             copy_plan(location, folder)
             if not (folder / "commitlog").is_dir():
                 raise OptionError(f"option path: {location.url} has no folder commitlog, and so is no store")
-            return [_inside(partition, folder) for partition in self._reader(folder).partitions()]
+            with naming_originals(folder, location.url):
+                return [_inside(partition, folder) for partition in self._reader(folder).partitions()]
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
         if not isinstance(partition, SplitPartition):
             return
         location = Location(self._url)
-        with temporary_copies() as folder:
+        with temporary_copies() as folder, naming_originals(folder, location.url):
             split = partition.value
             if self._table == CONSUMER_OFFSETS:
                 location.copy_whole("config/consumerOffset.json", folder)

@@ -1,10 +1,11 @@
 """Where messages come from: the files of a store, or of the stores of several brokers, or topics of running brokers."""
 
+import functools
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,11 +14,14 @@ from ..files.log_files import log_files
 from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
 
+if TYPE_CHECKING:
+    from ..files.remote_copies import Location
+
 _NAMED: Final = re.compile(r"[\w.%|-]+=.+")
 
 
 class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A store, stores with the names of their brokers, or a name server and topics.
+    """A store, stores with the names of their brokers, or a name server and topics. A store is a folder, or a URL.
 
     `since_ms <= storeTimestamp < until_ms` limits the messages.
     """
@@ -52,7 +56,7 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folders(self) -> list[str]:
-        """The folders of the stores; none for brokers."""
+        """The folders or URLs of the stores; none for brokers."""
         return [folder for _, folder in self.stores] or ([] if self.store is None else [self.store])
 
     @property
@@ -62,23 +66,21 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The stores' folders or the name server's address."""
-        return ", ".join(self.folders) or self.namesrv_addr or ""
+        """The stores' folders, or URLs without their keys, or the name server's address."""
+        return ", ".join(map(shown, self.folders)) or self.namesrv_addr or ""
 
     def store_bytes(self) -> int:
         """The bytes of the stores' log files; 0 for brokers."""
-        return sum(file.size for folder in self.folders for file in log_files(Path(folder) / "commitlog"))
+        return sum(map(_log_bytes, self.folders))
 
     def missing_topics(self) -> list[str]:
         """Named topics without consume queues in the stores: misspelt, or deleted. Records may be left of those."""
-        queues = self._queue_folders()
-        if not queues:
-            return []
-        return [name for name in self.topic_names() if not any((folder / name).is_dir() for folder in queues)]
+        existing = self._existing_topics()
+        return [name for name in self.topic_names() if existing and name not in existing]
 
-    def _queue_folders(self) -> list[Path]:
-        folders = [Path(folder) / "consumequeue" for folder in self.folders]
-        return [folder for folder in folders if folder.is_dir()]
+    def _existing_topics(self) -> list[str]:
+        """The topics with consume queues in the stores."""
+        return [topic for folder in self.folders for topic in topics_of_store(folder)]
 
     def topic_names(self) -> list[str]:
         """The named topics."""
@@ -88,9 +90,7 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
         """`; did you mean Orders?` if the store has a topic that is spelled nearly so, or nothing."""
         from ..planning.spelling import did_you_mean
 
-        return did_you_mean(
-            name, [topic.name for folder in self._queue_folders() for topic in folder.iterdir()]
-        )
+        return did_you_mean(name, self._existing_topics())
 
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""
@@ -135,9 +135,57 @@ def stores_named(texts: Sequence[str]) -> tuple[str | None, tuple[tuple[str, str
     return None, tuple(stores)
 
 
+def is_remote(text: str) -> bool:
+    """Whether a store is behind a URL."""
+    return "://" in text
+
+
+def shown(text: str) -> str:
+    """A folder, or a URL without user, keys and parameters."""
+    if not is_remote(text):
+        return text
+    from ..files.remote_copies import shown_url
+
+    return shown_url(text)
+
+
 def check_store(text: str) -> None:
-    """`OptionError` if the folder is not a store."""
+    """`OptionError` if the folder or URL is not one of a store."""
     try:
-        log_files(Path(text) / "commitlog")
+        if not is_remote(text):
+            log_files(Path(text) / "commitlog")
+        elif not _location(text).sizes("commitlog"):
+            raise PathError(f"{shown(text)} has no folder commitlog, and so is no store")
     except PathError as error:
         raise error.under("--store") from error
+    except OSError as error:  # of the file system behind the URL
+        raise OptionError(f"--store: {shown(text)} cannot be read: {error}") from error
+
+
+def check_is_folder(job: str, text: str) -> None:
+    """`OptionError` for a URL, which this job does not read."""
+    if is_remote(text):
+        raise OptionError(
+            f"--store: {job} reads a folder, not a URL; copy the store, or ask its brokers with --namesrv"
+        )
+
+
+def topics_of_store(text: str) -> list[str]:
+    """The topics with consume queues in a store, sorted."""
+    if is_remote(text):
+        return _location(text).folders("consumequeue")
+    root = Path(text) / "consumequeue"
+    return sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+
+
+def _log_bytes(text: str) -> int:
+    if is_remote(text):
+        return sum(_location(text).sizes("commitlog").values())
+    return sum(file.size for file in log_files(Path(text) / "commitlog"))
+
+
+@functools.lru_cache(maxsize=8)
+def _location(url: str) -> "Location":
+    from ..files.remote_copies import Location
+
+    return Location(url, option="--store")

@@ -10,6 +10,7 @@ conditions.py       filters and times, and what they rule out before anything is
 store_table.py      messages of stores, as tasks
 aggregate_tables.py runs and statistics of stores
 topic_table.py      messages of running brokers, pulled by a thread
+remote_store.py     stores behind a URL, as the tables of a folder
 journal_table.py    entries of journals
 queue_tables.py     units of consume queues, offsets of consumer groups
 processes.py        tasks read by several processes

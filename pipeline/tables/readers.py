@@ -63,8 +63,12 @@ class SharedTable:
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         """The rows, in the order of the tasks. Errors of planning are raised by this call."""
         tasks = self._table.tasks(condition)
+        return self._rows(tasks, names, condition)
+
+    def _rows(self, tasks: Sequence[Any], names: Sequence[str], condition: Any) -> Iterator[Any]:
+        # A generator of this object: a table with copies removes them with itself.
         processes = processes_for(self._table.log_bytes(), self._processes)
-        return read_tasks(tasks, names, condition, processes, self.progress)
+        yield from read_tasks(tasks, names, condition, processes, self.progress)
 
 
 def open_store(
@@ -81,13 +85,15 @@ def open_store(
 ) -> Any:
     """The rows of a store directory, ours or an official broker's, as a `pyarrow.RecordBatchReader`.
 
-    `path` is a store, or `{broker name: store}` for the stores of several brokers. `table` is messages, runs, stats,
-    consumequeue or consumerOffsets. `columns` names columns, or is "all"; without it messages have the eleven lean
-    ones. `filters` is a `pyarrow.compute` expression or a list such as `[("tags", "=", "paid")]`. `topics` and the
-    store times `since <= storeTimestamp < until` limit what is read. `processes` is how many processes read messages;
-    without it one for each core for a store of 64 MiB or more. Rows are in the order of the log. Other options:
-    `on_corrupt` (fail, skip, report), `verify_crc`, `decompress`, `broker_name`, `commit_log_path`, and `check_queues`
-    for runs. `OptionError` for what is wrong in a call; `CorruptStoreError` while reading.
+    `path` is a store, or `{broker name: store}` for the stores of several brokers; a store is a folder, or a URL
+    such as s3://bucket/store (what it holds when it is first read; without `commit_log_path` and `check_queues`).
+    `table` is messages, runs, stats, consumequeue or consumerOffsets. `columns` names columns, or is "all"; without
+    it messages have the eleven lean ones. `filters` is a `pyarrow.compute` expression or a list such as `[("tags",
+    "=", "paid")]`. `topics` and the store times `since <= storeTimestamp < until` limit what is read. `processes`
+    is how many processes read messages; without it one for each core for a store of 64 MiB or more. Rows are in the
+    order of the log. Other options: `on_corrupt` (fail, skip, report), `verify_crc`, `decompress`, `broker_name`,
+    `commit_log_path`, and `check_queues` for runs. `OptionError` for what is wrong in a call; `CorruptStoreError`
+    while reading.
     """
     source = store_table(path, topics=topics, table=table, processes=processes, **options)
     return reader_of(source, columns, condition_of(source.schema, filters, since, until))
@@ -164,26 +170,26 @@ def store_table(
 ) -> Table:
     """One table of a store. `OptionError` for an option that is not allowed, and for a folder that is no store; the
     latter while reading, unless `checks_files`."""
-    from .queue_tables import ConsumeQueueTable, ConsumerOffsetTable
-    from .store_table import StoreTable, stores_of, topic_names
+    from .store_table import topic_names
 
+    path = path if isinstance(path, Mapping) else str(path)
     if table not in STORE_TABLES:
         raise OptionError(f"table must be one of {', '.join(STORE_TABLES)}, got {table!r}")
     if table in (MESSAGES, RUNS, STATISTICS):
         check_store_options(options, checks_queues=table == RUNS)
     found: Table
     if table == MESSAGES:
-        found = SharedTable(StoreTable(stores_of(path, topics=topics, **options)), processes)
+        found = SharedTable(_messages(path, topics=topics, **options), processes)
     elif isinstance(path, Mapping):
-        raise OptionError(f"table {table} is of one store: path must be a folder")
+        raise OptionError(f"table {table} is of one store: path must be a folder or a URL")
     elif table in (RUNS, STATISTICS):
-        found = SharedTable(_aggregates(table, str(path), topics=topics, **options), processes)
+        found = SharedTable(_aggregates(table, path, topics=topics, **options), processes)
     elif options:
         raise OptionError(f"table {table} has no option {', '.join(options)}")
     elif table == CONSUME_QUEUE:
-        found = ConsumeQueueTable(str(path), frozenset(topic_names(topics)))
+        found = _queues(path, frozenset(topic_names(topics)))
     else:
-        found = ConsumerOffsetTable(str(path))
+        found = _offsets(path)
     if checks_files:
         _check_path(found)
     return found
@@ -197,12 +203,59 @@ def _check_path(table: Table) -> None:
         raise error.under("path") from error
 
 
-def _aggregates(table: str, path: str, *, check_queues: bool = False, **options: Any) -> TaskTable:
+def _messages(path: str | Mapping[str, str], **options: Any) -> TaskTable:
+    from .store_table import StoreTable, stores_of
+
+    locations = [str(each) for each in path.values()] if isinstance(path, Mapping) else [path]
+    if not any(map(_is_url, locations)):
+        return StoreTable(stores_of(path, **options))
+    from . import remote_store
+
+    remote_store.check_local_options(options)
+    broker_name = options.pop("broker_name", None)
+    if not isinstance(path, Mapping):
+        return remote_store.messages_of([(path, broker_name)], **options)
+    if broker_name is not None:
+        raise OptionError("broker_name: the names of the brokers are in path")
+    return remote_store.messages_of([(str(place), name) for name, place in path.items()], **options)
+
+
+def _aggregates(table: str, path: str, **options: Any) -> TaskTable:
     from .aggregate_tables import RunsTable, StatisticsTable
     from .store_table import store_settings
 
+    if _is_url(path):
+        from . import remote_store
+
+        remote_store.check_local_options(options)
+        return remote_store.RemoteTable(path, lambda folder: _aggregates(table, folder, **options))
+    checks_queues = options.pop("check_queues", False)
     settings = store_settings(path, **options)
-    return RunsTable(settings, checks_queues=check_queues) if table == RUNS else StatisticsTable(settings)
+    return RunsTable(settings, checks_queues=checks_queues) if table == RUNS else StatisticsTable(settings)
+
+
+def _queues(path: str, topics: frozenset[str]) -> Table:
+    if _is_url(path):
+        from .remote_store import RemoteQueues
+
+        return RemoteQueues(path, topics)
+    from .queue_tables import ConsumeQueueTable
+
+    return ConsumeQueueTable(path, topics)
+
+
+def _offsets(path: str) -> Table:
+    if _is_url(path):
+        from .remote_store import RemoteOffsets
+
+        return RemoteOffsets(path)
+    from .queue_tables import ConsumerOffsetTable
+
+    return ConsumerOffsetTable(path)
+
+
+def _is_url(path: str) -> bool:
+    return "://" in path
 
 
 def topic_table(

@@ -106,9 +106,10 @@ Task = LogTask | UnitsTask | HoleTask
 class StoreTable:
     """The messages of one or several stores, each of one broker."""
 
-    def __init__(self, stores: Sequence[StoreSettings]) -> None:
+    def __init__(self, stores: Sequence[StoreSettings], *, split_bytes: int = SPLIT_BYTES) -> None:
         self.schema = arrow_schema(STORE_COLUMNS, list(STORE_COLUMNS))
         self._stores = stores
+        self._split_bytes = split_bytes
 
     def check(self) -> None:
         """`OptionError` for a folder that is no store; `CorruptStoreError` for a hole that must fail."""
@@ -116,7 +117,11 @@ class StoreTable:
 
     def tasks(self, condition: Any) -> list[Any]:
         """What must be read for a condition, in the order of the log."""
-        return [task for store in self._stores for task in plan_store(store, condition, self.schema)]
+        return [
+            task
+            for store in self._stores
+            for task in plan_store(store, condition, self.schema, self._split_bytes)
+        ]
 
     def log_bytes(self) -> int:
         """The bytes of the log files."""
@@ -161,12 +166,14 @@ def topic_names(topics: Sequence[str] | str | None) -> list[str]:
     return names
 
 
-def plan_store(settings: StoreSettings, condition: Any, schema: Any) -> list[Task]:
+def plan_store(
+    settings: StoreSettings, condition: Any, schema: Any, split_bytes: int = SPLIT_BYTES
+) -> list[Task]:
     """The tasks of one store, in the order of its log."""
     files = log_files(Path(settings.log_folder))
     queues = queue_splits(settings.queues_root(), frozenset())
     known_end = known_log_end(queues)
-    splits = log_splits(files, SPLIT_BYTES, 1, known_end)
+    splits = log_splits(files, split_bytes, 1, known_end)
     known = sorted({queue.topic for queue in queues})
     wanted = topics_wanted(condition, schema, known)
     topics = settings.scan.topics or wanted or frozenset()

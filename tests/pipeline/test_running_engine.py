@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("pyspark")
 
+from pocketmq.cli.pipeline import up
 from pocketmq.pipeline.jobs.run import _engine
+from pocketmq.pipeline.session import engine
 from pocketmq.pipeline.session.running_engine import announce, engine_file, running_engine, withdraw
 
 ADDRESS = "sc://127.0.0.1:15002"
@@ -54,3 +57,22 @@ def test_a_job_uses_the_engine_unless_something_else_was_chosen(monkeypatch: pyt
     assert _engine(None, {"spark.a": "1"}) is None
     monkeypatch.setitem(os.environ, "SPARK_REMOTE", "sc://elsewhere")
     assert _engine(None, {}) is None
+
+
+def test_an_engine_that_does_not_start_is_one_line_and_code_2(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spark reports a master that nothing answers as a stopped context."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("Cannot call methods on a stopped SparkContext.\n\tat a.java.Stack")
+
+    monkeypatch.setattr(engine, "pocketmq_session", fail)
+    monkeypatch.setattr(up, "NEEDED", ())
+    ran = CliRunner().invoke(up.main, ["--master", "spark://h:1", "--port", "0"])
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        "pocketmq: Spark does not start with --master spark://h:1 and --memory 1g: "
+        "Cannot call methods on a stopped SparkContext.\n"
+    )
+    assert not engine_file().exists()

@@ -148,7 +148,7 @@ def test_the_record_of_nulls_in_avro() -> None:
             {"decode": "avro", "schema": '{"type":"record","name":"O","fields":[{"name":"a","type":"int"}]}'},
             "--decode avro needs",
         ),
-        ({"format": "delta"}, "a delta table cannot be written: "),
+        ({"format": "delta"}, "the delta table cannot be written: "),
         ({"decode": "json", "schema": "id itn"}, r"--schema must name the fields .* got 'id itn': .*ITN"),
         ({"decode": "json", "schema": "id int,, name"}, "--schema must name the fields of a JSON object"),
         ({"decode": "json", "schema": "array<int>"}, "--schema must name the fields .* got 'array<int>'"),

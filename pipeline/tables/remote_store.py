@@ -1,0 +1,207 @@
+"""Stores behind a URL (s3://, gs://, hdfs://, file://) as the tables of a folder.
+
+What planning needs is copied once, when a table is first read: the sizes of the log files, the consume queues and the
+offsets. Each task then copies the bytes of its part of the log (`files/remote_copies.py`), reads them as it reads a
+folder, and removes them. The copies are those of one moment: later messages are not read.
+"""
+
+import functools
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..errors import OptionError, PathError
+from ..files.log_files import LogFile
+from ..files.remote_copies import Location, copy_plan, is_url, naming_originals, temporary_copies, with_urls
+from .aggregate_tables import SPLIT_BYTES, HoleRunsTask
+from .queue_tables import ConsumeQueueTable, ConsumerOffsetTable
+from .store_table import HoleTask, StoreTable, UnitsTask, store_settings
+
+GAP_BYTES: Final = 1 << 20
+"""Records that are less apart are copied together with what lies between them."""
+OFFSETS: Final = "config/consumerOffset.json"
+
+
+class RemotePlan:
+    """A folder with what planning needs of a store, made on its first use and removed with this object."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._folder: Path | None = None
+
+    def folder(self) -> Path:
+        """`PathError` if there is no store behind the URL."""
+        if self._folder is None:
+            location = _location(self.url)
+            folder = Path(tempfile.mkdtemp(prefix="pocketmq-plan-"))
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            try:
+                copy_plan(location, folder)
+                if location.has(OFFSETS):
+                    location.copy_whole(OFFSETS, folder)
+            except OSError as error:  # of the file system behind the URL
+                raise PathError(f"{location.url} cannot be read: {error}") from error
+            if not (folder / "commitlog").is_dir():
+                raise PathError(f"{location.url} has no folder commitlog, and so is no store")
+            self._folder = folder
+        return self._folder
+
+
+class RemoteTable:
+    """A table of tasks of a store behind a URL. `of_folder` makes the same table of a folder."""
+
+    def __init__(self, url: str, of_folder: Callable[[str], Any]) -> None:
+        self._plan = RemotePlan(url)
+        self._of_folder = of_folder
+        self.schema = of_folder("").schema
+
+    def _table(self) -> Any:
+        return self._of_folder(str(self._plan.folder()))
+
+    def check(self) -> None:
+        """As the table of the folder, and `PathError` if there is no store behind the URL."""
+        self.tasks(None)
+
+    def tasks(self, condition: Any) -> list[Any]:
+        """Those of the folder, each of which copies first what it reads."""
+        folder = self._plan.folder()
+        with naming_originals(folder, _location(self._plan.url).url):
+            tasks = self._table().tasks(condition)
+        return [RemoteTask(self._plan.url, str(folder), task) for task in tasks]
+
+    def log_bytes(self) -> int:
+        """The bytes of the log files."""
+        size: int = self._table().log_bytes()
+        return size
+
+
+class SeveralTables:
+    """The tasks of several tables with one schema, one after another."""
+
+    def __init__(self, tables: Sequence[Any]) -> None:
+        self.schema = tables[0].schema
+        self._tables = tables
+
+    def check(self) -> None:
+        for table in self._tables:
+            table.check()
+
+    def tasks(self, condition: Any) -> list[Any]:
+        return [task for table in self._tables for task in table.tasks(condition)]
+
+    def log_bytes(self) -> int:
+        """The bytes of all log files."""
+        return sum(table.log_bytes() for table in self._tables)
+
+
+def messages_of(stores: Sequence[tuple[str, str | None]], **options: Any) -> SeveralTables:
+    """The messages of several stores, (folder or URL, broker name) of each, of which one at least is behind a URL."""
+
+    def table(location: str, broker_name: str | None) -> Any:
+        def of_folder(folder: str) -> StoreTable:
+            settings = store_settings(folder, broker_name=broker_name, **options)
+            return StoreTable([settings], split_bytes=SPLIT_BYTES)
+
+        return RemoteTable(location, of_folder) if is_url(location) else of_folder(location)
+
+    return SeveralTables([table(location, broker_name) for location, broker_name in stores])
+
+
+class RemoteTask(msgspec.Struct, frozen=True):
+    """A task whose part of the log is behind a URL; `plan_folder` is where its files seem to be."""
+
+    url: str
+    plan_folder: str
+    task: Any
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        location = _location(self.url)
+        with temporary_copies() as folder, naming_originals(folder, location.url):
+            task = self._copied(location, folder)
+            for batch in task.batches(names, condition):
+                yield with_urls(batch, str(folder), location.url)
+
+    def _copied(self, location: Location, folder: Path) -> Any:
+        """The task over copies of the bytes that it reads."""
+        task = self.task
+        if isinstance(task, HoleTask | HoleRunsTask):
+            return msgspec.structs.replace(task, file=self._moved(task.file, folder)[1])
+        if isinstance(task, UnitsTask):
+            name, file = self._moved(task.file, folder)
+            for begin, end in joined_ranges(task.positions.tolist(), task.sizes.tolist()):
+                location.copy(name, Path(file.path), begin, min(end, file.size))
+            _extend(Path(file.path), file.size)
+            return msgspec.structs.replace(task, file=file)
+        split = task.split
+        name, file = self._moved(split.file, folder)
+        location.copy_split(name, Path(file.path), split.begin, split.end, file.size, file.base)
+        return msgspec.structs.replace(task, split=msgspec.structs.replace(split, file=file))
+
+    def _moved(self, file: LogFile, folder: Path) -> tuple[str, LogFile]:
+        """(the file's name below the URL, the file as its copy will be)."""
+        name = Path(file.path).relative_to(self.plan_folder)
+        return name.as_posix(), msgspec.structs.replace(file, path=str(folder / name))
+
+
+class RemoteQueues(ConsumeQueueTable):
+    """The units of the consume queues of a store behind a URL."""
+
+    def __init__(self, url: str, topics: frozenset[str]) -> None:
+        super().__init__("", topics)
+        self._plan = RemotePlan(url)
+
+    def check(self) -> None:
+        self._root = self._plan.folder() / "consumequeue"
+        if not self._root.is_dir():
+            raise PathError(f"{_location(self._plan.url).url} has no folder consumequeue")
+
+
+class RemoteOffsets(ConsumerOffsetTable):
+    """The offsets of the groups of a store behind a URL."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__("")
+        self._plan = RemotePlan(url)
+
+    def check(self) -> None:
+        self._path = self._plan.folder() / OFFSETS
+        super().check()
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        self.check()
+        yield from super().batches(names, condition)
+
+
+def check_local_options(options: dict[str, Any]) -> None:
+    """`OptionError` for what is read from a folder only."""
+    for name in ("commit_log_path", "check_queues"):
+        if options.get(name):
+            raise OptionError(f"{name} is for a folder: a URL is read without it")
+
+
+def joined_ranges(positions: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """[begin, end) of records at rising positions; those that are less than `GAP_BYTES` apart are joined."""
+    ranges: list[tuple[int, int]] = []
+    for position, size in zip(positions, sizes, strict=True):
+        if ranges and position - ranges[-1][1] < GAP_BYTES:
+            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], position + size))
+        else:
+            ranges.append((position, position + size))
+    return ranges
+
+
+def _extend(path: Path, size: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        file.truncate(size)
+
+
+@functools.lru_cache(maxsize=16)
+def _location(url: str) -> Location:
+    """One connection for all tasks of a process."""
+    return Location(url, option="path")

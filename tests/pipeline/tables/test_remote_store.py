@@ -1,0 +1,151 @@
+"""A store behind a URL has the rows of the folder, and no more of it is copied than is read."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+import pyarrow.compute as pc
+from pocketmq.pipeline.errors import CorruptStoreError, OptionError
+from pocketmq.pipeline.files.remote_copies import Location
+from pocketmq.pipeline.tables import open_store, remote_store, store_dataset
+from pocketmq.pipeline.tables.remote_store import joined_ranges
+
+from pipeline.tables.stores import COUNT, FILE_BYTES, write_store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_store(tmp_path_factory.mktemp("remote") / "store")
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """(name, bytes) of each copy."""
+    found = []
+    copy = Location.copy
+
+    def counted(location: Location, name: str, target: Path, begin: int, end: int) -> None:
+        found.append((name, end - begin))
+        copy(location, name, target, begin, end)
+
+    monkeypatch.setattr(Location, "copy", counted)
+    return found
+
+
+def url_of(store: Path) -> str:
+    return f"file://{store}"
+
+
+def rows(reader: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = reader.read_all().to_pylist()
+    return found
+
+
+def with_urls_of_files(wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "file": f"file://{row['file']}"} if row.get("file") else row for row in wanted]
+
+
+@pytest.mark.parametrize("table", ["messages", "runs", "stats", "consumequeue", "consumerOffsets"])
+def test_each_table_of_a_url_is_that_of_the_folder(store: Path, table: str) -> None:
+    wanted = rows(open_store(store, table=table, columns="all"))
+    found = rows(open_store(url_of(store), table=table, columns="all"))
+    assert wanted
+    assert sorted(found, key=str) == sorted(with_urls_of_files(wanted), key=str)
+
+
+def test_small_splits_have_the_same_rows(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_store, "SPLIT_BYTES", 1000)
+    wanted = [row["msgId"] for row in rows(open_store(store))]
+    assert [row["msgId"] for row in rows(open_store(url_of(store)))] == wanted
+    assert len(wanted) == COUNT
+
+
+def test_topics_filters_and_times_are_as_in_a_folder(store: Path) -> None:
+    for wanted in (
+        {"topics": "Bills"},
+        {"filters": [("tags", "=", "A")]},
+        {"since": 1_700_003_000_000, "until": 1_700_006_000_000},
+        {"filters": pc.field("topic") == "Bills", "since": 1_700_003_000_000},
+    ):
+        found = [row["msgId"] for row in rows(open_store(url_of(store), **wanted))]
+        assert found == [row["msgId"] for row in rows(open_store(store, **wanted))]
+        assert found
+
+
+def test_a_topic_that_is_a_small_part_is_copied_in_part(
+    store: Path, copied: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_store, "GAP_BYTES", 1)
+    assert len(rows(open_store(url_of(store), topics="Bills"))) == COUNT // 10
+    of_log = sum(size for name, size in copied if name.startswith("commitlog"))
+    assert 0 < of_log < sum(path.stat().st_size for path in (store / "commitlog").iterdir()) / 4
+
+
+def test_what_planning_needs_is_copied_once(store: Path, copied: list[tuple[str, int]]) -> None:
+    dataset = store_dataset(url_of(store))
+    for _ in range(3):
+        assert dataset.count_rows() == COUNT
+    names = [name for name, _ in copied if name.startswith("consumequeue")]
+    assert names
+    assert len(names) == len(set(names))
+
+
+def test_processes_share_the_tasks_of_a_url(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_store, "SPLIT_BYTES", 4000)
+    assert len(rows(open_store(url_of(store), processes=2))) == COUNT
+
+
+def test_stores_of_several_brokers_may_be_folders_and_urls(store: Path) -> None:
+    found = rows(open_store({"a": str(store), "b": url_of(store)}, columns="brokerName,msgId"))
+    assert [row["brokerName"] for row in found] == ["a"] * COUNT + ["b"] * COUNT
+
+
+def test_nothing_is_left_on_this_machine(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    reader = open_store(url_of(store))
+    assert list(tmp_path.iterdir())
+    reader.read_all()
+    del reader
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("file:///no/such/folder", {}, r"path: file:///no/such/folder has no folder commitlog"),
+        ("nofs://bucket/store", {}, r"path: nofs://bucket/store cannot be opened"),
+        ("STORE", {"commit_log_path": "/x"}, "commit_log_path is for a folder"),
+        ("STORE", {"table": "runs", "check_queues": True}, "check_queues is for a folder"),
+        ("file:///no/such", {"table": "consumequeue"}, "path: .* has no folder commitlog"),
+        ("file:///no/such", {"table": "consumerOffsets"}, "path: .* has no folder commitlog"),
+    ],
+)
+def test_what_is_wrong_is_named(store: Path, path: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        open_store(url_of(store) if path == "STORE" else path, **options)
+
+
+def test_damage_names_the_original(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store")
+    file = store / "commitlog" / f"{FILE_BYTES:020}"
+    file.write_bytes(b"\xff" * 10 + file.read_bytes()[10:])
+    with pytest.raises(CorruptStoreError, match=re.escape(url_of(file))):
+        rows(open_store(url_of(store)))
+    file.unlink()
+    with pytest.raises(CorruptStoreError, match=re.escape(url_of(store))):
+        open_store(url_of(store))
+
+
+def test_ranges_that_are_near_are_joined() -> None:
+    gap = remote_store.GAP_BYTES
+    assert joined_ranges([0, 100, 150 + gap - 1, 150 + 3 * gap], [100, 50, 10, 10]) == [
+        (0, 150 + gap + 9),
+        (150 + 3 * gap, 160 + 3 * gap),
+    ]
+    assert joined_ranges([], []) == []
