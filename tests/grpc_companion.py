@@ -4,8 +4,10 @@ The topic is `orders`, the group `billing`, the client `test@1@0@a`; it is a sim
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -14,6 +16,16 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 from grpc_client import ClientCall, GrpcClient
 
 T, G = m.Resource(name="orders"), m.Resource(name="billing")
+
+
+@asynccontextmanager
+async def companion(**settings: Any) -> AsyncIterator[RocketMQ]:
+    """A server with the topic and the group; `settings` as for `EmbeddedServer`."""
+    async with EmbeddedServer(**settings) as server:
+        rocketmq = RocketMQ(server)
+        rocketmq.topic("orders", queues=1)
+        rocketmq.group("billing")
+        yield rocketmq
 
 
 def sent(body: bytes = b"hi", *, tag: str | None = None) -> m.SendMessageRequest:
@@ -105,20 +117,19 @@ async def half(rocketmq: RocketMQ, client: GrpcClient) -> ClientCall:
 
 async def record_grpc_calls(folder: Path) -> None:
     """A consumer that receives two messages, acknowledges one, and leaves; one call is cancelled."""
-    async with EmbeddedServer(journal=folder, grpc_port=0) as server:
-        rocketmq = RocketMQ(server)
-        rocketmq.topic("orders", queues=1)
-        rocketmq.group("billing")
-        async with GrpcClient.connected(server.grpc_endpoint) as client:
-            await announce(client)
-            for body in (b"one", b"two"):
-                await client.ask(sent(body))
-            first, _ = await received(client)
-            await client.ask(acked([handle_of(first)]))
-            await client.ask(sent(b""))
-            waiting = client.open("ReceiveMessage", receive())
-            await client.ping()
-            waiting.cancel()
-            await client.ping()
-            await client.ask(m.HeartbeatRequest(group=G, client_type=m.ClientType.SIMPLE_CONSUMER))
-            await client.ask(m.NotifyClientTerminationRequest(group=G))
+    async with (
+        companion(journal=folder, grpc_port=0) as rocketmq,
+        GrpcClient.connected(rocketmq.grpc_endpoint) as client,
+    ):
+        await announce(client)
+        for body in (b"one", b"two"):
+            await client.ask(sent(body))
+        first, _ = await received(client)
+        await client.ask(acked([handle_of(first)]))
+        await client.ask(sent(b""))
+        waiting = client.open("ReceiveMessage", receive())
+        await client.ping()
+        waiting.cancel()
+        await client.ping()
+        await client.ask(m.HeartbeatRequest(group=G, client_type=m.ClientType.SIMPLE_CONSUMER))
+        await client.ask(m.NotifyClientTerminationRequest(group=G))

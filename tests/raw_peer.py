@@ -290,3 +290,20 @@ def _texts(fields: Mapping[str, object] | None) -> dict[str, str]:
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in (fields or {}).items()
     }
+
+
+@contextmanager
+def serving_requests(folder: Path) -> Iterator[ServedProcess]:
+    """A process with small files, which must still serve at the end."""
+    words = ("--set", "mappedFileSizeCommitLog=4194304", "--set", "mappedFileSizeConsumeQueue=20000")
+    with ServedProcess(folder, words) as server:
+        yield server
+        server.assert_serves()
+
+
+@contextmanager
+def broker_without_surprise(served: ServedProcess) -> Iterator[Peer]:
+    """A connection to its broker, which has one message of `TopicTest`."""
+    with served.broker() as peer, served.no_surprise():
+        assert peer.call(SEND_MESSAGE, send_fields("TopicTest"), b"body").code == SUCCESS
+        yield peer

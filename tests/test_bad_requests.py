@@ -23,10 +23,12 @@ from raw_peer import (
     SYSTEM_ERROR,
     Peer,
     ServedProcess,
+    broker_without_surprise,
     pull_fields,
     registration_fields,
     request,
     send_fields,
+    serving_requests,
 )
 
 MARKER_OPAQUE = 1_000_001
@@ -34,16 +36,13 @@ MARKER_OPAQUE = 1_000_001
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
-    words = ("--set", "mappedFileSizeCommitLog=4194304", "--set", "mappedFileSizeConsumeQueue=20000")
-    with ServedProcess(tmp_path_factory.mktemp("requests"), words) as server:
+    with serving_requests(tmp_path_factory.mktemp("requests")) as server:
         yield server
-        server.assert_serves()
 
 
 @pytest.fixture(scope="module")
 def broker(served: ServedProcess) -> Iterator[Peer]:
-    with served.broker() as peer, served.no_surprise():
-        assert peer.call(SEND_MESSAGE, send_fields("TopicTest"), b"body").code == SUCCESS
+    with broker_without_surprise(served) as peer:
         yield peer
 
 

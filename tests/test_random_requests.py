@@ -20,14 +20,13 @@ from pocketmq.broker.network.dispatch import BROKER, NAME_SERVER
 
 from raw_peer import (
     PULL_MESSAGE,
-    SEND_MESSAGE,
-    SUCCESS,
     Peer,
     Reply,
     ServedProcess,
+    broker_without_surprise,
     registration_fields,
     request,
-    send_fields,
+    serving_requests,
 )
 
 assert served.HANDLER_MODULES, "imported to fill the tables of what is served"
@@ -39,16 +38,13 @@ MARKER_OPAQUE, FUZZ_OPAQUE = 1_000_001, 1_000_002
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
-    words = ("--set", "mappedFileSizeCommitLog=4194304", "--set", "mappedFileSizeConsumeQueue=20000")
-    with ServedProcess(tmp_path_factory.mktemp("requests"), words) as server:
+    with serving_requests(tmp_path_factory.mktemp("requests")) as server:
         yield server
-        server.assert_serves()
 
 
 @pytest.fixture(scope="module")
 def broker(served: ServedProcess) -> Iterator[Peer]:
-    with served.broker() as peer, served.no_surprise():
-        assert peer.call(SEND_MESSAGE, send_fields("TopicTest"), b"body").code == SUCCESS
+    with broker_without_surprise(served) as peer:
         yield peer
 
 

@@ -27,7 +27,7 @@ from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK
 from .pop_handlers import checked_topic_and_group, filter_of
-from .pop_waiters import Birth, Polling, PopWaiter
+from .pop_waiters import Birth, Polling
 from .popping import Popping
 
 _CORRECTED: Final = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
@@ -107,18 +107,9 @@ def _notify(popping: Popping, request: Notification, call: Call, birth: Birth) -
     if _has_message(popping, request, topic_config, matches):
         return _noticed(True)
 
-    def again() -> None:
-        try:
-            result = _notify(popping, request, call, birth)
-        except Refusal as error:
-            result = Answer(code=error.code, remark=error.remark)
-        if isinstance(result, Answer):
-            call.answer(result)
-
-    poll_ms = request.poll_time
-    waiter = PopWaiter(call, birth.ms + poll_ms, birth.wall_ms + poll_ms, again, matches, sql)
-    key = (request.topic, request.consumer_group, request.queue_id)
-    polling = popping.notification_waiters.hold(key, waiter, request.poll_time)
+    polling = popping.notification_waiters.hold_request(
+        request, call, birth, lambda: _notify(popping, request, call, birth), matches, sql
+    )
     if polling is Polling.WAITS:
         return HELD
     return _noticed(False, is_full=polling is Polling.FULL)

@@ -24,7 +24,7 @@ from ..filters.tag_filter import TagsMatch, expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..storing.numbers import INT_MAX, number_property
 from .pop_reading import PopReading
-from .pop_waiters import Birth, Polling, PopWaiter
+from .pop_waiters import Birth, Polling
 from .popping import Popping
 
 MAX_MESSAGES: Final = 32
@@ -50,7 +50,9 @@ def _pop(popping: Popping, request: PopMessage, call: Call, birth: Birth) -> Ans
         popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
     code, remark = ResponseCode.SUCCESS, "FOUND"
     if not reading.count:
-        polling = _wait(popping, request, call, birth, matches, sql)
+        polling = popping.waiters.hold_request(
+            request, call, birth, lambda: _pop(popping, request, call, birth), matches, sql
+        )
         if polling is Polling.WAITS:
             if reading.rest > 0 and request.max_msg_nums > 0:
                 popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
@@ -106,28 +108,6 @@ def _read(
 def _priority_factor(group_config: SubscriptionGroupConfig) -> int:
     factor = number_property(group_config.attributes, "priority.factor", 0, INT_MAX)
     return 100 if factor is None else factor
-
-
-def _wait(
-    popping: Popping,
-    request: PopMessage,
-    call: Call,
-    birth: Birth,
-    matches: TagsMatch | None,
-    sql: SqlFilter | None,
-) -> Polling:
-    def again() -> None:
-        try:
-            result = _pop(popping, request, call, birth)
-        except Refusal as error:
-            result = Answer(code=error.code, remark=error.remark)
-        if isinstance(result, Answer):
-            call.answer(result)
-
-    poll_ms = request.poll_time
-    waiter = PopWaiter(call, birth.ms + poll_ms, birth.wall_ms + poll_ms, again, matches, sql)
-    key = (request.topic, request.consumer_group, request.queue_id)
-    return popping.waiters.hold(key, waiter, request.poll_time)
 
 
 def _checked(

@@ -17,11 +17,13 @@ from typing import Final, NamedTuple
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import RETRY_PREFIX
+from pocketmq.protocol.requests.pop import Notification, PopMessage
 from pocketmq.store import Clock
 
+from ..errors import Refusal
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
-from ..network.dispatch import Call
+from ..network.dispatch import Answer, Call, Held
 from ..state.timers import Timer, Timers
 from ..state.turns import Turns
 
@@ -152,6 +154,29 @@ class PopWaiters:
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """The number of waiting requests with this key."""
         return len(self._waiting.get((topic, group, queue_id), ()))
+
+    def hold_request(
+        self,
+        request: PopMessage | Notification,
+        call: Call,
+        birth: Birth,
+        attempt: Callable[[], Answer | Held],
+        matches: TagsMatch | None,
+        sql: SqlFilter | None,
+    ) -> Polling:
+        """Let a request wait that found nothing. `attempt` handles it once more when it is woken; an answer is sent."""
+
+        def again() -> None:
+            try:
+                result = attempt()
+            except Refusal as error:
+                result = Answer(code=error.code, remark=error.remark)
+            if isinstance(result, Answer):
+                call.answer(result)
+
+        poll_ms = request.poll_time
+        waiter = PopWaiter(call, birth.ms + poll_ms, birth.wall_ms + poll_ms, again, matches, sql)
+        return self.hold((request.topic, request.consumer_group, request.queue_id), waiter, poll_ms)
 
     def hold(self, key: WaitKey, waiter: PopWaiter, poll_time_ms: int) -> Polling:
         """Keep a request until a message arrives, its time is over, or its connection closes."""

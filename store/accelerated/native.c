@@ -13,7 +13,7 @@
 #define STORES_BEFORE __asm__ __volatile__("" ::: "memory")
 
 enum { MIDDLE_AT = 36, MIDDLE_BYTES = 48, ID_BYTES = 32 };
-enum { SLOTS_AT = 40, UNIT_BYTES = 20, ELEMENT_BODY_AT = 20 };
+enum { SLOTS_AT = 40, UNIT_BYTES = 20, UNITS_AHEAD = 16, ELEMENT_BODY_AT = 20 };
 
 static void put32(uint8_t *p, uint32_t v)
 {
@@ -415,6 +415,13 @@ static PyObject *hash_ids(PyObject *self, PyObject *args)
     return hashes;
 }
 
+/* Begin to fetch the slot of a hash. Slots of a batch lie all over the file, so each would have to be waited for. */
+static void fetch_slot(const uint8_t *base, Py_ssize_t slots, PyObject *hash)
+{
+    if (PyLong_CheckExact(hash))
+        __builtin_prefetch(base + SLOTS_AT + 4 * ((uint32_t)PyLong_AsUnsignedLongMask(hash) % slots));
+}
+
 /* How many slots got their first unit; -1 with an exception set. */
 static Py_ssize_t write_units(Py_buffer *memory, Py_ssize_t slots, Py_ssize_t units_at, Py_ssize_t first, PyObject *hashes,
                               PyObject *positions, int seconds)
@@ -427,6 +434,8 @@ static Py_ssize_t write_units(Py_buffer *memory, Py_ssize_t slots, Py_ssize_t un
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
+        if (i + UNITS_AHEAD < count)
+            fetch_slot(base, slots, PySequence_Fast_GET_ITEM(hashes, i + UNITS_AHEAD));
         long hash = PyLong_AsLong(PySequence_Fast_GET_ITEM(hashes, i));
         long long position = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(positions, i));
         if (PyErr_Occurred())

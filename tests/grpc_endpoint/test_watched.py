@@ -6,18 +6,15 @@ from collections.abc import AsyncIterator
 import pytest
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.calls import watching
-from pocketmq.testing import EmbeddedServer, Refused, RocketMQ
+from pocketmq.testing import Refused, RocketMQ
 
 from grpc_client import ClientCall, GrpcClient, RpcError
-from grpc_companion import T, acked, announce, half, handle_of, hidden, receive, received, sent
+from grpc_companion import T, acked, announce, companion, half, handle_of, hidden, receive, received, sent
 
 
 @pytest.fixture
 async def rocketmq() -> AsyncIterator[RocketMQ]:
-    async with EmbeddedServer(ledger=True, virtual_time=True) as server:
-        rocketmq = RocketMQ(server)
-        rocketmq.topic("orders", queues=1)
-        rocketmq.group("billing")
+    async with companion(ledger=True, virtual_time=True) as rocketmq:
         yield rocketmq
 
 

@@ -8,13 +8,14 @@ from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.wire.declare import Message
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing import RocketMQ
 
 from grpc_client import ClientCall, GrpcClient
 from grpc_companion import (
     T,
     acked,
     announce,
+    companion,
     given_up,
     handle_of,
     hidden,
@@ -34,17 +35,9 @@ RPCS = (
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[EmbeddedServer]:
-    async with EmbeddedServer(ledger=True, virtual_time=True) as server:
-        yield server
-
-
-@pytest.fixture
-async def rocketmq(server: EmbeddedServer) -> RocketMQ:
-    rocketmq = RocketMQ(server)
-    rocketmq.topic("orders", queues=1)
-    rocketmq.group("billing")
-    return rocketmq
+async def rocketmq() -> AsyncIterator[RocketMQ]:
+    async with companion(ledger=True, virtual_time=True) as rocketmq:
+        yield rocketmq
 
 
 @pytest.fixture
@@ -221,9 +214,7 @@ def unanswered(rocketmq: RocketMQ) -> int:
 # -- metrics
 
 
-async def test_metrics_count_the_calls_of_a_consumer(
-    server: EmbeddedServer, rocketmq: RocketMQ, client: GrpcClient
-) -> None:
+async def test_metrics_count_the_calls_of_a_consumer(rocketmq: RocketMQ, client: GrpcClient) -> None:
     (message,) = await received(client)
     assert (await client.ask(acked([handle_of(message)]))).status == m.OK
     await client.ask(hidden(message, 13 * 3600 * 1000))
@@ -231,6 +222,7 @@ async def test_metrics_count_the_calls_of_a_consumer(
     await client.ping()
     await advance(rocketmq, 21)
     await waiting.all()
+    server = rocketmq.server
     text = await asyncio.to_thread(lambda: server.call(metrics_text, server.node).decode())
     counted = {
         line.partition("{")[2].partition("}")[0]: line.rpartition(" ")[2]
@@ -259,10 +251,11 @@ async def test_metrics_count_the_calls_of_a_consumer(
 
 
 async def test_a_message_that_was_never_delivered_and_became_a_dead_letter_is_lost(
-    server: EmbeddedServer, rocketmq: RocketMQ, client: GrpcClient
+    rocketmq: RocketMQ, client: GrpcClient
 ) -> None:
     """Its first answer was swallowed; with the second one its attempts were used up."""
     config = SubscriptionGroupConfig(group_name="billing", retry_max_times=0)
+    server = rocketmq.server
     await asyncio.to_thread(server.call, server.node.broker.groups.update, config)
     await announce(client)
     rocketmq.faults.silence(code="ReceiveMessage", execute=True)
@@ -283,9 +276,10 @@ async def test_a_message_that_was_never_delivered_and_became_a_dead_letter_is_lo
 
 
 async def test_a_message_given_up_after_its_delivery_is_neither_lost_nor_unread(
-    server: EmbeddedServer, rocketmq: RocketMQ, client: GrpcClient
+    rocketmq: RocketMQ, client: GrpcClient
 ) -> None:
     config = SubscriptionGroupConfig(group_name="billing", retry_max_times=0)
+    server = rocketmq.server
     await asyncio.to_thread(server.call, server.node.broker.groups.update, config)
     await announce(client)
     assert len(await received(client)) == 1

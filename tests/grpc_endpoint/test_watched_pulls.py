@@ -6,20 +6,17 @@ from typing import Any
 
 import pytest
 from pocketmq.grpc_endpoint import messages as m
-from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing import RocketMQ
 
 from grpc_client import GrpcClient
-from grpc_companion import G, T, sent
+from grpc_companion import G, T, companion, sent
 
 QUEUE = m.MessageQueue(topic=T, id=0)
 
 
 @pytest.fixture
 async def rocketmq() -> AsyncIterator[RocketMQ]:
-    async with EmbeddedServer(ledger=True) as server:
-        rocketmq = RocketMQ(server)
-        rocketmq.topic("orders", queues=1)
-        rocketmq.group("billing")
+    async with companion(ledger=True) as rocketmq:
         yield rocketmq
 
 

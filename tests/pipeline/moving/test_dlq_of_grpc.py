@@ -14,18 +14,15 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.moving.dead_letters import group_of, origin_of
-from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing import RocketMQ
 
 from grpc_client import GrpcClient
-from grpc_companion import announce, given_up, hidden, received, sent
+from grpc_companion import announce, companion, given_up, hidden, received, sent
 
 
 @pytest.fixture
 async def rocketmq() -> AsyncIterator[RocketMQ]:
-    async with EmbeddedServer(virtual_time=True) as server:
-        rocketmq = RocketMQ(server)
-        rocketmq.topic("orders", queues=1)
-        rocketmq.group("billing")
+    async with companion(virtual_time=True) as rocketmq:
         yield rocketmq
 
 

@@ -213,7 +213,7 @@ def test_elements_that_do_not_fit_are_refused_before_a_byte_is_written(in_c, cha
 @given(
     slots=st.integers(1, 7),
     first=st.integers(1, 5),
-    hashes=st.lists(st.integers(0, 0x7FFFFFFF), max_size=8),
+    hashes=st.lists(st.integers(0, 0x7FFFFFFF), max_size=24),
     old=st.binary(min_size=28, max_size=28),
     near=st.lists(st.integers(-2, 16), min_size=7, max_size=7),
     seconds=st.integers(0, 0x7FFFFFFF),
