@@ -145,6 +145,8 @@ def main(journals: tuple[str, ...], engine: str | None, source: MessageInput, **
     with exit_on_user_error():
         if engine == DUCKDB:
             raise OptionError("--engine duckdb is for --journal: message traces are read by Spark")
+        if source.namesrv_addr is None and not source.folders:
+            raise OptionError("one of --journal DIR, --store DIR and --namesrv ADDR is required")
 
     def check() -> None:
         traced.check_topics()

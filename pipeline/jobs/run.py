@@ -266,8 +266,18 @@ def _run(
 
 
 def _is_not_interrupt_stack(record: logging.LogRecord) -> bool:
-    """Whether to log a record: py4j logs a stack trace for Ctrl-C, which is not an error."""
-    return record.msg != "KeyboardInterrupt while sending command."
+    """Whether to log a record: py4j logs a stack trace for Ctrl-C, which is not an error.
+
+    At Ctrl-C PySpark cancels its jobs by a call on the connection that may be within a call: a RuntimeError of Python.
+    """
+    if record.msg == "KeyboardInterrupt while sending command.":
+        return False
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None:
+        if isinstance(error, RuntimeError) and str(error).startswith("reentrant call inside"):
+            return False
+        error = error.__context__
+    return True
 
 
 @contextmanager

@@ -97,6 +97,7 @@ def run(*words: str) -> Result:
         ("duplicates --store {0} -n 127.0.0.1:1", "one of --store DIR and --namesrv ADDR is required"),
         ("duplicates -n 127.0.0.1:1", "--topics is required with --namesrv"),
         ("duplicates --store {0} --since 5 --until 5", "--since must be before --until"),
+        ("latency", "one of --journal DIR, --store DIR and --namesrv ADDR is required"),
         ("latency -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
         ("lag -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
         ("lag -n 127.0.0.1:1 --topics T --access-key a", "--access-key, --secret-key: set both or none"),
@@ -182,6 +183,27 @@ def test_ctrl_c_stops_the_session_and_is_code_130_without_output(
         run_built(interrupted)
     assert spark.is_stopped
     assert caplog.records == []
+
+
+def test_ctrl_c_in_a_call_of_spark_prints_no_stack_of_py4j(
+    spark: FakeSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PySpark's handler cancels the jobs by a second call on the connection whose call it interrupts."""
+
+    def interrupted(_: Any) -> Report:
+        try:
+            try:
+                raise RuntimeError("reentrant call inside <_io.BufferedReader name=3>")
+            except RuntimeError:
+                raise ConnectionError("Error while sending or receiving")  # noqa: B904
+        except ConnectionError:
+            logging.exception("Exception while sending command.")  # as py4j does
+        logging.error("Exception while sending command.")  # one for another reason
+        raise KeyboardInterrupt
+
+    with ends(130):
+        run_built(interrupted)
+    assert [record.exc_info for record in caplog.records] == [None]
 
 
 def test_ctrl_c_while_spark_starts_waits_until_it_can_be_stopped(
