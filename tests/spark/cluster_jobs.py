@@ -54,7 +54,7 @@ MORE = [
     Job("find -n {address} --topics T --key k3", (FOUND,), '{"id": 3}'),
     Job("sql 'select count(*) as n from journal' --journal {journal}", (0,), "│"),
     Job("compare {address} {address} --topics T", (0,), "Nothing found."),
-    Job("dlq -n {address} --send-back group --again", (FOUND,), "Copies were sent."),
+    Job("dlq -n {address} --send-back group --again", (FOUND,), "Copies were sent, and will"),
     Job("latency -n {address}", (0,), "Rows:"),
     Job("export -n {address} --topics T --to {out}/exported", (0,), "10"),
     Job("replay -n {address} --topics T --to T2 --dry-run", (0,), "10 messages would be sent to T2"),
