@@ -99,7 +99,7 @@ soak-tests: $(STAMP) ## the tests marked soak: minutes of the same at random
 	$(BIN)/pytest -m soak
 
 spark: $(SPARK) ## the pipeline's own tests, and the pipeline on Spark; skips itself, with the reason, without Java 17+
-	$(BIN)/pytest -m 'not interop and not soak' tests/pipeline tests/spark
+	$(BIN)/pytest -m 'not interop and not soak' tests/pipeline tests/spark $(AGAIN)
 
 spark-all: export POCKETMQ_SPARK_ALL := 1
 spark-all: spark ## the same and what takes longest: drivers that are killed, the installed wheel, a master and two workers
