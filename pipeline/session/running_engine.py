@@ -1,16 +1,19 @@
 """Which Spark engine `pocketmq pipeline up` keeps running: a file that names its address and process. No Spark.
 
 The file is `$XDG_RUNTIME_DIR/pocketmq-engine.json`, else one in the temporary folder, readable by its user only. Jobs
-look there unless they name a master. A file of a process that has ended counts as no file.
+look there unless they name a master. A file of a process that has ended, or of an address that nothing answers, counts
+as no file: a client of Spark Connect would try for minutes.
 """
 
 import contextlib
 import json
 import os
+import socket
 import tempfile
 from pathlib import Path
 
 _MODE = 0o600
+_CONNECT_SECONDS = 1.0
 
 
 def engine_file() -> Path:
@@ -48,7 +51,17 @@ def running_engine() -> str | None:
         os.kill(pid, 0)
     except OSError:
         return None
-    return address
+    return address if _answers(address) else None
+
+
+def _answers(address: str) -> bool:
+    """Whether something listens there: the process may have lost its JVM, or its number may be another's by now."""
+    host, _, port = address.removeprefix("sc://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _read(path: Path) -> dict[str, object]:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,27 +18,39 @@ from pocketmq.pipeline.jobs.run import _engine
 from pocketmq.pipeline.session import engine
 from pocketmq.pipeline.session.running_engine import announce, engine_file, running_engine, withdraw
 
-ADDRESS = "sc://127.0.0.1:15002"
-
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
-def test_an_engine_is_found_until_it_withdraws() -> None:
+@pytest.fixture
+def address() -> Iterator[str]:
+    """The address of a port that answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"sc://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_an_engine_is_found_until_it_withdraws(address: str) -> None:
     assert running_engine() is None
-    announce(ADDRESS)
-    assert running_engine() == ADDRESS
+    announce(address)
+    assert running_engine() == address
     assert engine_file().stat().st_mode & 0o077 == 0
     withdraw()
     assert running_engine() is None
 
 
-def test_an_engine_that_was_killed_is_not_found() -> None:
+def test_an_engine_that_was_killed_is_not_found(address: str) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    engine_file().write_text(json.dumps({"address": ADDRESS, "pid": ended.pid}))
+    engine_file().write_text(json.dumps({"address": address, "pid": ended.pid}))
+    assert running_engine() is None
+
+
+@pytest.mark.parametrize("nowhere", ["sc://127.0.0.1:1", "sc://127.0.0.1:x", "sc://", "sc://127.0.0.1:99999"])
+def test_an_engine_whose_jvm_has_ended_is_not_found(nowhere: str) -> None:
+    """The process that started it may live, or its number may be another's: a job would wait for minutes."""
+    announce(nowhere)
     assert running_engine() is None
 
 
@@ -48,11 +62,13 @@ def test_a_file_that_cannot_be_read_is_no_engine(content: str) -> None:
     assert engine_file().exists(), "it is not the file of this process"
 
 
-def test_a_job_uses_the_engine_unless_something_else_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_uses_the_engine_unless_something_else_was_chosen(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
     for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
-    announce(ADDRESS)
-    assert _engine(None, {}) == ADDRESS
+    announce(address)
+    assert _engine(None, {}) == address
     assert _engine("2g", {}) is None
     assert _engine(None, {"spark.a": "1"}) is None
     monkeypatch.setitem(os.environ, "SPARK_REMOTE", "sc://elsewhere")
