@@ -63,7 +63,8 @@ class ScanOptions(msgspec.Struct, frozen=True):
     queues_folder: str | None = None
     """The store's consume queues: they say where records begin, and are believed as far as the log agrees."""
     reads_heads_only: bool = False
-    """Only numbers of the heads are read: the lengths of the texts behind them need not agree."""
+    """Only numbers of the heads are read: the lengths of the texts behind them need not agree. Not with `topics`,
+    `verifies_crc`, or another `on_corrupt` than fail: these look behind the heads."""
 
 
 class ScannedRecords(msgspec.Struct):
