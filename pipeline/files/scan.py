@@ -100,7 +100,8 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
         position, reason = found.stop, found.reason
         for starts in _batches(found.starts, options.decode_rows):
             records = Records(data, starts, broker_name=options.broker_name)
-            agree = None if options.reads_heads_only else records.lengths_agree()
+            reads_no_texts = options.reads_heads_only and not options.topics
+            agree = None if reads_no_texts else records.lengths_agree()
             is_sound = agree is None or bool(agree.all())
             if (
                 agree is not None and not is_sound

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
@@ -45,6 +45,15 @@ def damage(paths: list[Path], changes: list[tuple[int, int]]) -> None:
     st.booleans(),
     st.booleans(),
     st.sampled_from([frozenset(), frozenset({"T"})]),
+)
+@example(  # a body's length leads out of the file, where the topic would be
+    [Message("T", 0, 0), Message("T", 0, 0), Message("Other", 0, 0)],
+    [(343, 16)],
+    [],
+    "fail",
+    False,
+    True,
+    frozenset({"T"}),
 )
 def test_a_scan_finds_the_same_records_and_damage(
     messages: list[Message],
