@@ -63,8 +63,7 @@ class ScanOptions(msgspec.Struct, frozen=True):
     queues_folder: str | None = None
     """The store's consume queues: they say where records begin, and are believed as far as the log agrees."""
     reads_heads_only: bool = False
-    """Only numbers of the heads are read: the lengths of the texts behind them need not agree. Not with `topics`,
-    `verifies_crc`, or another `on_corrupt` than fail: these look behind the heads."""
+    """Only numbers of the heads are read: the lengths of the texts behind them need not agree."""
 
 
 class ScannedRecords(msgspec.Struct):

@@ -67,6 +67,8 @@ class UnitStarts:
         if not pieces:
             return np.empty(0, dtype=np.int64)
         guesses: Positions = np.sort(np.concatenate(pieces), kind="stable")  # merges rising pieces
+        # Those of a damaged queue need not rise, so that its piece may reach further.
+        guesses = guesses[bisect_left(guesses, lo) : bisect_left(guesses, hi)]
         is_repeated = guesses[1:] == guesses[:-1]
         if is_repeated.any():  # a record may have units in several queues
             guesses = guesses[np.append(True, ~is_repeated)]

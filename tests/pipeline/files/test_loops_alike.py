@@ -68,8 +68,7 @@ def test_a_scan_finds_the_same_records_and_damage(
         on_corrupt=on_corrupt,
         decode_rows=7,
         verifies_crc=verifies_crc,
-        # No source reads heads alone if it looks behind them.
-        reads_heads_only=reads_heads_only and on_corrupt == "fail" and not (verifies_crc or topics),
+        reads_heads_only=reads_heads_only and on_corrupt == "fail",
         topics=topics,
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
@@ -21,6 +21,7 @@ from pipeline.files.random_stores import Message, found_by, only_file, units_of,
 from pipeline.files.test_runs import MESSAGES
 
 
+@example([Message("T", 0, offset) for offset in (0, 1, 3, 3)], [], [], [1], "fail")  # a queue with a hole
 @settings(max_examples=80)
 @given(
     MESSAGES,
