@@ -22,7 +22,7 @@ from conformance.official.jars import cache
 from waiting import wait_until
 
 GO = Path(__file__).parent.parent / "go"
-MESSAGES, QUEUES = 60, 4
+MESSAGES, QUEUES, MOST_ROUNDS = 60, 4, 100
 SEEN = r"^SEEN \d+ (\d+) "
 """With the queue offset of the message."""
 
@@ -81,26 +81,49 @@ def test_java_consumers_are_clean(mq: RocketMQ, member: Member, version: str, mo
         mq.server.run(_pop_mode(mq, topic, group))
     members = [member(topic, group, mode, name) for name in ("one", "two")]
     mq.wait_members(group, 2, timeout_seconds=START_S)
-    if mode not in ("broadcast", "pop"):
+    shares = mode not in ("broadcast", "pop")
+    if shares:
         wait_until(lambda: is_shared(mq, topic), "each member pulls two queues", START_S)
     times = 2 if mode == "broadcast" else 1
 
-    def consumed() -> int:
-        return sum(len(one.said(SEEN)) for one in members)
+    def consumed(first: int) -> int:
+        """How many messages from this queue offset on."""
+        return sum(int(offset) >= first for one in members for offset in one.said(SEEN))
 
-    for queue_id in range(QUEUES):  # to pulls that a member left behind when its queue became the other's
-        mq.send(topic, "first", queue_id=queue_id, properties={"number": "10"})
-    wait_until(lambda: consumed() >= QUEUES * times, "the first ones are consumed", START_S)
+    begin = send_until_owned(mq, topic, group, consumed, times, 2.0 if shares else 0.0)
     send(mq, topic)
-    wanted = QUEUES * times + (MESSAGES - 10 if mode == "sql" else MESSAGES * times)
-    wait_until(lambda: consumed() >= wanted, "all are consumed", START_S)
+    wanted = MESSAGES - 10 if mode == "sql" else MESSAGES * times
+    wait_until(lambda: consumed(begin) >= wanted, "all are consumed", START_S)
     for one in members:
         one.leave()
     verdict = mq.ledger.verdict(topic, group)
-    for finding in verdict.duplicated:
-        assert (finding.queue_offset, mode not in ("broadcast", "pop")) == (0, True), str(finding)
-    assert found(verdict).keys() <= {"duplicated"}, str(verdict)
+    of_two_owners = [*verdict.duplicated, *verdict.offset_moved_back]
+    assert shares or not of_two_owners, str(verdict)
+    assert [one for one in of_two_owners if one.queue_offset >= begin] == [], str(verdict)
+    assert found(verdict).keys() <= {"duplicated", "offset_moved_back"}, str(verdict)
     assert [one for one in mq.ledger.verdicts() if one.topic != topic and not one.is_clean()] == []
+
+
+def send_until_owned(
+    mq: RocketMQ, topic: str, group: str, consumed: Callable[[int], int], times: int, quiet_s: float
+) -> int:
+    """Send a message to each queue, round by round, until none was a duplicate for some seconds; returns the next queue
+    offset.
+
+    A member that loses a queue to a new one hears of it by a notification, and goes on pulling until it has; the pull
+    that it leaves behind gets one message more. Nothing that a broker sees says when that is over, so this sleeps.
+    """
+    last_duplicate = time.monotonic()
+    for offset in range(MOST_ROUNDS):
+        for queue_id in range(QUEUES):
+            mq.send(topic, "first", queue_id=queue_id, properties={"number": "10"})
+        wait_until(lambda: consumed(offset) >= QUEUES * times, "the first ones are consumed", START_S)  # noqa: B023
+        if any(finding.queue_offset == offset for finding in mq.ledger.verdict(topic, group).duplicated):
+            last_duplicate = time.monotonic()
+        if time.monotonic() - last_duplicate >= quiet_s:
+            return offset + 1
+        time.sleep(0.2)
+    raise AssertionError(f"a queue still has two readers after {MOST_ROUNDS} messages")
 
 
 def is_shared(mq: RocketMQ, topic: str) -> bool:
