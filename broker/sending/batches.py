@@ -37,11 +37,8 @@ def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held
     if len(call.body) > sending.config.store.max_message_size or cannot_be_batched(request, shared):
         raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
     added = _added(sending, shared)
-    born_timestamp, born_host, stored = request.born_timestamp, call.connection.packed_host, None
-    if not added:
-        stored = store_elements(sending, request, call.body, queue_id, born_timestamp, born_host)
-    if stored is None:
-        stored = store_alike(sending, request, call.body, queue_id, born_timestamp, born_host, added)
+    born_host = call.connection.packed_host
+    stored = store_whole(sending, request, call.body, queue_id, request.born_timestamp, born_host, added)
     if stored is None:
         stored = _store_any(sending, _elements(sending, request, call, queue_id, added))
     positions, sizes = stored.positions, stored.sizes
@@ -84,18 +81,19 @@ def _added(sending: Sending, shared: dict[str, str]) -> bytes:
     return stored_properties(shared, is_5=sending.is_5)
 
 
-def store_elements(
+def store_whole(
     sending: Sending,
     request: AnySend,
     body: RawBody,
     queue_id: int,
     born_timestamp: int,
     born_host: bytes,
+    added: bytes = b"",
 ) -> Stored | None:
-    """Store the messages of a batch as they were sent, without taking them apart; None if the store does not take the
-    batch in this form."""
-    return sending.store.append_elements(
-        ElementBatch(
+    """Store a batch without taking it apart: any messages as they were sent, or, with properties added to each, those
+    that differ in body and unique id only. None for any other batch, and if the store does not take it in this form."""
+    if not added:
+        batch = ElementBatch(
             request.topic,
             queue_id,
             body,
@@ -105,20 +103,9 @@ def store_elements(
             sending.store_host,
             request.reconsume_times or 0,
         )
-    )
-
-
-def store_alike(
-    sending: Sending,
-    request: AnySend,
-    body: RawBody,
-    queue_id: int,
-    born_timestamp: int,
-    born_host: bytes,
-    added: bytes = b"",
-) -> Stored | None:
-    """Store a batch whose messages differ in body and unique id only, without taking them apart, and with properties
-    added to each; None for any other batch, and if the store does not take it in this form."""
+        stored = sending.store.append_elements(batch)
+        if stored is not None:
+            return stored
     elements = alike_elements(bytes(body))
     if elements is None:
         return None
@@ -130,8 +117,8 @@ def store_alike(
     )
     if template is None:
         return None
-    batch = AlikeBatch(queue_id, born_timestamp, elements.bodies, elements.unique_ids)
-    return sending.store.append_alike_batch(template, batch)
+    alike = AlikeBatch(queue_id, born_timestamp, elements.bodies, elements.unique_ids)
+    return sending.store.append_alike_batch(template, alike)
 
 
 def _elements(

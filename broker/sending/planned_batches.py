@@ -19,7 +19,7 @@ from pocketmq.store import AppendResult, PutStatus
 from pocketmq.store.put_values import Stored
 
 from ..network.connection import Connection
-from .batches import cannot_be_batched, store_alike, store_elements
+from .batches import cannot_be_batched, store_whole
 from .durable_answers import answers_at_once, send_answer, when_durable, with_status
 from .reply_template import BatchReplyTemplate, batch_reply_template
 from .send_plan import QUEUE_IDS, plannable
@@ -91,10 +91,7 @@ def store_planned_batch(sending: Sending, connection: Connection, plan: BatchPla
         or len(body) > sending.config.store.max_message_size
     ):
         return 0
-    born_timestamp, born_host = int(born_text), connection.packed_host
-    stored = store_elements(sending, plan.request, body, queue_id, born_timestamp, born_host) or store_alike(
-        sending, plan.request, body, queue_id, born_timestamp, born_host
-    )
+    stored = store_whole(sending, plan.request, body, queue_id, int(born_text), connection.packed_host)
     if stored is None:
         return 0
     positions = stored.positions
