@@ -99,7 +99,7 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
         position, reason = found.stop, found.reason
         for starts in _batches(found.starts, options.decode_rows):
             records = Records(data, starts, broker_name=options.broker_name)
-            reads_no_texts = options.reads_heads_only and not options.topics
+            reads_no_texts = options.reads_heads_only and not options.topics  # the topic is one of the texts
             agree = None if reads_no_texts else records.lengths_agree()
             is_sound = agree is None or bool(agree.all())
             if (
