@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import click
 
+MAX_LOGGED_CHARS: Final = 500
+"""So that a line has less than 1 KiB, also in UTF-8 of two bytes a character."""
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _SHARED: Final = (
     click.option("-c", "conf_file", metavar="FILE", help="A broker.conf."),
@@ -86,7 +88,17 @@ def topics_named(words: Sequence[str]) -> dict[str, dict[str, int]]:
 
 
 def log_to_stderr(level: str) -> None:
-    """Write the log to standard error, from this level on."""
-    logging.basicConfig(
-        stream=sys.stderr, level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    """Write the log to standard error, from this level on, a bounded line for each message."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(BoundedFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+class BoundedFormatter(logging.Formatter):
+    """Cuts the message of a line: names and texts in it may be a peer's, and as long as a frame."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        if len(record.message) > MAX_LOGGED_CHARS:
+            left_out = len(record.message) - MAX_LOGGED_CHARS
+            record.message = f"{record.message[:MAX_LOGGED_CHARS]} ... ({left_out} characters more)"
+        return super().formatMessage(record)

@@ -145,15 +145,22 @@ class ServedProcess:
     """A server in `folder`, started by `with`; at the end it must stop with exit code 0."""
 
     def __init__(
-        self, folder: Path, words: Sequence[str] = (), *, command: Sequence[str] = (), ends_well: bool = True
+        self,
+        folder: Path,
+        words: Sequence[str] = (),
+        *,
+        command: Sequence[str] = (),
+        program: Sequence[str] = ("-m", "pocketmq.cli"),
+        descriptors: Sequence[int] = (),
+        ends_well: bool = True,
     ) -> None:
         self.folder = folder
         self.store = folder / "store"
+        self._descriptors = descriptors
         self._words = (
             *command,
             sys.executable,
-            "-m",
-            "pocketmq.cli",
+            *program,
             "serve",
             "--store",
             str(self.store),
@@ -172,6 +179,7 @@ class ServedProcess:
                 cwd=self.folder,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                pass_fds=self._descriptors,
                 text=True,
             )
         assert self.process.stdout is not None

@@ -1,6 +1,6 @@
 """One connection between a fake transport and a fake table of handlers: passes, limits, and its end.
 
-Frames and refusals over real sockets are in `tests/test_bad_input.py`.
+Frames and refusals over real sockets are in `tests/hostile/test_bad_input.py`.
 """
 
 import asyncio

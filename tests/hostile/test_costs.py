@@ -1,0 +1,55 @@
+"""No request costs more than it is worth: turns of the loop, memory, log, and what others get meanwhile.
+
+The rule and its bounds are in `docs/architecture.md`, "Bounds". By day each request is tried with small texts and
+bodies, in `make test-all` with large ones.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from hostile.generated_rows import SERVED, Row, header_rows, rows
+from hostile.judge import Judge, Limits
+from hostile.known_rows import KNOWN_ROWS
+
+KIB = 1 << 10
+LIMITS = Limits()
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    with Judge(tmp_path_factory.mktemp("judge")) as judge:
+        yield judge
+
+
+def assert_bounded(judge: Judge, attacks: Iterable[Row]) -> None:
+    """Each of them keeps all limits. What is over one is tried once more: the first use of a part imports it."""
+    broken = []
+    for what, attack in attacks:
+        if judge.cost_of(attack).over(LIMITS) and (found := judge.cost_of(attack).over(LIMITS)):
+            broken.append(f"{what} ({len(attack.data)} bytes): {'; '.join(found)}")
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize(("port", "code"), SERVED)
+def test_no_request_costs_more_than_it_is_worth(judge: Judge, port: str, code: int) -> None:
+    assert_bounded(judge, rows(port, code, field_bytes=4 * KIB, body_bytes=16 * KIB))
+
+
+def test_no_header_costs_more_than_it_is_worth(judge: Judge) -> None:
+    assert_bounded(judge, header_rows(16 * KIB))
+
+
+@pytest.mark.parametrize("row", KNOWN_ROWS, ids=lambda row: row.what)
+def test_a_request_that_once_stopped_the_server_is_cheap(judge: Judge, row: Row) -> None:
+    assert_bounded(judge, [row])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("port", "code"), SERVED)
+def test_no_large_request_costs_more_than_it_is_worth(judge: Judge, port: str, code: int) -> None:
+    assert_bounded(judge, rows(port, code, field_bytes=KIB * KIB, body_bytes=KIB * KIB))
+    if "POCKETMQ_NIGHTLY" in os.environ:
+        assert_bounded(judge, rows(port, code, field_bytes=8 * KIB * KIB, body_bytes=15 * KIB * KIB))
