@@ -7,13 +7,18 @@ from contextlib import contextmanager
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
+PATIENCE_SECONDS = 30
+"""Longer than any answer takes on a busy machine."""
+MARKER = 9999
+"""A code that no server has: its answer follows what was sent before."""
+
 
 class Raw:
     """A client of raw frames that blocks, one request at a time or several."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.partition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=2)
+        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS)
         self._cutter = FrameCutter()
         self._read: list[Command] = []
 
@@ -36,15 +41,10 @@ class Raw:
         self.send(code, **fields)
         return self.receive()
 
-    def is_silent(self, seconds: float = 0.05) -> bool:
-        self.socket.settimeout(seconds)
-        try:
-            self._read.append(self.receive())
-        except TimeoutError:
-            return True
-        finally:
-            self.socket.settimeout(2)
-        return False
+    def is_silent(self) -> bool:
+        """Whether nothing arrives before the answer to a request that is sent now."""
+        self.send(MARKER, opaque=MARKER)
+        return self.receive().opaque == MARKER
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
 from pocketmq.protocol.wire.command import Command
 
 from ..faults.sending import ReadyReply
+from ..faults.shaping import later
 
 
 class SlowAnswers(Watcher):
@@ -21,7 +22,7 @@ class SlowAnswers(Watcher):
         if command is self._leaving:
             return False
         ready = ReadyReply.of(reply, body)
-        connection.loop.call_later(self._seconds, self._leave, connection, command, ready)
+        later(connection.loop, self._seconds, self._leave, connection, command, ready)
         return True
 
     def _leave(self, connection: Watched, command: Command, ready: ReadyReply) -> None:

@@ -7,9 +7,11 @@ Order is kept. The wall's time, whatever clock the server has: clients wait by t
 """
 
 import asyncio
+import math
+import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVarTuple, Unpack
 
 import msgspec
 
@@ -19,6 +21,23 @@ SLICE_BYTES: Final = 16 * 1024
 """The most that leaves at once where bandwidth is limited."""
 _SLICES_A_SECOND: Final = 50
 """Where bandwidth is limited, a slice is what leaves in a fiftieth of a second."""
+
+
+Args = TypeVarTuple("Args")
+
+
+def later(
+    loop: asyncio.AbstractEventLoop,
+    seconds: float,
+    callback: Callable[[Unpack[Args]], object],
+    *args: *Args,
+) -> asyncio.TimerHandle:
+    """Call back after at least `seconds` of the wall's time; every delay of a fault is measured by this.
+
+    uvloop rounds a timer to whole milliseconds and compares truncated times: its `call_later` may call up to a
+    millisecond early.
+    """
+    return loop.call_later((math.ceil(seconds * 1000) + 1) / 1000, callback, *args)
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -97,7 +116,7 @@ class Line:
         """Send it along. Half open, it is lost."""
         if self._shape.half_open or not data:
             return
-        self._waiting.append((self._loop.time() + self._shape.latency, memoryview(bytes(data))))
+        self._waiting.append((time.monotonic() + self._shape.latency, memoryview(bytes(data))))
         self.waiting_bytes += len(data)
         if self._timer is None:
             self._schedule()
@@ -111,13 +130,13 @@ class Line:
         self.waiting_bytes = 0
 
     def _schedule(self) -> None:
-        now = self._loop.time()
+        now = time.monotonic()  # the loop's time may be that of its last turn
         due, data = self._waiting[0]
         at = due
         if self._shape.bandwidth is not None:
             at = max(due, self._free_at) + self._next_bytes(data) / self._shape.bandwidth
         if at > now:
-            self._timer = self._loop.call_at(at, self._leave, at)
+            self._timer = later(self._loop, at - now, self._leave, at)
         else:
             self._timer = self._loop.call_soon(self._leave, now)
 

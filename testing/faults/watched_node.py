@@ -21,6 +21,7 @@ from ..requests.request_log import LogWatcher, RequestLog
 from ..requests.requests import Requests
 from .fault_watcher import FaultWatcher
 from .faults import Faults
+from .shaping import later
 from .standing_rules import StandingRules
 
 
@@ -62,7 +63,10 @@ class WatchedNodes:
     def attach(self, node: Node, *, name_server: str = "n0") -> None:
         """Watch a node that runs, and its servers but for those that are watched already. Call it on the loop."""
         config = node.broker.config
-        self._rules.call_later = (self._timers or node.broker.state.timers).call_later
+        timers = self._timers or node.broker.state.timers
+        self._rules.call_later = (
+            timers.call_later if timers.is_virtual else partial(later, asyncio.get_running_loop())
+        )
         self._rules.random = self._random or node.broker.state.random
         self._nodes[node] = node.servers
         if self.ledger is not None:
