@@ -110,6 +110,34 @@ class FakeLoop(VirtualTimers):
                 return
 
 
+class WallLoop:
+    """The time and timers of an event loop, for waits that are never virtual: put it in the place of a part's loop."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._timers: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self._now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> object:
+        self._timers.append((when, callback))
+        return callback
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> object:
+        return self.call_at(self._now + seconds, callback)
+
+    def run_for(self, seconds: float) -> None:
+        """Let time pass from one timer to the next."""
+        end = self._now + seconds
+        while due := [timer for timer in self._timers if timer[0] <= end]:
+            first = min(due, key=lambda timer: timer[0])
+            self._timers.remove(first)
+            self._now = first[0]
+            first[1]()
+        self._now = end
+
+
 class Asked(msgspec.Struct):
     """An answer as it would go on the wire."""
 

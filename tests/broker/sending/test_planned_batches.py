@@ -3,7 +3,6 @@
 Batches of random form are in the games of `test_planned_sends.py`.
 """
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from pocketmq.protocol.wire.command import JSON, ROCKETMQ
 from pocketmq.protocol.wire.frame import FrameCutter
 from pocketmq.store import VirtualClock
 
-from broker_fakes import close_broker, make_broker
+from broker_fakes import WallLoop, close_broker, make_broker
 from send_frames import Decoded, a_batch, same_on_both
 from wire_without_socket import Wire
 
@@ -55,10 +54,11 @@ async def test_a_repeated_batch_is_not_decoded_and_stored_and_answered_the_same(
 
 
 async def test_the_answer_to_a_batch_waits_for_the_disk_and_not_forever(tmp_path: Path) -> None:
-    settings = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 30}
+    settings = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 4000}
     seen = []
     for plans in (True, False):
         broker = make_broker(tmp_path / str(plans), VirtualClock(), store=settings)
+        broker.sending.disk_waiters._loop = loop = WallLoop()  # type: ignore[assignment]
         wire = Wire(broker, plans=plans)
         for number in range(3):
             await wire.exchange(a_batch(number=number, bodies=[b"a", b"b"], opaque=number))
@@ -66,7 +66,7 @@ async def test_the_answer_to_a_batch_waits_for_the_disk_and_not_forever(tmp_path
             seen.append(await wire.exchange())
         held = await wire.exchange(a_batch(number=5, bodies=[b"c"] * 3, opaque=7))
         assert (held, broker.sending.waiting_sends) == (b"", 1)
-        await asyncio.sleep(0.05)  # syncFlushTimeout is time of the event loop
+        loop.run_for(4)
         seen.append(await wire.exchange())
         assert [(one.opaque, one.code) for one in FrameCutter().feed(seen[-1])] == [(7, 10)]
         assert broker.sending.waiting_sends == 0

@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ
 from pocketmq.protocol.wire.frame import FrameCutter
 from pocketmq.store import VirtualClock
 
-from broker_fakes import MakeBroker, ask, close_broker, make_broker
+from broker_fakes import MakeBroker, WallLoop, ask, close_broker, make_broker
 from send_frames import IDS, Decoded, a_send, same_on_both, statistics_of
 from stored_files import stored_files
 from wire_without_socket import Wire
@@ -116,10 +116,11 @@ async def test_a_repeated_half_message_or_timed_message_is_not_decoded(
 
 @pytest.mark.parametrize("emulate", [4, 5])
 async def test_answers_wait_for_the_disk_and_not_forever(tmp_path: Path, emulate: int) -> None:
-    settings = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 30}
+    settings = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 4000}
     seen = []
     for plans in (True, False):
         broker = make_broker(tmp_path / str(plans), VirtualClock(), emulate=emulate, store=settings)
+        broker.sending.disk_waiters._loop = loop = WallLoop()  # type: ignore[assignment]
         wire = Wire(broker, plans=plans)
         for number in range(3):
             await wire.exchange(a_send(opaque=number))
@@ -127,7 +128,7 @@ async def test_answers_wait_for_the_disk_and_not_forever(tmp_path: Path, emulate
             assert await wire.exchange() != b""
         held = await wire.exchange(a_send(opaque=7), a_send(opaque=8))
         assert (held, broker.sending.waiting_sends) == (b"", 2)
-        await asyncio.sleep(0.05)  # syncFlushTimeout is time of the event loop
+        loop.run_for(4)
         late = await wire.exchange()
         assert [(one.opaque, one.code) for one in FrameCutter().feed(late)] == [(7, 10), (8, 10)]
         assert broker.sending.waiting_sends == 0

@@ -8,7 +8,7 @@ from pocketmq.broker.storing.disk_waiters import DiskWaiters
 from pocketmq.store import DiskFailedError, NewMessage
 from pocketmq.store.files.mapped_files import MappedFiles
 
-from broker_fakes import MakeBroker
+from broker_fakes import MakeBroker, WallLoop
 
 
 @pytest.fixture
@@ -41,13 +41,18 @@ async def test_bytes_that_are_on_disk_wait_for_nothing(syncing: Broker) -> None:
 
 
 async def test_each_waits_no_longer_than_the_timeout(syncing: Broker) -> None:
-    waiters, released = DiskWaiters(syncing.store, lambda: 20), []
+    waiters, released = DiskWaiters(syncing.store, lambda: 4000), []
+    waiters._loop = loop = WallLoop()  # type: ignore[assignment]
     waiters.add(appended(syncing), released.append)
-    await asyncio.sleep(0.01)  # syncFlushTimeout is time of the event loop
+    loop.run_for(2)
     waiters.add(appended(syncing), released.append)
-    await asyncio.sleep(0.013)
+    loop.run_for(1.75)
+    assert released == []
+    loop.run_for(0.25)
     assert released == [False]
-    await asyncio.sleep(0.02)
+    loop.run_for(1.75)
+    assert released == [False]
+    loop.run_for(0.25)
     assert released == [False, False]
     syncing.store.flush_pass()
     await asyncio.sleep(0)
