@@ -18,6 +18,8 @@ from pocketmq.pipeline.tables import open_topic, topic_dataset
 from pocketmq.pipeline.tables.topic_table import PIECE, narrow
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from threads import begun_since, running_threads
+
 COUNT = 40
 
 
@@ -103,12 +105,11 @@ async def test_a_topic_can_be_read_where_an_event_loop_runs(rocketmq: RocketMQ) 
 
 
 def test_a_reader_that_is_left_unread_ends_its_thread(rocketmq: RocketMQ) -> None:
-    import threading
-
+    before = running_threads()
     reader = open_topic(rocketmq.namesrv_addr, "T", decode_rows=1, pull_batch_size=1)
     reader.read_next_batch()
     del reader
-    assert not [thread for thread in threading.enumerate() if thread.name == "pocketmq-topic-table"]
+    assert begun_since(before, prefix="pocketmq-topic-table") == []
 
 
 def test_mistakes_are_raised_by_the_call(rocketmq: RocketMQ) -> None:

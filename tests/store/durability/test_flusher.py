@@ -13,6 +13,8 @@ from pocketmq.store.errors import DiskFailedError
 from pocketmq.store.files import disk as disk_module
 from pocketmq.store.files import mapped_file
 
+from threads import begun_since, running_threads
+
 PAGE = 4096
 
 
@@ -269,6 +271,7 @@ def test_close_flushes_and_dispatches_for_every_waiter(open_store, put, disk):
 
 def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, put):
     """Real thread, real disk; the event is set by the flusher itself, so nothing sleeps here."""
+    before = running_threads()
     store = open_store(flush_disk_type="SYNC_FLUSH", flush_in_background=True, **BIG)
     result = put(store)
     done = threading.Event()
@@ -282,7 +285,7 @@ def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, p
     assert done.wait(10)
     assert answers[0][0] is True
     store.close()
-    assert not [thread for thread in threading.enumerate() if thread.name == "pocketmq-flusher"]
+    assert begun_since(before) == []
 
 
 def test_background_thread_answers_every_waiter_after_the_disk_failed(open_store, put, disk):

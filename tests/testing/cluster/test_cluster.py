@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from pocketmq.testing import NotRunningError, RocketMQCluster, TestingError
 
 from cluster_routes import brokers_of
 from frames_client import raw
+from threads import begun_since, running_threads
 
 
 def test_all_name_servers_know_all_brokers() -> None:
@@ -187,10 +187,10 @@ def test_a_member_that_cannot_start_leaves_nothing_behind(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     cluster = RocketMQCluster(noSuchKey=1)
-    threads = threading.active_count()
+    before = running_threads()
     with pytest.raises(StartError, match="noSuchKey"):
         cluster.start()
-    assert (list(tmp_path.iterdir()), threading.active_count()) == ([], threads)
+    assert (list(tmp_path.iterdir()), begun_since(before)) == ([], [])
 
 
 async def test_two_clusters_at_once_and_nothing_left_of_either(
@@ -198,7 +198,7 @@ async def test_two_clusters_at_once_and_nothing_left_of_either(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    threads = threading.active_count()
+    before = running_threads()
     async with RocketMQCluster(brokers=2) as one, RocketMQCluster(brokers=1, slaves=1) as other:
         await asyncio.to_thread(one.grow, "orders")
         assert brokers_of(other, "orders") == {}
@@ -207,9 +207,7 @@ async def test_two_clusters_at_once_and_nothing_left_of_either(
             assert client.ask(28).code == 0
             one.stop()
             other.stop()
-    names = [thread.name for thread in threading.enumerate()]
-    assert [name for name in names if name.startswith("pocketmq")] == []
-    assert threading.active_count() <= threads + 8  # those of the loop that calls
+    assert begun_since(before) == []
     assert list(tmp_path.iterdir()) == []
 
 
