@@ -233,12 +233,12 @@ def test_signal_that_ends_the_program_ends_all(temporary: Path) -> None:
 @pytest.mark.slow
 def test_background_processes_of_the_program_are_ended(temporary: Path) -> None:
     sleeper = "exec sleep 1000 >/dev/null 2>&1"
-    script = f"({sleeper}) & (trap '' TERM; {sleeper}) & jobs -p | xargs echo; sleep 0.2"
+    script = f"({sleeper}) & (trap '' TERM; {sleeper}) & jobs -p | xargs echo; read"
     with executing("bash", "-c", script, temporary=temporary) as process:
         left = [int(pid) for pid in line_of(process).split()]
         assert len(left) == 2
         assert all(map(is_alive, left))
-        process.communicate(timeout=END_SECONDS)
+        process.communicate("\n", timeout=END_SECONDS)
         assert process.returncode == 0
     assert not any(map(is_alive, left))
 

@@ -76,22 +76,6 @@ def hidden_for(replies: list[Any]) -> object:
     return int((replies[1].message.system_properties.receipt_handle or "").split(" ")[2])
 
 
-async def is_answered_soon(client: GrpcClient) -> object:
-    """A receive without messages that asks for no wait."""
-    await announce(client)
-    request = m.ReceiveMessageRequest(
-        group=G,
-        message_queue=m.MessageQueue(topic=T, id=-1),
-        batch_size=1,
-        auto_renew=True,
-        long_polling_timeout=m.Duration(),
-    )
-    call = client.open("ReceiveMessage", request)
-    await asyncio.sleep(0.1)
-    await client.ping()
-    return call.is_ended
-
-
 def ends(count: int) -> Ask:
     """The codes of this many ends of two half messages with one id."""
 
@@ -120,15 +104,6 @@ async def calls_at_once(client: GrpcClient) -> object:
     return client.h2.remote_settings[h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS]
 
 
-async def is_closed_when_idle(client: GrpcClient) -> object:
-    try:
-        async with asyncio.timeout(0.4):
-            await client.is_closed.wait()
-    except TimeoutError:
-        return False
-    return True
-
-
 async def is_friendly(client: GrpcClient) -> object:
     return (await client.ask(m.QueryRouteRequest(topic=m.Resource(name="not-there")))).status.code
 
@@ -142,7 +117,6 @@ ROWS: list[tuple[str, object, Ask, object, object]] = [
     ("grpcStrict", True, is_friendly, C.OK, C.TOPIC_NOT_FOUND),
     ("grpcMaxInboundMessageSize", 1000, status, C.OK, 8),
     ("grpcMaxConcurrentCallsPerConnection", 7, calls_at_once, 10_000, 7),
-    ("grpcClientIdleTimeMills", 100, is_closed_when_idle, False, True),
     ("enableMessageBodyEmptyCheck", False, send(b""), C.MESSAGE_BODY_EMPTY, C.OK),
     ("maxMessageSize", 10, send(), C.OK, C.MESSAGE_BODY_TOO_LARGE),
     ("maxUserPropertySize", 5, send(user={"key": "value"}), C.OK, C.MESSAGE_PROPERTIES_TOO_LARGE),
@@ -196,7 +170,6 @@ ROWS: list[tuple[str, object, Ask, object, object]] = [
         20_000,
         7000,
     ),
-    ("grpcClientConsumerMinLongPollingTimeoutMillis", 1, is_answered_soon, False, True),
     ("metricCollectorMode", "proxy", settings(lambda one: one.metric.on), False, True),
     ("defaultInvisibleTimeMills", 7000, receive(hidden_for, auto_renew=True), 60_000, 7000),
     (
@@ -216,6 +189,8 @@ ROWS: list[tuple[str, object, Ask, object, object]] = [
     ("enableProxyAutoRenew", False, receive(code_of, auto_renew=True), C.OK, C.ILLEGAL_INVISIBLE_TIME),
 ]
 ELSEWHERE = {
+    "grpcClientIdleTimeMills": "below",
+    "grpcClientConsumerMinLongPollingTimeoutMillis": "below",
     "grpcServerPort": "test_endpoint.py",
     "grpcShutdownTimeSeconds": "http2/test_port_limits.py",
     "grpcProxyRelayRequestTimeoutInSeconds": "clients/test_questions.py",
@@ -250,6 +225,36 @@ def test_every_key_of_the_port_has_a_test() -> None:
     fields = config_keys.fields("broker")
     keys = {name for name, field in fields.items() if field.place == "endpoint"} | {"maxMessageSize"}
     assert keys == {row[0] for row in ROWS} | ELSEWHERE.keys()
+
+
+async def test_a_connection_without_a_call_is_closed_after_the_time_of_the_key() -> None:
+    """Without the key, after two minutes: a test that waits for the end would take as long."""
+    async with (
+        EmbeddedServer(grpcClientIdleTimeMills=100, grpc_port=0) as server,
+        GrpcClient.connected(server.grpc_endpoint) as client,
+    ):
+        await client.is_closed.wait()
+
+
+@pytest.mark.parametrize("ms", [5000, 1])
+async def test_a_receive_is_held_as_long_as_the_key_says_if_it_asks_for_less(ms: int) -> None:
+    words = {} if ms == 5000 else {"grpcClientConsumerMinLongPollingTimeoutMillis": ms}
+    async with EmbeddedServer(words, grpc_port=0, virtual_time=True) as server:
+        topic = TopicConfig(topic_name="orders")
+        await asyncio.to_thread(server.call, server.node.broker.topics.update, topic)
+        async with GrpcClient.connected(server.grpc_endpoint) as client:
+            await announce(client)
+            queue = m.MessageQueue(topic=T, id=-1)
+            request = m.ReceiveMessageRequest(
+                group=G, message_queue=queue, batch_size=1, auto_renew=True, long_polling_timeout=m.Duration()
+            )
+            call = client.open("ReceiveMessage", request)
+            await client.ping()
+            await asyncio.to_thread(server.clock.advance, 4)
+            await client.ping()
+            assert call.is_ended is (ms < 4000)
+            await asyncio.to_thread(server.clock.advance, 1)
+            assert code_of(await call.all()) == C.MESSAGE_NOT_FOUND
 
 
 async def test_the_time_of_a_stop_is_the_keys() -> None:

@@ -218,10 +218,10 @@ async def test_a_slow_or_half_open_network_is_that_of_one_client(
         rule = rocketmq.faults.network(client="test@1@0@a", latency=0.2)
         began = loop.time()
         assert (await client.ask(sent(b"slow"))).status == m.OK
-        assert loop.time() - began > 0.19
-        began = loop.time()
+        assert loop.time() - began >= 0.2
+        rule.remove()
+        rule = rocketmq.faults.network(client="test@1@0@a", latency=1000)
         assert (await other.ask(sent(b"quick"), client_id="other@1@0@a")).status == m.OK
-        assert loop.time() - began < 0.19
         rule.remove()
         rule = rocketmq.faults.network(client="test@1@0@a", half_open=True)
         lost = client.open("SendMessage", sent(b"lost"))

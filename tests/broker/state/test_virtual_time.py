@@ -1,7 +1,6 @@
 """Virtual time: what runs, in which order, and what a jump costs."""
 
 import asyncio
-import time
 
 import pytest
 from pocketmq.broker.state.virtual_time import VirtualTime, step_ms
@@ -168,10 +167,9 @@ async def test_a_jump_skips_periods_without_work(timers: VirtualTimers, moving: 
         lambda: None if ran else work_ms,
         is_event=False,
     )
-    began = time.perf_counter()
     await moving.advance("72h")
-    assert time.perf_counter() - began < 0.5
     assert ran == [71 * HOUR_MS + 100]
+    assert timers.fired == 1
 
 
 async def test_an_action_that_fills_gaps_runs_before_the_next_timer_and_at_the_end(
@@ -213,18 +211,6 @@ async def test_a_cancelled_timer_does_not_run_and_leaves_nothing(
     await moving.advance("100d")
     kept.cancel()
     assert ran == [2]
-
-
-async def test_ten_thousand_timers_take_less_than_a_second(
-    timers: VirtualTimers, moving: VirtualTime
-) -> None:
-    ran: list[int] = []
-    for number in range(10_000):
-        timers.call_later(number * 3.6, lambda: ran.append(1))
-    began = time.perf_counter()
-    await moving.advance("10h")
-    assert len(ran) == 10_000
-    assert time.perf_counter() - began < 1
 
 
 async def test_time_runs_faster_than_the_walls_until_the_next_step(

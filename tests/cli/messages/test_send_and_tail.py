@@ -84,12 +84,14 @@ def test_an_order_key_selects_one_queue_and_a_one_way_send_prints_nothing(run: R
         assert time.monotonic() < deadline
 
 
-def test_a_delayed_message_arrives_later(run: Run, topic: str) -> None:
-    run("send", topic, "now", "--queue", "0")
-    assert run("send", topic, "later", "--delay-level", "1", "--queue", "0").exit_code == 0
-    assert read(run, topic, "--from", "first", "-o", "body") == "now\n"
-    followed = run("tail", topic, "--from", "first", "-c", "2", "-o", "body")
-    assert followed.stdout == "now\nlater\n"
+def test_a_delayed_message_arrives_later(run: Run, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedServer(virtual_time=True) as server:
+        monkeypatch.setenv("NAMESRV_ADDR", server.namesrv_addr)
+        run("send", topic, "now", "--queue", "0")
+        assert run("send", topic, "later", "--delay-level", "1", "--queue", "0").exit_code == 0
+        assert read(run, topic, "--from", "first", "-o", "body") == "now\n"
+        server.clock.advance("1s")
+        assert read(run, topic, "--from", "first", "-o", "body") == "now\nlater\n"
 
 
 def test_tail_begins_at_the_requested_position(run: Run, topic: str) -> None:

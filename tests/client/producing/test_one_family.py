@@ -28,6 +28,7 @@ DESTINATIONS: dict[str, dict[str, Any]] = {
 
 
 SEND = "SEND_MESSAGE_V2"
+NO_ANSWER = 10002
 FAULTS: dict[str, tuple[Callable[[Faults], Rule], int, type[Exception], bool]] = {
     "refused for its form": (
         lambda faults: faults.refuse(code=SEND, response="MESSAGE_ILLEGAL", times=None), 13, RequestRefused, False
@@ -35,7 +36,7 @@ FAULTS: dict[str, tuple[Callable[[Faults], Rule], int, type[Exception], bool]] =
     "refused by a busy broker": (
         lambda faults: faults.refuse(code=SEND, response="SYSTEM_BUSY", times=None), 2, RequestRefused, True
     ),
-    "no answer in time": (lambda faults: faults.silence(code=SEND, times=None), 10002, CallTimeout, True),
+    "no answer in time": (lambda faults: faults.silence(code=SEND, times=None), NO_ANSWER, CallTimeout, True),
     "the connection ends": (lambda faults: faults.disconnect(code=SEND, times=None), -1, NotReachable, True),
 }  # fmt: skip
 """What happens to the send; the code, the cause, and whether the same send may succeed later."""
@@ -52,15 +53,16 @@ async def test_every_way_to_send_fails_alike(node: Node, faults: Faults, fault: 
     ) as producer:
         await producer.send("T", b"x")
         rule = add(faults)
+        timeout_ms = 150 if code == NO_ANSWER else 30_000
         for send in (producer.send, producer.send_nowait):
             for destination, keywords in DESTINATIONS.items():
                 with pytest.raises(SendFailed) as failed:
-                    await send("T", b"x", timeout_ms=150, **keywords)
+                    await send("T", b"x", timeout_ms=timeout_ms, **keywords)
                 where = f"{send.__name__} to {destination}"
                 assert failed.value.code == code, where
                 assert isinstance(failed.value.__cause__, cause), where
                 assert failed.value.retriable is retriable, where
-                assert isinstance(failed.value, TimeoutError) is (code == 10002), where
+                assert isinstance(failed.value, TimeoutError) is (code == NO_ANSWER), where
         assert rule.hit_count >= 2 * len(DESTINATIONS)
 
 

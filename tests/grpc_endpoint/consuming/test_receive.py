@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from pocketmq.grpc_endpoint.calls.rpc_call import RpcCall
 from pocketmq.grpc_endpoint.messages import (
     Code,
     Duration,
@@ -18,6 +19,7 @@ from pocketmq.store import VirtualClock
 
 from broker_fakes import FakeLoop
 from grpc_consumers import Consumers, turns
+from waiting import until
 
 IN_ORDER = SubscriptionGroupConfig(group_name="g", consume_message_orderly=True)
 PX = "org.apache.rocketmq.proxy.common.ProxyException: "
@@ -126,9 +128,8 @@ async def test_a_receive_without_settings_waits_for_them(consumers: Consumers) -
 async def test_a_receive_is_refused_if_no_settings_arrive_within_a_second(consumers: Consumers) -> None:
     started = asyncio.get_running_loop().time()
     early = consumers.receive("c2")
-    while not early.is_ended:  # noqa: ASYNC110 - its timer is the wall's
-        await asyncio.sleep(0.02)
-    assert 0.9 < asyncio.get_running_loop().time() - started < 1.9
+    await until(lambda: early.is_ended)
+    assert asyncio.get_running_loop().time() - started >= 0.998
     assert early.status == (Code.UNRECOGNIZED_CLIENT_TYPE, "cannot find client settings for this client")
     assert early.replies[-1].delivery_timestamp is not None
 
@@ -249,13 +250,18 @@ async def test_a_client_id_is_required(consumers: Consumers) -> None:
     ],
 )
 async def test_the_polling_time_is_bounded_by_settings_and_deadline(
-    consumers: Consumers, asked_for: Duration | None, deadline: float | None, expected_ms: int
+    consumers: Consumers,
+    asked_for: Duration | None,
+    deadline: float | None,
+    expected_ms: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(RpcCall, "remaining_seconds", deadline)
     consumers.receive()
     consumers.receive(long_polling_timeout=asked_for, seconds=deadline)
     waiters = consumers.broker.popping.waiters
     [(until_ms, _, _)] = waiters._times
-    assert 0 <= consumers.broker.clock.now_ms() + expected_ms - until_ms < 100
+    assert until_ms == consumers.broker.clock.now_ms() + expected_ms
 
 
 # -- filters

@@ -65,7 +65,9 @@ def test_rows_are_sent_no_faster_than_allowed(rocketmq: RocketMQ) -> None:
         for _ in range(20):
             sender.send_one(topic, b"x", "", 0)
         sender.finish()
-        assert time.monotonic() - begun >= 0.19  # nineteen pauses between twenty rows
+        assert (
+            time.monotonic() - begun >= 0.188
+        )  # nineteen pauses between twenty rows, and a timer's millisecond
     assert len(rocketmq.messages(topic)) == 20
 
 

@@ -97,10 +97,9 @@ async def test_a_slow_broker_answers_grpc_clients_late(cluster: RocketMQCluster)
         began = loop.time()
         assert (await client.ask(sent())).status == m.OK
         assert loop.time() - began >= 0.2
+        await asyncio.to_thread(broker.slow, 1000)
         await asyncio.to_thread(broker.slow, 0)
-        began = loop.time()
-        await client.ask(sent())
-        assert loop.time() - began < 0.2
+        assert (await client.ask(sent())).status == m.OK
 
 
 async def test_a_slave_and_the_old_line_have_no_grpc_port() -> None:

