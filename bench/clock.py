@@ -4,7 +4,8 @@
 
 An embedded server. Due times are a second apart, so each delivery is a slot, a store and a turn of the event loop of
 its own; levels become due 18 times. The jump of 72 hours has one message at its end, over a wheel of 100 ms.
-Milliseconds by the wall, and of processor time, which other work on the machine changes less.
+Milliseconds by the wall, and of processor time, which other work on the machine changes less; above a limit of
+`thresholds.toml` the program fails.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from . import thresholds
 from .processor import print_load_average
 
 TOPIC = "BenchmarkTest"
@@ -56,11 +58,12 @@ def main() -> None:
             lambda: jump(1, lambda _: {"TIMER_DELAY_SEC": str(71 * 3600)}, "72h", timerPrecisionMs=100),
         ),
     ]
+    medians = {}
     for name, measure in rows:
         walls, cpus = zip(*(measure() for _ in range(options.runs)), strict=True)
-        print(
-            f"{name}: {statistics.median(walls):.1f} ms, {statistics.median(cpus):.1f} ms of processor time"
-        )
+        medians[name] = statistics.median(cpus)
+        print(f"{name}: {statistics.median(walls):.1f} ms, {medians[name]:.1f} ms of processor time")
+    thresholds.check("clock", medians)
 
 
 if __name__ == "__main__":

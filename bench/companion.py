@@ -2,7 +2,8 @@
 
     python -m bench.companion [--runs 20]
 
-All in one process, as in a test. The lower quartile stands for a quiet machine.
+All in one process, as in a test. The lower quartile stands for a quiet machine; above a limit of `thresholds.toml` the
+program fails.
 """
 
 import argparse
@@ -14,6 +15,8 @@ from typing import Final
 from pocketmq.client import TopicConfig
 from pocketmq.store import NewMessage
 from pocketmq.testing import EmbeddedServer
+
+from . import thresholds
 
 TOPICS: Final = 100
 MESSAGES: Final = 10_000
@@ -72,6 +75,7 @@ def main() -> None:
     runs = max(parser.parse_args().runs, 4)
     starts, stops = starts_and_stops(runs)
     taken, restored = snapshots(runs)
+    quartiles = {}
     for name, took in (
         ("start", starts),
         ("stop", stops),
@@ -81,7 +85,9 @@ def main() -> None:
         (f"restore of {MESSAGES:,} messages", restored),
     ):
         quartile, median, _ = statistics.quantiles(took, n=4)
+        quartiles[name] = quartile
         print(f"{name:<44} lower quartile {quartile:7.2f} ms   median {median:7.2f} ms")
+    thresholds.check("companion", quartiles)
 
 
 if __name__ == "__main__":
