@@ -20,7 +20,8 @@ WORKERS ?= 2
 INTEROP_MISSING := $(strip $(foreach program,java javac mvn,$(if $(shell command -v $(program)),,$(program))))
 
 # Java programs and servers have deadlines of their own, which a busy machine makes them miss: a test that fails beside
-# them runs once more, and the summary names it. At night nothing runs twice.
+# them runs once more, and the summary names it; more than three fail the run (tests/run_limits.py). At night nothing
+# runs twice.
 AGAIN := $(if $(POCKETMQ_NIGHTLY),,--reruns 1 -r aR)
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
@@ -67,18 +68,23 @@ format: $(STAMP) ## let ruff fix and lay out the source
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Lint runs beside the tests; what it finds is printed before pytest's closing line, which is always the last.
+# Lint runs beside the tests, on two cores or fewer after them: the tests have both then. What it finds is printed
+# before pytest's closing line, which is always the last.
+LINT := lint
 test: $(STAMP) ## lint and the daily tests: three minutes, no Java, no Spark
-	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1 & lint=$$!; result=0; \
+	@lint() { $(MAKE) --no-print-directory $(LINT) > $(VENV)/lint.log 2>&1; }; result=0; lint=; \
+	if [ "$$(getconf _NPROCESSORS_ONLN)" -gt 2 ]; then lint & lint=$$!; fi; \
 	$(PYTEST) -m 'not slow and not interop and not spark and not soak' $$([ -t 1 ] && echo --color=yes) | tee $(VENV)/test.log || result=$$?; \
-	wait $$lint || { cat $(VENV)/lint.log; echo "lint failed: see above"; tail -n 1 $(VENV)/test.log; exit 1; }; \
+	if [ -n "$$lint" ]; then wait $$lint; else lint; fi || { \
+		cat $(VENV)/lint.log; echo "lint failed: see above"; tail -n 1 $(VENV)/test.log; exit 1; }; \
 	exit $$result
 
-test-all: test ## `make test` first, then what CI adds: all types, slow tests, Spark, official programs
+test-all: $(SPARK) ## `make test` with all types, then what CI adds: slow tests, Spark, official programs
+	@$(MAKE) --no-print-directory test LINT=lint-all
 ifneq ($(INTEROP_MISSING),)
-	@$(MAKE) --no-print-directory interop lint-all spark slow
+	@$(MAKE) --no-print-directory interop spark slow
 else
-	@$(MAKE) --no-print-directory lint-all slow
+	@$(MAKE) --no-print-directory slow
 	@$(MAKE) --no-print-directory spark
 	@$(MAKE) --no-print-directory interop
 endif
@@ -121,6 +127,7 @@ browser: ## Chromium and its driver, for the tests of the HTTP port's page: Debi
 
 bench: $(SPARK) ## the numbers of bench/RESULTS.md
 	$(BIN)/python -m bench.start
+	$(BIN)/python -m bench.companion
 	$(BIN)/python -m bench.load
 	$(BIN)/python -m bench.send_path
 	$(BIN)/python -m bench.pull_path

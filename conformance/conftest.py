@@ -25,12 +25,15 @@ from conformance.servers import namespaces
 from conformance.servers.local_server import LocalServer
 from conformance.servers.our_server import OurServer
 from conformance.servers.server import Server, started_at_first_use
-from time_limit import pytest_runtest_call as pytest_runtest_call
 
 HERE = Path(__file__).parent
 SIDES = ("ours", "official-4.9", "official-5.5")
 CHOSEN_SIDES = ("ours", *(pytest.param(side, marks=ON_DEMAND) for side in SIDES[1:]))
 TEST_TIMEOUT_S = 180
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.import_plugin("run_limits")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

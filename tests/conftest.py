@@ -1,7 +1,7 @@
-"""What holds for every test: its time (`time_limit.py`), how hypothesis searches, and kept bytecode.
+"""What holds for every test: limits of a run (`run_limits.py`), how hypothesis searches, and kept bytecode.
 
-hypothesis counts neither time nor slowness of an example: a busy machine is not a finding. Where CI is set it tries the
-same examples each time, elsewhere and at night (POCKETMQ_NIGHTLY) new ones; what fails prints how to repeat it.
+hypothesis tries the same examples each time, in the nightly run (POCKETMQ_NIGHTLY) new ones; a failure prints how to
+reproduce it. It counts neither time nor slowness of an example: a slow machine does not fail a test.
 
 Bytecode is kept even if the environment forbids Python to write it. About a hundred tests start the program, and pytest
 rewrites two hundred test files: compiling them again each time is half the cost of collecting and starting. The ban is
@@ -12,18 +12,23 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
-
-from time_limit import pytest_runtest_call as pytest_runtest_call
 
 settings.register_profile(
     "pocketmq",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    derandomize="CI" in os.environ and "POCKETMQ_NIGHTLY" not in os.environ,
+    derandomize="POCKETMQ_NIGHTLY" not in os.environ,
     print_blob=True,
 )
 settings.load_profile("pocketmq")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.import_plugin("run_limits")
+
+
 
 if sys.dont_write_bytecode:
     sys.dont_write_bytecode = False

@@ -149,7 +149,7 @@ async def test_without_name_servers_traffic_continues(node: Node) -> None:
     await send(node.namesrv_address, "T", 4)
     options: dict[str, Any] = {"poll_name_server_interval": 100, "heartbeat_broker_interval": 100}
     async with (
-        TcpProxy(node.namesrv_address) as name_server,
+        TcpProxy(node.namesrv_address, port=fixed_port()) as name_server,
         Producer("p", namesrv_addr=name_server.address, **options) as producer,
         PushConsumer(
             "g",

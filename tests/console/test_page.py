@@ -17,7 +17,6 @@ from .conftest import Api
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(bool(MISSING), reason=f"the page needs a browser, not on PATH: {', '.join(MISSING)}"),
-    pytest.mark.xdist_group("browser"),
 ]
 
 TABS = ["Topics", "Groups", "Messages", "Requests", "Faults", "Clock", "Ledger"]
