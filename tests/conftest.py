@@ -29,7 +29,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.import_plugin("run_limits")
 
 
-
 if sys.dont_write_bytecode:
     sys.dont_write_bytecode = False
     sys.pycache_prefix = str(Path(sys.prefix, "pycache"))

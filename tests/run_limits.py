@@ -51,7 +51,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def unmarked_and_slow(reports: Iterable[pytest.TestReport]) -> Iterable[pytest.TestReport]:
     for report in reports:
-        if report.when == "call" and report.duration > SLOW_SECONDS and not report.keywords.keys() & MAY_BE_SLOW:
+        if (
+            report.when == "call"
+            and report.duration > SLOW_SECONDS
+            and not report.keywords.keys() & MAY_BE_SLOW
+        ):
             yield report
 
 
