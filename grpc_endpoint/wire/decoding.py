@@ -189,7 +189,8 @@ def _nested(
     for name, default in table.defaults.items():
         value = getattr(earlier, name)
         if value is not default and (default is not _NO_DEFAULT or value):
-            inner[name] = value
+            # Lists and maps are copied: the first piece may be one that is kept for other requests.
+            inner[name] = value.copy() if isinstance(value, list | dict) else value
     return _decode(table, data, at, stop, inner, budget, depth - 1)
 
 

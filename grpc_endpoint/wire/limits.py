@@ -8,8 +8,9 @@ from typing import Final
 
 DEPTH: Final = 100
 """Messages inside one another; the limit of the official protobuf libraries."""
-VALUES: Final = 100_000
-"""Values in one message, all levels together. The largest that clients send have a few thousand."""
+VALUES: Final = 10_000
+"""Values in one message, all levels together: at most 10 ms and some MiB. The largest that clients send have a few
+hundred."""
 FIELD_NUMBER: Final = (1 << 29) - 1
 """The highest field number."""
 

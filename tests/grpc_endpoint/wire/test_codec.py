@@ -159,3 +159,19 @@ def test_declarations_that_say_too_little_fail() -> None:
         fields_of(Numberless)
     with pytest.raises(TypeError, match=r"Twice\.a has no field number"):
         fields_of(Twice)
+
+
+def test_the_list_of_a_merged_message_is_not_that_of_an_earlier_request() -> None:
+    """Queues recur, so that decoded ones are kept: the second piece of a field must not be added to a kept one."""
+    piece = encode(messages.MessageQueue(id=1, accept_message_types=[messages.MessageType.NORMAL]))
+    of_broker = encode(
+        messages.ReceiveMessageRequest(message_queue=messages.MessageQueue(id=1, broker=_BROKER))
+    )
+    queue = b"\x12" + varint(len(piece)) + piece
+    for once in (queue, of_broker):
+        before = decode(messages.ReceiveMessageRequest, once)
+        twice = decode(messages.ReceiveMessageRequest, once + once)
+        assert decode(messages.ReceiveMessageRequest, once) == before != twice
+
+
+_BROKER = messages.Broker(name="b", endpoints=messages.Endpoints(addresses=[messages.Address(host="h")]))
