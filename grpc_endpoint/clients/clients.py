@@ -28,10 +28,10 @@ _log = logging.getLogger("pocketmq.grpc")
 
 MAX_CLIENTS: Final = 100_000
 """Registered clients at once; the settings of one more are refused."""
-MAX_SETTINGS_BYTES: Final = 1 << 20
-"""Of one client; official clients send some hundred."""
-MAX_ALL_SETTINGS_BYTES: Final = 256 << 20
-"""Of all clients."""
+MAX_SETTINGS_BYTES: Final = 64 << 10
+"""Of one client; official clients send some hundred. Each topic costs a registration, on the loop."""
+MAX_ALL_SETTINGS_BYTES: Final = 64 << 20
+"""Of all clients, as bytes on the wire; in memory they take up to eight times as much."""
 MAX_EARLY: Final = 10_000
 """Calls that wait for the settings of their client at once; one more is answered without waiting."""
 
