@@ -92,6 +92,7 @@ class OpenCall:
     __slots__ = (
         "_call",
         "_calls",
+        "_data",
         "_deadline",
         "_handler",
         "_is_counted",
@@ -107,6 +108,8 @@ class OpenCall:
         self._calls = calls
         self._handler = handler
         self._stream = stream
+        self._data: bytes | None = None
+        """The request as it arrived, until its end has arrived: so the connection knows what it keeps."""
         self._request: Message | None = None
         self._receiver: Receiver | None = None
         self._deadline: Timer | None = None
@@ -131,36 +134,42 @@ class OpenCall:
     # -- from the client
 
     def message_received(self, data: bytes) -> None:
-        rpc = self._handler.rpc
-        try:
-            message = decode(rpc.request, data)
-        except MalformedMessage as error:
-            self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Invalid protobuf byte sequence"), str(error))
-            return
         if self._receiver is not None:
-            if self._calls.watching.watch is not None and _Command.is_kept(self, message):
+            message = self._decoded(data)
+            if message is None or (
+                self._calls.watching.watch is not None and _Command.is_kept(self, message)
+            ):
                 return
             self.command_received(message)
-        elif self._request is not None:
+        elif self._data is not None:
             self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Too many requests"))
         else:
-            self._request = message
+            self._data = data
 
     def half_closed(self) -> None:
         if self._receiver is not None:
             self._close_receiver()
             self._call.end()
-        elif self._request is None:
+        elif self._data is None:
             self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Half-closed without a request"))
-        else:
+        elif (request := self._decoded(self._data)) is not None:
+            self._data, self._request = None, request
             client = None if self._calls.watching.watch is None else self.watched_client()
             if client is not None:
-                command = client.shown(self, self._request)
+                command = client.shown(self, request)
                 self._watched = _Watched(client, command)
                 if client.received(command):
                     self._start_deadline()
                     return
-            self._handle(self._request)
+            self._handle(request)
+
+    def _decoded(self, data: bytes) -> Message | None:
+        """The message in these bytes; `None` if they ended the call."""
+        try:
+            return decode(self._handler.rpc.request, data)
+        except MalformedMessage as error:
+            self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Invalid protobuf byte sequence"), str(error))
+            return None
 
     def cancelled(self) -> None:
         if self._watched is not None:

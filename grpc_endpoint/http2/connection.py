@@ -1,13 +1,14 @@
 """One connection of a client: frames in, streams, settings and windows, the end. The protocol class that asyncio calls.
 
-One pass handles at most `PASS_REQUESTS` requests of what was read and answers them with one write; the rest waits for
-the next loop iteration, so that other connections get their share. Limits (`role.Limits`): calls at once, bytes of
-requests that are not complete, the header list, replies that the client does not read. A client that breaks a rule of
-HTTP/2, or floods, gets GOAWAY with the reason, and one line is logged.
+One pass handles at most `PASS_REQUESTS` requests of what was read, and no more once it has taken `PASS_SECONDS`; it
+answers them with one write. The rest waits for the next loop iteration, so that other connections get their share.
+Limits (`role.Limits`): calls at once, bytes of requests that are not complete, the header list, replies that the client
+does not read. A client that breaks a rule of HTTP/2, or floods, gets GOAWAY with the reason, and one line is logged.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -15,12 +16,12 @@ from pocketmq.broker.config.addresses import packed_host
 
 from ..hpack.static_table import Field
 from . import frames
-from .floods import CONTROL_FRAMES, RESETS, FloodGate
-from .frames import FIRST_WINDOW, HEAD, HEAD_BYTES, STREAM_MASK, ConnectionFault, ErrorCode
+from .floods import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW, FloodGate
+from .frames import FIRST_WINDOW, HEAD, HEAD_BYTES, STREAM_MASK, ConnectionFault, ErrorCode, StreamFault
 from .header_blocks import HEADER_LIST_BYTES, HeaderBlocks
-from .headers import HeadersRefused, MalformedHeaders, read_head, refusal_frame
+from .headers import HeadersRefused, check_trailers, read_head, refusal_frame
 from .messages import RESOURCE_EXHAUSTED
-from .outgoing import Outgoing
+from .outgoing import WRITE_BYTES, Outgoing
 from .proxy_preamble import Address
 from .role import Role, keep_alive
 from .server_stream import OUR_WINDOW, ServerStream
@@ -30,10 +31,10 @@ _log = logging.getLogger("pocketmq.grpc")
 OUR_CONNECTION_WINDOW: Final = 4 * OUR_WINDOW
 PASS_REQUESTS: Final = 16
 """Requests handled in one pass."""
-AHEAD_BYTES: Final = 1_048_576
+PASS_SECONDS: Final = 0.005
+"""After so long a pass ends with the frame that it handles."""
+AHEAD_BYTES: Final = 262_144
 """Read from a client while earlier frames wait to be handled; beyond that we stop reading."""
-WRITE_BYTES: Final = 1_048_576
-"""Handed to the socket and not taken; beyond that we neither read nor write."""
 
 
 class Http2Connection(asyncio.Protocol):
@@ -50,15 +51,14 @@ class Http2Connection(asyncio.Protocol):
         self.packed_host = b""
         self.last_activity = 0.0
         self.closed = False
-        self._transport: asyncio.Transport | None = None
+        self.is_failed = False
+        """It is being closed: what still arrives is ignored."""
         self._blocks = HeaderBlocks()
         self._buffer = b""
         self._at = 0
         """Up to here the buffer is handled."""
         self._has_preface = False
         self._is_scheduled = False
-        self._is_failed = False
-        """It is being closed: what still arrives is ignored."""
         self._is_ending = False
         """GOAWAY was sent: no new calls."""
         self._last_stream_id = 0
@@ -68,13 +68,14 @@ class Http2Connection(asyncio.Protocol):
         self._pass_requests = 0
         self._has_complained = False
         self._resets = FloodGate("cancelled calls", RESETS)
+        self._settings = FloodGate("changes of settings", SETTINGS)
         self._controls = FloodGate("control frames", CONTROL_FRAMES)
 
     # -- what asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = self.out.transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=WRITE_BYTES)
+        self.out.transport = cast(asyncio.Transport, transport)
+        self.out.transport.set_write_buffer_limits(high=WRITE_BYTES)
         host = self._source or transport.get_extra_info("peername") or ("", 0)
         self.peer = f"{host[0]}:{host[1]}"
         self.packed_host = packed_host(host[0], host[1])
@@ -84,34 +85,34 @@ class Http2Connection(asyncio.Protocol):
         self._role.service.connection_opened(self)
 
     def data_received(self, data: bytes) -> None:
-        self.last_activity = self.loop.time()
-        if self._is_failed:
+        if self.is_failed:
             return
+        self.last_activity = self.loop.time()
         left = len(self._buffer) - self._at
         self._buffer = self._buffer[self._at :] + data if left else data
         self._at = 0
         if not self._is_scheduled and not self.out.is_unread:
             self._handle()
-        elif len(self._buffer) > AHEAD_BYTES and self._transport is not None:
-            self._transport.pause_reading()
+        elif len(self._buffer) > AHEAD_BYTES and self.out.transport is not None:
+            self.out.transport.pause_reading()
 
     def pause_writing(self) -> None:
-        self.out.is_unread = True
-        if self._transport is not None:
-            self._transport.pause_reading()
+        self.out.pause()
+        if self.out.transport is not None:
+            self.out.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        self.out.is_unread = False
-        self.out.send_queued()
+        self.out.resume()
         self._go_on()
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.closed = self._is_failed = True
+        self.closed = self.is_failed = True
         self._buffer, self._at = b"", 0
         self._cancel_calls()
+        self.out.closed()
         self._role.service.connection_closed(self)
         self._role.disconnected(self)
 
@@ -147,7 +148,7 @@ class Http2Connection(asyncio.Protocol):
         self._go_on()
 
     def _go_on(self) -> None:
-        transport = self._transport
+        transport = self.out.transport
         if self.out.is_unread or self._is_scheduled or transport is None or transport.is_closing():
             return
         self._handle()
@@ -158,12 +159,16 @@ class Http2Connection(asyncio.Protocol):
         """Handle the whole frames in the buffer; True if the pass ended before they did."""
         buffer, at = self._buffer, self._at
         if not self._has_preface:
-            if not self._read_preface(buffer):
+            if not frames.has_preface(buffer):
                 return False
+            self._has_preface = True
+            self._send_preface()
             at = self._at = len(frames.PREFACE)
-        end, blocks = len(buffer), self._blocks
+            frames.check_first(buffer)
+        end, blocks, out = len(buffer), self._blocks, self.out
+        until = time.perf_counter() + PASS_SECONDS
         while end - at >= HEAD_BYTES:
-            if self._pass_requests >= PASS_REQUESTS:
+            if self._pass_requests >= PASS_REQUESTS or out.is_unread or time.perf_counter() > until:
                 return True
             size_high, size_low, kind, flags, stream_id = HEAD.unpack_from(buffer, at)
             size = size_high << 8 | size_low
@@ -177,28 +182,20 @@ class Http2Connection(asyncio.Protocol):
             stream_id &= STREAM_MASK
             if blocks.stream_id and (kind != frames.CONTINUATION or stream_id != blocks.stream_id):
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block was interrupted")
-            if kind == frames.DATA:
-                self._data_received(flags, stream_id, payload)
-            elif kind == frames.HEADERS:
-                self._headers_received(flags, stream_id, payload)
-            else:
-                self._controls.passed(self.last_activity)
-                handle = _CONTROL.get(kind)
-                if handle is not None:  # unknown kinds are ignored
-                    handle(self, flags, stream_id, payload)
+            try:
+                if kind == frames.DATA:
+                    self._data_received(flags, stream_id, payload)
+                elif kind == frames.HEADERS:
+                    self._headers_received(flags, stream_id, payload)
+                else:
+                    if kind != frames.WINDOW_UPDATE:
+                        self._controls.passed(self.last_activity)
+                    handle = _CONTROL.get(kind)
+                    if handle is not None:  # unknown kinds are ignored
+                        handle(self, flags, stream_id, payload)
+            except StreamFault as fault:
+                self._reset(stream_id, fault)
         return False
-
-    def _read_preface(self, buffer: bytes) -> bool:
-        preface = frames.PREFACE
-        if buffer[: len(preface)] != preface[: len(buffer)]:
-            what = "HTTP/1" if b"HTTP/1." in buffer[:1024] else "no HTTP/2"
-            raise ConnectionFault(
-                ErrorCode.PROTOCOL_ERROR, f"it speaks {what}; this port is for gRPC clients"
-            )
-        self._has_preface = len(buffer) >= len(preface)
-        if self._has_preface:
-            self._send_preface()
-        return self._has_preface
 
     def _send_preface(self) -> None:
         """Not before the client's: inside TLS nothing can be sent until the handshake is over."""
@@ -231,8 +228,7 @@ class Http2Connection(asyncio.Protocol):
             self._refuse_idle(stream_id, "DATA")
             return
         if stream.is_half_closed:
-            stream.reset(ErrorCode.STREAM_CLOSED)
-            return
+            raise StreamFault(ErrorCode.STREAM_CLOSED, "DATA after the end of the request")
         if is_end:
             self._pass_requests += 1
         if flags & frames.PADDED:
@@ -255,22 +251,23 @@ class Http2Connection(asyncio.Protocol):
     def _block_received(self, stream_id: int, fields: list[Field], *, is_end: bool) -> None:
         stream = self.streams.get(stream_id)
         if stream is not None:
-            self._trailers_received(stream, is_end=is_end)
+            self._trailers_received(stream, fields, is_end=is_end)
         elif not stream_id & 1:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} is not a client's")
         elif stream_id <= self._last_stream_id:
-            self._controls.passed(self.last_activity)
-            self.out.write(frames.rst_stream(stream_id, ErrorCode.STREAM_CLOSED))
+            raise StreamFault(ErrorCode.STREAM_CLOSED, "HEADERS of a stream that has ended")
         else:
             self._last_stream_id = stream_id
             self._open(stream_id, fields, is_end=is_end)
 
-    def _trailers_received(self, stream: ServerStream, *, is_end: bool) -> None:
-        if stream.is_half_closed or not is_end:
-            stream.reset(ErrorCode.STREAM_CLOSED if stream.is_half_closed else ErrorCode.PROTOCOL_ERROR)
-        else:
-            self._pass_requests += 1
-            stream.half_close()
+    def _trailers_received(self, stream: ServerStream, fields: list[Field], *, is_end: bool) -> None:
+        if stream.is_half_closed:
+            raise StreamFault(ErrorCode.STREAM_CLOSED, "HEADERS after the end of the request")
+        if not is_end:
+            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "trailers without the end of the request")
+        check_trailers(fields)
+        self._pass_requests += 1
+        stream.half_close()
 
     def _open(self, stream_id: int, fields: list[Field], *, is_end: bool) -> None:
         """A call begins."""
@@ -286,11 +283,6 @@ class Http2Connection(asyncio.Protocol):
             if not is_end:
                 out.write(frames.rst_stream(stream_id, ErrorCode.NO_ERROR))
             return
-        except MalformedHeaders as error:
-            self._complain(str(error))
-            self._controls.passed(self.last_activity)
-            out.write(frames.rst_stream(stream_id, ErrorCode.PROTOCOL_ERROR))
-            return
         stream = ServerStream(out, stream_id, self._stream_window, self)
         self.streams[stream_id] = stream
         if out.queued_bytes > limits.unread_bytes:
@@ -299,7 +291,7 @@ class Http2Connection(asyncio.Protocol):
             return
         exchange = self._role.service.opened(stream, head)
         if exchange is not None and not stream.is_closed:
-            stream.begin(exchange, head.encoding, limits.message_bytes)
+            stream.begin(exchange, head, limits.message_bytes)
             if is_end:
                 self._pass_requests += 1
                 stream.half_close()
@@ -319,44 +311,40 @@ class Http2Connection(asyncio.Protocol):
             if payload:
                 raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "an acknowledgement with settings")
             return
-        for name, value in frames.read_settings(payload):
-            if name == frames.SETTINGS_INITIAL_WINDOW_SIZE:
-                self._stream_windows_changed(value)
-            elif name == frames.SETTINGS_MAX_FRAME_SIZE:
-                if not frames.MAX_FRAME <= value < 1 << 24:
-                    raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"a maximum frame size of {value}")
-                self.out.max_frame = min(value, OUR_WINDOW)
-            elif name == frames.SETTINGS_ENABLE_PUSH and value > 1:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"ENABLE_PUSH is {value}")
+        self._settings.passed(self.last_activity)
+        values = frames.read_settings(payload)
+        self.out.max_frame = min(values.get(frames.SETTINGS_MAX_FRAME_SIZE, self.out.max_frame), OUR_WINDOW)
+        window = values.get(frames.SETTINGS_INITIAL_WINDOW_SIZE, self._stream_window)
+        change, self._stream_window = window - self._stream_window, window
         self.out.write(frames.SETTINGS_ACK)
-        self.out.send_queued()
-
-    def _stream_windows_changed(self, value: int) -> None:
-        if value > frames.WINDOW_MAX:
-            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, f"an initial window of {value}")
-        change, self._stream_window = value - self._stream_window, value
-        for stream in self.streams.values():
-            stream.window_opened(change)
+        if change:
+            for stream in list(self.streams.values()):
+                if not stream.window_changed(change):
+                    raise ConnectionFault(
+                        ErrorCode.FLOW_CONTROL_ERROR, f"an initial window of {window} makes one too large"
+                    )
 
     def _window_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         increment = frames.read_long(payload, "WINDOW_UPDATE") & STREAM_MASK
+        if increment < SMALL_WINDOW:
+            self._controls.passed(self.last_activity)
         if stream_id:
             self._refuse_idle(stream_id, "WINDOW_UPDATE")
             stream = self.streams.get(stream_id)
-            if stream is not None:
-                if not increment:
-                    stream.reset(ErrorCode.PROTOCOL_ERROR)
-                    return
-                stream.window_opened(increment)
-        else:
-            self.out.window += increment
-            if not increment or self.out.window > frames.WINDOW_MAX:
-                raise ConnectionFault(
-                    ErrorCode.FLOW_CONTROL_ERROR if increment else ErrorCode.PROTOCOL_ERROR,
-                    f"the connection's window was opened by {increment} to {self.out.window}",
-                )
-        if self.out.queued_bytes:
-            self.out.send_queued()
+            if stream is None:
+                return
+            if not increment:
+                raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a window opened by 0")
+            if not stream.window_changed(increment):
+                raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "a window beyond 2^31-1")
+            return
+        self.out.window += increment
+        if not increment or self.out.window > frames.WINDOW_MAX:
+            raise ConnectionFault(
+                ErrorCode.FLOW_CONTROL_ERROR if increment else ErrorCode.PROTOCOL_ERROR,
+                f"the connection's window was opened by {increment} to {self.out.window}",
+            )
+        self.out.send_queued()
 
     def _ping_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id or len(payload) != 8:
@@ -367,11 +355,13 @@ class Http2Connection(asyncio.Protocol):
 
     def _priority_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 5 or not stream_id:
-            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a malformed PRIORITY")
+            code = ErrorCode.FRAME_SIZE_ERROR if stream_id else ErrorCode.PROTOCOL_ERROR
+            raise ConnectionFault(code, "a malformed PRIORITY")
 
     def _goaway_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id or len(payload) < 8:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a malformed GOAWAY")
+            code = ErrorCode.PROTOCOL_ERROR if stream_id else ErrorCode.FRAME_SIZE_ERROR
+            raise ConnectionFault(code, "a malformed GOAWAY")
 
     def _push_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a client cannot push")
@@ -390,6 +380,16 @@ class Http2Connection(asyncio.Protocol):
 
     # -- the end
 
+    def _reset(self, stream_id: int, fault: StreamFault) -> None:
+        """End a stream whose client broke a rule. Counted like a reset of the client: it costs as much."""
+        self._resets.passed(self.last_activity)
+        self._complain(fault.reason)
+        self.out.write(frames.rst_stream(stream_id, fault.code))
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            stream.cancel()
+            self.out.ended(stream)
+
     def _cancel_calls(self) -> None:
         for stream in list(self.streams.values()):
             try:
@@ -401,15 +401,15 @@ class Http2Connection(asyncio.Protocol):
     def expel(self, reason: str) -> None:
         """Close it now, for this reason, and let go of what it keeps."""
         self._fail(ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, reason))
-        self._cancel_calls()
         self.abort()
 
     def _fail(self, fault: ConnectionFault) -> None:
         if fault.code is not ErrorCode.INTERNAL_ERROR:
             _log.warning("closing %s: %s", self.peer, fault.reason)
-        self._is_failed, self._buffer, self._at = True, b"", 0
+        self.is_failed, self._buffer, self._at = True, b"", 0
         if self._has_preface:
             self.out.write(frames.goaway(self._last_stream_id, fault.code, fault.reason))
+        self._cancel_calls()
         self.close()
 
     def go_away(self, text: str = "") -> None:
@@ -424,17 +424,16 @@ class Http2Connection(asyncio.Protocol):
     def close(self) -> None:
         """Write what is queued, then close."""
         self.out.flush()
-        if self._transport is not None:
-            self._transport.close()
+        if self.out.transport is not None:
+            self.out.transport.close()
 
     def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        if self.out.transport is not None:
+            self.out.transport.abort()
 
     def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
         """Put a transport between the connection and its socket."""
-        if self._transport is not None:
-            self._transport = self.out.transport = wrap(self._transport)
+        self.out.wrap_transport(wrap)
 
 
 _CONTROL: Final[dict[int, Callable[[Http2Connection, int, int, bytes], None]]] = {

@@ -1,4 +1,4 @@
-"""How often a client may do what costs us and not it: resets, pings, settings, empty frames.
+"""How often a client may do what costs us and not it: resets, settings, pings, small windows, empty frames.
 
 A window of time and a count; a client beyond it is disconnected with ENHANCE_YOUR_CALM. The limits are far above what
 any client does: the busiest one seen sends 13 pings in 5 s.
@@ -10,9 +10,13 @@ from .frames import ConnectionFault, ErrorCode
 
 WINDOW_SECONDS: Final = 10.0
 RESETS: Final = 1_000
-"""Calls that a client may cancel in a window."""
+"""Calls that a client may cancel, or have us reset by breaking a rule, in a window."""
+SETTINGS: Final = 100
+"""Each may change the windows of all streams. Clients send one, and a few more while they measure the line."""
 CONTROL_FRAMES: Final = 10_000
 """Frames that carry no request, in a window."""
+SMALL_WINDOW: Final = 1_024
+"""A WINDOW_UPDATE of fewer bytes is one of them. A larger one is earned: the client has read as much."""
 
 
 class FloodGate:

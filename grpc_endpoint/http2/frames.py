@@ -48,6 +48,10 @@ SETTINGS_MAX_FRAME_SIZE: Final = 0x5
 SETTINGS_MAX_HEADER_LIST_SIZE: Final = 0x6
 
 
+MAX_SETTINGS: Final = 32
+"""Entries of one SETTINGS frame; HTTP/2 has six."""
+
+
 class ErrorCode(IntEnum):
     """Why a stream is reset or a connection ends."""
 
@@ -76,8 +80,32 @@ class ConnectionFault(Exception):
         self.reason = reason
 
 
+class StreamFault(Exception):
+    """The peer broke a rule that concerns one stream: the stream is reset with this code."""
+
+    def __init__(self, code: ErrorCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
 _PAIR: Final = struct.Struct(">HL")
 _LONG: Final = struct.Struct(">L")
+
+
+def has_preface(data: bytes) -> bool:
+    """Whether the preface and the head of the frame behind it have arrived. Raises `ConnectionFault`."""
+    if data[: len(PREFACE)] != PREFACE[: len(data)]:
+        what = "HTTP/1" if b"HTTP/1." in data[:1024] else "no HTTP/2"
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"it speaks {what}; this port is for gRPC clients")
+    return len(data) >= len(PREFACE) + HEAD_BYTES
+
+
+def check_first(data: bytes) -> None:
+    """The frame behind the preface is SETTINGS. Raises `ConnectionFault`."""
+    _, _, kind, flags, _ = HEAD.unpack_from(data, len(PREFACE))
+    if kind != SETTINGS or flags & ACK:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "its first frame is not SETTINGS")
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
@@ -97,13 +125,22 @@ def settings(values: dict[int, int]) -> bytes:
 SETTINGS_ACK: Final = frame(SETTINGS, ACK, 0)
 
 
-def read_settings(payload: bytes) -> list[tuple[int, int]]:
-    """(name, value) in their order."""
+def read_settings(payload: bytes) -> dict[int, int]:
+    """The last value of each name. Raises `ConnectionFault` for a value that is not allowed."""
     if len(payload) % _PAIR.size:
         raise ConnectionFault(
             ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes, not a multiple of 6"
         )
-    return list(_PAIR.iter_unpack(payload))
+    if len(payload) > MAX_SETTINGS * _PAIR.size:
+        raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, f"more than {MAX_SETTINGS} settings in a frame")
+    for name, value in _PAIR.iter_unpack(payload):
+        if name == SETTINGS_INITIAL_WINDOW_SIZE and value > WINDOW_MAX:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, f"an initial window of {value}")
+        if name == SETTINGS_MAX_FRAME_SIZE and not MAX_FRAME <= value < 1 << 24:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"a maximum frame size of {value}")
+        if name == SETTINGS_ENABLE_PUSH and value > 1:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"ENABLE_PUSH is {value}")
+    return dict(_PAIR.iter_unpack(payload))
 
 
 def window_update(stream_id: int, increment: int) -> bytes:

@@ -14,7 +14,7 @@ import msgspec
 
 from ..hpack.encoding import literal
 from ..hpack.static_table import Field
-from .frames import END_HEADERS, END_STREAM, HEAD, HEADERS, frame
+from .frames import END_HEADERS, END_STREAM, HEAD, HEADERS, ErrorCode, StreamFault, frame
 
 CONTENT_TYPE: Final = "application/grpc"
 _SECONDS: Final = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
@@ -24,6 +24,8 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+\Z")
 _CONNECTION_HEADERS: Final = frozenset(
     ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
 )
+_CONTROL: Final = re.compile(r"[\x00\r\n]").search
+"""What no value may contain (RFC 9113, 8.2.1)."""
 _PSEUDO: Final = frozenset((":method", ":path", ":scheme", ":authority"))
 
 
@@ -37,6 +39,8 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     """`None` if the client waits for ever."""
     encoding: str
     """Of compressed messages: `identity` or `gzip`."""
+    content_length: int | None = None
+    """Bytes of all DATA, where the headers say it."""
 
 
 class HeadersRefused(Exception):
@@ -49,12 +53,13 @@ class HeadersRefused(Exception):
         self.text = text
 
 
-class MalformedHeaders(Exception):
-    """The headers break a rule of HTTP/2: the stream is reset."""
+def _malformed(reason: str) -> StreamFault:
+    """The headers break a rule of HTTP/2."""
+    return StreamFault(ErrorCode.PROTOCOL_ERROR, reason)
 
 
 def read_head(fields: Sequence[Field]) -> RequestHead:
-    """Raises `HeadersRefused` or `MalformedHeaders`."""
+    """Raises `HeadersRefused` or `StreamFault`."""
     metadata = {name: value for name, value, _ in fields}
     if len(metadata) != len(fields) or not _names.issuperset(metadata):
         metadata = _checked(fields)
@@ -64,9 +69,13 @@ def read_head(fields: Sequence[Field]) -> RequestHead:
     metadata.pop(":authority", None)
     for name, _, _ in fields[: count - len(metadata)]:
         if name[0] != ":":
-            raise MalformedHeaders(f"the header {name} stands before those with a colon")
+            raise _malformed(f"the header {name[:40]!r} is before those with a colon")
     if method is None or not path or scheme is None:
-        raise MalformedHeaders("a request needs :method, :path and :scheme")
+        raise _malformed("a request needs :method, :path and :scheme")
+    if metadata.get("te", "trailers") != "trailers":
+        raise _malformed("the header te must be trailers")
+    if _CONTROL("".join(metadata.values())) or _CONTROL(path):
+        raise _malformed("the value of a header contains a control character")
     if path[0] != "/":
         raise HeadersRefused(404, 12, f"Expected path to start with /: {path}")
     if method != "POST":
@@ -80,7 +89,25 @@ def read_head(fields: Sequence[Field]) -> RequestHead:
     if encoding not in ("identity", "gzip"):
         raise HeadersRefused(200, 12, f"Can't find decompressor for {encoding}")
     timeout = metadata.get("grpc-timeout")
-    return RequestHead(path, metadata, None if timeout is None else timeout_seconds(timeout), encoding)
+    return RequestHead(
+        path,
+        metadata,
+        None if timeout is None else timeout_seconds(timeout),
+        encoding,
+        _content_length(metadata["content-length"]) if "content-length" in metadata else None,
+    )
+
+
+def check_trailers(fields: Sequence[Field]) -> None:
+    """Raises `StreamFault`. Nothing else of a client's trailers matters."""
+    if any(name in _PSEUDO for name in _checked(fields)):
+        raise _malformed("a header with a colon in the trailers")
+
+
+def _content_length(text: str) -> int:
+    if len(text) > 18 or not (text.isascii() and text.isdigit()):
+        raise _malformed("the content-length is no number")
+    return int(text)
 
 
 def _is_grpc(content_type: str) -> bool:
@@ -93,16 +120,16 @@ NAMES: Final = 256
 
 
 def _checked(fields: Sequence[Field]) -> dict[str, str]:
-    """Headers with new or repeated names: the first value of each. Raises `MalformedHeaders`."""
+    """Headers with new or repeated names: the first value of each. Raises `StreamFault`."""
     found: dict[str, str] = {}
     for name, value, _ in fields:
         if name not in _names:
             if not _HEADER_NAME.match(name) or name in _CONNECTION_HEADERS:
-                raise MalformedHeaders(f"{name!r} is no header of HTTP/2")
+                raise _malformed(f"{name[:40]!r} is no header of HTTP/2")
             if len(_names) < NAMES:
                 _names.add(name)
         if name in found and name in _PSEUDO:
-            raise MalformedHeaders(f"the header {name} is repeated")
+            raise _malformed(f"the header {name} is repeated")
         found.setdefault(name, value)
     return found
 

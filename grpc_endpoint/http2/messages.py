@@ -16,6 +16,10 @@ PREFIX: Final = struct.Struct(">BL")
 PREFIX_BYTES: Final = 5
 assert PREFIX.size == PREFIX_BYTES
 
+INFLATED_TIMES: Final = 8
+INFLATED_MORE_BYTES: Final = 1_048_576
+"""A gzip message may become so many times as long, and so many bytes more: it is inflated on the event loop."""
+
 RESOURCE_EXHAUSTED: Final = 8
 INTERNAL: Final = 13
 
@@ -80,14 +84,13 @@ class MessageCutter:
                 INTERNAL, "Can't decode compressed gRPC message as compression not configured"
             )
         inflater = zlib.decompressobj(wbits=31)
+        most = min(self._most, INFLATED_TIMES * len(message) + INFLATED_MORE_BYTES)
         try:
-            plain = inflater.decompress(message, self._most + 1)
+            plain = inflater.decompress(message, most + 1)
         except zlib.error:
             raise MessageRefused(INTERNAL, "the compressed message is not gzip") from None
-        if len(plain) > self._most:
-            raise MessageRefused(
-                RESOURCE_EXHAUSTED, f"Decompressed gRPC message exceeds maximum size {self._most}"
-            )
+        if len(plain) > most:
+            raise MessageRefused(RESOURCE_EXHAUSTED, f"Decompressed gRPC message exceeds maximum size {most}")
         if not inflater.eof:
             raise MessageRefused(INTERNAL, "the compressed message ends too early")
         return plain

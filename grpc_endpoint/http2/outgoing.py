@@ -1,6 +1,7 @@
 """What a connection sends: frames of one pass in one write, and replies that wait for the client's windows."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Sized
 from typing import Final, Protocol
 
@@ -8,19 +9,26 @@ from .frames import FIRST_WINDOW, MAX_FRAME
 
 JOIN_BYTES: Final = 65_536
 """Up to this size the frames of a pass are joined; larger ones are handed over piece by piece."""
-TURN_BYTES: Final = 1_048_576
-"""Of queued replies written at once. More follow when the socket has taken these."""
+WRITE_BYTES: Final = 65_536
+"""Handed to the socket and not taken; beyond that replies wait here, where they are counted."""
+JOINED_STREAM_BYTES: Final = 1_048_576
+"""Up to this size the messages of a stream are sent at once."""
+TURN_FRAMES: Final = 64
+"""Of queued replies sent in one loop iteration: at most 1 MiB with frames of 16 KiB."""
 
 
 class Sender(Protocol):
     """A stream, as it sends its replies."""
 
     id: int
-    is_closed: bool
-    queued_bytes: int
+    window: int
 
-    def send_queued(self) -> bool:
-        """Send one frame of what waits, if the windows allow it. Returns whether it sent something."""
+    @property
+    def is_waiting(self) -> bool:
+        """Whether replies wait."""
+
+    def send_queued(self) -> None:
+        """Send one frame of what waits; the windows are open."""
 
 
 class OpenStreams(Sized, Protocol):
@@ -30,7 +38,7 @@ class OpenStreams(Sized, Protocol):
 
 
 class PortMemory:
-    """What the connections of a port keep together: requests that are not complete, replies that wait for a window."""
+    """What the connections of a port keep together: unfinished requests, waiting replies, what sockets do not take."""
 
     def __init__(self, most_bytes: int, exceeded: Callable[[], None]) -> None:
         self.bytes = 0
@@ -56,9 +64,11 @@ class Outgoing:
         """What the client still accepts on the connection."""
         self.max_frame = MAX_FRAME
         self.queued_bytes = 0
-        """Replies that wait for a window."""
+        """Replies that wait for a window or for the socket; each counts until all of it was sent."""
         self.unfinished_bytes = 0
-        """Messages of which only a part has arrived."""
+        """Requests that wait for their end."""
+        self.unread_bytes = 0
+        """What the socket has not taken, while it takes nothing more."""
         self.progress_at = 0.0
         """Loop time when a waiting reply was last sent, or began to wait."""
         self.is_unread = False
@@ -69,23 +79,33 @@ class Outgoing:
         self._pieces: list[bytes | memoryview] = []
         self._size = 0
         self._is_scheduled = False
-        self._waiting: dict[Sender, None] = {}
+        self._ready: OrderedDict[Sender, None] = OrderedDict()
+        """Streams with queued replies and an open window, in the order of their turns."""
+        self._has_turn = False
+        """The next loop iteration goes on with the queued replies."""
 
     @property
     def kept_bytes(self) -> int:
         """What the client makes us keep."""
-        return self.queued_bytes + self.unfinished_bytes
+        return self.queued_bytes + self.unfinished_bytes + self.unread_bytes
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether something waits for the client to read."""
+        return self.is_unread or self.queued_bytes > 0
 
     def keeps(self, change: int) -> None:
-        """So many bytes more, or fewer, of messages of which only a part has arrived."""
+        """So many bytes more, or fewer, of requests that wait for their end."""
         self.unfinished_bytes += change
         self._memory.changed(change)
 
     def write(self, piece: bytes | memoryview) -> None:
-        """Queue bytes: they leave at the end of this pass, or in the next loop iteration."""
+        """Queue bytes: they leave at the end of this pass, in the next loop iteration, or once they are many."""
         self._pieces.append(piece)
         self._size += len(piece)
-        if not self.in_pass and not self._is_scheduled:
+        if self._size > WRITE_BYTES:
+            self.flush()
+        elif not self.in_pass and not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._flush_scheduled)
 
@@ -106,47 +126,87 @@ class Outgoing:
             transport.write(b"".join(pieces))
         else:
             transport.writelines(pieces)
+        if self.is_unread:
+            self._count_unread(transport.get_write_buffer_size())
+
+    def wrap_transport(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        """Put a transport between the connection and its socket. What was written before does not pass it."""
+        if self.transport is not None:
+            self.flush()
+            self.transport = wrap(self.transport)
+
+    # -- a socket that takes nothing more
+
+    def pause(self) -> None:
+        if not self.is_stuck:
+            self.progress_at = self._loop.time()
+        self.is_unread = True
+        if self.transport is not None:
+            self._count_unread(self.transport.get_write_buffer_size())
+
+    def resume(self) -> None:
+        self.is_unread = False
+        self._count_unread(0)
+        self.progress_at = self._loop.time()
+        self.send_queued()
+
+    def _count_unread(self, size: int) -> None:
+        change, self.unread_bytes = size - self.unread_bytes, size
+        self._memory.changed(change)
+
+    def closed(self) -> None:
+        """The connection is gone; its streams were cancelled."""
+        self._count_unread(0)
 
     # -- replies that wait
 
     def queued(self, stream: Sender, size: int) -> None:
         """A reply of this stream waits now, or more of it."""
-        if not self.queued_bytes:
+        if not self.is_stuck:
             self.progress_at = self._loop.time()
         self.queued_bytes += size
         self._memory.changed(size)
-        self._waiting[stream] = None
-        self.send_queued()
+        self.window_opened(stream)
 
     def unqueued(self, stream: Sender, size: int) -> None:
         """So many bytes of it do not wait any more."""
         self.queued_bytes -= size
         self._memory.changed(-size)
-        self.progress_at = self._loop.time()
-        if stream.is_closed:
-            self._waiting.pop(stream, None)
+        if not stream.is_waiting:
+            self._ready.pop(stream, None)
+
+    def window_opened(self, stream: Sender) -> None:
+        """A stream may send what it has queued, if its window is open now."""
+        if stream.is_waiting and stream.window > 0:
+            self._ready[stream] = None
+            self.send_queued()
 
     def send_queued(self) -> None:
         """Send what the windows allow, a frame of each stream in turn."""
-        left = TURN_BYTES
-        waiting = self._waiting
-        while waiting and left > 0 and self.window > 0 and not self.is_unread:
-            has_sent = False
-            for stream in list(waiting):
-                before = self.window
-                if stream.send_queued():
-                    has_sent = True
-                    left -= before - self.window
-                if not stream.queued_bytes:
-                    waiting.pop(stream, None)
-            if not has_sent:
-                return
-        if waiting and left <= 0:
-            self._loop.call_soon(self.send_queued)
+        ready = self._ready
+        if not ready or self._has_turn:
+            return
+        left = TURN_FRAMES
+        while ready and self.window > 0 and not self.is_unread:
+            if not left:
+                self._has_turn = True
+                self._loop.call_soon(self._next_turn)
+                break
+            left -= 1
+            stream, _ = ready.popitem(last=False)
+            stream.send_queued()
+            if stream.is_waiting and stream.window > 0:
+                ready[stream] = None
+        if left < TURN_FRAMES:
+            self.progress_at = self._loop.time()
+
+    def _next_turn(self) -> None:
+        self._has_turn = False
+        self.send_queued()
 
     def ended(self, stream: Sender) -> None:
         """The stream is over in both directions."""
         self._streams.pop(stream.id, None)
-        self._waiting.pop(stream, None)
+        self._ready.pop(stream, None)
         if self.when_empty is not None and not self._streams:
             self.when_empty()

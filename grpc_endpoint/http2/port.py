@@ -23,6 +23,8 @@ SCAN_SECONDS: Final = 10.0
 SHORTEST_SCAN_SECONDS: Final = 0.05
 PREFACE_SECONDS: Final = 20.0
 """A connection that has not sent its first bytes by then is closed."""
+FAREWELL_SECONDS: Final = 5.0
+"""How long a client that broke a rule may take to read why."""
 
 
 class Http2Port:
@@ -169,7 +171,10 @@ class Http2Port:
                 waiting.abort()
         for connection in list(self.connections):
             out = connection.out
-            if out.queued_bytes and out.progress_at < now - idle:
+            if connection.is_failed:
+                if connection.last_activity < now - FAREWELL_SECONDS:
+                    connection.abort()
+            elif out.is_stuck and out.progress_at < now - idle:
                 _log.warning("closing %s: it does not read its replies", connection.peer)
                 connection.abort()
             elif connection.last_activity < now - idle and _has_unfinished(connection):

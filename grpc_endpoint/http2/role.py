@@ -30,15 +30,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     port_calls: int = 100_000
     """Open calls of all connections, some KiB each; beyond that the one that has most is closed."""
     port_bytes: int = 545_259_520
-    """Unfinished requests and waiting replies of all connections; beyond that the one that keeps most is closed."""
+    """Unfinished requests and replies that clients do not read, of all connections; beyond that the one that keeps most
+    is closed. The first 64 KiB of each socket are not counted."""
 
 
 class Member(Protocol):
     """A connection, as its port keeps it."""
 
     peer: str
+    is_failed: bool
+    """It has sent its GOAWAY, and is closed once the client has read it."""
     last_activity: float
-    """Loop time of the last read."""
+    """Loop time of the last read that was handled."""
     streams: dict[int, ServerStream]
     out: Outgoing
 

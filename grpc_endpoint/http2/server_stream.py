@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, head, rst_stream, window_update
-from .headers import answer_frames, headers_frame, trailers_frame
+from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, StreamFault, head, rst_stream, window_update
+from .headers import RequestHead, answer_frames, headers_frame, trailers_frame
 from .messages import PREFIX, PREFIX_BYTES, MessageCutter, MessageRefused, is_whole
-from .outgoing import Outgoing
+from .outgoing import JOINED_STREAM_BYTES, Outgoing
 from .service import Exchange, Owner
 
 OUR_WINDOW: Final = 1_048_576
@@ -20,16 +20,19 @@ class ServerStream:
     """Owned by its connection, which calls everything above `send_headers`."""
 
     __slots__ = (
+        "_content_left",
         "_credit",
         "_cutter",
         "_encoding",
         "_ending",
         "_finished",
         "_has_sent_headers",
+        "_held_bytes",
         "_left",
         "_most_bytes",
         "_out",
         "_queue",
+        "_sent",
         "exchange",
         "id",
         "is_closed",
@@ -52,19 +55,32 @@ class ServerStream:
         self.is_closed = False
         """Ended in both directions, or reset."""
         self.queued_bytes = 0
+        """Of replies, each until all of it was sent: so long its bytes are kept."""
+        self._held_bytes = 0
+        """Of whole messages that wait for the end of the request."""
         self.unfinished_bytes = 0
+        """Of the request, until its end has arrived."""
+        self._content_left: int | None = None
+        """What is missing of the content-length, if the headers had one."""
         self._encoding = "identity"
         self._most_bytes = 0
         self._cutter: MessageCutter | None = None
         """Once a frame was not just one whole message."""
         self._left = OUR_WINDOW
         self._credit = 0
-        self._queue: deque[bytes | memoryview] | None = None
-        """Replies that wait for a window; most calls need none."""
+        self._queue: deque[bytes] | None = None
+        """Replies that wait for a window or for the socket; most calls need none."""
+        self._sent = 0
+        """Of the first of them."""
         self._ending: tuple[int, str] | None = None
         self._finished: Exchange | None = None
         """The exchange of a call that has finished, while replies wait for a window."""
         self._has_sent_headers = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether replies wait for a window or for the socket."""
+        return bool(self._queue)
 
     @property
     def is_unfinished(self) -> bool:
@@ -74,21 +90,29 @@ class ServerStream:
 
     # -- from the client
 
-    def begin(self, exchange: Exchange, encoding: str, most_bytes: int) -> None:
-        """The call is open; its messages may be compressed like this, and so long."""
+    def begin(self, exchange: Exchange, head: RequestHead, most_bytes: int) -> None:
+        """The call is open; its messages may be so long."""
         self.exchange = exchange
-        self._encoding = encoding
+        self._encoding = head.encoding
+        self._content_left = head.content_length
         self._most_bytes = most_bytes
 
     def data_received(self, data: bytes, frame_bytes: int, *, is_end: bool) -> None:
-        """One DATA frame, of so many bytes with its padding. Raises `ConnectionFault`."""
+        """One DATA frame, of so many bytes with its padding. Raises `ConnectionFault` or `StreamFault`."""
         self._left -= frame_bytes
         if self._left < 0:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, f"stream {self.id} is beyond its window")
+        if self._content_left is not None:
+            self._content_left -= len(data)
+            if self._content_left < 0:
+                raise StreamFault(ErrorCode.PROTOCOL_ERROR, "more DATA than its content-length")
         exchange = self.exchange
         if exchange is not None:
             if self._cutter is None and is_whole(data, self._most_bytes):  # nearly always
                 exchange.message_received(data[PREFIX_BYTES:])
+                if exchange.needs_end and not is_end and self.exchange is not None:
+                    self._held_bytes += len(data)
+                    self._keeps(self._held_bytes)
             elif data and not self._cut(data):
                 return
         if is_end:
@@ -109,18 +133,25 @@ class ServerStream:
         except MessageRefused as refusal:
             self.refuse_message(refusal.status, refusal.text)
             return False
-        self._keeps(self._cutter.unfinished_bytes)
         for message in messages:
             if self.exchange is not None:
                 self.exchange.message_received(message)
+        if self.exchange is not None:
+            if self.exchange.needs_end:
+                self._held_bytes += sum(map(len, messages))
+            self._keeps(self._held_bytes + self._cutter.unfinished_bytes)
         return True
 
     def half_close(self) -> None:
+        """The client sends nothing more. Raises `StreamFault`."""
         self.is_half_closed = True
+        if self._content_left:
+            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "less DATA than its content-length")
         if self.exchange is not None:
-            if self.unfinished_bytes:
+            if self._cutter is not None and self._cutter.unfinished_bytes:
                 self.refuse_message(13, "Encountered end-of-stream mid-frame")
             else:
+                self._keeps(0)
                 self.exchange.half_closed()
 
     def server_stops(self) -> None:
@@ -128,20 +159,18 @@ class ServerStream:
         if self.exchange is not None:
             self.exchange.server_stops()
 
-    def window_opened(self, increment: int) -> None:
-        """Raises `ConnectionFault` for a window beyond 2^31-1."""
-        self.window += increment
-        if self.window > WINDOW_MAX:
-            raise ConnectionFault(
-                ErrorCode.FLOW_CONTROL_ERROR, f"the window of stream {self.id} is too large"
-            )
+    def window_changed(self, change: int) -> bool:
+        """The client changed the window of the stream; False if it is beyond 2^31-1 now."""
+        self.window += change
+        if self._queue:
+            self._out.window_opened(self)
+        return self.window <= WINDOW_MAX
 
     def cancel(self) -> None:
         """The client reset the stream, or its connection is gone."""
         self.is_closed = True
         self._queue = None
-        self._out.unqueued(self, self.queued_bytes)
-        self.queued_bytes = 0
+        self._unqueue(self.queued_bytes)
         self._keeps(0)
         self._cutter = None
         exchange, self.exchange = self.exchange, None
@@ -183,7 +212,13 @@ class ServerStream:
         self.send_headers()
         size = len(data) + PREFIX_BYTES
         out = self._out
-        if not self._queue and size <= self.window and size <= out.window and size <= out.max_frame:
+        if (
+            not self._queue
+            and size <= self.window
+            and size <= out.window
+            and size <= out.max_frame
+            and not out.is_unread
+        ):
             self.window -= size
             out.window -= size
             out.write(head(DATA, 0, self.id, size) + PREFIX.pack(0, len(data)) + data)
@@ -204,6 +239,7 @@ class ServerStream:
             or size > self.window
             or size > out.window
             or size > out.max_frame
+            or out.is_unread
         ):
             self.send_message(data)
             self.finish(0, "")
@@ -219,7 +255,8 @@ class ServerStream:
     def answer_all(self, messages: Sequence[bytes]) -> None:
         """The messages of a call and its end with OK, in as few frames as hold them where nothing has to wait."""
         size, out = sum(map(len, messages)) + PREFIX_BYTES * len(messages), self._out
-        if self._queue or size > self.window or size > out.window or self.is_closed:
+        room = min(self.window, out.window, JOINED_STREAM_BYTES)
+        if self._queue or size > room or out.is_unread or self.is_closed:
             for data in messages:
                 self.send_message(data)
         else:
@@ -250,34 +287,28 @@ class ServerStream:
         headers = b"" if self._has_sent_headers else headers_frame(self.id)
         return headers + head(DATA, 0, self.id, len(data)) + data[: len(data) // 2]
 
-    def send_queued(self) -> bool:
-        """Send one frame of what waits, if the windows allow it. Returns whether it sent something."""
-        out = self._out
-        room, queue = min(self.window, out.window, out.max_frame), self._queue
-        if not queue or room <= 0:
-            return False
-        piece = queue.popleft()
-        if len(piece) > room:
-            whole = memoryview(piece)
-            queue.appendleft(whole[room:])
-            piece = whole[:room]
+    def send_queued(self) -> None:
+        """Send one frame of what waits; the windows are open."""
+        out, queue = self._out, self._queue
+        assert queue
+        whole = queue[0]
+        piece = memoryview(whole)[self._sent :][: min(self.window, out.window, out.max_frame)]
         size = len(piece)
         self.window -= size
         out.window -= size
-        self.queued_bytes -= size
-        out.unqueued(self, size)
+        self._sent += size
+        if self._sent == len(whole):
+            queue.popleft()
+            self._sent = 0
+            self._unqueue(len(whole))
         out.write(head(DATA, 0, self.id, size))
         out.write(piece)
         if not queue and self._ending is not None:
             self._end()
-        return True
 
-    def reset(self, code: ErrorCode) -> None:
-        """End the stream without a reply."""
-        if not self.is_closed:
-            self._out.write(rst_stream(self.id, code))
-            self.cancel()
-            self._out.ended(self)
+    def _unqueue(self, size: int) -> None:
+        self.queued_bytes -= size
+        self._out.unqueued(self, size)
 
     def _end(self) -> None:
         assert self._ending is not None

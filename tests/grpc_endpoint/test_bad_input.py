@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.http2 import frames
-from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS
+from pocketmq.grpc_endpoint.http2.floods import RESETS, SETTINGS
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode, frame, settings
 from pocketmq.grpc_endpoint.wire.encoding import encode
 from pocketmq.testing import EmbeddedServer, RocketMQ
@@ -143,7 +143,7 @@ ROWS: list[tuple[str, Try, object, int]] = [
     ("a PROXY preamble that is none", written(b"PROXY TCP9 x\r\n"), None, 1),
     (
         "settings flood",
-        written(PREFACE + settings({3: 1}) * (CONTROL_FRAMES + 1)),
+        written(PREFACE + settings({3: 1}) * (SETTINGS + 1)),
         ErrorCode.ENHANCE_YOUR_CALM,
         1,
     ),

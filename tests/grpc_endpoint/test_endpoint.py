@@ -11,10 +11,15 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages
+from pocketmq.grpc_endpoint.clients.clients import MAX_ALL_SETTINGS_BYTES, MAX_SETTINGS_BYTES
 from pocketmq.grpc_endpoint.endpoint import LEAST_PORT_BYTES, MOST_CALLS
 from pocketmq.grpc_endpoint.endpoint_settings import settings_of
-from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS
+from pocketmq.grpc_endpoint.http2.connection import PASS_REQUESTS, PASS_SECONDS
+from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW
+from pocketmq.grpc_endpoint.http2.frames import MAX_SETTINGS
 from pocketmq.grpc_endpoint.http2.header_blocks import BLOCK_BYTES, HEADER_LIST_BYTES
+from pocketmq.grpc_endpoint.http2.messages import INFLATED_MORE_BYTES, INFLATED_TIMES
+from pocketmq.grpc_endpoint.http2.outgoing import WRITE_BYTES
 from pocketmq.grpc_endpoint.http2.role import Limits
 from pocketmq.grpc_endpoint.messages.inspection import (
     CHECK,
@@ -218,8 +223,14 @@ def test_the_limits_of_the_document_are_those_of_the_program() -> None:
         f"a compressed block of {BLOCK_BYTES >> 10} KiB |",
         f"at most {MOST_CALLS:,} a connection",
         f"| replies that a client does not read | {limits.unread_bytes >> 20} MiB",
-        f"| cancelled calls | {RESETS:,} in ten seconds |",
+        f"because it breaks a rule | {RESETS:,} in ten seconds |",
         f"| {CONTROL_FRAMES:,} in ten seconds |",
+        f"| SETTINGS | {SETTINGS} in ten seconds, {MAX_SETTINGS} entries each |",
+        f"windows opened by less than {SMALL_WINDOW >> 10} KiB",
+        f"becomes at most {INFLATED_TIMES} times as long and {INFLATED_MORE_BYTES >> 20} MiB longer",
+        f"the first {WRITE_BYTES >> 10} KiB do not count",
+        f"| {PASS_REQUESTS} requests or {PASS_SECONDS * 1000:.0f} ms, then the others |",
+        f"{MAX_SETTINGS_BYTES >> 10} KiB; of all clients {MAX_ALL_SETTINGS_BYTES >> 20} MiB |",
         f"| values in one message | {VALUES:,}; nested {DEPTH} deep |",
         "`grpcClientIdleTimeMills` (two minutes)",
     ):

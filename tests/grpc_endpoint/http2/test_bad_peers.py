@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from pocketmq.grpc_endpoint.http2 import frames
-from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS
+from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS, SETTINGS
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode, frame, settings
 
 from grpc_client import GrpcClient, RpcError, framed
@@ -95,7 +95,7 @@ BROKEN: list[tuple[str, bytes, ErrorCode]] = [
         ErrorCode.COMPRESSION_ERROR,
     ),
     ("promise", frame(frames.PUSH_PROMISE, 4, 1, bytes(4)), ErrorCode.PROTOCOL_ERROR),
-    ("goaway of 3 bytes", frame(frames.GOAWAY, 0, 0, b"abc"), ErrorCode.PROTOCOL_ERROR),
+    ("goaway of 3 bytes", frame(frames.GOAWAY, 0, 0, b"abc"), ErrorCode.FRAME_SIZE_ERROR),
     ("many continuations", call_frames(flags=0) + frame(9, 0, 1) * 20, ErrorCode.ENHANCE_YOUR_CALM),
     (
         "header bomb",  # one header of 4000 bytes in the table, then named 4000 times in a kilobyte each
@@ -113,20 +113,21 @@ async def test_a_broken_rule_ends_the_connection_with_its_code(data: bytes, code
     assert goaway[1]
 
 
-FLOODS: list[tuple[str, Callable[[int], bytes]]] = [
-    ("settings", lambda _: settings({3: 1})),
-    ("pings", lambda _: frame(frames.PING, 0, 0, bytes(8))),
-    ("priorities", lambda _: frame(frames.PRIORITY, 0, 1, bytes(5))),
-    ("unknown frames", lambda _: frame(0x77, 0, 0, b"?")),
-    ("empty data", lambda number: frame(frames.DATA, 0, 1) if number else call_frames()),
+FLOODS: list[tuple[str, int, Callable[[int], bytes]]] = [
+    ("settings", SETTINGS, lambda _: settings({3: 1})),
+    ("pings", CONTROL_FRAMES, lambda _: frame(frames.PING, 0, 0, bytes(8))),
+    ("priorities", CONTROL_FRAMES, lambda _: frame(frames.PRIORITY, 0, 1, bytes(5))),
+    ("unknown frames", CONTROL_FRAMES, lambda _: frame(0x77, 0, 0, b"?")),
+    ("small windows", CONTROL_FRAMES, lambda _: frames.window_update(0, 1)),
+    ("empty data", CONTROL_FRAMES, lambda number: frame(frames.DATA, 0, 1) if number else call_frames()),
 ]
 
 
-@pytest.mark.parametrize("one", [row[1] for row in FLOODS], ids=[row[0] for row in FLOODS])
+@pytest.mark.parametrize(("most", "one"), [row[1:] for row in FLOODS], ids=[row[0] for row in FLOODS])
 async def test_a_flood_of_frames_that_carry_no_request_ends_the_connection(
-    one: Callable[[int], bytes],
+    most: int, one: Callable[[int], bytes]
 ) -> None:
-    goaway = await after(PREFACE + b"".join(one(number) for number in range(CONTROL_FRAMES + 2)))
+    goaway = await after(PREFACE + b"".join(one(number) for number in range(most + 2)))
     assert goaway is not None
     assert goaway[0] == ErrorCode.ENHANCE_YOUR_CALM
 

@@ -12,6 +12,7 @@ from pocketmq.grpc_endpoint.http2.headers import message_text, timeout_seconds
 
 from grpc_client import GrpcClient, framed
 from http2_echo import CALL, PREFACE, Limited, echo_port, goaway_in, raw_peer
+from http2_pipe import PipePeer
 
 END = frames.END_HEADERS
 
@@ -28,7 +29,7 @@ async def test_a_reply_waits_for_the_window_and_loses_nothing() -> None:
         call = client.open("/echo/Large", framed(b"200000"))
         await client.ping()
         (connection,) = server.connections
-        assert connection.out.queued_bytes == 200_005 - 65_535
+        assert connection.out.queued_bytes == 200_005  # its bytes are kept until the last one is sent
         client.opens_windows = True
         client.h2.increment_flow_control_window(200_000)
         client.h2.increment_flow_control_window(200_000, call.id)
@@ -66,7 +67,7 @@ async def test_messages_of_a_stream_wait_for_the_window_and_lose_nothing() -> No
         call = client.open("/echo/All", framed(b"40000 100 40000"))
         await client.ping()
         (connection,) = server.connections
-        assert connection.out.queued_bytes == 80_115 - 65_535
+        assert connection.out.queued_bytes == 40_005
         client.opens_windows = True
         client.h2.increment_flow_control_window(80_000)
         client.h2.increment_flow_control_window(80_000, call.id)
@@ -149,6 +150,28 @@ async def test_a_connection_that_never_begins_is_closed_with_the_port() -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         await server.stop()
         writer.close()
+
+
+async def test_what_a_wrapper_writes_comes_after_what_was_written_before() -> None:
+    """A test that cuts a reply in its middle: the replies of the same pass are sent before the half."""
+    peer = PipePeer()
+    peer.frames()
+    peer.send(frame(frames.HEADERS, END, 1, CALL))
+    peer.connection.out.in_pass = True  # as inside a pass
+    peer.connection.streams[1].answer(b"first")
+
+    def wrap(transport: asyncio.Transport) -> asyncio.Transport:
+        transport.write(frame(frames.PING, 0, 0, b"the half"))
+        return transport
+
+    peer.connection.transport_wrapped(wrap)
+    assert [one.kind for one in peer.frames()] == [
+        frames.HEADERS,
+        frames.DATA,
+        frames.HEADERS,
+        frames.RST_STREAM,
+        frames.PING,
+    ]
 
 
 async def test_frames_may_arrive_byte_by_byte() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.grpc_endpoint.http2.certificates import Certificates, GrpcTls
-from pocketmq.grpc_endpoint.http2.frames import PREFACE
+from pocketmq.grpc_endpoint.http2.frames import PREFACE, settings
 from pocketmq.grpc_endpoint.http2.proxy_preamble import (
     NONE,
     SIGNATURE,
@@ -125,7 +125,7 @@ async def test_the_clients_address_is_the_one_of_the_preamble(preamble: bytes, i
 
 async def test_a_preamble_and_a_preface_may_arrive_byte_by_byte() -> None:
     async with echo_port() as (port, _, server), raw_peer(port) as peer:
-        for byte in LINE + PREFACE:
+        for byte in LINE + PREFACE + settings({}):
             peer.write(bytes((byte,)))
             await asyncio.sleep(0)
         assert (await peer.frame())[0] == 4  # SETTINGS
