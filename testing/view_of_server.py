@@ -181,15 +181,17 @@ class ServerView:
         return self._source.run(self._source.offsets(topic, group))
 
     def lag(self, topic: str, group: str) -> int:
-        """How many messages of the topic the group has not committed; all, if it never committed."""
+        """How many messages of the topic the group has not committed or, if it pops, not acknowledged; all, if it never
+        read."""
         return self._source.run(self._lag(topic, group))
 
     async def _lag(self, topic: str, group: str) -> int:
         offsets = await self._source.offsets(topic, group)
         ends = await self._source.queue_ends(topic)
-        return sum(
+        unread = sum(
             max(end - max(offsets.get(queue_id, 0), first), 0) for queue_id, (first, end) in ends.items()
         )
+        return unread + (await self._source.unacknowledged(topic, group) or 0)
 
     def members(self, group: str) -> Listing[Member]:
         """The connected consumers of a group in the order in which they joined; empty if there are none."""
@@ -218,9 +220,11 @@ class ServerView:
         return self._wait("wait_messages", messages_there(self._source, topic, count, timeout_seconds))
 
     def wait_consumed(self, topic: str, group: str, *, timeout_seconds: float = WAIT_SECONDS) -> None:
-        """Wait until a group has consumed every message of a topic. `MessagesMissingError` otherwise.
+        """Wait until a group has consumed every message of a topic that it wants. `MessagesMissingError` otherwise,
+        also if the topic or the group does not exist by then.
 
-        The members are asked themselves (307), because clients commit only some seconds later.
+        The members are asked themselves (307), because clients commit only some seconds later. What is popped is
+        consumed once it is acknowledged.
         """
         self._wait("wait_consumed", all_consumed(self._source, topic, group, timeout_seconds))
 

@@ -8,31 +8,19 @@ Belongs to the server's loop.
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import Final, cast
-
-from pocketmq.protocol.bodies.client import TAG, HeartbeatData, MessageModel
-from pocketmq.protocol.errors import ProtocolError
-from pocketmq.protocol.requests.membership import HeartBeat
-from pocketmq.protocol.rpc_numbers import FIRST_RPC
-from pocketmq.protocol.wire.command import Command
+from typing import Final
 
 from ..requests.logged_request import Kept
 from .facts import Acked, Committed, Delivery, Fact, Pulled, Queue, SentBack
-from .reading import POPS, PULLS, deliveries, done
+from .reading import deliveries, done
+from .subscriptions import Subscriptions
 
 FACTS: Final = 100_000
 UNREAD_BYTES: Final = 4 * 1024 * 1024
 UNREAD: Final = 4096
 """Requests and answers that wait to be read."""
-PAIRS: Final = 10_000
-"""Pairs of a topic and a group that are remembered."""
 BEGINNINGS: Final = 100_000
 """Queues of groups whose first pull is remembered."""
-_OWN_SUBSCRIPTION: Final = 4
-"""The bit of a pull's sysFlag that says it has a subscription of its own."""
-
-Subscription = tuple[str, str]
-"""Type and expression."""
 
 
 class Book:
@@ -43,9 +31,7 @@ class Book:
         self._unread: list[tuple[Kept, bytes | None, Mapping[str, str] | None]] = []
         self._unread_bytes = 0
         self.facts: deque[Fact] = deque()
-        self.subscriptions: dict[tuple[str, str], set[Subscription]] = {}
-        """What each topic and group wants, from heartbeats, pulls and pops; empty: all."""
-        self.broadcasting: set[str] = set()
+        self.subscriptions: Final = Subscriptions()
         self.forgotten: Counter[tuple[str, str]] = Counter()
         self.judged_from: dict[tuple[str, Queue], int] = {}
         """By group and queue; also where the group stood when the ledger began."""
@@ -60,7 +46,7 @@ class Book:
     def clear(self) -> None:
         """Forget everything."""
         self._unread_bytes = 0
-        for kept in (self._unread, self.facts, self.subscriptions, self.broadcasting, self.forgotten):
+        for kept in (self._unread, self.facts, self.subscriptions, self.forgotten):
             kept.clear()
         for known in (self.judged_from, self.began, self._pulled, self._offsets, self._sent_back):
             known.clear()
@@ -84,7 +70,7 @@ class Book:
             if body is not None:
                 found = deliveries(kept, body, reply_fields or {})
             else:
-                self._read_subscriptions(kept)
+                self.subscriptions.read(kept)
                 found = done(kept, reply_fields or {})
             for fact in found:
                 self._keep(fact)
@@ -102,7 +88,7 @@ class Book:
             if fact.request.id in self._sent_back:
                 return
             self._sent_back.append(fact.request.id)
-        self._know(fact.queue.topic, fact.group)
+        self.subscriptions.know(fact.queue.topic, fact.group)
         self.facts.append(fact)
         if len(self.facts) > self._most:
             self._forget(self.facts.popleft())
@@ -110,10 +96,10 @@ class Book:
     def _is_news(self, fact: Pulled) -> bool:
         """Remember where the group began. A broadcasting group commits nothing: the pulls of its members say how far
         they are."""
-        is_broadcast = fact.group in self.broadcasting
+        is_broadcast = fact.group in self.subscriptions.broadcasting
         key = fact.group, fact.queue, fact.member if is_broadcast else None
         if key not in self.began:
-            self._know(fact.queue.topic, fact.group)
+            self.subscriptions.know(fact.queue.topic, fact.group)
             if len(self.began) >= BEGINNINGS:
                 del self.began[next(iter(self.began))]
             self.began[key] = fact.offset
@@ -129,52 +115,3 @@ class Book:
         if isinstance(fact, Delivery | Acked):
             key = fact.group, fact.queue
             self.judged_from[key] = max(self.judged_from.get(key, 0), fact.offset + 1)
-
-    def _know(self, topic: str, group: str) -> set[Subscription] | None:
-        known = self.subscriptions.get((topic, group))
-        if known is None and topic and group and len(self.subscriptions) < PAIRS:
-            known = self.subscriptions[topic, group] = set()
-        return known
-
-    def _read_subscriptions(self, kept: Kept) -> None:
-        command = cast(Command, kept.request)
-        if command.code >= FIRST_RPC:
-            self._read_of_rpc(kept)
-            return
-        if command.code == HeartBeat.code:
-            self._read_heartbeat(command)
-            return
-        fields = command.fields or {}
-        expression = None
-        if command.code in PULLS and fields.get("sysFlag", "").isdigit():
-            if int(fields["sysFlag"]) & _OWN_SUBSCRIPTION:
-                expression = fields.get("expressionType") or TAG, fields.get("subscription", "")
-        elif command.code in POPS and fields.get("exp"):
-            expression = fields.get("expType") or TAG, fields["exp"]
-        elif command.code not in POPS:
-            return
-        known = self._know(fields.get("topic", ""), fields.get("consumerGroup", ""))
-        if known is not None and expression is not None and len(known) < PAIRS:
-            known.add(expression)
-
-    def _read_of_rpc(self, kept: Kept) -> None:
-        from .rpc_reading import subscribed
-
-        found = subscribed(kept)
-        known = None if found is None else self._know(*found[:2])
-        if found is not None and known is not None and len(known) < PAIRS:
-            known.add(found[2])
-
-    def _read_heartbeat(self, command: Command) -> None:
-        try:
-            heartbeat = HeartbeatData.decode(bytes(command.body or b""))
-        except ProtocolError:  # the broker refused it
-            return
-        for consumer in heartbeat.consumer_data_set:
-            group = consumer.group_name or ""
-            if consumer.message_model == MessageModel.BROADCASTING and len(self.broadcasting) < PAIRS:
-                self.broadcasting.add(group)
-            for data in consumer.subscription_data_set:
-                known = self._know(data.topic or "", group)
-                if known is not None and len(known) < PAIRS:
-                    known.add((data.expression_type or TAG, data.sub_string or ""))

@@ -46,7 +46,7 @@ class Judge:
         self._group = group
         self._facts = [fact for fact in book.facts if fact.group == group]
         self._deliveries = [fact for fact in self._facts if isinstance(fact, Delivery)]
-        self._is_broadcast = group in book.broadcasting
+        self._is_broadcast = group in book.subscriptions.broadcasting
         self._sends: dict[object, LoggedRequest] | None = None
 
     def verdict(self) -> Verdict:
@@ -82,7 +82,7 @@ class Judge:
             if isinstance(one, Acked)
             and (one.is_filtered or (one.is_given_up and is_retry_topic(one.queue.topic)))
         }
-        subscriptions = self._book.subscriptions.get((self._topic, self._group), ())
+        subscriptions = self._book.subscriptions.by_pair.get((self._topic, self._group), ())
         for broker, name, queue in queues(self._brokers, self._topic):
             wants = wanted(self._topic, subscriptions, is_5=broker.config.is_5)
             passes = self._passes(name)
@@ -132,7 +132,7 @@ class Judge:
         """What members of a broadcasting group did not get: their pulls passed it, and no answer held it."""
         lost = []
         got = {(fact.place, fact.member) for fact in self._deliveries}
-        subscriptions = self._book.subscriptions.get((self._topic, self._group), ())
+        subscriptions = self._book.subscriptions.by_pair.get((self._topic, self._group), ())
         passed: dict[tuple[Queue, str], Pulled] = {}
         for fact in self._facts:
             if isinstance(fact, Pulled):

@@ -132,7 +132,7 @@ class Ledger:
         if topic not in topics:
             near = _near(topic, [name for name in topics if not is_system_topic(name)])
             raise WrongValueError(f"topic {topic} does not exist{near}", sorted(topics))
-        known = self._book.subscriptions
+        known = self._book.subscriptions.by_pair
         if (topic, group) not in known:
             groups = sorted({one for name, one in known if name == topic})
             named = f"; those that did: {', '.join(groups)}" if groups else ", and no other group did"
@@ -152,7 +152,7 @@ class Ledger:
         topics = {name for broker in self._masters() for name in broker.topics.topics}
         return sorted(
             (topic, group)
-            for topic, group in self._book.subscriptions
+            for topic, group in self._book.subscriptions.by_pair
             if topic in topics and not is_system_topic(topic) and not is_internal_group(group)
         )
 

@@ -5,16 +5,16 @@ from typing import NamedTuple
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.filters.sql_filter import ExpressionRefused, compile_expression
-from pocketmq.broker.filters.tag_filter import expression_match
-from pocketmq.protocol.bodies.client import TAG
+from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type, tag_subscription
 from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
 
-from .book import Subscription
 from .facts import Place, Queue
 from .reading import message_id_of
+from .subscriptions import Subscription
 
 Wanted = Callable[[int, memoryview], bool]
 """Whether a group wants a message: its tags code, its record."""
@@ -71,10 +71,19 @@ def wanted(topic: str, subscriptions: Iterable[Subscription], *, is_5: bool) -> 
 
 def _test(topic: str, kind: str, expression: str, *, is_5: bool) -> Wanted:
     try:
-        if kind == TAG:
-            match = expression_match(topic, expression or "*")
-            return lambda tags_code, record: match is None or match(tags_code)
+        if is_tag_type(kind):
+            return _tags_test(tag_subscription(topic, expression, sub_version=0))
         sql = compile_expression(expression, kind, is_5=is_5)
     except (ProtocolError, ExpressionRefused):  # the broker filters nothing then
         return lambda tags_code, record: True
     return lambda tags_code, record: sql.matches_record(record)
+
+
+def _tags_test(subscription: SubscriptionData) -> Wanted:
+    """By the tag itself: two tags may have one code, and the client drops what it did not ask for."""
+    if subscription.wants_all:
+        return lambda tags_code, record: True
+    codes, tags = subscription.code_set, subscription.tags_set
+    return lambda tags_code, record: (
+        tags_code in codes and decode_properties(decode_record(record).properties).get(names.TAGS) in tags
+    )

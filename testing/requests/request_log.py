@@ -64,6 +64,10 @@ class RequestLog:
         """Entries with an id above this one, oldest first."""
         return list(self._singly(self._kept_after(last_id), last_id))
 
+    def single_entries(self) -> list[Kept]:
+        """All entries of this moment but those that are kept together: sends."""
+        return [kept for kept in list(self._kept) if not isinstance(kept.request, bytes)]
+
     def _kept_after(self, last_id: int) -> list[Kept]:
         """From the newest one back: most readers want what is new since they looked last."""
         found: list[Kept] = []

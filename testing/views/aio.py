@@ -19,7 +19,7 @@ class AsyncWaits:
         return await self._source.run_async(messages_there(self._source, topic, count, timeout_seconds))
 
     async def wait_consumed(self, topic: str, group: str, *, timeout_seconds: float = WAIT_SECONDS) -> None:
-        """Wait until a group has consumed every message of a topic. `MessagesMissingError` otherwise."""
+        """Wait until a group has consumed every message of a topic that it wants. `MessagesMissingError` otherwise."""
         await self._source.run_async(all_consumed(self._source, topic, group, timeout_seconds))
 
     async def wait_members(

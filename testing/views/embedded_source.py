@@ -9,6 +9,7 @@ from pocketmq.broker.first_position.verdict import explain
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -16,7 +17,9 @@ from pocketmq.protocol.wire.schema import read_reply
 
 from ..errors import TestingError
 from ..server.embedded import EmbeddedServer
+from .filters import count_wanted
 from .group_views import first_position, members_of, subscriptions_of
+from .popped import unacknowledged
 from .source import QueueEnds, ResultT
 from .stored_message import StoredMessage
 from .topic_views import stored_messages
@@ -71,9 +74,19 @@ class EmbeddedSource:
         online = self._broker.membership.consumers.get(group)
         return online is not None and online.is_broadcasting
 
-    async def is_popping(self, topic: str, group: str) -> bool:
-        mode = self._broker.membership.request_modes.find(topic, group)
-        return mode is not None and mode.mode == "POP"
+    async def count_wanted(self, topic: str, group: str, ranges: dict[int, tuple[int, int]]) -> int:
+        return await count_wanted(self._broker, self._server.watched.log, topic, group, ranges)
+
+    async def unacknowledged(self, topic: str, group: str) -> int:
+        return await unacknowledged(self._broker, topic, group)
+
+    async def unknown_name(self, topic: str | None, group: str | None) -> str | None:
+        broker = self._broker
+        if topic is not None and broker.topics.find(topic) is None:
+            return f"there is no topic {topic}{_similar(broker, topic)}"
+        if group is None or group in broker.groups or broker.membership.consumers.get(group) is not None:
+            return None
+        return f"there is no group {group}"
 
     async def running_info(self, group: str, client_id: str) -> ConsumerRunningInfo | None:
         client = self._broker.membership.consumers.find(group, client_id)
@@ -100,6 +113,10 @@ class EmbeddedSource:
             for queue_id in range(config.read_queue_nums)
         ]
 
+    async def state(self, topic: str, group: str) -> object:
+        broker = self._broker
+        return broker.store.log_end, dict(broker.offsets.offsets(topic, group) or {})
+
     # -- changing
 
     async def make_topic(self, config: TopicConfig) -> None:
@@ -120,5 +137,9 @@ class EmbeddedSource:
 
 def _similar(broker: Broker, topic: str) -> str:
     """The topics that a test made, if there are few."""
-    names = [name for name in broker.topics.topics if not broker.topics.is_system_topic(name)]
+    names = [
+        name
+        for name in broker.topics.topics
+        if not broker.topics.is_system_topic(name) and not is_retry_topic(name)
+    ]
     return f"; there are {', '.join(sorted(names))}" if 0 < len(names) <= 10 else ""

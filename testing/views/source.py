@@ -50,14 +50,23 @@ class Source(Protocol):
 
     async def is_broadcasting(self, group: str) -> bool: ...
 
-    async def is_popping(self, topic: str, group: str) -> bool:
-        """Whether the group was set to pop the topic (401)."""
+    async def count_wanted(self, topic: str, group: str, ranges: dict[int, tuple[int, int]]) -> int:
+        """How many messages of these parts of queues (first offset, end) the group's filter matches."""
+
+    async def unacknowledged(self, topic: str, group: str) -> int | None:
+        """How many messages of a topic the group has popped and not acknowledged; `None` if only members know."""
+
+    async def unknown_name(self, topic: str | None, group: str | None) -> str | None:
+        """What is wrong with the names, in words; `None` if both exist."""
 
     async def running_info(self, group: str, client_id: str) -> ConsumerRunningInfo | None:
         """What a member says of itself (307); `None` if it does not answer."""
 
     async def explain(self, group: str, topic: str) -> list[FirstPosition]:
         """`Refusal` or `RequestRefused` for an unknown topic, or if the broker is not ours."""
+
+    async def state(self, topic: str, group: str) -> object:
+        """Differs as soon as something was stored, or committed by the group; `None` if that is not known."""
 
     # -- changing
 

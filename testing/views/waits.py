@@ -9,15 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from ..errors import MessagesMissingError
-from .progress import (
-    Progress,
-    committed_progress,
-    held_messages,
-    popped_messages,
-    progress,
-    running_infos,
-    topics_to_read,
-)
+from .progress import NO_ANSWERS, Answers, ask_members, topics_to_read, what_is_missing
 from .source import Source
 from .stored_message import StoredMessage
 from .values import Member
@@ -34,98 +26,114 @@ Look = Callable[[], Awaitable[ResultT | str]]
 async def messages_there(
     source: Source, topic: str, count: int, timeout_seconds: float
 ) -> list[StoredMessage]:
-    """At least `count` messages in a topic; all of them."""
+    """At least `count` messages in a topic, which must exist by then; all of them."""
 
     async def look() -> list[StoredMessage] | str:
         ends = await source.queue_ends(topic)
         present = sum(end - first for first, end in ends.values())
         if present < count:
             return f"{present} of {count} messages arrived in {topic}"
-        return await source.messages(topic)
+        return await source.messages(topic) or await source.unknown_name(topic, None) or []
 
     return await _until(look, timeout_seconds, source.look_seconds)
 
 
 async def all_consumed(source: Source, topic: str, group: str, timeout_seconds: float) -> None:
-    """A group has consumed every message of a topic."""
-    questions, last = _Pauses(), [""]
+    """A group has consumed every message of a topic that it wants. Topic and group must exist by then."""
 
-    async def look() -> str | None:
-        known = await committed_progress(source, topic, group)
-        # Broadcasting members commit nothing here; a pop moves the offset before its messages are consumed.
-        is_popping = await source.is_popping(topic, group)
-        if known.is_done and not is_popping and not await source.is_broadcasting(group):
-            return None
-        if not questions.is_due():
-            return last[0]
-        infos = await running_infos(source, group)
-        known = await progress(source, topic, group, infos)
-        last[0] = _consumed_text(known, topic, group)
-        if not known.is_done:
-            return last[0]
-        popped = popped_messages(infos, topic)
-        return (
-            f"the members of {group} still hold {popped} of {known.total} messages of {topic}"
-            if popped
-            else None
-        )
+    async def check(answers: Answers) -> str | None:
+        missing = await what_is_missing(source, topic, group, answers)
+        return missing or await source.unknown_name(topic, group)
 
-    await _until(look, timeout_seconds, source.look_seconds)
+    await _checked(source, topic, group, check, timeout_seconds)
 
 
 async def members_there(source: Source, group: str, count: int, timeout_seconds: float) -> list[Member]:
-    """Exactly `count` members in a group."""
+    """Exactly `count` members in a group, which must exist by then."""
 
     async def look() -> list[Member] | str:
         members = await source.members(group)
-        return members if len(members) == count else f"{group} has {len(members)} of {count} members"
+        if len(members) != count:
+            return f"{group} has {len(members)} of {count} members"
+        return members or await source.unknown_name(None, group) or []
 
     return await _until(look, timeout_seconds, source.look_seconds)
 
 
 async def idle(source: Source, group: str, timeout_seconds: float) -> None:
     """No message is left to consume on any subscribed topic, and the members hold none."""
-    questions = _Pauses()
-    last: list[str] = [f"{group} has no members"]
 
-    async def look() -> str | None:
-        if not questions.is_due():
-            return last[0]
+    async def check(answers: Answers) -> str | None:
         subscriptions = await source.subscriptions(group)
         if not subscriptions:
             return f"{group} has 0 of 1 members"
-        infos = await running_infos(source, group)
         for topic in topics_to_read(subscriptions):
-            known = await progress(source, topic, group, infos)
-            if not known.is_done:
-                last[0] = _consumed_text(known, topic, group)
-                return last[0]
-        held = held_messages(infos)
-        last[0] = f"the members of {group} still hold {held} messages"
-        return last[0] if held else None
+            if (missing := await what_is_missing(source, topic, group, answers)) is not None:
+                return missing
+        held = answers.held_messages()
+        return f"the members of {group} still hold {held} messages" if held else None
+
+    await _checked(source, None, group, check, timeout_seconds)
+
+
+async def _checked(
+    source: Source,
+    topic: str | None,
+    group: str,
+    check: Callable[[Answers], Awaitable[str | None]],
+    timeout_seconds: float,
+) -> None:
+    """Until the check finds nothing missing: with the answers of the members; with a topic also without them, as soon
+    as something was stored, or committed by the group."""
+    pauses, text, seen = _Pauses(), "", None
+
+    async def look() -> str | None:
+        nonlocal text, seen
+        if pauses.is_due():
+            text = await check(await ask_members(source, group)) or ""
+        elif (
+            topic is not None
+            and pauses.is_rested()
+            and (state := await source.state(topic, group)) != seen
+            and not await source.is_broadcasting(group)
+        ):
+            seen = state
+            text = await check(NO_ANSWERS) or ""
+        else:
+            return text
+        pauses.end_check()
+        return text or None
 
     await _until(look, timeout_seconds, source.look_seconds)
 
 
-def _consumed_text(known: Progress, topic: str, group: str) -> str:
-    left = known.total - known.consumed
-    return f"{group} has not consumed {left} of {known.total} messages of {topic}"
-
-
 class _Pauses:
-    """When to ask the members again: soon at first, then less often."""
+    """When to check again. Members are asked soon at first, then less often; checks take a fifth of the time."""
 
     def __init__(self) -> None:
         self._pause = _FIRST_QUESTION_SECONDS
-        self._due = 0.0
+        self._due = self._rested = self._begun = 0.0
 
     def is_due(self) -> bool:
-        now = time.monotonic()
-        if now < self._due:
+        """Whether to ask the members now; then the pause to the next question is longer."""
+        if self._begin() < self._due:
             return False
-        self._due = now + self._pause
+        self._due = self._begun + self._pause
         self._pause = min(self._pause * 1.5, _LONGEST_PAUSE_SECONDS)
         return True
+
+    def is_rested(self) -> bool:
+        """Whether to check without asking them."""
+        return self._begin() >= self._rested
+
+    def end_check(self) -> None:
+        now = time.monotonic()
+        self._rested = now + 4 * (now - self._begun)
+        self._due = max(self._due, self._rested)
+
+    def _begin(self) -> float:
+        self._begun = time.monotonic()
+        return self._begun
 
 
 async def _until(look: Look[ResultT], timeout_seconds: float, look_seconds: float) -> ResultT:

@@ -9,7 +9,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final, Literal
 
 from pocketmq.client import (
@@ -21,12 +21,17 @@ from pocketmq.client import (
     SubscriptionGroupConfig,
     TopicConfig,
 )
+from pocketmq.client.connections.connection import Connection
+from pocketmq.client.values.results import pull_status
+from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, SubscriptionData
 from pocketmq.protocol.bodies.client_state import ConsumerConnection, ConsumerRunningInfo
+from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
-from pocketmq.protocol.message.record import decode_records
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, decode_records
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.offset import ExplainFirstPosition, QueryConsumerOffset
-from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.requests.pull import PullMessage, PullMessageReply
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import ReplyT, Request
@@ -39,6 +44,7 @@ from .values import FirstPosition, Member
 
 ROUTE_LOOKS: Final = 100
 _TOOLS_GROUP: Final = "TOOLS_CONSUMER"
+_ALL: Final = SubscriptionData(sub_string=SUBSCRIBE_ALL)
 _numbers: Final = itertools.count(1)
 
 
@@ -48,8 +54,12 @@ class WireAdmin(AdminClient):
     async def call(self, address: str, request: Request[ReplyT], body: bytes | None = None) -> ReplyT:
         return await self._call(address, request, body)
 
-    async def call_for_body(self, address: str, request: Request[Any]) -> bytes:
-        return await self._read_body(address, request, bytes)
+    async def pull_at(self, address: str, request: PullMessage) -> tuple[PullMessageReply, bytes]:
+        """Header and messages of the answer, also of one without messages."""
+        command = await self._usable.connections.exchange(address, request)
+        if pull_status(command.code) is None:
+            raise RequestRefused(command.code, command.remark or "", request.name)
+        return Connection.read_fields(PullMessageReply, command, request.name), bytes(command.body or b"")
 
 
 class WireSource:
@@ -117,30 +127,39 @@ class WireSource:
     # -- looking
 
     async def messages(self, topic: str) -> list[StoredMessage]:
-        address = await self._master_of(topic)
-        if address is None:
-            return []
-        found: list[StoredMessage] = []
-        for queue_id, (begin, end) in (await self.queue_ends(topic)).items():
-            while begin < end:
-                request = PullMessage(
-                    consumer_group=_TOOLS_GROUP,
-                    topic=topic,
-                    queue_id=queue_id,
-                    queue_offset=begin,
-                    max_msg_nums=32,
-                    sys_flag=PULL_SUBSCRIPTION,
-                    commit_offset=0,
-                    suspend_timeout_millis=0,
-                    subscription="*",
-                    sub_version=0,
-                )
-                records = list(decode_records(await self.admin.call_for_body(address, request)))
-                if not records:
-                    break
-                found += map(message_of, records)
-                begin = records[-1].queue_offset + 1
+        found = [
+            message_of(record)
+            for queue_id, (begin, end) in (await self.queue_ends(topic)).items()
+            async for record in self._records(topic, queue_id, begin, end, _ALL)
+        ]
         return sorted(found, key=lambda message: message.position)
+
+    async def _records(
+        self, topic: str, queue_id: int, begin: int, end: int, subscription: SubscriptionData
+    ) -> AsyncIterator[Record]:
+        """The messages of a part of a queue that match."""
+        address = await self._master_of(topic)
+        while address is not None and begin < end:
+            request = PullMessage(
+                consumer_group=_TOOLS_GROUP,
+                topic=topic,
+                queue_id=queue_id,
+                queue_offset=begin,
+                max_msg_nums=32,
+                sys_flag=PULL_SUBSCRIPTION,
+                commit_offset=0,
+                suspend_timeout_millis=0,
+                subscription=subscription.sub_string,
+                expression_type=subscription.expression_type,
+                sub_version=0,
+            )
+            reply, body = await self.admin.pull_at(address, request)
+            for record in decode_records(body):
+                if record.queue_offset < end:
+                    yield record
+            if reply.next_begin_offset <= begin:
+                return
+            begin = reply.next_begin_offset
 
     async def queue_ends(self, topic: str) -> QueueEnds:
         if await self._master_of(topic) is None:
@@ -184,8 +203,27 @@ class WireSource:
     async def is_broadcasting(self, group: str) -> bool:
         return (await self._connections(group)).message_model == "BROADCASTING"
 
-    async def is_popping(self, topic: str, group: str) -> bool:
-        return False  # no request asks for it; a popping group commits when it pops
+    async def count_wanted(self, topic: str, group: str, ranges: dict[int, tuple[int, int]]) -> int:
+        subscription = (await self._connections(group)).subscription_table.get(topic)
+        if subscription is None or subscription.wants_all:
+            return sum(end - begin for begin, end in ranges.values())
+        count = 0
+        for queue_id, (begin, end) in ranges.items():
+            async for record in self._records(topic, queue_id, begin, end, subscription):
+                tag = decode_properties(record.properties).get(names.TAGS)
+                count += not subscription.tags_set or tag in subscription.tags_set
+        return count
+
+    async def unacknowledged(self, topic: str, group: str) -> None:
+        return None  # no request asks for it; a popping group commits when it pops
+
+    async def unknown_name(self, topic: str | None, group: str | None) -> str | None:
+        if topic is not None and await self._master_of(topic) is None:
+            return f"there is no topic {topic}"
+        for address in [] if group is None else await self._masters():
+            if await self.admin.group_config(address, group or "") is not None:
+                return None
+        return None if group is None else f"there is no group {group}"
 
     async def running_info(self, group: str, client_id: str) -> ConsumerRunningInfo | None:
         try:
@@ -204,6 +242,9 @@ class WireSource:
             raise TestingError(f"the broker does not explain: {refusal}") from refusal
         where = (await self._connections(group)).consume_from_where
         return [first_position(verdict, where) for verdict in verdicts]
+
+    async def state(self, topic: str, group: str) -> None:
+        return None
 
     async def _connections(self, group: str) -> ConsumerConnection:
         try:

@@ -114,7 +114,7 @@ def test_explain_names_offset_and_rule_of_each_queue(mq: RocketMQ) -> None:
     assert (first.queue_id, first.offset, first.rule) == (0, 0, "B4")
     assert "still in memory" in first.because
     assert (second.queue_id, second.offset, second.rule) == (1, 0, "B6")
-    with pytest.raises(TestingError, match=r"^there is no topic order; there are %RETRY%billing, orders$"):
+    with pytest.raises(TestingError, match=r"^there is no topic order; there are orders$"):
         mq.explain(group, "order")
 
 

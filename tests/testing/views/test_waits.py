@@ -179,3 +179,68 @@ async def test_a_consumer_that_runs_for_many_tests_goes_on_after_each_reset(mq: 
             await asyncio.to_thread(mq.server.reset, mark)
             assert mq.messages("of-this-test") == []
             assert len(mq.members(group)) == 1
+
+
+def test_a_wait_for_names_that_do_not_exist_says_so(mq: RocketMQ) -> None:
+    """A forgotten prefix must not pass."""
+    topic, group = mq.topic("orders"), mq.group("billing")
+    for wait, complaint in (
+        (
+            lambda: mq.wait_consumed("no-such-topic", group, timeout_seconds=0.01),
+            "there is no topic no-such-topic; there are orders",
+        ),
+        (
+            lambda: mq.wait_consumed(topic, "no-such-group", timeout_seconds=0.01),
+            "there is no group no-such-group",
+        ),
+        (
+            lambda: mq.wait_members("no-such-group", 0, timeout_seconds=0.01),
+            "there is no group no-such-group",
+        ),
+        (
+            lambda: mq.wait_messages("no-such-topic", 0, timeout_seconds=0.01),
+            "there is no topic no-such-topic; there are orders",
+        ),
+    ):
+        with pytest.raises(MessagesMissingError, match=rf"^{complaint} within 0\.01 s$"):
+            wait()
+    mq.wait_consumed(topic, group)
+    assert mq.wait_members(group, 0) == []
+    assert mq.wait_messages(topic, 0) == []
+
+
+def test_a_name_may_appear_while_it_is_waited_for(mq: RocketMQ) -> None:
+    group = mq.group("billing")
+    sending = threading.Thread(target=lambda: mq.wait_messages("orders", 1))
+    sending.start()
+    mq.send("orders", "one")
+    sending.join()
+    mq.server.call(mq.server.broker.offsets.commit, "orders", group, mq.messages("orders")[0].queue_id, 1)
+    mq.wait_consumed("orders", group)
+
+
+async def test_a_member_of_a_broadcasting_group_that_does_not_answer_has_consumed_nothing(
+    mq: RocketMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path))
+    topic, group = mq.topic("news", queues=1), mq.group("readers")
+    seen = list[str]()
+    broadcast = {"message_model": MessageModel.BROADCASTING}
+    async with (
+        consumer(mq, topic, group, seen, instance_name="one", **broadcast),
+        consumer(mq, topic, group, seen, instance_name="two", **broadcast),
+    ):
+        members = await mq.aio.wait_members(group, 2)
+        await asyncio.to_thread(mq.send, topic, "to all")
+        await mq.aio.wait_consumed(topic, group)
+        rule = await asyncio.to_thread(
+            mq.faults.silence,
+            code="GET_CONSUMER_RUNNING_INFO",
+            client_id=members[0].client_id,
+            times=None,
+        )
+        with pytest.raises(MessagesMissingError, match=r"^readers has not consumed 1 of 1 messages of news"):
+            await mq.aio.wait_consumed(topic, group, timeout_seconds=0.05)
+        assert rule.hits
+        await asyncio.to_thread(rule.remove)
+        await mq.aio.wait_consumed(topic, group)

@@ -1,0 +1,95 @@
+"""Messages that a group has popped and not acknowledged, from what the broker has stored of its pops.
+
+A checkpoint (messages in flight) and its acks wait in the timer topic until they are due, and then lie in the revive
+topic. `broker/pop/revive_log.py` writes them, `revive.py` ends a checkpoint: what has no ack by then goes to the retry
+topic of the group. Called in the server's thread; nothing is changed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from pocketmq.broker.broker import Broker
+from pocketmq.protocol.bodies.revive import (
+    ACK_TAG,
+    BATCH_ACK_TAG,
+    CHECKPOINT_TAG,
+    REVIVE_GROUP,
+    Ack,
+    CheckPoint,
+    MergeKey,
+)
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import decode_properties, tags_code
+from pocketmq.protocol.message.record import RecordError, decode_record
+from pocketmq.protocol.message.topics import TIMER_TOPIC, revive_topic
+from pocketmq.store.lookup.consume_queue import ConsumeQueue
+
+ENTRIES_A_TURN: Final = 200
+"""After so many entries of a queue the loop has a turn."""
+_Pop = tuple[MergeKey, int]
+"""A checkpoint and the end of its invisible time, at which its acks are due too: a changed time makes a new one."""
+_CODES: Final = frozenset(map(tags_code, (CHECKPOINT_TAG, ACK_TAG, BATCH_ACK_TAG)))
+
+
+async def unacknowledged(broker: Broker, topic: str, group: str) -> int:
+    """How many messages of a topic the group has popped and neither acknowledged nor seen revived."""
+    own_name, revive = broker.config.broker_name, revive_topic(broker.config.broker_cluster_name)
+    points: dict[_Pop, CheckPoint] = {}
+    finished: set[_Pop] = set()
+    acked: dict[_Pop, set[int]] = {}
+    for queue in (*broker.store.queues_of(TIMER_TOPIC), *broker.store.queues_of(revive)):
+        is_timer = queue.topic == TIMER_TOPIC
+        done = -1 if is_timer else broker.offsets.query(revive, REVIVE_GROUP, queue.queue_id)
+        async for offset in _entries(queue):
+            found = _read(broker, queue, offset, revive)
+            if found is None or (found[0].topic, found[0].group) != (topic, group):
+                continue
+            record, due_ms = found
+            if isinstance(record, Ack):
+                pop = record.merge_key(own_name), due_ms
+                acked.setdefault(pop, set()).update(record.offsets())
+                continue
+            pop = record.merge_key(), record.due_ms
+            points[pop] = record
+            if offset <= done:
+                finished.add(pop)
+    places = {
+        (point.queue_id, offset)
+        for pop, point in points.items()
+        if pop not in finished
+        for offset in set(point.offsets()) - acked.get(pop, set())
+    }
+    ends = {queue.queue_id: queue.max_offset for queue in broker.store.queues_of(topic)}
+    return sum(offset < ends.get(queue_id, 0) for queue_id, offset in places)
+
+
+async def _entries(queue: ConsumeQueue) -> AsyncIterator[int]:
+    """Offsets of the entries that may be checkpoints or acks, going by the hash of the tag."""
+    for count, offset in enumerate(range(queue.min_offset, queue.max_offset), 1):
+        unit = queue.unit(offset)
+        if unit is not None and unit[2] in _CODES:
+            yield offset
+        if count % ENTRIES_A_TURN == 0:
+            await asyncio.sleep(0)
+
+
+def _read(
+    broker: Broker, queue: ConsumeQueue, offset: int, revive: str
+) -> tuple[CheckPoint | Ack, int] | None:
+    """A checkpoint or an ack, and when it is due."""
+    unit = queue.unit(offset)
+    record = None if unit is None else broker.store.read_record(unit[0], unit[1])
+    if record is None:
+        return None
+    try:
+        decoded = decode_record(record)
+        properties = decode_properties(decoded.properties)
+        if queue.topic == TIMER_TOPIC and properties.get(names.REAL_TOPIC) != revive:
+            return None
+        is_point = properties.get(names.TAGS) == CHECKPOINT_TAG
+        due_ms = int(properties.get(names.TIMER_DELIVER_MS, 0))
+        return (CheckPoint if is_point else Ack).decode(bytes(decoded.body)), due_ms
+    except (RecordError, BodyError, ValueError):
+        return None
