@@ -9,6 +9,7 @@ scan.py             records of a split or queue, checked, with the position of e
 runs.py             records as runs of consecutive offsets of a queue
 run_statuses.py     what a run's status says
 queue_check.py      whether records and consume queues match
+queue_index.py      the records of some topics by the consume queues, and what these leave out
 store_rows.py       what is scanned, and the small tables, as Arrow rows
 aggregates.py       runs and statistics of a split: a handful of rows instead of all records
 journal_rows.py     journal files to rows

@@ -72,14 +72,19 @@ def written_units(folder: Path) -> tuple[int, int]:
 
 def units(folder: str, lo: int, hi: int) -> Any:
     """Units [lo, hi) of a queue as one array of `UNIT`."""
-    pieces = []
-    for path in _queue_files(Path(folder)):
-        base = int(path.name) // UNIT.itemsize
-        in_file = _map_units(path)
-        begin, end = max(lo - base, 0), min(hi - base, len(in_file))
-        if begin < end:
-            pieces.append(np.array(in_file[begin:end]))
+    pieces = written_files(QueueSplit("", 0, folder, lo, hi))
     return np.concatenate(pieces) if pieces else np.empty(0, dtype=UNIT)
+
+
+def written_files(queue: QueueSplit) -> list[Any]:
+    """The units of a split, as an array over each mapped file."""
+    found = []
+    for path in _queue_files(Path(queue.folder)):
+        base = int(path.name) // UNIT.itemsize
+        in_file = _map_units(path)[max(queue.lo - base, 0) : max(queue.hi - base, 0)]
+        if len(in_file):
+            found.append(in_file)
+    return found
 
 
 def _queue_files(folder: Path) -> list[Path]:

@@ -66,6 +66,13 @@ class QueueFiles:
                 found[begin - lo : begin - lo + len(piece)] = piece
         return found
 
+    def has_unit(self, topic: str, queue_id: int, offset: int, position: int) -> bool:
+        """Whether the queue has the record of this offset, at this position of the log."""
+        if offset < 0 or not self.has_topic(topic):
+            return False
+        (unit,) = self.units(topic, queue_id, offset, offset + 1)
+        return bool(unit["size"] > 0 and unit["position"] == position)
+
     def begin(self, topic: str, queue_id: int) -> int:
         """The log position of the queue's first unit; of the topic's first one if the queue has none."""
         queue = (topic, queue_id)

@@ -20,11 +20,16 @@ from pyarrow import fs
 
 from ..errors import CorruptStoreError, OptionError
 from ..records.boundaries import find_record
+from .consume_queues import known_log_end, queue_splits
+from .log_files import LogFile, log_files
+from .queue_index import uncovered_parts
 
 WINDOW_BYTES: Final = 16 * 1024 * 1024
 """Bytes of one read."""
 FIRST_WINDOW_BYTES: Final = 1024 * 1024
 """How far after a split the end of its last record is searched at first."""
+UNCOVERED_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of the log that no queue covers: with more of them, only a scan of the whole log finds what they hold."""
 _SPARK_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 
 
@@ -158,20 +163,42 @@ def naming_originals(folder: Path, url: str) -> Iterator[None]:
 
 
 def copy_plan(location: Location, folder: Path) -> None:
-    """Copy what planning a scan needs: the sizes of the log's files, without bytes, and the consume queues."""
-    log, queues = location.sizes("commitlog"), location.sizes("consumequeue")
-    for name, size in log.items():
+    """Copy what planning a scan needs: the sizes of the log's files, the consume queues, and the few bytes of the log
+    that these do not cover."""
+    for name, size in location.sizes("consumequeue").items():
+        location.copy(name, folder / name, 0, size)
+    for name, size in location.sizes("commitlog").items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as copy:
             copy.truncate(size)
-            if size and not queues and name == max(log):
-                copy.seek(
-                    size - 1
-                )  # nothing else tells where the log ends: it is read to the end of its last file
-                copy.write(b"\0")
-    for name, size in queues.items():
-        location.copy(name, folder / name, 0, size)
+    if not (folder / "commitlog").is_dir():
+        return
+    files = log_files(folder / "commitlog")
+    queues = queue_splits(folder / "consumequeue", frozenset())
+    known_end = known_log_end(queues)
+    parts = uncovered_parts(files, queues, known_end) or []
+    if sum(end - begin for _, begin, end in parts) <= UNCOVERED_BYTES:
+        for file, begin, end in parts:
+            location.copy(_name_in(folder, file), Path(file.path), begin, end)
+    if files:
+        _copy_tail(location, _name_in(folder, files[-1]), files[-1], max(known_end - files[-1].base, 0))
+
+
+def _name_in(folder: Path, file: LogFile) -> str:
+    return Path(file.path).relative_to(folder).as_posix()
+
+
+def _copy_tail(location: Location, name: str, file: LogFile, begin: int) -> None:
+    """Copy what the last file has behind the last record that a queue knows, up to a window of zeros: so planning finds
+    the end of the log, as it does in a folder."""
+    window = FIRST_WINDOW_BYTES
+    while begin < file.size:
+        end = min(begin + window, file.size)
+        location.copy(name, Path(file.path), begin, end)
+        if not any(_part(Path(file.path), begin, end)):
+            return
+        begin, window = end, min(2 * window, WINDOW_BYTES)
 
 
 def with_urls(batch: Any, folder: str, url: str) -> Any:

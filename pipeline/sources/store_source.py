@@ -4,8 +4,8 @@
 
 `table` is `messages` (the default), `runs` or `stats` (aggregates of them), `consumequeue` or `consumerOffsets`. With
 `driver=commitlog` messages are read in the order of the commit log, split at any byte. With `driver=consumequeue` they
-are read in the order of the queues, and nothing of other topics is read. No broker is needed, and a running one is not
-disturbed: files are only read.
+are read in the order of the queues, and nothing of other topics is read; messages that no queue has follow. No broker
+is needed, and a running one is not disturbed: files are only read.
 """
 
 import logging
@@ -25,8 +25,9 @@ from ..files.consume_queues import (
     known_log_end,
     queue_splits,
 )
-from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
+from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits, splits_after
 from ..files.queue_check import check_units
+from ..files.queue_index import FoundRecords, find_uncovered, read_found
 from ..files.scan import (
     FAIL,
     REPORT,
@@ -164,10 +165,13 @@ class StoreSource(DataSource):
         return StoreReader(read_store_options(plain_options(self.options)), schema)
 
 
+Split = LogSplit | QueueSplit | FoundRecords
+
+
 class SplitPartition(InputPartition):
     """One task. `files` are the files that a queue's units may point into; without a split, the file before a hole."""
 
-    def __init__(self, split: LogSplit | QueueSplit | None, files: list[LogFile]) -> None:
+    def __init__(self, split: Split | None, files: list[LogFile]) -> None:
         self.value = split
         self.files = files
 
@@ -200,13 +204,24 @@ class StoreReader(DataSourceReader):
                 for split in queue_splits(queues_root, options.scan.topics, UNIT_ROWS)
             ]
         holes = self._holes(files)
-        if options.driver == CONSUME_QUEUE:
-            queues = queue_splits(queues_root, options.scan.topics, self._rows_of_a_split(files))
-            return [*holes, *(SplitPartition(split, files) for split in queues)]
         queues = queue_splits(queues_root, frozenset(), UNIT_ROWS)
+        known_end = known_log_end(queues)
         least = options.min_partitions or default_parallelism()
-        splits: list[LogSplit | QueueSplit] = []
-        splits += log_splits(files, options.split_bytes, least, known_log_end(queues))
+        of_log = log_splits(files, options.split_bytes, least, known_end)
+        if options.driver == CONSUME_QUEUE:
+            lost = find_uncovered(queues_root, files, queues, options.scan.topics, known_end)
+            if lost is not None:
+                of_queues = queue_splits(queues_root, options.scan.topics, self._rows_of_a_split(files))
+                rest: list[Split] = [*lost, *splits_after(of_log, known_end)]
+                return [
+                    *holes,
+                    *(SplitPartition(split, files) for split in of_queues),
+                    *(SplitPartition(split, []) for split in rest),
+                ]
+            _log.warning(
+                "%s: consume queues and log do not match: read in the order of the log", options.root
+            )
+        splits: list[Split] = [*of_log]
         if options.checks_queues:
             splits += [queue for queue in queues if self._is_wanted(queue.topic)]
         return [*holes, *(SplitPartition(split, []) for split in splits)]
@@ -258,6 +273,8 @@ class StoreReader(DataSourceReader):
                 yield self._chosen(damage_row(hole))
         elif self._options.table in (RUNS, STATISTICS):
             yield from map(self._chosen, self._aggregates(split))
+        elif isinstance(split, FoundRecords):
+            yield from map(self._batch, read_found(split, self._options.scan))
         elif isinstance(split, LogSplit):
             yield from map(self._batch, scan_log(split, self._options.scan))
         elif self._options.table == CONSUME_QUEUE:
@@ -270,10 +287,11 @@ class StoreReader(DataSourceReader):
     def _batch(self, found: ScannedRecords) -> Any:
         return self._output.batch([column_of(found, name) for name in self._output.names])
 
-    def _aggregates(self, split: LogSplit | QueueSplit) -> Iterator[Any]:
+    def _aggregates(self, split: Split) -> Iterator[Any]:
         options = self._options
         if isinstance(split, QueueSplit):
             return check_units(split, options.log_folder)
+        assert isinstance(split, LogSplit)
         if options.table == STATISTICS:
             return scan_statistics(split, options.scan, self._output.names)
         return scan_runs(split, options.scan, root=options.root if options.checks_queues else None)

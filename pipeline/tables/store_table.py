@@ -2,8 +2,8 @@
 
 A task is a split of the commit log, records at known positions, or a hole between two log files. What a condition rules
 out is not read: whole files and splits by store time and log position, and records of other topics by the consume
-queues if the wanted topics are a small part of the log. Store times are taken to rise in a log, except for a clock that
-was set back by up to `CLOCK_SLACK_MS`.
+queues if the wanted topics are a small part of the log (`files/queue_index.py`). Store times are taken to rise in a
+log, except for a clock that was set back by up to `CLOCK_SLACK_MS`.
 """
 
 import itertools
@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import CorruptStoreError, OptionError
-from ..files.consume_queues import PRE_BLANK, QueueSplit, known_log_end, queue_splits, units
-from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
+from ..files.consume_queues import known_log_end, queue_splits
+from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits, splits_after
 from ..files.mapped_file import map_file
+from ..files.queue_index import FoundRecords, find_by_queues, read_found
 from ..files.scan import (
     FAIL,
     REPORT,
     SKIP,
     ScannedRecords,
     ScanOptions,
-    records_at_units,
     scan_log,
 )
 from ..files.store_rows import column_of, hole_after
@@ -38,10 +38,6 @@ from .conditions import columns_in, possible_parts, rows_matching, topics_wanted
 SPLIT_BYTES: Final = 8 * 1024 * 1024
 BATCH_ROWS: Final = 16_384
 CLOCK_SLACK_MS: Final = 60_000
-MOST_UNITS: Final = 4_000_000
-"""Units that are held at once when a few topics are read by their consume queues."""
-SMALL_PART: Final = 4
-"""Topics are read by their consume queues if they have less than a fourth of the log's bytes."""
 ON_CORRUPT: Final = (FAIL, SKIP, REPORT)
 
 
@@ -71,7 +67,7 @@ class LogTask(msgspec.Struct, frozen=True):
 
 
 class UnitsTask(msgspec.Struct, frozen=True):
-    """The records at positions of one file, which units of consume queues name; positions rise."""
+    """The records at positions of one file; positions rise."""
 
     settings: StoreSettings
     file: LogFile
@@ -79,15 +75,8 @@ class UnitsTask(msgspec.Struct, frozen=True):
     sizes: Any
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        return _batches(self._found(), names, condition)
-
-    def _found(self) -> Iterator[ScannedRecords]:
-        rows = self.settings.scan.decode_rows
-        for first in range(0, len(self.positions), rows):
-            chosen = slice(first, first + rows)
-            yield from records_at_units(
-                self.file, self.positions[chosen], self.sizes[chosen], self.settings.scan
-            )
+        found = FoundRecords(self.file, self.positions, self.sizes)
+        return _batches(read_found(found, self.settings.scan), names, condition)
 
 
 class HoleTask(msgspec.Struct, frozen=True):
@@ -182,9 +171,13 @@ def plan_store(
             settings, scan=msgspec.structs.replace(settings.scan, topics=topics)
         )
     tasks: list[Task] = [LogTask(settings, split) for split in splits]
-    positions = _positions_of(topics, queues, files) if settings.scan.on_corrupt != REPORT else None
-    if positions is not None:
-        tasks = [*_units_tasks(settings, files, *positions), *_undispatched(settings, splits, known_end)]
+    if topics and settings.scan.on_corrupt != REPORT:
+        found = find_by_queues(settings.queues_root(), files, queues, topics, known_end)
+        if found is not None:
+            tasks = [
+                *_units_tasks(settings, found),
+                *(LogTask(settings, split) for split in splits_after(splits, known_end)),
+            ]
     tasks = _possible(tasks, condition, schema)
     return [*holes_of(settings, files), *tasks]
 
@@ -248,44 +241,12 @@ def _time_guarantees(begins: list[int | None]) -> list[Any]:
 # -- topics that are a small part of the log
 
 
-def _positions_of(
-    topics: frozenset[str], queues: list[QueueSplit], files: list[LogFile]
-) -> tuple[Any, Any] | None:
-    """(positions, sizes) of the records of some topics, in the order of the log; None if a scan is better, or if a
-    topic has no queue: the log may have records of a deleted one."""
-    if not topics or topics - {queue.topic for queue in queues}:
-        return None
-    chosen = [queue for queue in queues if queue.topic in topics]
-    if sum(queue.hi - queue.lo for queue in chosen) > MOST_UNITS or not files:
-        return None
-    entries = [units(queue.folder, queue.lo, queue.hi) for queue in chosen]
-    positions = np.concatenate(
-        [np.empty(0, np.int64), *(each["position"].astype(np.int64) for each in entries)]
-    )
-    sizes = np.concatenate([np.empty(0, np.int64), *(each["size"].astype(np.int64) for each in entries)])
-    written = (sizes > 0) & (sizes < PRE_BLANK) & (positions >= files[0].base)
-    positions, sizes = positions[written], sizes[written]
-    if int(sizes.sum()) * SMALL_PART > sum(file.size for file in files):
-        return None
-    order = np.argsort(positions, kind="stable")
-    return positions[order], sizes[order]
-
-
-def _units_tasks(settings: StoreSettings, files: list[LogFile], positions: Any, sizes: Any) -> Iterator[Task]:
-    for file in files:
-        first, end = np.searchsorted(positions, (file.base, file.base + file.size)).tolist()
-        step = 4 * BATCH_ROWS
-        for begin in range(first, end, step):
-            chosen = slice(begin, min(begin + step, end))
-            yield UnitsTask(settings, file, positions[chosen] - file.base, sizes[chosen])
-
-
-def _undispatched(settings: StoreSettings, splits: list[LogSplit], known_end: int) -> Iterator[Task]:
-    """What no queue knows yet: the log after the last record of the queues."""
-    for split in splits:
-        begin = max(split.begin, known_end - split.file.base)
-        if begin < split.end:
-            yield LogTask(settings, LogSplit(split.file, begin, split.end, split.known_end))
+def _units_tasks(settings: StoreSettings, found: list[FoundRecords]) -> Iterator[Task]:
+    step = 4 * BATCH_ROWS
+    for each in found:
+        for begin in range(0, len(each.positions), step):
+            chosen = slice(begin, begin + step)
+            yield UnitsTask(settings, each.file, each.positions[chosen], each.sizes[chosen])
 
 
 # -- rows

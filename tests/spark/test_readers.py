@@ -202,3 +202,21 @@ def test_a_store_without_queues_is_not_read_as_an_empty_store(
     reader = StoreReader(read_store_options({"path": str(store), **option}), schema)
     with pytest.raises(OptionError, match=f"consumequeue is not a folder; {reason}"):
         reader.partitions()
+
+
+@pytest.mark.parametrize("lost", [range(20, 21), range(10, 30), range(40, 50)])
+def test_messages_without_their_unit_are_read_by_every_driver(store: Path, lost: range) -> None:
+    path = store / "consumequeue" / "T" / "0" / f"{0:020}"
+    raw = bytearray(path.read_bytes())
+    raw[20 * lost.start : 20 * lost.stop] = bytes(20 * len(lost))
+    path.write_bytes(raw)
+    for driver in ("commitlog", "consumequeue"):
+        assert sorted(scan(store, driver=driver)) == [("ok", number) for number in range(50)]
+
+
+def test_queues_that_do_not_match_the_log_are_not_believed(store: Path) -> None:
+    path = store / "consumequeue" / "T" / "0" / f"{0:020}"
+    raw = bytearray(path.read_bytes())
+    raw[20 * 7 + 8 : 20 * 7 + 12] = (4000).to_bytes(4, "big")
+    path.write_bytes(raw)
+    assert sorted(scan(store, driver="consumequeue")) == [("ok", number) for number in range(50)]

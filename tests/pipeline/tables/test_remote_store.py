@@ -10,6 +10,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow.compute as pc
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
+from pocketmq.pipeline.files import remote_copies
 from pocketmq.pipeline.files.remote_copies import Location
 from pocketmq.pipeline.tables import open_store, remote_store, store_dataset
 from pocketmq.pipeline.tables.remote_store import joined_ranges
@@ -80,9 +81,21 @@ def test_a_topic_that_is_a_small_part_is_copied_in_part(
     store: Path, copied: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote_store, "GAP_BYTES", 1)
+    monkeypatch.setattr(remote_copies, "FIRST_WINDOW_BYTES", 1000)
     assert len(rows(open_store(url_of(store), topics="Bills"))) == COUNT // 10
     of_log = sum(size for name, size in copied if name.startswith("commitlog"))
     assert 0 < of_log < sum(path.stat().st_size for path in (store / "commitlog").iterdir()) / 4
+
+
+def test_what_no_queue_knows_is_read_as_in_a_folder(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store")
+    for path in (store / "consumequeue").rglob("0" * 20):
+        path.write_bytes(path.read_bytes()[: -20 * 9])
+    (store / "consumequeue" / "Bills" / "2" / f"{0:020}").unlink()
+    for topics in (None, "Bills", "Orders"):
+        found = rows(open_store(url_of(store), topics=topics, columns="physicalOffset"))
+        assert found == rows(open_store(store, topics=topics, columns="physicalOffset"))
+    assert len(rows(open_store(url_of(store)))) == COUNT
 
 
 def test_what_planning_needs_is_copied_once(store: Path, copied: list[tuple[str, int]]) -> None:

@@ -1,0 +1,214 @@
+"""The consume queues as an index of the log, believed only where they cover it. No Spark.
+
+    log        | Orders 7 | Bills 3 | Orders 8 | Bills 4 | Orders 9 | filler |      | Orders 10
+    units      |----------|---------|----------|         |----------|               (not dispatched yet)
+    uncovered                                  |.........|
+
+The units of all queues together must cover every byte of the log up to the last record that a queue knows. What they
+leave out is walked: it holds records of deleted topics, or records whose units are lost. So the records of some topics
+are found without reading those of others, and they are the same that a scan of the whole log finds.
+"""
+
+import logging
+import struct
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from pocketmq.protocol.message.record import BLANK_MAGIC
+
+from ..records.boundaries import walk_records
+from ..records.records import Records
+from ..records.slices import Ints
+from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units, written_files
+from .log_files import LogFile
+from .mapped_file import map_file
+from .queue_check import QueueFiles
+from .runs import in_queues
+from .scan import ScannedRecords, ScanOptions, records_at_units
+
+_log = logging.getLogger("pocketmq.pipeline")
+
+SMALL_PART: Final = 4
+"""The index is used for topics that have less than a fourth of the log's bytes, if it covers three fourths."""
+MAX_UNITS: Final = 4_000_000
+"""Units of the wanted topics that are held at once."""
+MAX_UNCOVERED: Final = 100_000
+"""Places that no queue covers: with more of them, a scan is quicker."""
+_SIZE_MAGIC: Final = struct.Struct(">ii")
+_LIGHT_QUEUES: Final = "%LMQ%"
+"""The beginning of the names of queues whose units point at records of other topics."""
+
+
+class FoundRecords(msgspec.Struct, frozen=True):
+    """Records of one file, by their positions in it and their sizes; positions rise. Picklable."""
+
+    file: LogFile
+    positions: Any
+    sizes: Any
+
+
+def find_by_queues(
+    root: Path, files: list[LogFile], queues: list[QueueSplit], topics: frozenset[str], known_end: int
+) -> list[FoundRecords] | None:
+    """The records of some topics, as the queues and what they leave out tell; None where a scan is better or needed.
+
+    `root` is the folder of the queues, `known_end` the end of the last record that they know. Records that their queue
+    does not have are named in a warning.
+    """
+    chosen = [queue for queue in queues if queue.topic in topics]
+    if not files or sum(queue.hi - queue.lo for queue in chosen) > MAX_UNITS:
+        return None
+    positions, sizes = _units_of(chosen)
+    if int(sizes.sum()) * SMALL_PART > _bytes_of(files):
+        return None
+    lost = find_uncovered(root, files, queues, topics, known_end)
+    if lost is None:
+        return None
+    found = []
+    for file in files:
+        in_file = (positions >= file.base) & (positions < file.base + file.size)
+        pieces = [(positions[in_file] - file.base, sizes[in_file])]
+        pieces += [(each.positions, each.sizes) for each in lost if each.file == file]
+        starts, lengths = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
+        starts, first = np.unique(starts, return_index=True)
+        if len(starts):
+            found.append(FoundRecords(file, starts, lengths[first]))
+    return found
+
+
+def find_uncovered(
+    root: Path, files: list[LogFile], queues: list[QueueSplit], topics: frozenset[str], known_end: int
+) -> list[FoundRecords] | None:
+    """The records of some topics (all, if none is named) before `known_end` that no queue has, with a warning.
+
+    None if queues and log do not match, or leave too much uncovered: then only a scan of the log is sure.
+    """
+    try:
+        parts = uncovered_parts(files, queues, known_end)
+        if parts is None or sum(end - begin for _, begin, end in parts) * SMALL_PART > _bytes_of(files):
+            return None
+        found: list[tuple[LogFile, Records]] = []
+        for file in files:
+            records = _records_in(file, [(begin, end) for of, begin, end in parts if of == file])
+            if records is None:
+                return None
+            if topics and len(records):
+                records = records.only(records.of_topics(topics))
+            if len(records):
+                found.append((file, records))
+        _warn(root, [(file, records.only(in_queues(records))) for file, records in found])
+    except FileNotFoundError:  # deleted since planning began
+        return None
+    return [FoundRecords(file, records.starts, records.sizes) for file, records in found]
+
+
+def read_found(found: FoundRecords, options: ScanOptions) -> Iterator[ScannedRecords]:
+    """The records, in batches."""
+    for first in range(0, len(found.positions), options.decode_rows):
+        chosen = slice(first, first + options.decode_rows)
+        yield from records_at_units(found.file, found.positions[chosen], found.sizes[chosen], options)
+
+
+def uncovered_parts(
+    files: list[LogFile], queues: list[QueueSplit], known_end: int
+) -> list[tuple[LogFile, int, int]] | None:
+    """(file, begin, end) of the bytes before `known_end` that no unit covers, at most `MAX_UNCOVERED`; None for more of
+    them, and for units that overlap."""
+    index = [
+        each for queue in queues if not queue.topic.startswith(_LIGHT_QUEUES) for each in written_files(queue)
+    ]
+    found: list[tuple[LogFile, int, int]] = []
+    for file in files:
+        parts = _uncovered(file, index, min(file.base + file.size, known_end))
+        if parts is None or len(found) + len(parts) > MAX_UNCOVERED:
+            return None
+        found += [(file, begin, end) for begin, end in parts]
+    return found
+
+
+def _bytes_of(files: list[LogFile]) -> int:
+    return sum(file.size for file in files)
+
+
+def _units_of(queues: Sequence[QueueSplit]) -> tuple[Ints, Ints]:
+    entries = [units(queue.folder, queue.lo, queue.hi) for queue in queues]
+    none = np.empty(0, np.int64)
+    positions = np.concatenate([none, *(each["position"].astype(np.int64) for each in entries)])
+    sizes = np.concatenate([none, *(each["size"].astype(np.int64) for each in entries)])
+    written = (sizes > 0) & (sizes < PRE_BLANK)
+    return positions[written], sizes[written]
+
+
+def _uncovered(file: LogFile, index: Sequence[Any], end: int) -> list[tuple[int, int]] | None:
+    """[begin, end) of the bytes of a file, up to log position `end`, that no unit covers; None if units overlap."""
+    pieces = []
+    for units_of_file in index:
+        positions = units_of_file["position"]
+        if len(positions) and positions[-1] >= file.base and positions[0] < end:
+            first = bisect_left(positions, file.base)
+            pieces.append(units_of_file[first : bisect_left(positions, end, first)])
+    found = np.concatenate(pieces) if pieces else np.empty(0, dtype=UNIT)
+    begins, lengths = found["position"].astype(np.int64), found["size"].astype(np.int64)
+    written = (lengths > 0) & (lengths < PRE_BLANK)
+    begins, first_of = np.unique(begins[written], return_index=True)
+    ends = begins + lengths[written][first_of]
+    if (ends[:-1] > begins[1:]).any() or (len(ends) and ends[-1] > file.base + file.size):
+        return None
+    edges_begin = np.concatenate(([file.base], ends))
+    edges_end = np.concatenate((begins, [max(end, int(edges_begin[-1]))]))
+    is_gap = edges_end > edges_begin
+    return list(
+        zip((edges_begin[is_gap] - file.base).tolist(), (edges_end[is_gap] - file.base).tolist(), strict=True)
+    )
+
+
+def _records_in(file: LogFile, parts: Sequence[tuple[int, int]]) -> Records | None:
+    """The records in some parts of a file; None for bytes that are no record, and are not the filler of the file."""
+    data = map_file(file.path)
+    starts: list[int] = []
+    for begin, end in parts:
+        walk = walk_records(data, begin, end)
+        starts += walk.starts.tolist()
+        if walk.stop != end and not (_is_filler(data, walk.stop) and end == file.size):
+            return None
+    records = Records(data, starts)
+    if len(records):
+        agree = records.lengths_agree() & (records.head("physicalOffset") == records.starts + file.base)
+        if not agree.all():
+            return None
+    return records
+
+
+def _is_filler(data: memoryview, position: int) -> bool:
+    """Whether the rest of a file is one filler, or too short for any record."""
+    rest = len(data) - position
+    return rest < _SIZE_MAGIC.size or _SIZE_MAGIC.unpack_from(data, position) == (rest, BLANK_MAGIC)
+
+
+def _warn(root: Path, found: Sequence[tuple[LogFile, Records]]) -> None:
+    """Name the topics of records whose queues do not have them now, either."""
+    queues = QueueFiles(root)
+    counts: Counter[str] = Counter()
+    for file, records in found:
+        for topic, queue_id, offset, position in zip(
+            records.topics().to_pylist(),
+            records.head("queueId").tolist(),
+            records.queue_offsets.tolist(),
+            (records.starts + file.base).tolist(),
+            strict=True,
+        ):
+            counts[topic] += not queues.has_unit(topic, queue_id, offset, position)
+    for topic, count in sorted(counts.items()):
+        if count:
+            _log.warning(
+                "%s: %d messages of %s are not in its consume queues, and are read from the log: "
+                "their units are lost, or the topic was deleted",
+                root.parent,
+                count,
+                topic,
+            )
