@@ -7,20 +7,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from .conditions import columns_in
 
 
 class TableDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """Reads its table anew for every scan."""
+    """Reads its table anew for every scan.
 
-    def __init__(self, table: Any) -> None:
-        # The base class has no constructor for other kinds of datasets, and this one calls none of its C++ parts.
+    The base class has no constructor for other kinds of datasets: what would call its C++ object is defined here.
+    """
+
+    def __init__(self, table: Any, condition: Any = None) -> None:
         self._table = table
+        self._condition = condition
 
     def __reduce__(self) -> Any:
-        return TableDataset, (self._table,)
+        return TableDataset, (self._table, self._condition)
 
     @property
     def schema(self) -> Any:
@@ -29,14 +33,44 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def scanner(self, columns: Any = None, filter: Any = None, **_: Any) -> Any:
         """A scanner of some columns (names, or {name: expression}) of the rows that meet `filter`."""
         every = list(self.schema.names)
+        filter = _both(self._condition, filter)
         if not isinstance(columns, dict):
             return TableScanner(self._table, every if columns is None else list(columns), filter)
         words = " ".join(map(str, columns.values()))
         names = [name for name in every if name in columns_in(words, every)] or [_narrow_column(self.schema)]
         return TableScanner(self._table, names, filter, columns)
 
+    def filter(self, expression: Any) -> "TableDataset":
+        """The rows that meet a condition, as a dataset."""
+        return TableDataset(self._table, _both(self._condition, expression))
+
+    def sort_by(self, sorting: Any, **kwargs: Any) -> Any:
+        """All rows, sorted, as a dataset in memory."""
+        return ds.InMemoryDataset(self.to_table().sort_by(sorting, **kwargs))
+
+    @property
+    def partition_expression(self) -> Any:
+        """True of every row."""
+        return pc.scalar(True)
+
     def replace_schema(self, schema: Any) -> Any:
         raise NotImplementedError("the columns of a table are fixed")
+
+    def get_fragments(self, filter: Any = None) -> Any:
+        raise NotImplementedError("a table has no files: scanner, to_batches and to_table read it")
+
+    def join(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError("join the rows: to_table().join(...)")
+
+    def join_asof(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError("join the rows: to_table().join_asof(...)")
+
+    _get_fragments = get_fragments
+
+
+def _both(one: Any, other: Any) -> Any:
+    """The rows that meet both conditions; None is one that every row meets."""
+    return other if one is None else one if other is None else one & other
 
 
 class TableScanner:

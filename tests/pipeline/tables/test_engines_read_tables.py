@@ -1,5 +1,6 @@
 """DuckDB, Polars and pandas read the tables; DuckDB pushes columns and conditions into a dataset."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,38 @@ def test_expressions_are_computed_of_the_columns_that_they_need(store: Path) -> 
     assert rows.column("twice").to_pylist() == [
         2 * value for value in offsets.column("queueOffset").to_pylist()
     ]
+
+
+def test_a_dataset_of_a_condition_has_the_rows_that_meet_it(store: Path) -> None:
+    bills = store_dataset(store).filter(pc.field("topic") == "Bills")
+    assert bills.count_rows() == COUNT // 10
+    assert bills.filter(pc.field("queueId") == 2).count_rows() == COUNT // 20
+    assert pickle.loads(pickle.dumps(bills)).to_table(columns=["topic"]).num_rows == COUNT // 10
+    offsets = bills.sort_by([("queueOffset", "descending")]).to_table(columns=["queueOffset"])
+    assert offsets.column(0)[0].as_py() == COUNT // 20 - 1
+
+
+def test_whatever_a_program_calls_of_a_dataset_the_interpreter_lives(store: Path) -> None:
+    """The base class calls a C++ object that this dataset does not have."""
+    program = """
+import sys
+import pyarrow.dataset as ds
+from pocketmq.pipeline.tables import store_dataset
+dataset = store_dataset(sys.argv[1])
+for name in [name for name in dir(ds.Dataset) if not name.startswith("_")]:
+    for arguments in ((), (dataset,), ("topic",), (dataset, "topic"), ([0],)):
+        try:
+            found = getattr(dataset, name)
+            found(*arguments) if callable(found) else None
+        except Exception as error:
+            if "NoneType" in str(error):
+                print(name, arguments, error)
+print("alive")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(store)], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout) == (0, "alive\n"), ended.stderr
 
 
 LEFT: dict[str, str] = {
