@@ -9,12 +9,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Protocol, TextIO, runtime_checkable
+from typing import Any, Final, TextIO
 
 import msgspec
 
 from ..errors import OptionError, PipelineError
+from ..sql.engine import Frame
 from . import page as html_page
 from .terminal import console, print_table
 
@@ -24,26 +26,6 @@ SHOWN_ROWS: Final = 50
 
 _PARQUET_FILES: Final = re.compile(r"_SUCCESS|_temporary|date=.*|part-.*|\..*\.crc")
 """The files that Spark and Arrow write into a folder of Parquet files."""
-
-
-class Frame(Protocol):
-    """The part of a Spark data frame that a report uses."""
-
-    def collect(self) -> list[Any]: ...
-
-    @property
-    def write(self) -> Any: ...
-
-
-@runtime_checkable
-class DistantFrame(Frame, Protocol):
-    """A frame whose rows are not in this process, and may be too many for it: a data frame of Spark."""
-
-    def limit(self, num: int) -> "DistantFrame": ...
-
-    def count(self) -> int: ...
-
-    def toLocalIterator(self) -> Iterator[Any]: ...
 
 
 class Section(msgspec.Struct):
@@ -133,10 +115,7 @@ def check_replaceable(option: str, text: str) -> None:
 
 
 def shown_rows(frame: Frame) -> ShownRows:
-    """What people see of a table. The rows of a `DistantFrame` are counted only if they are too many to show."""
-    if not isinstance(frame, DistantFrame):
-        rows = [_plain(row) for row in frame.collect()]
-        return ShownRows(rows[:SHOWN_ROWS], len(rows))
+    """What people see of a table. Its rows are counted only if they are too many to show."""
     rows = [_plain(row) for row in frame.limit(SHOWN_ROWS + 1).collect()]
     return ShownRows(rows[:SHOWN_ROWS], len(rows) if len(rows) <= SHOWN_ROWS else frame.count())
 
@@ -151,9 +130,7 @@ def _write_json(report: Report, file: TextIO) -> None:
     file.write(f'{{"title": {json.dumps(report.title)},\n"findings": {json.dumps(report.findings, indent=1)}')
     for section in report.sections:
         file.write(f",\n{json.dumps(section.name)}: [")
-        frame = section.frame
-        rows = frame.toLocalIterator() if isinstance(frame, DistantFrame) else frame.collect()
-        for number, row in enumerate(rows):
+        for number, row in enumerate(section.frame.toLocalIterator()):
             file.write(",\n " if number else "\n ")
             file.write(json.dumps(_plain(row), default=_json_value))
         file.write("]")
@@ -219,4 +196,6 @@ def _json_value(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes | bytearray):
         return bytes(value).decode("utf-8", "replace")
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
     return str(value)

@@ -1,11 +1,13 @@
 """An Arrow table in the place of a Spark data frame, for reports."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+
+ROWS: Final = 1024
 
 
 class ArrowRow:
@@ -51,13 +53,21 @@ class ArrowFrame:
 
     def collect(self) -> list[ArrowRow]:
         """All rows. A map is a dict, as in Spark."""
+        return list(self.toLocalIterator())
+
+    def limit(self, num: int) -> "ArrowFrame":
+        """The first rows."""
+        return ArrowFrame(lambda: self.table.slice(0, num))
+
+    def toLocalIterator(self) -> Iterator[ArrowRow]:
+        """The rows, of which `ROWS` are values of Python at once."""
         maps = [field.name for field in self.table.schema if pa.types.is_map(field.type)]
-        rows = self.table.to_pylist()
-        for row in rows:
-            for name in maps:
-                if row[name] is not None:
-                    row[name] = dict(row[name])
-        return [ArrowRow(row) for row in rows]
+        for batch in self.table.to_batches(max_chunksize=ROWS):
+            for row in batch.to_pylist():
+                for name in maps:
+                    if row[name] is not None:
+                        row[name] = dict(row[name])
+                yield ArrowRow(row)
 
     def count(self) -> int:
         return int(self.table.num_rows)

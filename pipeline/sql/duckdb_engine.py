@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+
 from ..errors import OptionError, PipelineError
 from ..tables.processes import Progress
 from ..tables.readers import (
@@ -136,7 +138,7 @@ class DuckEngine:
         try:
             with ctrl_c_is_ctrl_c():
                 found = self._connection.sql(text)
-                return None if found is None else found.to_arrow_table()
+                return None if found is None else _with_longs(found.to_arrow_table())
         except self._errors as error:
             if self._failure is not None:
                 raise self._failure from error
@@ -212,6 +214,15 @@ def _store_table(source: MessageInput, *, table: str = MESSAGES, **options: Any)
 def _store_options(options: dict[str, str]) -> dict[str, Any]:
     """Options of the format `rocketmq-store` as those of `open_store`."""
     return {_STORE_OPTIONS[key]: _TRUTH.get(value, value) for key, value in options.items()}
+
+
+def _with_longs(rows: Any) -> Any:
+    """The rows with bigints as in Spark, where DuckDB's sum of integers has 128 bits, and fits."""
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_decimal128(field.type) and field.type.scale == 0:
+            with contextlib.suppress(pa.ArrowInvalid):
+                rows = rows.set_column(at, field.name, rows.column(at).cast(pa.int64()))
+    return rows
 
 
 def _memory(text: str) -> str:

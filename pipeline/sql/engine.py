@@ -20,11 +20,15 @@ SPARK_FROM_BYTES: Final = 64 << 30
 
 
 class Frame(Protocol):
-    """The rows of a query, computed when they are collected."""
+    """The rows of a query: the part of a Spark data frame that jobs and reports use. They may be too many to hold."""
 
     def collect(self) -> list[Any]: ...
 
+    def limit(self, num: int) -> "Frame": ...
+
     def count(self) -> int: ...
+
+    def toLocalIterator(self) -> Iterator[Any]: ...
 
     @property
     def write(self) -> Any: ...

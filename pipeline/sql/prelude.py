@@ -14,8 +14,8 @@ FOR_DUCKDB: Final = (
     "create macro unix_micros(moment) as epoch_us(moment)",
     "create macro array_join(list, separator) as array_to_string(list, separator)",
     "create macro percentile_approx(number, share) as quantile_disc(number, share)",
-    # A blob as text has \xNN for every byte that is not printable ASCII, and for the backslash.
-    "create macro has_bytes(bytes, t) as contains(cast(bytes as varchar), cast(encode(t) as varchar))",
+    # Two digits for each byte, and a match begins at a byte: DuckDB does not search in blobs.
+    "create macro has_bytes(bytes, t) as regexp_matches(hex(bytes), concat('^(..)*', hex(encode(t))))",
     "create macro unhex_text(digits) as decode(unhex(digits))",
 )
 FOR_SPARK: Final = (

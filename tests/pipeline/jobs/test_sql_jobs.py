@@ -77,6 +77,7 @@ def found(engine: Any, store: Path, **wanted: Any) -> list[str]:
         ({"message_id": f"{0xAB:032x}"}, [0xAB]),
         ({"text": '"n": 33}'}, [33]),
         ({"text": "n': 3"}, []),
+        ({"text": "7B22"}, []),  # the digits of {"
         ({"tag": "B", "where": "queueOffset = 2 and topic = 'Orders'"}, [13, 9, 11]),
         ({"message_key": "all", "text": "599"}, [599]),
     ],

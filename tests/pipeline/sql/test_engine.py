@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
@@ -13,6 +15,16 @@ from pocketmq.pipeline.sql import engine as engines
 from pocketmq.pipeline.sql.arrow_frame import frame_of_rows
 from pocketmq.pipeline.sql.engine import DUCKDB, SPARK, SPARK_FROM_BYTES, choose_engine
 from pocketmq.pipeline.sql.message_input import MessageInput, sql_text
+
+
+@pytest.fixture(scope="module")
+def duckdb() -> Any:
+    pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+    from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
+
+    with DuckEngine() as engine:
+        yield engine
+
 
 BOTH = frozenset({"duckdb", "pyspark", "pyarrow", "numpy"})
 
@@ -66,3 +78,30 @@ def test_a_frame_of_rows_is_written_as_parquet(tmp_path: Path) -> None:
     assert [row["b"] for row in frame.collect()] == ["x", None]
     assert frame.collect()[0].a == 1
     assert frame_of_rows({"a": pa.int32()}, []).collect() == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=12) | st.text(max_size=6).map(str.encode), st.text(max_size=3))
+@example(b"line1\nline2", "0A")
+@example("Gr\u00fc\u00dfe".encode(), "C3")
+@example(b"a\\b", "5C")
+@example(b"\xab\xcd", "\xbc")
+def test_a_text_is_found_in_a_body_where_its_bytes_are(duckdb: Any, body: bytes, text: str) -> None:
+    (row,) = duckdb.sql(
+        f"select has_bytes(from_hex('{body.hex()}'), decode(from_hex('{text.encode().hex()}'))) as found"
+    ).collect()
+    assert row.found is (text.encode() in body)
+
+
+def test_the_sum_of_integers_is_an_integer(duckdb: Any) -> None:
+    table = duckdb.sql("select sum(n) as n, sum(n) * 1.5 as m from (values (1), (2)) as t(n)").table
+    assert table.schema.field("n").type == pa.int64()
+    large = duckdb.sql("select sum(n) as n from (values (9223372036854775807), (1)) as t(n)")
+    assert [int(row.n) for row in large.collect()] == [1 << 63]
+
+
+def test_a_frame_shows_its_first_rows_and_makes_the_others_one_by_one() -> None:
+    whole = frame_of_rows({"n": pa.int64()}, [(number,) for number in range(5000)])
+    assert [row.n for row in whole.limit(3).collect()] == [0, 1, 2]
+    rows = whole.toLocalIterator()
+    assert [next(rows).n for _ in range(2000)] == list(range(2000))
