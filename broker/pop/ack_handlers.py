@@ -6,6 +6,9 @@ at once. A changed invisible time is a new checkpoint of one message, and an ack
 `AckMessageProcessor` and `ChangeInvisibleTimeProcessor`.
 """
 
+from itertools import islice
+from typing import Final
+
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody
 from pocketmq.protocol.bodies.revive import CheckPoint
 from pocketmq.protocol.message.pop_receipt import (
@@ -25,8 +28,14 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..errors import Refusal, faq
 from ..network.dispatch import Answer, Call, CallWithBody, handles
 from .ordered_pops import NotAcknowledged
+from .pop_handlers import MAX_MESSAGES
 from .popping import Popping
 from .revive_log import AckedMessage, AckedPop, ReviveRecord, batch_ack_record
+
+MAX_ACKS: Final = 1024
+"""Pops that one request may acknowledge. The official broker has no limit; its proxy sends those of one receive."""
+MAX_NAMES_LENGTH: Final = 1024
+"""Of topic, group and broker of a checkpoint together: no pop has longer ones, and texts with them are cached."""
 
 
 @handles(AckMessage)
@@ -87,10 +96,15 @@ def batch_ack_message(
     body = call.read_body() if call.body else BatchAckMessageRequestBody()
     if not body.acks:
         raise Refusal(ResponseCode.NO_MESSAGE, "")
+    if len(body.acks) > MAX_ACKS:
+        remark = f"the request acknowledges {len(body.acks)} pops, at most {MAX_ACKS} are allowed"
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
     answer = Answer()
     records: list[ReviveRecord] = []
-    for ack in body.acks:
-        done = _ack_batch(popping, ack, body.broker_name, call.connection.peer)
+    for ack, offsets in [
+        (ack, _offsets_of(popping, ack)) for ack in body.acks
+    ]:  # refused before any has an effect
+        done = _ack_batch(popping, ack, offsets, body.broker_name, call.connection.peer)
         if isinstance(done, ReviveRecord):
             records.append(done)
         elif done is not None:
@@ -155,38 +169,52 @@ def _counted(
 ) -> AckedMessage | None:
     """Count the message as acknowledged now; its ack, `None` if that has no effect."""
     popping.statistics.acknowledged(topic, group, 1)
-    start_offset, pop_time_ms, revive_queue_id = (
+    pop = AckedPop(
+        topic,
+        group,
+        receipt.broker_name,
+        queue_id,
         receipt.start_offset,
         receipt.pop_time_ms,
         receipt.revive_queue_id,
+        receipt.visible_again_ms,
     )
-    due_ms = receipt.visible_again_ms
-    if not _has_effect(popping, revive_queue_id, due_ms):
+    if not _has_effect(popping, pop):
         return None
-    pop = AckedPop(
-        topic, group, receipt.broker_name, queue_id, start_offset, pop_time_ms, revive_queue_id, due_ms
-    )
     return pop, offset
 
 
-def _has_effect(popping: Popping, revive_queue_id: int, due_ms: int) -> bool:
+def _has_effect(popping: Popping, pop: AckedPop) -> bool:
     """Whether the checkpoint of an ack can exist. Any other ack is accepted, as in the official broker, but not
     stored."""
     config = popping.config
     furthest_ms = popping.clock.now_ms() + config.store.timer_max_delay_sec * 1000
-    return 0 <= revive_queue_id < config.revive_queue_num and due_ms <= furthest_ms
+    if not 0 <= pop.revive_queue_id < config.revive_queue_num or pop.due_ms > furthest_ms:
+        return False
+    return len(pop.topic) + len(pop.group) + len(pop.broker_name or "") <= MAX_NAMES_LENGTH
+
+
+def _topic_of(batch: BatchAck) -> str:
+    return real_topic(batch.topic or "", batch.consumer_group or "", batch.retry)
+
+
+def _offsets_of(popping: Popping, batch: BatchAck) -> list[int]:
+    """The acknowledged offsets that the queue has. Raises `Refusal` for more than one pop delivers."""
+    topic, queue_id = _topic_of(batch), batch.queue_id
+    minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
+    offsets = list(islice(batch.offsets(minimum, maximum), MAX_MESSAGES + 1))
+    if len(offsets) > MAX_MESSAGES:
+        remark = f"the bit set has more messages than one pop delivers, at most {MAX_MESSAGES} are allowed"
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
+    return offsets
 
 
 def _ack_batch(
-    popping: Popping, batch: BatchAck, broker_name: str | None, peer: str
+    popping: Popping, batch: BatchAck, offsets: list[int], broker_name: str | None, peer: str
 ) -> ReviveRecord | str | None:
     """Acknowledge one element of a batch; returns the record to be stored, or in orderly pop the remark of its last
     refused offset."""
-    group = batch.consumer_group or ""
-    topic = real_topic(batch.topic or "", group, batch.retry)
-    queue_id = batch.queue_id
-    minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
-    offsets = [offset for offset in batch.offsets() if minimum <= offset <= maximum]
+    group, topic, queue_id = batch.consumer_group or "", _topic_of(batch), batch.queue_id
     remark = None
     if batch.revive_queue_id == ORDERED_REVIVE_QUEUE:
         for offset in offsets:
@@ -197,12 +225,13 @@ def _ack_batch(
                 or remark
             )
         return remark
-    due_ms = batch.pop_time + batch.invisible_time
     if offsets:
         popping.statistics.acknowledged(topic, group, len(offsets))
-        if _has_effect(popping, batch.revive_queue_id, due_ms):
-            times = batch.start_offset, batch.pop_time, batch.revive_queue_id, due_ms
-            return batch_ack_record(AckedPop(topic, group, broker_name, queue_id, *times), offsets)
+        due_ms = batch.pop_time + batch.invisible_time
+        times = batch.start_offset, batch.pop_time, batch.revive_queue_id, due_ms
+        pop = AckedPop(topic, group, broker_name, queue_id, *times)
+        if _has_effect(popping, pop):
+            return batch_ack_record(pop, offsets)
     return None
 
 

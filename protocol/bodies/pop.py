@@ -5,8 +5,9 @@
 `b` is a bit set: bit i stands for offset `so + i`; the lowest bit of the first byte is bit 0.
 """
 
+import re
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Self
 
 import msgspec
@@ -17,6 +18,8 @@ from ..text import fastjson
 from .body import Body
 from .offsets import OffsetWrapper, TopicOffset
 
+_LAST_OFFSET: Final = (1 << 63) - 1
+_NOT_ZERO: Final = re.compile(rb"[^\0]")
 _LONG_NAMES: Final = {
     "consumerGroup": "c",
     "topic": "t",
@@ -43,10 +46,17 @@ class BatchAck(Body, frozen=True):
     invisible_time: int = field(name="it", default=0)
     bit_set: bytes | None = field(name="b", default=None)
 
-    def offsets(self) -> list[int]:
-        """The acknowledged offsets."""
-        bits = int.from_bytes(self.bit_set or b"", "little")
-        return [self.start_offset + position for position in range(bits.bit_length()) if bits >> position & 1]
+    def offsets(self, first: int = 0, last: int = _LAST_OFFSET) -> Iterator[int]:
+        """The acknowledged offsets from `first` to `last`. The cost is that of the bytes which are not zero: a client
+        decides how long the bit set is, so the caller limits how many it asks for."""
+        bits, start = memoryview(self.bit_set or b""), self.start_offset
+        low, high = max(first - start, 0), max(last + 1 - start, 0)
+        low_byte = low // 8
+        for found in _NOT_ZERO.finditer(bits[low_byte : (high + 7) // 8]):
+            position, byte = (low_byte + found.start()) * 8, found[0][0]
+            for bit in range(position, position + 8):
+                if byte >> bit - position & 1 and low <= bit < high:
+                    yield start + bit
 
 
 def bit_set_of(positions: Iterable[int]) -> bytes:

@@ -5,6 +5,7 @@ What official brokers answer is tested in conformance/waiting/test_pop.py; here 
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from pocketmq.protocol.requests.pop import (
     PopMessage,
 )
 from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message
@@ -69,6 +71,10 @@ def an_ack(answer: Asked, offset: int, start: int = 0) -> AckMessage:
     return AckMessage(consumer_group="g", topic="orders", queue_id=0, extra_info=text, offset=offset)
 
 
+def body_of(*acks: BatchAck) -> bytes:
+    return BatchAckMessageRequestBody(broker_name="broker-a", acks=list(acks)).encode()
+
+
 def pass_time(broker: Broker, loop: FakeLoop, seconds: int) -> None:
     """Second by second: the timer delivers, and messages are given out again."""
     for _ in range(seconds):
@@ -107,10 +113,41 @@ async def test_a_batch_acknowledges_what_its_bits_say(filled: Broker, loop: Fake
         invisible_time=10_000,
         bit_set=bit_set_of([0, 1, 3, 70]),
     )
-    body = BatchAckMessageRequestBody(broker_name="broker-a", acks=[batch]).encode()
-    assert (await ask(filled, BatchAckMessage(), body=body)).code == 0
+    assert (await ask(filled, BatchAckMessage(), body=body_of(batch))).code == 0
     pass_time(filled, loop, 20)
     assert (await popped(filled))[1] == ["m2"]
+
+
+async def test_a_batch_of_acks_costs_what_its_bits_are_worth(filled: Broker) -> None:
+    far = BatchAck(consumer_group="g", topic="orders", retry="0", bit_set=b"\0" * 65_536 + b"\xff" * 200_000)
+    used = time.thread_time()
+    assert (await ask(filled, BatchAckMessage(), body=body_of(far))).code == 0
+    assert time.thread_time() - used < 1  # it was 40 s
+
+
+@pytest.mark.parametrize("order", [False, True], ids=["unordered", "ordered"])
+async def test_a_batch_with_more_acks_than_a_pop_delivers_has_no_effect(
+    filled: Broker, loop: FakeLoop, order: bool
+) -> None:
+    for number in range(40):
+        store_message(filled, "orders", 0, b"more%d" % number, {})
+    answer, _ = await popped(filled, max_msg_nums=2, order=order)
+    times = {"pop_time": int(answer.fields["popTime"]), "invisible_time": 10_000}
+    queue = {"consumer_group": "g", "topic": "orders", "retry": "0"}
+    queue |= {"revive_queue_id": int(answer.fields["reviveQid"])}
+    good = BatchAck(**queue, **times, bit_set=bit_set_of([0, 1]))
+    bad = BatchAck(**queue, **times, bit_set=bit_set_of(range(33)))
+    refused = await ask(filled, BatchAckMessage(), body=body_of(good, bad))
+    assert refused.code == ResponseCode.MESSAGE_ILLEGAL
+    assert "at most 32" in (refused.remark or "")
+    refused = await ask(filled, BatchAckMessage(), body=body_of(*[good] * 1025))
+    assert (refused.code, refused.remark) == (
+        ResponseCode.MESSAGE_ILLEGAL,
+        "the request acknowledges 1025 pops, at most 1024 are allowed",
+    )
+    pass_time(filled, loop, 20)
+    found = [body for _ in range(2) for body in (await popped(filled, order=order))[1]]
+    assert {"m0", "m1"} < set(found)
 
 
 async def test_more_time_is_given_to_one_message(filled: Broker, clock: VirtualClock, loop: FakeLoop) -> None:

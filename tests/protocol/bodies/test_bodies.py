@@ -219,7 +219,9 @@ def test_time_span_carries_its_times_as_text():
 def test_batch_ack_bits_are_offsets_from_the_start():
     # Recorded: BitSet {0, 9} is AQI=
     ack = fastjson.decode('{"b":"AQI=","so":100}', BatchAck)
-    assert ack.offsets() == [100, 109]
+    assert list(ack.offsets()) == [100, 109]
+    assert list(ack.offsets(101, 109)) == [109]
+    assert list(ack.offsets(100, 108)) == [100]
     assert bit_set_of([0, 9]) == b"\x01\x02"
     assert bit_set_of([]) == b""
 
