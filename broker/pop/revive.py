@@ -6,8 +6,9 @@
 
 Each revive queue is processed in its order; the offset of CID_RMQ_SYS_REVIVE_GROUP is that of the last finished
 checkpoint. After a restart, even with an official broker, reading continues after it: what was in memory is read again.
-If a message cannot be stored, its checkpoint is stored again with a later time. Mirrors `PopReviveService`; owned by
-the event loop, due every `reviveInterval`.
+If a message cannot be stored, its checkpoint is stored again with a later time; if that cannot be stored either, the
+queue waits. Records are checked like those of a peer: what no broker writes is skipped and logged. Mirrors
+`PopReviveService`; owned by the event loop, due every `reviveInterval`, a limited number of messages in each iteration.
 """
 
 import logging
@@ -29,11 +30,13 @@ from pocketmq.protocol.message.pop_receipt import normal_topic
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic, revive_topic
-from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store import NewMessage
+from pocketmq.store.put_values import AppendResult, PutStatus
 
 from ..delayed.timer import MessageTimer
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
+from ..storing.deliveries import Budget, deliver
 from ..storing.message_copies import copy_of
 from ..storing.numbers import number_property, parse_number
 from ..storing.records import record_of_unit
@@ -46,7 +49,8 @@ GRACE_MS: Final = 2000
 """Acks are due at their checkpoint's end, and may be this late."""
 QUIET_MS: Final = 3000
 """After this long without a record, the clock decides which checkpoints are over, not the newest record."""
-RECORDS_IN_AN_ITERATION: Final = 500
+MAX_BODY_BYTES: Final = 65_536
+"""Of a record; no broker writes longer ones."""
 MAX_POINTS: Final = 100_000
 """Checkpoints of one queue in memory; further ones are read later."""
 PUT_BACK_SECONDS: Final = (
@@ -72,14 +76,14 @@ PUT_BACK_SECONDS: Final = (
 
 
 class _Point:
-    """A checkpoint whose time is not over yet. `done` are its acknowledged offsets."""
+    """A checkpoint whose time is not over yet. `pending` are the offsets that are not acknowledged."""
 
-    __slots__ = ("check_point", "done", "offset")
+    __slots__ = ("check_point", "offset", "pending")
 
     def __init__(self, check_point: CheckPoint, offset: int) -> None:
         self.check_point = check_point
         self.offset = offset
-        self.done: set[int] = set()
+        self.pending = set(check_point.offsets())
 
 
 class _ReviveQueue:
@@ -105,6 +109,9 @@ class Revive:
         self._log = log
         self._topic = revive_topic(state.config.broker_cluster_name)
         self._queues: dict[int, _ReviveQueue] = {}
+        self._next_queue = 0
+        """With which queue the next iteration begins."""
+        self._is_scheduled = False
 
     @property
     def is_served(self) -> bool:
@@ -117,9 +124,15 @@ class Revive:
         self._queues.clear()
 
     def tick(self) -> None:
-        """Run one pass; if there is more to read, run the next one in the next loop iteration."""
-        if self.run(self._state.clock.now_ms()):
-            self._state.timers.call_soon(self.tick)
+        """Do what is due, in this loop iteration and the next ones."""
+        if not self._is_scheduled:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._is_scheduled = False
+        if self._state.is_open and self.run(self._state.clock.now_ms()):
+            self._is_scheduled = True
+            self._state.timers.call_soon(self._go_on)
 
     def next_work(self) -> int | None:
         """When the next checkpoint can be finished, or now if there are records to read; `None` without either."""
@@ -130,7 +143,7 @@ class Revive:
             end = self._state.store.max_offset(self._topic, queue_id)
             if end == 0:
                 continue
-            queue = self._queue(queue_id)
+            queue = self._queue(queue_id, end)
             if queue.next_offset < end:
                 return now_ms
             if queue.points:
@@ -141,23 +154,28 @@ class Revive:
         return min(times, default=None)
 
     def run(self, now_ms: int) -> bool:
-        """Run one pass over all queues; True if there is more to read."""
+        """Work for one loop iteration; True if there is more to do at once."""
         if not self.is_served:
             return False
-        has_more = False
-        for queue_id in range(self._state.config.revive_queue_num):
+        count, budget = self._state.config.revive_queue_num, Budget()
+        for queue_id in [(self._next_queue + number) % count for number in range(count)]:
             end = self._state.store.max_offset(self._topic, queue_id)
             if end == 0:
                 continue
-            queue = self._queue(queue_id)
-            if queue.next_offset < end and self._read(queue, queue_id, end):
-                has_more = True
-            elif queue.points:
-                self._finish(queue, queue_id, now_ms)
-        return has_more
+            queue = self._queue(queue_id, end)
+            self._read(queue, queue_id, end, budget)
+            if not budget.is_spent:
+                self._finish(queue, queue_id, now_ms, budget)
+            if budget.is_spent:
+                self._next_queue = (queue_id + 1) % count
+                return True
+        return False
 
-    def _queue(self, queue_id: int) -> _ReviveQueue:
+    def _queue(self, queue_id: int, end: int) -> _ReviveQueue:
         committed = self._state.offsets.query(self._topic, REVIVE_GROUP, queue_id)
+        if committed >= end:  # any client may commit an offset for the group
+            committed = end - 1
+            self._state.offsets.commit(self._topic, REVIVE_GROUP, queue_id, committed)
         queue = self._queues.get(queue_id)
         if queue is None or committed > queue.done_offset:  # an administrator has moved the offset
             queue = self._queues[queue_id] = _ReviveQueue(committed)
@@ -165,28 +183,30 @@ class Revive:
 
     # -- reading
 
-    def _read(self, queue: _ReviveQueue, queue_id: int, end: int) -> bool:
-        """Read some records of the queue; True if there are more."""
+    def _read(self, queue: _ReviveQueue, queue_id: int, end: int, budget: Budget) -> None:
+        """Read records of the queue."""
         store = self._state.store
         entries = store.consume_queue(self._topic, queue_id)
-        if entries is None or len(queue.points) >= MAX_POINTS:
-            return False
+        if entries is None:
+            return
         queue.next_offset = max(queue.next_offset, entries.min_offset)
-        last = min(end, queue.next_offset + RECORDS_IN_AN_ITERATION)
-        while queue.next_offset < last:
+        while queue.next_offset < end and len(queue.points) < MAX_POINTS and not budget.is_spent:
             unit = entries.unit(queue.next_offset)
             record = None if unit is None else store.read_record(unit[0], unit[1])
             if record is not None:
                 try:
                     self._take(queue, decode_record(record), queue.next_offset)
                 except (RecordError, BodyError) as error:
-                    _log.warning("%s queue %d offset %d: %s", self._topic, queue_id, queue.next_offset, error)
+                    text = str(error)[:200]
+                    _log.warning("%s queue %d offset %d: %s", self._topic, queue_id, queue.next_offset, text)
             queue.next_offset += 1
-        return queue.next_offset < end
+            budget.spend()
 
     def _take(self, queue: _ReviveQueue, record: Record, offset: int) -> None:
         properties = decode_properties(record.properties)
         tag = properties.get(names.TAGS)
+        if len(record.body) > MAX_BODY_BYTES:
+            raise BodyError(f"a record of {len(record.body)} bytes")
         due_ms = number_property(properties, names.TIMER_DELIVER_MS, 0)
         if due_ms is not None:
             queue.latest_due_ms = max(queue.latest_due_ms, due_ms)
@@ -200,57 +220,72 @@ class Revive:
             ack = Ack.decode(bytes(record.body))
             point = queue.points.get(ack.merge_key(self._state.config.broker_name))
             if point is not None:
-                point.done.update(ack.offsets())
+                point.pending.difference_update(ack.offsets())
 
     # -- finishing
 
-    def _finish(self, queue: _ReviveQueue, queue_id: int, now_ms: int) -> None:
+    def _finish(self, queue: _ReviveQueue, queue_id: int, now_ms: int, budget: Budget) -> None:
         """Finish the first checkpoints of the queue, as far as their time is over."""
-        state = self._state
+        state, points = self._state, queue.points
         end_ms = queue.latest_due_ms
         is_timer_late = self._timer.behind_ms > 0 or self._timer.messages_behind > 0
         if now_ms - end_ms > QUIET_MS and not is_timer_late:
             end_ms = now_ms
-        finished: list[MergeKey] = []
-        for key, point in queue.points.items():
-            if end_ms - point.check_point.due_ms <= GRACE_MS or len(finished) >= RECORDS_IN_AN_ITERATION:
+        while points and not budget.is_spent:
+            key, point = next(iter(points.items()))
+            if end_ms - point.check_point.due_ms <= GRACE_MS:
                 break
-            self._revive(point, queue_id, now_ms)
-            finished.append(key)
-        for key in finished:
-            queue.done_offset = max(queue.done_offset, queue.points.pop(key).offset)
-        if finished:
+            budget.spend()
+            try:
+                is_finished = self._revive(point, queue_id, now_ms, budget)
+            except Exception:
+                _log.exception("skipped %s queue %d offset %d", self._topic, queue_id, point.offset)
+                is_finished = True
+            if not is_finished:
+                break
+            del points[key]
+            queue.done_offset = max(queue.done_offset, point.offset)
             state.offsets.commit(self._topic, REVIVE_GROUP, queue_id, queue.done_offset)
 
-    def _revive(self, point: _Point, queue_id: int, now_ms: int) -> None:
+    def _revive(self, point: _Point, queue_id: int, now_ms: int, budget: Budget) -> bool:
+        """Copy the messages of a checkpoint that are not acknowledged; False if the store refuses one now, and the
+        checkpoint for it too."""
         state, check_point = self._state, point.check_point
         group, topic = check_point.group or "", check_point.topic or ""
         if (
             state.topics.find(normal_topic(topic, group)) is None
             or state.groups.find_or_create(group) is None
         ):
-            return
-        for offset in check_point.offsets():
-            if offset not in point.done and not self._revive_message(check_point, offset):
-                self._put_back(check_point, offset, queue_id, now_ms)
+            return True
+        for offset in sorted(point.pending):
+            if not self._revive_message(check_point, offset, budget) and not self._put_back(
+                check_point, offset, queue_id, now_ms
+            ):
+                return False
+            point.pending.discard(offset)
+        return True
 
-    def _revive_message(self, check_point: CheckPoint, offset: int) -> bool:
+    def _revive_message(self, check_point: CheckPoint, offset: int, budget: Budget) -> bool:
         """Copy one message to its retry topic; False if the store refuses it now."""
+        store = self._state.store
+        unit = store.queue_unit(check_point.topic or "", check_point.queue_id, offset)
+        message = None if unit is None else record_of_unit(store, unit[0], unit[1])
+        if unit is None or message is None:
+            return True  # deleted meanwhile, or damaged
+        budget.spend(size_bytes=unit[1])
+        return deliver("popped", unit[0], lambda: self._store_copy(check_point, message))
+
+    def _store_copy(self, check_point: CheckPoint, message: Record) -> AppendResult:
         state = self._state
         group, topic = check_point.group or "", check_point.topic or ""
-        unit = state.store.queue_unit(topic, check_point.queue_id, offset)
-        message = None if unit is None else record_of_unit(state.store, unit[0], unit[1])
-        if message is None:
-            return True  # deleted meanwhile, or damaged
         if not is_retry_topic(topic):
             topic = pop_retry_topic(topic, group, v2=state.config.enable_retry_topic_v2)
         queues = self._make_retry_topic(topic, group)
         queue_id = message.queue_id if message.queue_id < queues else 0
         result = state.store.append(_retried(state, check_point, message, topic, queue_id))
-        if result.status is not PutStatus.PUT_OK:
-            return result.status in (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
-        state.statistics.message_put(topic, 1, result.size)
-        return True
+        if result.status is PutStatus.PUT_OK:
+            state.statistics.message_put(topic, 1, result.size)
+        return result
 
     def _make_retry_topic(self, topic: str, group: str) -> int:
         """Create or update the retry topic; returns the number of its queues: one, or with `useSeparateRetryQueue` as
@@ -270,7 +305,8 @@ class Revive:
                 state.offsets.commit(topic, group, queue_id, 0)
         return queues
 
-    def _put_back(self, check_point: CheckPoint, offset: int, queue_id: int, now_ms: int) -> None:
+    def _put_back(self, check_point: CheckPoint, offset: int, queue_id: int, now_ms: int) -> bool:
+        """Store a checkpoint for one message again; False if the store refuses it."""
         put_back = parse_number(check_point.re_put_times or "0", 0, 999)
         times = 127 if put_back is None else put_back
         later_ms = PUT_BACK_SECONDS[min(times, len(PUT_BACK_SECONDS) - 1)] * 1000
@@ -291,6 +327,8 @@ class Revive:
             self._log.put_checkpoint(again, queue_id)
         except Refusal as error:
             _log.error("cannot revive message %d of %s: %s", offset, check_point.topic, error.remark)
+            return False
+        return True
 
 
 def _retried(

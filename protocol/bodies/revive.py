@@ -9,9 +9,9 @@
 acks share group, topic, queue, `so`, `pt` and `bn`. Mirrors `PopCheckPoint`, `AckMsg` and `BatchAckMsg`.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import field
+from msgspec import Meta, field
 
 from .body import Body
 
@@ -21,22 +21,29 @@ BATCH_ACK_TAG: Final = "bAck"
 REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
 """The group whose offsets say how far the revive queues are processed: the last processed one, not the next."""
 
+MAX_MESSAGES: Final = 127
+"""Of one checkpoint: their number is a byte in the official class."""
+
 MergeKey = tuple[str, str, int, int, int, str]
+_Offset = Annotated[int, Meta(ge=0, le=(1 << 62))]
+_Time = Annotated[int, Meta(ge=-(1 << 62), le=(1 << 62))]
+_Count = Annotated[int, Meta(ge=-128, le=MAX_MESSAGES)]
+_Diffs = Annotated[list[_Offset], Meta(max_length=MAX_MESSAGES)]
 
 
 class CheckPoint(Body, frozen=True):
-    """Messages of one queue that one pop delivered. Times in ms."""
+    """Messages of one queue that one pop delivered. Times in ms. `decode` refuses what no broker has written."""
 
-    start_offset: int = field(name="so", default=0)
-    pop_time: int = field(name="pt", default=0)
-    invisible_time: int = field(name="it", default=0)
+    start_offset: _Offset = field(name="so", default=0)
+    pop_time: _Time = field(name="pt", default=0)
+    invisible_time: _Time = field(name="it", default=0)
     bit_map: int = field(name="bm", default=0)
-    num: int = field(name="n", default=0)
+    num: _Count = field(name="n", default=0)
     queue_id: int = field(name="q", default=0)
     topic: str | None = field(name="t", default=None)
     group: str | None = field(name="c", default=None)
     revive_offset: int = field(name="ro", default=0)
-    diffs: list[int] | None = field(name="d", default=None)
+    diffs: _Diffs | None = field(name="d", default=None)
     broker_name: str | None = field(name="bn", default=None)
     re_put_times: str | None = field(name="rp", default=None)
     suspend: bool = field(name="sp", default=False)
@@ -49,9 +56,9 @@ class CheckPoint(Body, frozen=True):
         return self.pop_time + self.invisible_time
 
     def offsets(self) -> list[int]:
-        if self.diffs:
-            return [self.start_offset + diff for diff in self.diffs]
-        return list(range(self.start_offset, self.start_offset + max(self.num, 0)))
+        """Of the messages that the checkpoint itself does not name as acknowledged (`bm`, official buffer only)."""
+        diffs, bits = self.diffs or range(self.num), self.bit_map
+        return [self.start_offset + diff for bit, diff in enumerate(diffs) if not bits >> bit & 1]
 
     def merge_key(self) -> MergeKey:
         return (

@@ -45,7 +45,12 @@ SYSTEM_TOPICS: Final = frozenset(
 )
 """Names that no administrator may create or delete. Each broker adds the topics named after itself and its
 cluster."""
-UNSENDABLE_TOPICS: Final = SYSTEM_TOPICS - {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC, CHECKPOINT_TOPIC}
+UNSENDABLE_TOPICS: Final = (
+    SYSTEM_TOPICS - {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC, CHECKPOINT_TOPIC}
+) | {TIMER_TOPIC}
+"""Of them the official broker accepts sends to the timer topic, and to the revive topics (`is_unsendable_topic`): one
+such message from a client can stop its timer or its revival."""
+REVIVE_PREFIX: Final = f"{SYSTEM_PREFIX}REVIVE_LOG_"
 
 MAX_TOPIC_LENGTH: Final = 127
 MAX_RETRY_TOPIC_LENGTH: Final = 255
@@ -87,7 +92,7 @@ def reply_topic(cluster_name: str) -> str:
 
 def revive_topic(cluster_name: str) -> str:
     """Topic of the pop check points and acks (official PopAckConstants.buildClusterReviveTopic)."""
-    return f"{SYSTEM_PREFIX}REVIVE_LOG_{cluster_name}"
+    return REVIVE_PREFIX + cluster_name
 
 
 def sync_member_topic(broker_name: str) -> str:
@@ -175,4 +180,4 @@ def group_refusal(group: str) -> str | None:
 
 def is_unsendable_topic(topic: str) -> bool:
     """True if a send is refused: NO_PERMISSION `Sending message to topic[T] is forbidden.`"""
-    return topic in UNSENDABLE_TOPICS
+    return topic in UNSENDABLE_TOPICS or topic.startswith(REVIVE_PREFIX)

@@ -14,14 +14,10 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.dispatch import HELD, Call
 from pocketmq.broker.pop.ordered_pops import OrderedPops
 from pocketmq.broker.pop.pop_handlers import pop_message
-from pocketmq.broker.pop.revive import Revive
-from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
-from pocketmq.protocol.bodies.revive import REVIVE_GROUP
+from pocketmq.protocol.bodies.pop import BatchAck, bit_set_of
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.requests.pop import (
-    AckMessage,
     BatchAckMessage,
     ChangeMessageInvisibleTime,
     Notification,
@@ -32,55 +28,8 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import VirtualClock
 
+from broker.pop.pops import a_pop, an_ack, bodies, body_of, pass_time, popped, receipt
 from broker_fakes import Asked, FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message
-
-REVIVE_TOPIC = revive_topic("DefaultCluster")
-
-
-@pytest.fixture
-def filled(broker: Broker) -> Broker:
-    """Four messages m0 to m3 in queue 0 of a topic with one queue; the timer is started."""
-    broker.delayed.timer.start()
-    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
-    for number in range(4):
-        store_message(broker, "orders", 0, f"m{number}".encode(), {"TAGS": "AB"[number % 2]})
-    return broker
-
-
-def a_pop(**changes: Any) -> PopMessage:
-    fields: dict[str, Any] = {"consumer_group": "g", "topic": "orders", "queue_id": -1, "max_msg_nums": 32}
-    return PopMessage(**{**fields, "invisible_time": 10_000, **changes})
-
-
-async def popped(broker: Broker, **changes: Any) -> tuple[Asked, list[str]]:
-    answer = await ask(broker, a_pop(**changes))
-    return answer, bodies(answer)
-
-
-def bodies(answer: Asked) -> list[str]:
-    return [bytes(record.body).decode() for record in decode_records(answer.body)]
-
-
-def receipt(answer: Asked, start: int = 0) -> str:
-    fields = answer.fields
-    return f"{start} {fields['popTime']} {fields['invisibleTime']} {fields['reviveQid']} 0 broker-a 0 0"
-
-
-def an_ack(answer: Asked, offset: int, start: int = 0) -> AckMessage:
-    text = receipt(answer, start)
-    return AckMessage(consumer_group="g", topic="orders", queue_id=0, extra_info=text, offset=offset)
-
-
-def body_of(*acks: BatchAck) -> bytes:
-    return BatchAckMessageRequestBody(broker_name="broker-a", acks=list(acks)).encode()
-
-
-def pass_time(broker: Broker, loop: FakeLoop, seconds: int) -> None:
-    """Second by second: the timer delivers, and messages are given out again."""
-    for _ in range(seconds):
-        loop.run_for(1000)
-        while broker.popping.revive.run(broker.clock.now_ms()):
-            pass
 
 
 async def test_a_message_without_ack_is_redelivered_once(filled: Broker, loop: FakeLoop) -> None:
@@ -168,68 +117,6 @@ async def test_more_time_is_given_to_one_message(filled: Broker, clock: VirtualC
     assert (await popped(filled))[1] == []
     pass_time(filled, loop, 20)
     assert (await popped(filled))[1] == ["m0"]
-
-
-def restarted(broker: Broker) -> Revive:
-    """The same work by a new process."""
-    return Revive(broker.state, broker.delayed.timer, broker.popping.revive_log)
-
-
-async def test_the_place_of_the_revive_group_outlives_a_restart(filled: Broker, loop: FakeLoop) -> None:
-    await popped(filled, max_msg_nums=1)
-    pass_time(filled, loop, 9)
-    filled.popping.revive = restarted(filled)  # all it had in memory is gone
-    pass_time(filled, loop, 10)
-    assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
-    filled.popping.revive = restarted(filled)
-    pass_time(filled, loop, 5)
-    retry = filled.store.max_offset("%RETRY%g_orders", 0)
-    assert retry == 1  # and not a second time
-
-
-async def test_a_full_disk_puts_the_checkpoint_back(
-    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await popped(filled)
-    revive_message = Revive._revive_message
-    monkeypatch.setattr(Revive, "_revive_message", lambda *_: False)
-    pass_time(filled, loop, 16)
-    assert (await popped(filled))[1] == []
-    monkeypatch.setattr(Revive, "_revive_message", revive_message)
-    pass_time(filled, loop, 20)
-    assert sorted((await popped(filled))[1]) == ["m0", "m1", "m2", "m3"]
-
-
-@pytest.mark.parametrize(
-    ("tag", "body"),
-    [
-        ("ck", b"{"),
-        ("ck", b"[]"),
-        ("ck", b'{"so":"x"}'),
-        ("ck", b'{"n":1}'),
-        ("ack", b"\xff\xfe"),
-        ("bAck", b'{"aol":7}'),
-        ("what", b"{}"),
-        ("ck", b'{"t":"orders","c":"g","so":0,"n":1,"pt":1,"it":1,"q":999999}'),
-        ("ck", b'{"t":"nowhere","c":"g","so":0,"n":1,"pt":1,"it":1}'),
-    ],
-)
-async def test_nonsense_in_a_revive_queue_is_skipped(
-    filled: Broker, loop: FakeLoop, tag: str, body: bytes
-) -> None:
-    store_message(filled, REVIVE_TOPIC, 0, body, {"TAGS": tag})
-    answer, _ = await popped(filled)
-    assert answer.fields["reviveQid"] == "0"
-    pass_time(filled, loop, 20)
-    assert len((await popped(filled))[1]) == 4
-
-
-async def test_a_deleted_topic_stops_nothing(filled: Broker, loop: FakeLoop) -> None:
-    await popped(filled)
-    filled.topics.delete("orders")
-    pass_time(filled, loop, 20)
-    assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
-    assert filled.store.max_offset("%RETRY%g_orders", 0) == 0
 
 
 # -- waiting

@@ -51,6 +51,7 @@ def test_built_names():
 def test_topics_that_may_not_be_sent_to():
     forbidden = {"SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"}
     forbidden |= {"TRANS_CHECK_MAX_TIME_TOPIC", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"}
+    forbidden |= {"rmq_sys_wheel_timer", "rmq_sys_REVIVE_LOG_DefaultCluster"}
     assert all(topics.is_unsendable_topic(topic) for topic in forbidden)
     assert not any(
         topics.is_unsendable_topic(topic) for topic in ("TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "t")

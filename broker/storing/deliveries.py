@@ -1,0 +1,62 @@
+"""One rule for messages that the broker stores again: delay levels, the timer and revived pops.
+
+stored                                       done
+the store never accepts it                   done, logged as lost: the official broker tries for ever
+the store or the disk refuses it now         try again later
+any other error                              done, logged: one bad message does not block those behind it
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from pocketmq.store import PutStatus, StoreError
+from pocketmq.store.put_values import AppendResult
+
+_log = logging.getLogger("pocketmq.storing")
+
+WORK_IN_A_TURN: Final = 200
+"""Messages handled in one loop iteration, some milliseconds of work."""
+BYTES_OF_ONE: Final = 16384
+"""A longer message counts as several."""
+
+_NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+"""Failures that another try cannot mend, for example a topic name that the file system refuses."""
+
+
+class Budget:
+    """How much one loop iteration may still do."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = WORK_IN_A_TURN
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left <= 0
+
+    def spend(self, messages: int = 1, size_bytes: int = 0) -> None:
+        self.left -= messages + size_bytes // BYTES_OF_ONE
+
+
+def deliver(kind: str, position: int, store: Callable[[], AppendResult | None]) -> bool:
+    """Store one message by `store`, which returns `None` if there is nothing to store; False: try again later.
+
+    `kind` and log position name the message in the log.
+    """
+    try:
+        result = store()
+    except (StoreError, OSError) as error:
+        _log.error("%s message at log position %d waits: %s", kind, position, error)
+        return False
+    except Exception:
+        _log.exception("%s message at log position %d is skipped", kind, position)
+        return True
+    if result is None or result.status is PutStatus.PUT_OK:
+        return True
+    if result.status in _NEVER:
+        _log.error("%s message at log position %d is lost: %s", kind, position, result.status.name)
+        return True
+    _log.warning("%s message at log position %d waits: %s", kind, position, result.status.name)
+    return False

@@ -1,0 +1,190 @@
+"""The revival of popped messages: limited work in each iteration, damaged and forged records, failures."""
+
+import itertools
+from typing import Any
+
+import pytest
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.pop.revive import Revive
+from pocketmq.protocol.bodies.revive import REVIVE_GROUP, CheckPoint
+from pocketmq.protocol.message.record import Record
+from pocketmq.protocol.message.topics import revive_topic
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store.put_values import AppendResult
+
+from broker.pop.pops import a_send, pass_time, popped
+from broker_fakes import FakeLoop, ask, store_message
+
+REVIVE_TOPIC = revive_topic("DefaultCluster")
+
+
+def restarted(broker: Broker) -> Revive:
+    """The same work by a new process."""
+    return Revive(broker.state, broker.delayed.timer, broker.popping.revive_log)
+
+
+async def test_the_place_of_the_revive_group_outlives_a_restart(filled: Broker, loop: FakeLoop) -> None:
+    await popped(filled, max_msg_nums=1)
+    pass_time(filled, loop, 9)
+    filled.popping.revive = restarted(filled)  # all it had in memory is gone
+    pass_time(filled, loop, 10)
+    assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
+    filled.popping.revive = restarted(filled)
+    pass_time(filled, loop, 5)
+    retry = filled.store.max_offset("%RETRY%g_orders", 0)
+    assert retry == 1  # and not a second time
+
+
+async def test_a_full_disk_puts_the_checkpoint_back(
+    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await popped(filled)
+    revive_message = Revive._revive_message
+    monkeypatch.setattr(Revive, "_revive_message", lambda *_: False)
+    pass_time(filled, loop, 16)
+    assert (await popped(filled))[1] == []
+    monkeypatch.setattr(Revive, "_revive_message", revive_message)
+    pass_time(filled, loop, 20)
+    assert sorted((await popped(filled))[1]) == ["m0", "m1", "m2", "m3"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "body"),
+    [
+        ("ck", b"{"),
+        ("ck", b"[]"),
+        ("ck", b'{"so":"x"}'),
+        ("ck", b'{"n":1}'),
+        ("ack", b"\xff\xfe"),
+        ("bAck", b'{"aol":7}'),
+        ("what", b"{}"),
+        ("ck", b'{"t":"orders","c":"g","so":0,"n":1,"pt":1,"it":1,"q":999999}'),
+        ("ck", b'{"t":"nowhere","c":"g","so":0,"n":1,"pt":1,"it":1}'),
+        ("ck", b'{"t":"orders","c":"g","so":0,"n":2147483647,"pt":1,"it":1}'),
+        ("ck", b'{"t":"orders","c":"g","d":[%b],"pt":1,"it":1}' % b",".join([b"4"] * 200)),
+        ("ck", b'{"t":"orders","c":"g","so":1e300,"n":1,"pt":1,"it":1}'),
+        ("ck", b'{"t":"orders","c":"g","n":1,"pt":1,"it":1,"x":"%b"}' % (b"x" * 70_000)),
+    ],
+)
+async def test_nonsense_in_a_revive_queue_is_skipped(
+    filled: Broker, loop: FakeLoop, tag: str, body: bytes
+) -> None:
+    store_message(filled, REVIVE_TOPIC, 0, body, {"TAGS": tag})
+    answer, _ = await popped(filled)
+    assert answer.fields["reviveQid"] == "0"
+    pass_time(filled, loop, 20)
+    assert len((await popped(filled))[1]) == 4
+
+
+async def test_clients_cannot_write_what_the_broker_reads_back(filled: Broker) -> None:
+    for topic in (REVIVE_TOPIC, revive_topic("other"), "rmq_sys_wheel_timer"):
+        refused = await ask(filled, a_send(topic), b"{}")
+        assert refused.code == ResponseCode.NO_PERMISSION
+        assert refused.remark == f"Sending message to topic[{topic}] is forbidden."
+
+
+async def test_an_offset_behind_the_end_of_a_revive_queue_does_not_stop_it(
+    filled: Broker, loop: FakeLoop
+) -> None:
+    await popped(filled)
+    pass_time(filled, loop, 9)
+    filled.offsets.commit(REVIVE_TOPIC, REVIVE_GROUP, 0, 1 << 60)
+    pass_time(filled, loop, 10)
+    filled.popping.next_revive_queue = lambda: 0  # type: ignore[method-assign]
+    store_message(filled, "orders", 0, b"m4")
+    assert (await popped(filled))[1] == ["m4"]
+    pass_time(filled, loop, 20)
+    assert "m4" in (await popped(filled))[1]
+
+
+async def test_one_iteration_revives_a_limited_number_of_messages(filled: Broker, loop: FakeLoop) -> None:
+    for number in range(996):
+        store_message(filled, "orders", 0, b"n%d" % number)
+    while (await popped(filled))[1]:
+        pass
+    loop.run_for(9000)
+    filled.popping.revive.tick = lambda: None  # type: ignore[method-assign]
+    loop.run_for(6000)
+    revived = [0]
+    while filled.popping.revive.run(filled.clock.now_ms()) or revived[-1] < 1000:
+        revived.append(filled.store.max_offset("%RETRY%g_orders", 0))
+    assert revived[-1] == 1000
+    assert max(after - before for before, after in itertools.pairwise(revived)) <= 232
+
+
+async def test_long_messages_count_as_several(filled: Broker, loop: FakeLoop) -> None:
+    for _ in range(20):
+        store_message(filled, "orders", 0, bytes(1_000_000))
+    await popped(filled, max_msg_nums=8)
+    await popped(filled, max_msg_nums=8)
+    await popped(filled, max_msg_nums=8)
+    loop.run_for(13_000)
+    while not (revived := filled.store.max_offset("%RETRY%g_orders", 0)):
+        filled.popping.revive.run(filled.clock.now_ms())
+    assert revived <= 8
+
+
+async def test_a_message_that_fails_is_skipped_and_nothing_is_copied_twice(
+    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_copy = Revive._store_copy
+
+    def fail_for_one(self: Revive, check_point: CheckPoint, message: Record) -> Any:
+        if message.queue_offset == 1:
+            raise RuntimeError("unforeseen")
+        return store_copy(self, check_point, message)
+
+    monkeypatch.setattr(Revive, "_store_copy", fail_for_one)
+    await popped(filled)
+    pass_time(filled, loop, 30)
+    assert (await popped(filled))[1] == ["m0", "m2", "m3"]
+    assert filled.store.max_offset("%RETRY%g_orders", 0) == 3
+
+
+async def test_a_checkpoint_that_fails_is_skipped_and_those_before_it_are_finished(
+    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.popping.next_revive_queue = lambda: 0  # type: ignore[method-assign]
+    for _ in range(4):
+        await popped(filled, max_msg_nums=1)
+    revive, calls = Revive._revive, itertools.count()
+
+    def fail_once(*arguments: Any) -> bool:
+        if next(calls) == 1:
+            raise RuntimeError("unforeseen")
+        return revive(*arguments)
+
+    monkeypatch.setattr(Revive, "_revive", fail_once)
+    pass_time(filled, loop, 30)
+    assert (await popped(filled))[1] == ["m0", "m2", "m3"]
+    assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) >= 3
+
+
+async def test_a_disk_that_refuses_everything_loses_no_message(
+    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await popped(filled)
+    pass_time(filled, loop, 10)
+    append, refused = filled.store.append, AppendResult(PutStatus.SERVICE_NOT_AVAILABLE)
+    refuses = {2}
+
+    def refuse_from_the_second_on(message: NewMessage) -> AppendResult:
+        refuses.add(len(refuses))
+        return append(message) if len(refuses) < 3 else refused
+
+    monkeypatch.setattr(filled.store, "append", refuse_from_the_second_on)
+    monkeypatch.setattr(filled.store, "append_alike", lambda *_: None)
+    pass_time(filled, loop, 20)
+    monkeypatch.setattr(filled.store, "append", append)
+    pass_time(filled, loop, 20)
+    assert sorted((await popped(filled))[1]) == ["m0", "m1", "m2", "m3"]
+    assert filled.store.max_offset("%RETRY%g_orders", 0) == 4
+
+
+async def test_a_deleted_topic_stops_nothing(filled: Broker, loop: FakeLoop) -> None:
+    await popped(filled)
+    filled.topics.delete("orders")
+    pass_time(filled, loop, 20)
+    assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
+    assert filled.store.max_offset("%RETRY%g_orders", 0) == 0
