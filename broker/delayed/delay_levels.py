@@ -14,21 +14,24 @@ exact time (TIMER_ properties) are in `timer.py`.
 """
 
 import logging
+from functools import partial
 from typing import Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, transaction_type
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import RecordError, decode_record
+from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store.put_values import AppendResult
 
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..state.timers import Timer
+from ..storing.deliveries import Budget, deliver
 from ..storing.message_copies import copy_of
-from ..storing.numbers import INT_MAX, INT_MIN, parse_number
+from ..storing.numbers import INT_MAX, INT_MIN, number_property, parse_number
 from ..storing.stored_properties import stored_properties
 
 _log = logging.getLogger("pocketmq.delayed")
@@ -37,11 +40,6 @@ RETRY_MS: Final = 100
 """Wait after an append that failed."""
 FAILURE_PAUSE_MS: Final = 10_000
 """How long a level pauses after an unexpected error."""
-MAX_DELIVERIES: Final = 200
-"""Messages of one level moved in one loop iteration, some milliseconds of work."""
-
-_NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
-"""Failures that another try cannot mend, for example a topic name that the file system refuses."""
 _TIMER_PROPERTIES: Final = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
 
 
@@ -130,11 +128,14 @@ class DelayLevels:
                 self._set_timer()
 
     def deliver_due(self, now_ms: int) -> None:
-        """Deliver the due messages of every level, at most `MAX_DELIVERIES` each."""
+        """Deliver due messages, level by level, as many as fit into one loop iteration."""
+        budget = Budget()
         for level in [level for level in self._due_ms if self._is_due(level, now_ms)]:
-            del self._due_ms[level]
+            if budget.is_spent:
+                break
+            del self._due_ms[level]  # and added at the end: the next iteration begins with the other levels
             try:
-                next_ms = self._deliver_level(level, now_ms)
+                next_ms = self._deliver_level(level, now_ms, budget)
             except Exception:
                 _log.exception("delivery of delay level %d failed", level)
                 self._pause(level, FAILURE_PAUSE_MS)
@@ -171,24 +172,27 @@ class DelayLevels:
         self._wake_ms = min(self._due_ms.values())
         self._timer = self._state.timers.call_at(self._wake_ms, self._tick)
 
-    def _deliver_level(self, level: int, now_ms: int) -> int | None:
+    def _deliver_level(self, level: int, now_ms: int, budget: Budget) -> int | None:
         """Deliver the due messages of one level; returns when to check again, `None` if no message waits."""
         state, delays = self._state, self._state.delays
         queue = state.store.consume_queue(SCHEDULE_TOPIC, level - 1)
         if queue is None:
             return None
         offset = min(max(delays.offset(level), queue.min_offset), queue.max_offset)
-        last = min(queue.max_offset, offset + MAX_DELIVERIES)
-        while offset < last:
+        while offset < queue.max_offset and not budget.is_spent:
             unit = queue.unit(offset)
             if unit is None:
-                raise LookupError(f"unit {offset} of {SCHEDULE_TOPIC} queue {level - 1} cannot be read")
+                _log.error("unit %d of %s queue %d cannot be read", offset, SCHEDULE_TOPIC, level - 1)
+                offset = min(queue.next_file_offset(offset), queue.max_offset)
+                budget.spend()
+                continue
             position, size, due_ms = unit
             # A due time further ahead than the level's delay means that the clock has been set back since.
             if now_ms < due_ms <= delays.deliver_timestamp(level, now_ms):
                 self._record_offset(level, offset)
                 return due_ms
-            if not self._deliver(level, position, size):
+            budget.spend(size_bytes=size)
+            if not deliver("delayed", position, partial(self._store, level, position, size)):
                 self._record_offset(level, offset)
                 self._pause(level, RETRY_MS)
                 return None
@@ -201,40 +205,24 @@ class DelayLevels:
         if self._state.config.is_5:
             self._state.delays.update(level, offset)
 
-    def _deliver(self, level: int, position: int, size: int) -> bool:
-        """Store one waiting message in its real topic. False if the store refuses it now.
-
-        Skips a message whose record was deleted, that does not name its real topic and queue, or that can never be
-        stored there.
-        """
+    def _store(self, level: int, position: int, size: int) -> AppendResult | None:
+        """Store one waiting message in its real topic. `None` if its record was deleted or names no other topic."""
         state = self._state
         record = state.store.read_record(position, size)
         if record is None:
-            return True
-        try:
-            message = _real_message(record, is_5=state.config.is_5)
-        except (RecordError, KeyError, ValueError) as error:
-            _log.error("delayed message at log position %d is lost: %r", position, error)
-            return True
-        if message.topic == HALF_TOPIC:
-            _log.error(
-                "delayed message at log position %d has the half topic as its real topic: dropped", position
-            )
-            return True
+            return None
+        message = _real_message(record, is_5=state.config.is_5)
+        if message is None or message.topic == HALF_TOPIC:
+            _log.error("delayed message at log position %d is lost: it names no topic of a client", position)
+            return None
         result = state.store.append(message)
-        if result.status in _NEVER:
-            # The official broker tries again for ever, so one such message blocks its whole level.
-            _log.error("delayed message at log position %d is lost: %s", position, result.status.name)
-            return True
-        if result.status is not PutStatus.PUT_OK:
-            _log.warning("cannot store a delayed message for %s: %s", message.topic, result.status.name)
-            return False
-        state.statistics.delayed_delivered(message.topic, level - 1, result.size)
-        return True
+        if result.status is PutStatus.PUT_OK:
+            state.statistics.delayed_delivered(message.topic, level - 1, result.size)
+        return result
 
 
-def _real_message(data: memoryview, *, is_5: bool) -> NewMessage:
-    """The message that a waiting record becomes.
+def _real_message(data: memoryview, *, is_5: bool) -> NewMessage | None:
+    """The message that a waiting record becomes; `None` if the record does not name a topic and a queue.
 
     Its property text keeps DELAY, REAL_TOPIC and REAL_QID, as in the official broker; its property map, which the store
     reads, has no DELAY.
@@ -242,6 +230,11 @@ def _real_message(data: memoryview, *, is_5: bool) -> NewMessage:
     record = decode_record(data)
     properties = decode_properties(record.properties)
     text = stored_properties(properties, is_5=is_5)
-    topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
+    topic, queue_id = (
+        properties.get(names.REAL_TOPIC),
+        number_property(properties, names.REAL_QID, 0, INT_MAX),
+    )
+    if not topic or queue_id is None:
+        return None
     properties.pop(names.DELAY, None)
     return copy_of(record, topic, queue_id, properties, text)

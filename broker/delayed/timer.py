@@ -10,6 +10,7 @@ loop iterations. The thread that writes tables flushes the changed files every s
 
 import logging
 from collections.abc import Generator
+from functools import partial
 from typing import Final
 
 from pocketmq.protocol.message import properties as names
@@ -24,6 +25,7 @@ from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_
 
 from ..state.broker_state import BrokerState
 from ..state.timers import Timer
+from ..storing.deliveries import deliver
 from ..storing.numbers import number_property
 from ..storing.records import record_of_unit
 from .timer_delivery import RETRY_MS, TimerDelivery
@@ -389,7 +391,8 @@ class MessageTimer:
             return True
         now_ms = self._state.clock.now_ms()
         if self._is_over(timers, due_ms, now_ms):
-            return self.delivery.deliver(record, properties, NEVER_ENQUEUED, rolls=False)
+            store = partial(self.delivery.store_copy, record, properties, NEVER_ENQUEUED, rolls=False)
+            return deliver("timed", record.position, store)
         return self._enqueue(timers, record.position, size, due_ms, properties, now_ms)
 
     def _is_over(self, timers: TimerStore, due_ms: int, now_ms: int) -> bool:

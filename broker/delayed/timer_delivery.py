@@ -16,13 +16,14 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
-from pocketmq.store import PutStatus, StoreError
-from pocketmq.store.put_values import AlikeMessage
+from pocketmq.store import PutStatus
+from pocketmq.store.put_values import AlikeMessage, AppendResult
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
 from pocketmq.store.timer.timer_store import TimerStore
 
 from ..state.broker_state import BrokerState
+from ..storing.deliveries import Budget, deliver, is_done
 from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, number_property
 from ..storing.records import record_of_unit
@@ -31,16 +32,14 @@ from .timer_sends import deletion_key
 
 _log = logging.getLogger("pocketmq.delayed")
 
-DELIVERIES_IN_AN_ITERATION: Final = 200
-"""Messages delivered in one loop iteration, some milliseconds of work."""
 UNITS_IN_AN_ITERATION: Final = 2000
 """Units looked at in one loop iteration, about a millisecond of work."""
 ALIKE_AT_ONCE: Final = 64
 """Messages stored in one step."""
+BYTES_AT_ONCE: Final = 1 << 20
+"""A step ends with the message that exceeds this."""
 RETRY_MS: Final = 500
 """Wait after an append that failed."""
-
-_NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 
 
 class TimerDelivery:
@@ -65,19 +64,19 @@ class TimerDelivery:
         if timers.count_at(timers.read_ms) != len(positions):
             yield from self._recall(timers, positions, recalled)
         positions.reverse()
-        first = done = 0
+        first, budget = 0, Budget()
         while first < len(positions):
-            count = 0 if recalled else self._attempt_alike(timers, positions, first)
+            count = 0 if recalled else self._attempt_alike(timers, positions, first, budget)
             if not count:
                 count = 1
                 unit = timers.log.read(positions[first])
+                budget.spend(size_bytes=0 if unit is None else unit.size)
                 while unit is not None and not _only_deletes(unit) and not self._attempt(unit, recalled):
                     yield RETRY_MS
             first += count
-            done += count
-            if done >= DELIVERIES_IN_AN_ITERATION:
-                done = 0
+            if budget.is_spent:
                 yield 0
+                budget = Budget()
 
     def _recall(self, timers: TimerStore, positions: "array[int]", recalled: set[str]) -> Generator[int]:
         """Find out which messages of a slot are recalled; `positions` are those of its units, the newest first."""
@@ -88,15 +87,15 @@ class TimerDelivery:
             if number % UNITS_IN_AN_ITERATION == 0:
                 yield 0
 
-    def _attempt_alike(self, timers: TimerStore, positions: "array[int]", first: int) -> int:
+    def _attempt_alike(self, timers: TimerStore, positions: "array[int]", first: int, budget: Budget) -> int:
         """`_deliver_alike`; if that fails, the messages are decoded, and only the one that fails again is skipped."""
         try:
-            return self._deliver_alike(timers, positions, first)
+            return self._deliver_alike(timers, positions, first, budget)
         except Exception:
             _log.exception("timed messages are delivered one by one")
             return 0
 
-    def _deliver_alike(self, timers: TimerStore, positions: "array[int]", first: int) -> int:
+    def _deliver_alike(self, timers: TimerStore, positions: "array[int]", first: int, budget: Budget) -> int:
         """Deliver messages that are alike in one step, from the unit `first` on; returns how many. 0: the first of them
         must be decoded."""
         if self._plans.shapes.skips():
@@ -104,6 +103,7 @@ class TimerDelivery:
         state, find = self._state, self._plans.find
         now = b"%d" % state.clock.now_ms()
         plan, template, messages = None, None, list[AlikeMessage]()
+        size_bytes = 0
         for position in positions[first : first + ALIKE_AT_ONCE]:
             unit = timers.log.read(position)
             if unit is None or unit.magic & (MAGIC_DELETE | MAGIC_ROLL):
@@ -114,56 +114,50 @@ class TimerDelivery:
                 break
             plan, template = delivery.plan, delivery.template
             messages.append(delivery.message)
+            size_bytes += unit.size
+            if size_bytes > BYTES_AT_ONCE:
+                break
         if plan is None or template is None:
             return 0
         stored = state.store.append_alike(template, messages)
         if stored is None:
             return 0
         count = len(stored.positions)
+        budget.spend(count, size_bytes)
         self.count += count
         state.statistics.messages_put(plan.topic, count, stored.end - stored.positions[0])
         self._metrics.add(plan.topic, -count, changes=count)
         return count
 
     def _attempt(self, unit: TimerUnit, recalled: set[str]) -> bool:
-        """Deliver one message; False if the store refuses it now.
+        """Deliver one message; False if the store refuses it now."""
+        return deliver("timed", unit.position, lambda: self._deliver_unit(unit, recalled))
 
-        A message that fails in any other way is skipped: starting the slot again would deliver the messages before it
-        twice.
-        """
-        try:
-            return self._deliver_unit(unit, recalled)
-        except (StoreError, OSError) as error:
-            _log.error("timed message at log position %d waits: %s", unit.position, error)
-            return False
-        except Exception:
-            _log.exception("skipped the timed message at log position %d", unit.position)
-            return True
-
-    def _deliver_unit(self, unit: TimerUnit, recalled: set[str]) -> bool:
-        """Deliver one message unless it was recalled; False if the store refuses it now."""
+    def _deliver_unit(self, unit: TimerUnit, recalled: set[str]) -> AppendResult | None:
+        """Deliver one message unless it was recalled."""
         record = record_of_unit(self._state.store, unit.position, unit.size)
         if record is None:
-            return True
+            return None
         properties = decode_properties(record.properties)
         if _only_deletes(unit):
             if (key := properties.get(names.TIMER_DEL_UNIQKEY)) is not None:
                 recalled.add(key)
                 self._count(properties, 1)
-            return True
-        if recalled and self._key(properties) in recalled:
+            return None
+        result = None
+        if not recalled or self._key(properties) not in recalled:
+            result = self.store_copy(record, properties, unit.noted_at, rolls=bool(unit.magic & MAGIC_ROLL))
+        if is_done(result):
             self._count(properties, -1)
-            return True
-        if not self.deliver(record, properties, unit.noted_at, rolls=bool(unit.magic & MAGIC_ROLL)):
-            return False
-        self._count(properties, -1)
-        return True
+        return result
 
-    def deliver(self, record: Record, properties: dict[str, str], noted_at: int, *, rolls: bool) -> bool:
-        """Store a message in its real topic, or if it `rolls`, once more in the timer topic. False if the store refuses
-        it now; a message that can never be stored is skipped."""
+    def store_copy(
+        self, record: Record, properties: dict[str, str], noted_at: int, *, rolls: bool
+    ) -> AppendResult | None:
+        """Store a message in its real topic, or if it `rolls`, once more in the timer topic; `None` if it names no
+        topic, or is a recall."""
         if names.TIMER_DEL_UNIQKEY in properties and not rolls:
-            return True
+            return None
         state = self._state
         properties[names.TIMER_ENQUEUE_MS] = str(
             noted_at
@@ -178,19 +172,14 @@ class TimerDelivery:
             topic, stored = TIMER_TOPIC, decode_properties(text)
         elif not topic or real_queue is None:
             _log.error("timed message at %d does not name its real topic and queue", record.position)
-            return True
+            return None
         else:
             queue_id = real_queue
         result = state.store.append(copy_of(record, topic, queue_id, stored, text))
-        if result.status in _NEVER:
-            _log.error("timed message at %d is lost: %s", record.position, result.status.name)
-            return True
-        if result.status is not PutStatus.PUT_OK:
-            _log.warning("cannot store a timed message for %s: %s", topic, result.status.name)
-            return False
-        self.count += 1
-        state.statistics.message_put(topic, 1, result.size)
-        return True
+        if result.status is PutStatus.PUT_OK:
+            self.count += 1
+            state.statistics.message_put(topic, 1, result.size)
+        return result
 
     def _key(self, properties: dict[str, str]) -> str:
         topic, unique_id = properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQ_KEY, "")

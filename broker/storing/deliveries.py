@@ -47,16 +47,20 @@ def deliver(kind: str, position: int, store: Callable[[], AppendResult | None]) 
     """
     try:
         result = store()
-    except (StoreError, OSError) as error:
-        _log.error("%s message at log position %d waits: %s", kind, position, error)
+    except (StoreError, OSError, MemoryError) as error:
+        _log.error("%s message at log position %d waits: %r", kind, position, error)
         return False
     except Exception:
         _log.exception("%s message at log position %d is skipped", kind, position)
         return True
     if result is None or result.status is PutStatus.PUT_OK:
         return True
-    if result.status in _NEVER:
-        _log.error("%s message at log position %d is lost: %s", kind, position, result.status.name)
-        return True
-    _log.warning("%s message at log position %d waits: %s", kind, position, result.status.name)
-    return False
+    is_lost = is_done(result)
+    outcome = "is lost" if is_lost else "waits"
+    _log.error("%s message at log position %d %s: %s", kind, position, outcome, result.status.name)
+    return is_lost
+
+
+def is_done(result: AppendResult | None) -> bool:
+    """Whether another try is useless: the message is stored, or the store never accepts it."""
+    return result is None or result.status is PutStatus.PUT_OK or result.status in _NEVER

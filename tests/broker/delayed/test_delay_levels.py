@@ -5,12 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.delayed.delay_levels import (
-    FAILURE_PAUSE_MS,
-    MAX_DELIVERIES,
-    DelayLevels,
-)
+from pocketmq.broker.delayed.delay_levels import FAILURE_PAUSE_MS, DelayLevels
 from pocketmq.broker.errors import Refusal
+from pocketmq.broker.storing.deliveries import WORK_IN_A_TURN
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, tags_code
@@ -171,13 +168,14 @@ class TestDelivery:
     async def test_many_due_messages_are_spread_over_turns_of_the_loop(
         self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
     ) -> None:
-        for _ in range(MAX_DELIVERIES + 1):
+        for _ in range(WORK_IN_A_TURN):
             send(broker, {"DELAY": "1"})
-        clock.advance(1000)
+            send(broker, {"DELAY": "2"}, topic="T2")
+        clock.advance(5000)
         delayed.deliver_due(clock.now_ms())
-        assert delivered(broker) == MAX_DELIVERIES
+        assert (delivered(broker), delivered(broker, "T2")) == (WORK_IN_A_TURN, 0)
         loop.run_for(0)
-        assert delivered(broker) == MAX_DELIVERIES + 1
+        assert (delivered(broker), delivered(broker, "T2")) == (WORK_IN_A_TURN, WORK_IN_A_TURN)
 
     async def test_nothing_runs_while_nothing_waits(
         self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
@@ -201,11 +199,11 @@ class TestDelivery:
         assert delivered(broker) == 2
         assert broker.delays.offset(1) == 2
 
-    async def test_a_failure_rests_one_level_and_no_other(
+    async def test_a_message_that_fails_is_skipped_and_blocks_no_other(
         self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        send(broker, {"DELAY": "1"}, topic="bad")
-        send(broker, {"DELAY": "2"}, topic="good")
+        for topic in ("good", "bad", "good"):
+            send(broker, {"DELAY": "1"}, topic=topic)
         append = broker.store.append
 
         def failing(message: NewMessage) -> object:
@@ -214,6 +212,37 @@ class TestDelivery:
             return append(message)
 
         monkeypatch.setattr(broker.store, "append", failing)
+        loop.run_for(5000)
+        assert (delivered(broker, "bad"), delivered(broker, "good")) == (0, 2)
+        assert broker.delays.offset(1) == 3
+
+    async def test_an_error_of_the_system_loses_no_message(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        send(broker, {"DELAY": "1"})
+
+        def failing(message: NewMessage) -> object:
+            raise OSError(5, "made up")
+
+        monkeypatch.setattr(broker.store, "append", failing)
+        loop.run_for(5000)
+        monkeypatch.undo()
+        loop.run_for(200)
+        assert delivered(broker) == 1
+
+    async def test_a_failure_rests_one_level_and_no_other(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        send(broker, {"DELAY": "1"}, topic="bad")
+        send(broker, {"DELAY": "2"}, topic="good")
+        consume_queue = broker.store.consume_queue
+
+        def failing(topic: str, queue_id: int) -> object:
+            if queue_id == 0:
+                raise RuntimeError("made up")
+            return consume_queue(topic, queue_id)
+
+        monkeypatch.setattr(broker.store, "consume_queue", failing)
         loop.run_for(5000)
         assert (delivered(broker, "bad"), delivered(broker, "good")) == (0, 1)
         monkeypatch.undo()
