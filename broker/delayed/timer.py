@@ -271,8 +271,10 @@ class MessageTimer:
         return self._state.store.max_offset(TIMER_TOPIC, 0) - timers.queue_offset
 
     def checkpoint(self) -> bytes:
-        """The 56 bytes of the answer to a slave (60)."""
-        timers = self._timers or self._open()
+        """The 56 bytes of the answer to a slave (60). Raises `StoreError` if the timer does not run."""
+        timers = self._opened()
+        if timers is None:
+            raise StoreError("the timer does not run: timed messages wait for a restart")
         return timers.checkpoint(self._state.clock.now_ms()).encode()
 
     # -- the timer

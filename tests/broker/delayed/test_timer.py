@@ -8,6 +8,7 @@ from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.store import AppendResult, NewMessage, PutStatus, VirtualClock
+from pocketmq.store.errors import StoreDamagedError
 
 from broker_fakes import FakeLoop, MakeBroker, ask
 from timer_sends import bodies, send, text, with_timer
@@ -296,6 +297,19 @@ async def test_slave_and_tools_get_the_state_of_the_timer(timed: Broker) -> None
         timed.delayed.timer.messages_behind,
         timed.delayed.timer.behind_ms,
     ) == (1, 0, 0)
+
+
+async def test_a_timer_that_waits_for_a_restart_is_not_opened_by_a_request(
+    timed: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: object) -> None:
+        raise StoreDamagedError("made up")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(timed.delayed.timer), "_open", fails)
+        await send(timed, TIMER_DELAY_SEC="100")
+    answer = await ask(timed, GetTimerCheckPoint())
+    assert answer.remark == "the timer does not run: timed messages wait for a restart"
 
 
 async def test_nothing_is_opened_where_nothing_is_timed(broker_maker: MakeBroker, loop: FakeLoop) -> None:
