@@ -35,8 +35,8 @@ MAX_ANSWERS: Final = 256
 EARLY_MS: Final = 50
 """A waiter is answered this long before its time is over, so that the answer is not late."""
 
-LEAST_GONE: Final = 256
-"""Requests that no longer wait are dropped from the heaps once they are this many, and more than half of them."""
+LEAST_GONE: Final = 16
+"""Requests that no longer wait are dropped from a heap once they are this many, and more than half of it."""
 
 EARLY_BY_WALL_MS: Final = 1000
 """The same by the clients' clocks, if the broker's is virtual: that many ms may pass until the next scan."""
@@ -110,6 +110,27 @@ class PopWaiter:
         return self.sql is None or property_map is None or self.sql.matches_properties(property_map)
 
 
+class _Waiting:
+    """The requests with one wait key: a heap, the one to be woken first at its top."""
+
+    __slots__ = ("count", "heap")
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[int, int, PopWaiter]] = []
+        """It may still contain requests that no longer wait."""
+        self.count = 0
+        """Those that wait."""
+
+
+def _without_gone(heap: list[tuple[int, int, PopWaiter]], count: int) -> list[tuple[int, int, PopWaiter]]:
+    """The heap without the requests that no longer wait, if they are many; `count` requests wait."""
+    if len(heap) <= 2 * count + LEAST_GONE:
+        return heap
+    heap = [entry for entry in heap if entry[2].is_waiting]
+    heapq.heapify(heap)
+    return heap
+
+
 class PopWaiters:
     """All suspended requests of one kind. Owned by the event loop."""
 
@@ -129,11 +150,13 @@ class PopWaiters:
         self._key_limit = key_limit
         self._total_limit = total_limit
         self._force_interval = force_interval
-        self._wakes_last = wakes_last
-        self._waiting: dict[WaitKey, list[tuple[int, int, PopWaiter]]] = {}
-        """Heaps by time."""
-        self._groups: dict[str, set[str]] = {}
-        """The waiting groups of each topic."""
+        self._direction = -1 if wakes_last else 1
+        self._waiting: dict[WaitKey, _Waiting] = {}
+        self._groups: dict[str, dict[str, int]] = {}
+        """The waiting groups of each topic, each with the number of its keys."""
+        self._late: dict[tuple[str, int], tuple[list[str], bool]] = {}
+        """Topic and queue of messages that many groups wait for: the groups that are still to be woken, and whether
+        another message has arrived meanwhile."""
         self._times: list[tuple[int, int, PopWaiter]] = []
         """A heap of all of them. It may still contain waiters that no longer wait."""
         self._held: dict[Call, PopWaiter] = {}
@@ -153,7 +176,8 @@ class PopWaiters:
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """The number of waiting requests with this key."""
-        return len(self._waiting.get((topic, group, queue_id), ()))
+        waiting = self._waiting.get((topic, group, queue_id))
+        return 0 if waiting is None else waiting.count
 
     def hold_request(
         self,
@@ -186,14 +210,19 @@ class PopWaiters:
             return Polling.FULL
         if self._is_over(waiter):
             return Polling.TIMED_OUT
-        if len(self._waiting.get(key, ())) > self._key_limit():
+        waiting = self._waiting.get(key)
+        if waiting is not None and waiting.count > self._key_limit():
             return Polling.FULL
+        if waiting is None:
+            waiting = self._waiting[key] = _Waiting()
+            groups = self._groups.setdefault(key[0], {})
+            groups[key[1]] = groups.get(key[1], 0) + 1
         waiter.key, waiter.number = key, next(self._order)
         self._held[waiter.call] = waiter
-        entry = (waiter.until_ms, waiter.number, waiter)
-        heapq.heappush(self._waiting.setdefault(key, []), entry)
-        heapq.heappush(self._times, entry)
-        self._groups.setdefault(key[0], set()).add(key[1])
+        until_ms, number, direction = waiter.until_ms, waiter.number, self._direction
+        heapq.heappush(waiting.heap, (until_ms * direction, number * direction, waiter))
+        heapq.heappush(self._times, (until_ms, number, waiter))
+        waiting.count += 1
         self.total += 1
         self._set_timer()
         return Polling.WAITS
@@ -232,11 +261,39 @@ class PopWaiters:
         groups = self._groups.get(topic)
         if groups is None:
             return
+        if len(groups) > MAX_ANSWERS:
+            self._arrived_late(topic, queue_id, groups)
+            return
         interval = self._force_interval()
         is_forced = interval > 0 and queue_offset % interval == 0
         for group in tuple(groups):
             for queue in (ANY_QUEUE, queue_id):
                 self._wake((topic, group, queue), is_forced, tags_code, property_map)
+
+    def _arrived_late(self, topic: str, queue_id: int, groups: Mapping[str, int]) -> None:
+        """A message of a topic for which many groups wait: wake some in each loop iteration, whatever their filters.
+        Messages that arrive meanwhile share one further round."""
+        late = self._late.get((topic, queue_id))
+        if late is None:
+            if not self._late:
+                self._timers.call_soon(self._wake_some)
+            self._late[topic, queue_id] = (list(groups), False)
+        else:
+            self._late[topic, queue_id] = (late[0], True)
+
+    def _wake_some(self) -> None:
+        (topic, queue_id), (groups, is_again) = next(iter(self._late.items()))
+        for group in groups[-MAX_ANSWERS:]:
+            for queue in (ANY_QUEUE, queue_id):
+                self._wake((topic, group, queue), True, 0, None)
+        del groups[-MAX_ANSWERS:]
+        if not groups:
+            del self._late[topic, queue_id]
+            waiting = self._groups.get(topic)
+            if is_again and waiting is not None:
+                self._late[topic, queue_id] = (list(waiting), False)
+        if self._late:
+            self._timers.call_soon(self._wake_some)
 
     def _retry_arrived(
         self, topic: str, queue_id: int, tags_code: int, property_map: Mapping[str, str] | None
@@ -268,8 +325,9 @@ class PopWaiters:
         return self._turns.iterations
 
     def scan(self, now_ms: int) -> None:
-        """Wake the requests whose time is over."""
-        while self._times:
+        """Wake requests whose time is over, as many as one loop iteration handles; a timer is set for the others."""
+        woken = 0
+        while self._times and woken < MAX_ANSWERS:
             until_ms, _, waiter = self._times[0]
             if waiter.is_waiting and now_ms <= until_ms - EARLY_MS:
                 break
@@ -277,6 +335,7 @@ class PopWaiters:
             if waiter.is_waiting:
                 self._leave(waiter)
                 self._turns.add(waiter)
+                woken += 1
         self._set_timer()
 
     def scan_by_wall(self) -> None:
@@ -289,9 +348,12 @@ class PopWaiters:
     def _wake(
         self, key: WaitKey, is_forced: bool, tags_code: int, property_map: Mapping[str, str] | None
     ) -> bool:
-        waiters = self._waiting.get(key)
-        while waiters:
-            waiter = (max(waiters) if self._wakes_last else waiters[0])[2]
+        waiting = self._waiting.get(key)
+        while waiting is not None and waiting.count:
+            waiter = waiting.heap[0][2]
+            if not waiter.is_waiting:
+                heapq.heappop(waiting.heap)
+                continue
             if waiter.call.connection.closed:
                 del self._held[waiter.call]
                 self._leave(waiter)
@@ -319,23 +381,18 @@ class PopWaiters:
     def _leave(self, waiter: PopWaiter) -> None:
         waiter.is_waiting = False
         self.total -= 1
-        key = waiter.key
-        waiters, entry = self._waiting[key], (waiter.until_ms, waiter.number, waiter)
-        if entry == waiters[0]:
-            heapq.heappop(waiters)
-        else:
-            waiters.remove(entry)
-            heapq.heapify(waiters)
-        if len(self._times) > 2 * self.total + LEAST_GONE:
-            self._times = [entry for entry in self._times if entry[2].is_waiting]
-            heapq.heapify(self._times)
-        if waiters:
+        self._times = _without_gone(self._times, self.total)
+        waiting = self._waiting[waiter.key]
+        waiting.count -= 1
+        if waiting.count:
+            waiting.heap = _without_gone(waiting.heap, waiting.count)
             return
-        del self._waiting[key]
-        topic, group, _ = key
-        if not any(other[0] == topic and other[1] == group for other in self._waiting):
-            groups = self._groups[topic]
-            groups.discard(group)
+        del self._waiting[waiter.key]
+        topic, group, _ = waiter.key
+        groups = self._groups[topic]
+        groups[group] -= 1
+        if not groups[group]:
+            del groups[group]
             if not groups:
                 del self._groups[topic]
 

@@ -1,12 +1,14 @@
 """Suspended pops by themselves: a cancelled one takes no message, and none is kept after its end."""
 
 import asyncio
+import itertools
 import random
+import time
 from collections.abc import Callable
 
 import pytest
 from pocketmq.broker.network.dispatch import Call
-from pocketmq.broker.pop.pop_waiters import ANY_QUEUE, LEAST_GONE, Polling, PopWaiter, PopWaiters
+from pocketmq.broker.pop.pop_waiters import ANY_QUEUE, LEAST_GONE, MAX_ANSWERS, Polling, PopWaiter, PopWaiters
 from pocketmq.broker.state.timers import LoopTimers
 from pocketmq.protocol.wire.command import Command
 from pocketmq.store import VirtualClock
@@ -31,12 +33,15 @@ class Waiting:
             wakes_last=wakes_last,
         )
 
-    def hold(self, name: str, seconds: float = 20, connection: FakeConnection | None = None) -> Call:
+    def hold(
+        self, name: str, seconds: float = 20, connection: FakeConnection | None = None, group: str = "g"
+    ) -> Call:
         call = Call(connection or FakeConnection(), Command(200050))
         until_ms = self.clock.now_ms() + round(seconds * 1000)
         again: Callable[[], None] = lambda: self.answered.append(name)  # noqa: E731
         waiter = PopWaiter(call, until_ms, until_ms, again, None, None)
-        assert self.waiters.hold(KEY, waiter, round(seconds * 1000)) is Polling.WAITS
+        key = ("orders", group, ANY_QUEUE)
+        assert self.waiters.hold(key, waiter, round(seconds * 1000)) is Polling.WAITS
         return call
 
     async def arrives(self) -> None:
@@ -100,7 +105,7 @@ async def test_any_order_of_cancels_leaves_the_rest_in_their_order(
 
 
 async def test_nothing_is_kept_of_requests_that_no_longer_wait(waiting: Waiting) -> None:
-    for number in range(10 * LEAST_GONE):
+    for number in range(1000):
         call = waiting.hold(str(number), 3600)
         if number % 2:
             assert waiting.waiters.cancel(call)
@@ -124,3 +129,47 @@ async def test_requests_whose_time_is_over_are_forgotten_on_an_idle_topic(
     assert len(waiting.answered) == 50
     assert not waiting.waiters._waiting
     assert not waiting.waiters._held
+
+
+async def test_requests_whose_time_is_over_are_woken_some_at_a_time(
+    waiting: Waiting, clock: VirtualClock
+) -> None:
+    for number in range(1000):
+        waiting.hold(str(number), 0.06, group=f"g{number}")
+    clock.advance(60)  # their timer follows the loop's time, 10 ms later
+    left = [1000]
+    while left[-1]:
+        await asyncio.sleep(0)
+        left.append(len(waiting.waiters))
+    assert max(before - after for before, after in itertools.pairwise(left)) == MAX_ANSWERS
+
+
+async def test_a_request_leaves_at_the_same_cost_however_many_wait(waiting: Waiting) -> None:
+    def cost(count: int) -> float:
+        calls = [waiting.hold("", group=f"g{number}") for number in range(count)]
+        calls += [waiting.hold("", seconds) for seconds in range(20, 20 + count)]
+        used = time.thread_time()
+        for call in calls:
+            waiting.waiters.cancel(call)
+        return (time.thread_time() - used) / count
+
+    few = min(cost(200) for _ in range(5))
+    assert cost(8000) < 8 * few  # each searched all others: 40 times as much
+
+
+@pytest.mark.parametrize("messages", [1, 3])
+async def test_a_message_that_many_groups_wait_for_wakes_them_some_at_a_time(
+    waiting: Waiting, messages: int
+) -> None:
+    for number in range(1000):
+        for _ in range(messages):
+            waiting.hold("", group=f"g{number}")
+    left = []
+    for number in range(messages):
+        waiting.waiters.arrived("orders", 0, number, 0, None)
+    while len(waiting.waiters) and len(left) < 50:
+        left.append(len(waiting.waiters))
+        await asyncio.sleep(0)
+    assert max(before - after for before, after in itertools.pairwise(left)) <= MAX_ANSWERS
+    assert len(waiting.waiters) == max(messages - 2, 0) * 1000  # the messages of one iteration share a round
+    assert not waiting.waiters._late
