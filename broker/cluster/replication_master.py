@@ -7,8 +7,6 @@ Mirrors DefaultHAService and GroupTransferService.
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable
 from socket import socket
 from typing import Final, Literal
 
@@ -19,14 +17,13 @@ from ..config.broker_config import BrokerConfig
 from ..errors import StartError
 from ..network.listening import bind_sockets, port_of
 from ..state.broker_state import BrokerState
+from ..storing.log_waiters import LogWaiters
 from .slave_connection import SlaveConnection
 
 _log = logging.getLogger("pocketmq.cluster")
 
 MAX_SLAVES: Final = 32
 WATCH_SECONDS: Final = 0.5
-
-OnReplicated = Callable[[bool], None]
 
 
 async def bind_ha_port(config: BrokerConfig, host: str, listen_port: int) -> list[socket]:
@@ -50,8 +47,8 @@ class ReplicationMaster:
         self._state = state
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._sends: deque[tuple[int, float, OnReplicated]] = deque()
-        """(end of its record, deadline, callback) of each waiting send, in the order of the log."""
+        self.waiters = LogWaiters(self._acknowledged, lambda: state.config.store.slave_timeout)
+        """The sends that wait for slaves."""
         self._is_scheduled = False
         self.slaves: list[SlaveConnection] = []
 
@@ -71,8 +68,7 @@ class ReplicationMaster:
         self._listeners.clear()
         for slave in list(self.slaves):
             slave.close()
-        while self._sends:
-            self._sends.popleft()[2](False)
+        self.waiters.stop()
 
     # -- copying
 
@@ -129,21 +125,6 @@ class ReplicationMaster:
             return None
         return PutStatus.SLAVE_NOT_AVAILABLE
 
-    @property
-    def waiting_sends(self) -> int:
-        return len(self._sends)
-
-    def when_replicated(self, end: int, callback: OnReplicated) -> None:
-        """Call back with True once enough slaves have the log up to `end`, with False after slaveTimeout."""
-        if self._acknowledged() >= end:
-            callback(True)
-            return
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._state.config.store.slave_timeout / 1000
-        self._sends.append((end, deadline, callback))
-        if len(self._sends) == 1:
-            loop.call_at(deadline, self._give_up)
-
     def _acknowledged(self) -> int:
         """The log position up to which enough slaves have the log; -1 if too few slaves are connected."""
         needed = self.copies - 1
@@ -152,17 +133,7 @@ class ReplicationMaster:
 
     def reported(self) -> None:
         """A slave has reported the end of its log: answer the sends that are replicated now."""
-        if self._sends:
-            acknowledged = self._acknowledged()
-            while self._sends and self._sends[0][0] <= acknowledged:
-                self._sends.popleft()[2](True)
-
-    def _give_up(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._sends and self._sends[0][1] <= loop.time():
-            self._sends.popleft()[2](False)
-        if self._sends:
-            loop.call_at(self._sends[0][1], self._give_up)
+        self.waiters.look()
 
     # -- every half second
 

@@ -43,7 +43,8 @@ class Master(Protocol):
 
 
 class SlaveConnection(asyncio.Protocol):
-    """One slave. `acknowledged` is the end of its log by its last report, -1 before the first report."""
+    """One slave. `acknowledged` is the end of its log by its last report, -1 before the first report and after one that
+    cannot be true."""
 
     def __init__(self, master: Master) -> None:
         self._master = master
@@ -80,9 +81,13 @@ class SlaveConnection(asyncio.Protocol):
         if reported is None:
             return
         self._read_at = asyncio.get_running_loop().time()
-        self.acknowledged = reported
+        is_first = self._position is None
         if self._position is None:
             self._position = self._master.first_position(reported)
+        # No slave has what was not sent: a send must not be answered because one says so.
+        is_true = reported <= min(self._position, self._master.log_end)
+        self.acknowledged = reported if is_true else -1
+        if is_first:
             _log.info("slave %s has the log up to %d: copying from %d", self.peer, reported, self._position)
             if reported > self._master.log_end:
                 _log.error("slave %s is ahead of this log, which ends at %d", self.peer, self._master.log_end)

@@ -115,7 +115,7 @@ class MessageTimer:
             return
         self._followed = checkpoint
         path = checkpoint_path(config.store)
-        self._state.tables.write("the timer's checkpoint", lambda: write_timer_checkpoint(path, checkpoint))
+        self._state.tables.write("the timer's checkpoint", partial(write_timer_checkpoint, path, checkpoint))
 
     def stop(self, *, saves: bool = True) -> None:
         """Finish the current slot, then stop delivering and save; the remaining messages keep waiting.
@@ -234,8 +234,7 @@ class MessageTimer:
         timers = self._timers
         if timers is None or most == _NO_LIMIT:
             return False
-        count = timers.count_at(out_ms)
-        if count <= most:
+        if (count := timers.count_at(out_ms)) <= most:
             return False
         return count >= most * 2 or self._state.random.randrange(1000) > 1000 * (count - most) / (most + 0.1)
 
@@ -265,10 +264,9 @@ class MessageTimer:
     @property
     def messages_behind(self) -> int:
         """Messages of the timer topic that are not enqueued yet."""
-        timers = self._timers
-        if timers is None:
+        if self._timers is None:
             return 0
-        return self._state.store.max_offset(TIMER_TOPIC, 0) - timers.queue_offset
+        return self._state.store.max_offset(TIMER_TOPIC, 0) - self._timers.queue_offset
 
     def checkpoint(self) -> bytes:
         """The 56 bytes of the answer to a slave (60). Raises `StoreError` if the timer does not run."""

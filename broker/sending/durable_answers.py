@@ -85,7 +85,7 @@ def _when_at_slaves(
     elif (refusal := replication.refusal()) is not None:
         ended(refusal)
     else:
-        replication.when_replicated(
+        replication.waiters.add(
             end, lambda is_safe: ended(failure if is_safe else PutStatus.FLUSH_SLAVE_TIMEOUT)
         )
 

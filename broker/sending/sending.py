@@ -5,7 +5,7 @@ from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..storing.batch_templates import BatchTemplates
-from ..storing.disk_waiters import DiskWaiters
+from ..storing.log_waiters import LogWaiters
 from ..transactions.transactions import Transactions
 
 
@@ -38,6 +38,11 @@ class Sending:
         self.replication = cluster.replication
         self.locks = membership.locks
         self.producers = membership.producers
-        self.disk_waiters = DiskWaiters(state.store, lambda: state.config.store.sync_flush_timeout)
+        self.disk_waiters = LogWaiters(
+            lambda: state.store.flushed_position,
+            lambda: state.config.store.sync_flush_timeout,
+            lambda: state.store.admission.disk_failure is not None,
+        )
+        state.store.on_flushed = self.disk_waiters.look
         self.waiting_sends = 0
         """Sends that are stored but not answered yet: they wait for the disk, for slaves, or for the topic table."""

@@ -6,7 +6,7 @@ numbers.py            a property as a number, within bounds
 record_parts.py       a record in parts, for new records that are made of it
 records.py            the record at a log position, or nothing
 batch_templates.py    what the messages of alike batches share
-disk_waiters.py       answers that wait for the disk, released together
+log_waiters.py        answers that wait for the disk or for slaves, released together
 deliveries.py         one rule for messages that are stored again: done, later or lost; the work of one iteration
 message_copies.py     a stored record as the new message that replaces it; messages of the broker's own
 """

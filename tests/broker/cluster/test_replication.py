@@ -230,7 +230,7 @@ async def test_stop_answers_the_sends_that_wait_for_slaves(tmp_path: Path) -> No
     await master.start()
     async with Producer("pg", namesrv_addr=master.namesrv_address, send_msg_timeout=20_000) as producer:
         sending = asyncio.ensure_future(producer.send("orders", b"x"))
-        await until(lambda: master.broker.cluster.replication.waiting_sends)
+        await until(lambda: master.broker.cluster.replication.waiters)
         await master.stop()
         try:
             assert (await sending).status.name == "FLUSH_SLAVE_TIMEOUT"
@@ -284,6 +284,23 @@ async def test_garbage_on_the_ha_port_disturbs_no_slave(tmp_path: Path) -> None:
             with socket.create_connection(("127.0.0.1", port)) as peer:
                 peer.sendall(garbage)
         await send_some(master, "orders", 3)
+
+
+@pytest.mark.parametrize("ahead", [1, 1 << 62])
+async def test_a_slave_that_claims_what_was_not_sent_answers_no_send(tmp_path: Path, ahead: int) -> None:
+    store = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 50}
+    async with (
+        running(make_node(tmp_path / "m", store=store)) as master,
+        Producer("pg", namesrv_addr=master.namesrv_address) as producer,
+    ):
+        port = int(master.broker.identity.ha_address.rpartition(":")[2])
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(struct.pack(">q", master.broker.store.log_end))
+        await until(lambda: [slave.acknowledged for slave in master.broker.cluster.replication.slaves] == [0])
+        writer.write(struct.pack(">q", master.broker.store.log_end + ahead))
+        await until(lambda: master.broker.cluster.replication.slaves[0].acknowledged == -1)
+        assert (await producer.send("orders", b"x")).status.name == "FLUSH_SLAVE_TIMEOUT"
+        writer.close()
 
 
 async def test_master_that_sends_garbage_does_no_harm(tmp_path: Path) -> None:
