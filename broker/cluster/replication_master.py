@@ -24,6 +24,15 @@ _log = logging.getLogger("pocketmq.cluster")
 
 MAX_SLAVES: Final = 32
 WATCH_SECONDS: Final = 0.5
+HA_PORT_IS_OPEN: Final = (
+    "the HA port sends the whole log to each peer that reaches it, without TLS and access control, which are on; "
+    f"set haListenPort to another port than {DEFAULT_HA_PORT} if you want that"
+)
+
+
+def promises_protection(config: BrokerConfig) -> bool:
+    """Whether these settings let nobody read messages without a key, or without TLS."""
+    return config.authentication_enabled or config.acl_enable or config.tls_server_mode == "enforcing"
 
 
 async def bind_ha_port(config: BrokerConfig, host: str, listen_port: int) -> list[socket]:
@@ -50,10 +59,17 @@ class ReplicationMaster:
         self.waiters = LogWaiters(self._acknowledged, lambda: state.config.store.slave_timeout)
         """The sends that wait for slaves."""
         self._is_scheduled = False
+        self._is_guarded = (
+            promises_protection(state.config) and state.config.store.ha_listen_port == DEFAULT_HA_PORT
+        )
+        """Whether slaves are refused, because the whole log would leave past access control and TLS."""
+        self._has_said = False
         self.slaves: list[SlaveConnection] = []
 
     async def start(self, sockets: list[socket]) -> None:
         """Accept slaves on the HA port."""
+        if promises_protection(self._state.config) and not self._is_guarded:
+            _log.warning("slaves are accepted because haListenPort is set: %s", HA_PORT_IS_OPEN)
         loop = asyncio.get_running_loop()
         for bound in sockets:
             self._listeners.append(await loop.create_server(lambda: SlaveConnection(self), sock=bound))
@@ -79,6 +95,11 @@ class ReplicationMaster:
     def connected(self, slave: SlaveConnection) -> bool:
         """Add a slave; False if the HA port is closed or has too many slaves."""
         if not self._listeners or len(self.slaves) >= MAX_SLAVES:
+            return False
+        if self._is_guarded:
+            if not self._has_said:
+                self._has_said = True
+                _log.warning("refused %s: %s", slave.peer, HA_PORT_IS_OPEN)
             return False
         self.slaves.append(slave)
         self._state.store.on_append = self._appended

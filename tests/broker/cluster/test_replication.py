@@ -1,6 +1,7 @@
 """Master and slave as two nodes with sockets: the log, the tables, the waits of a SYNC_MASTER, outages."""
 
 import asyncio
+import contextlib
 import json
 import socket
 import struct
@@ -23,9 +24,10 @@ from pocketmq.client.values.message import Message
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.store import StoreConfig
+from pocketmq.store import NewMessage, StoreConfig
 from pocketmq.store.config import DEFAULT_HA_PORT
 
+from ports import fixed_port
 from waiting import until
 
 WAIT_SECONDS = 30.0
@@ -284,6 +286,30 @@ async def test_garbage_on_the_ha_port_disturbs_no_slave(tmp_path: Path) -> None:
             with socket.create_connection(("127.0.0.1", port)) as peer:
                 peer.sendall(garbage)
         await send_some(master, "orders", 3)
+
+
+@pytest.mark.parametrize(
+    "promise", [{"authentication_enabled": True}, {"tls_server_mode": "enforcing"}], ids=str
+)
+@pytest.mark.parametrize("is_asked_for", [False, True])
+async def test_the_log_leaves_past_access_control_and_tls_only_if_asked_for(
+    tmp_path: Path, promise: dict[str, Any], is_asked_for: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = {"ha_listen_port": fixed_port()} if is_asked_for else {}
+    user = '{"username":"admin","password":"12345678"}'
+    node = make_node(tmp_path / "m", store=store, init_authentication_user=user, **promise)
+    async with running(node) as master:
+        master.broker.store.append(NewMessage("orders", 0, b"secret", b"", {}))
+        port = int(master.broker.identity.ha_address.rpartition(":")[2])
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(bytes(8))
+            async with asyncio.timeout(WAIT_SECONDS):
+                with contextlib.suppress(ConnectionResetError):
+                    assert (b"secret" in await reader.read(1000)) == is_asked_for
+            writer.close()
+    said = [record.message for record in caplog.records if "HA port" in record.message]
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize("ahead", [1, 1 << 62])
