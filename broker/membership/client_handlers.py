@@ -7,6 +7,9 @@ A heartbeat V2 (5.x) carries a fingerprint of the client's groups and subscripti
 same, the heartbeat omits the subscriptions; IS_SUB_CHANGE=true in the reply asks the client to send them again.
 """
 
+from typing import Final, TypeVar
+
+from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.bodies.client import (
     CheckClientRequestBody,
     ConsumerData,
@@ -39,14 +42,33 @@ from ..network.dispatch import Call, CallWithBody, handles
 from .client import Client
 from .membership import Membership
 
+MAX_BODY_BYTES: Final = 1 << 20
+"""Of the requests of this file: a heartbeat of a thousand groups has 0.3 MiB, and its subscriptions are kept."""
+MAX_GROUPS: Final = 1024
+"""Producer and consumer groups of one connection."""
+MAX_SUBSCRIPTIONS: Final = 4096
+"""In one heartbeat."""
+MAX_NAME_LENGTH: Final = 1024
+"""Of client ids, groups and topics, which the log shows."""
+
+BodyT = TypeVar("BodyT", bound=Body)
+
+
+def _read_body(call: CallWithBody[BodyT]) -> BodyT:
+    """The body of a request. Raises `BodyError` if it is longer than any client needs."""
+    if len(call.body) > MAX_BODY_BYTES:
+        raise BodyError(f"a body of {len(call.body)} bytes, at most {MAX_BODY_BYTES} are allowed")
+    return call.read_body()
+
 
 @handles(HeartBeat)
 def heart_beat(
     membership: Membership, request: HeartBeat, call: CallWithBody[HeartbeatData]
 ) -> HeartBeatReply:
     """Register the producers and consumers of one client; creates the retry topics of the consumers."""
-    heartbeat = call.read_body()
+    heartbeat = _read_body(call)
     _check_names(heartbeat)
+    _check_numbers(membership, heartbeat, call)
     command = call.command
     client = Client(
         call.connection,
@@ -77,6 +99,33 @@ def _check_names(heartbeat: HeartbeatData) -> None:
     for consumer in heartbeat.consumer_data_set:
         if any(subscription.topic is None for subscription in consumer.subscription_data_set):
             raise BodyError(f"HeartbeatData: group {consumer.group_name} has a subscription without topic")
+
+
+def _check_numbers(membership: Membership, heartbeat: HeartbeatData, call: Call) -> None:
+    """Raise `BodyError` for a heartbeat that would leave more here than a client may."""
+    consumers, producers = heartbeat.consumer_data_set, heartbeat.producer_data_set
+    subscriptions = sum(len(consumer.subscription_data_set) for consumer in consumers)
+    if subscriptions > MAX_SUBSCRIPTIONS:
+        raise BodyError(
+            f"HeartbeatData: {subscriptions} subscriptions, at most {MAX_SUBSCRIPTIONS} are allowed"
+        )
+    groups = len(
+        {consumer.group_name for consumer in consumers}.union(
+            membership.consumers.of_connection(call.connection)
+        )
+    )
+    groups += len(
+        {producer.group_name for producer in producers}.union(
+            membership.producers.of_connection(call.connection)
+        )
+    )
+    if groups > MAX_GROUPS:
+        raise BodyError(f"HeartbeatData: {groups} groups of one connection, at most {MAX_GROUPS} are allowed")
+    names = [heartbeat.client_id, *(consumer.group_name for consumer in consumers)]
+    names += [producer.group_name for producer in producers]
+    names += [one.topic for consumer in consumers for one in consumer.subscription_data_set]
+    if max(len(name or "") for name in names) > MAX_NAME_LENGTH:
+        raise BodyError(f"HeartbeatData: a name of more than {MAX_NAME_LENGTH} characters")
 
 
 def _register_consumer(
@@ -161,7 +210,7 @@ def lock_batch_mq(
     membership: Membership, request: LockBatchMq, call: CallWithBody[LockBatchRequestBody]
 ) -> LockBatchResponseBody:
     """Lock queues for one client; the reply names the queues that the client holds now."""
-    body = call.read_body()
+    body = _read_body(call)
     held = membership.locks.lock(
         body.consumer_group or "", body.mq_set, body.client_id or "", membership.clock.now_ms()
     )
@@ -173,7 +222,7 @@ def unlock_batch_mq(
     membership: Membership, request: UnlockBatchMq, call: CallWithBody[UnlockBatchRequestBody]
 ) -> None:
     """Unlock queues of one client."""
-    body = call.read_body()
+    body = _read_body(call)
     membership.locks.unlock(body.consumer_group or "", body.mq_set, body.client_id or "")
 
 
@@ -184,7 +233,7 @@ def check_client_config(
     """Check a subscription; refuses exactly the subscriptions whose pulls are refused."""
     if not call.body and membership.config.is_5:
         return
-    subscription = call.read_body().subscription_data
+    subscription = _read_body(call).subscription_data
     if subscription is None or is_tag_type(subscription.expression_type):
         return
     check_filter_enabled(membership.config, subscription.expression_type)

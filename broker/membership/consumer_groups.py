@@ -17,7 +17,7 @@ touches it.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Final
 
 from pocketmq.protocol.bodies.client import SubscriptionData
@@ -31,8 +31,9 @@ CHANNEL_EXPIRED_MS: Final = 120_000
 """A client without heartbeat for longer than this is removed."""
 BROADCASTING: Final = "BROADCASTING"
 
-Notify = Callable[[str, list[Peer]], None]
-"""Called with a group and its remaining connections after its members or topics have changed."""
+Notify = Callable[[str, Collection[Peer]], None]
+"""Called with a group and its remaining connections, as they are and will be, after its members or topics have
+changed."""
 
 
 class ConsumerGroup:
@@ -137,6 +138,8 @@ class ConsumerGroups:
         self._notifies_broadcasting = not is_5
         self._expiry_ms = expiry_ms
         self._groups: dict[str, ConsumerGroup] = {}
+        self._of_connection: dict[Peer, set[str]] = {}
+        """The groups of each connection."""
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -144,6 +147,10 @@ class ConsumerGroups:
     def get(self, group: str) -> ConsumerGroup | None:
         """The group; `None` if none of its clients is connected."""
         return self._groups.get(group)
+
+    def of_connection(self, connection: Peer) -> Collection[str]:
+        """The groups of which a connection is a member."""
+        return self._of_connection.get(connection, ())
 
     def names(self) -> list[str]:
         """The groups that have members now."""
@@ -184,6 +191,8 @@ class ConsumerGroups:
         known.message_model = message_model
         known.consume_from_where = consume_from_where
         changed = known.update_client(client)
+        if changed:
+            self._of_connection.setdefault(client.connection, set()).add(group)
         if subscriptions is not None and known.update_subscriptions(subscriptions):
             changed = True
         if changed and is_notified:
@@ -195,34 +204,42 @@ class ConsumerGroups:
         known = self._groups.get(group)
         if known is None:
             return
-        known.connections.pop(connection, None)
-        self._drop_if_empty(known)
+        self._remove(known, connection)
         if is_notified:
             self._notify_members(known)
 
     def connection_closed(self, connection: Peer) -> None:
-        """Remove a closed connection from every group, and notify even groups whose switch is off."""
-        for group in list(self._groups.values()):
-            client = group.connections.pop(connection, None)
-            if client is None:
-                continue
-            _log.debug("consumer %r of %s disconnected", client, group.name)
-            self._drop_if_empty(group)
+        """Remove a closed connection from its groups, and notify even groups whose switch is off."""
+        for name in tuple(self.of_connection(connection)):
+            group = self._groups[name]
+            _log.debug("a consumer of %s disconnected: %s", name, connection.peer)
+            self._remove(group, connection)
             self._notify_members(group)
 
-    def expire(self, now_ms: int) -> None:
-        """Drop clients without heartbeat for 120 s and close their connections; due every 10 s."""
+    def expire(self, now_ms: int) -> Generator[None]:
+        """Drop clients without heartbeat for 120 s and close their connections; due every 10 s. Yields after each
+        client."""
         limit_ms = now_ms - self._expiry_ms
         for group in list(self._groups.values()):
             for client in group.clients():
-                if client.last_update_ms >= limit_ms:
+                yield
+                connection = client.connection
+                if client.last_update_ms >= limit_ms or group.connections.get(connection) is not client:
                     continue
                 _log.warning(
                     "consumer %r of %s sends no heartbeats: closing its connection", client, group.name
                 )
-                del group.connections[client.connection]
-                client.connection.close()
-            self._drop_if_empty(group)
+                self._remove(group, connection)
+                connection.close()
+
+    def _remove(self, group: ConsumerGroup, connection: Peer) -> None:
+        group.connections.pop(connection, None)
+        groups = self._of_connection.get(connection)
+        if groups is not None:
+            groups.discard(group.name)
+            if not groups:
+                del self._of_connection[connection]
+        self._drop_if_empty(group)
 
     def _drop_if_empty(self, group: ConsumerGroup) -> None:
         if not group.connections:
@@ -232,4 +249,4 @@ class ConsumerGroups:
 
     def _notify_members(self, group: ConsumerGroup) -> None:
         if group.connections and (self._notifies_broadcasting or not group.is_broadcasting):
-            self._notify(group.name, list(group.connections))
+            self._notify(group.name, group.connections)

@@ -10,6 +10,7 @@ Nothing depends on it. Heartbeats call it, and pulls that are refused.
 
 import logging
 from collections.abc import Iterable
+from typing import Final
 
 from pocketmq.protocol.bodies.client import SubscriptionData
 from pocketmq.protocol.message.topics import is_retry_topic
@@ -19,6 +20,9 @@ from ..said_once import SaidOnce
 from .consumer_groups import ConsumerGroup
 
 _log = logging.getLogger("pocketmq.hints")
+
+LONGEST_SHOWN: Final = 80
+"""Characters of an expression in the log."""
 
 
 class MembershipHints:
@@ -91,7 +95,7 @@ class MembershipHints:
 
 def _shown(subscriptions: dict[str, str]) -> str:
     return ", ".join(
-        f"{topic}: {expression!r}"
+        f"{topic}: {expression[:LONGEST_SHOWN]!r}"
         for topic, expression in sorted(subscriptions.items())[:5]
         if not is_retry_topic(topic)
     )

@@ -28,7 +28,7 @@ class Membership:
         self.clock = state.clock
         self.topics = state.topics
         self.groups = state.groups
-        self.notices = ConsumerNotices(config)
+        self.notices = ConsumerNotices(config, state.timers.call_soon)
         self.filters = ConsumerFilters(config, now_ms)
         self.consumers = ConsumerGroups(
             self.notices.changed,

@@ -5,6 +5,7 @@ The group finds a producer that can check a transaction (39), the client id find
 """
 
 import logging
+from collections.abc import Collection, Generator
 
 from ..network.dispatch import Peer
 from .client import Client
@@ -20,6 +21,8 @@ class ProducerGroups:
         self._keeps_empty_groups = not is_5
         self._expiry_ms = expiry_ms
         self._groups: dict[str, dict[Peer, Client]] = {}
+        self._of_connection: dict[Peer, dict[str, str]] = {}
+        """The groups of each connection, each with its client id."""
         self._by_client_id: dict[str, Peer] = {}
         self._turn = 0
 
@@ -36,6 +39,10 @@ class ProducerGroups:
     def all(self) -> dict[str, list[Client]]:
         """Every group with members."""
         return {group: list(members.values()) for group, members in self._groups.items() if members}
+
+    def of_connection(self, connection: Peer) -> Collection[str]:
+        """The groups in which a connection is a producer."""
+        return self._of_connection.get(connection, ())
 
     def find_connection(self, client_id: str) -> Peer | None:
         """The connection on which a client last registered a producer."""
@@ -62,6 +69,7 @@ class ProducerGroups:
             known.last_update_ms = client.last_update_ms
             return
         members[client.connection] = client
+        self._of_connection.setdefault(client.connection, {})[group] = client.client_id
         self._by_client_id[client.client_id] = client.connection
         _log.debug("new producer of %s: %r", group, client)
 
@@ -70,42 +78,48 @@ class ProducerGroups:
         members = self._groups.get(group)
         if not members:
             return
-        client = members.pop(connection, None)
-        if client is not None:
-            self._forget_client_id(client)
+        self._remove(group, members, connection)
         if not members:
             del self._groups[group]
 
     def connection_closed(self, connection: Peer) -> None:
-        for group, members in list(self._groups.items()):
-            client = members.pop(connection, None)
-            if client is None:
-                continue
-            _log.debug("producer %r of %s disconnected", client, group)
-            self._forget_client_id(client)
+        for group, client_id in self._of_connection.pop(connection, {}).items():
+            _log.debug("a producer of %s disconnected: %s", group, connection.peer)
+            members = self._groups[group]
+            del members[connection]
             self._drop_if_empty(group, members)
+            self._forget_client_id(client_id, connection)
 
-    def expire(self, now_ms: int) -> None:
-        """Drop clients without heartbeat for 120 s and close their connections; due every 10 s."""
+    def expire(self, now_ms: int) -> Generator[None]:
+        """Drop clients without heartbeat for 120 s and close their connections; due every 10 s. Yields after each
+        client."""
         limit_ms = now_ms - self._expiry_ms
         for group, members in list(self._groups.items()):
             for client in list(members.values()):
-                if client.last_update_ms >= limit_ms:
+                yield
+                if client.last_update_ms >= limit_ms or members.get(client.connection) is not client:
                     continue
                 _log.warning("producer %r of %s sends no heartbeats: closing its connection", client, group)
-                del members[client.connection]
-                self._forget_client_id(client)
+                self._remove(group, members, client.connection)
+                self._drop_if_empty(group, members)
                 client.connection.close()
-            self._drop_if_empty(group, members)
+
+    def _remove(self, group: str, members: dict[Peer, Client], connection: Peer) -> None:
+        if members.pop(connection, None) is None:
+            return
+        groups = self._of_connection[connection]
+        client_id = groups.pop(group)
+        if not groups:
+            del self._of_connection[connection]
+        # Another group may have this client too. The official broker forgets it, and replies to it fail from then on.
+        if client_id not in groups.values():
+            self._forget_client_id(client_id, connection)
+
+    def _forget_client_id(self, client_id: str, connection: Peer) -> None:
+        # Not if the client has a newer connection, which the official broker does not ask.
+        if self._by_client_id.get(client_id) is connection:
+            del self._by_client_id[client_id]
 
     def _drop_if_empty(self, group: str, members: dict[Peer, Client]) -> None:
         if not members and not self._keeps_empty_groups:
             self._groups.pop(group, None)
-
-    def _forget_client_id(self, client: Client) -> None:
-        # Keep the id if it belongs to a newer connection of the client, or while another group has this connection.
-        # The official broker removes it in both cases, and replies to the client fail from then on.
-        if self._by_client_id.get(client.client_id) is not client.connection:
-            return
-        if not any(client.connection in members for members in self._groups.values()):
-            del self._by_client_id[client.client_id]

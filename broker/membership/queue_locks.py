@@ -5,12 +5,14 @@ The owner renews its locks every 20 s, and stops consuming if it could not renew
 `RebalanceLockManager`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 LOCK_MAX_LIVE_MS: Final = 60_000
+MAX_LOCKS: Final = 100_000
+"""Of all groups; further queues are locked once others have expired."""
 
 
 class QueueLock:
@@ -32,6 +34,7 @@ class QueueLocks:
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[MessageQueue, QueueLock]] = {}
+        self._count = 0
 
     def lock(
         self, group: str, queues: Iterable[MessageQueue], client_id: str, now_ms: int
@@ -41,7 +44,12 @@ class QueueLocks:
         held = []
         for queue in queues:
             lock = locks.get(queue)
-            if lock is None or lock.is_expired(now_ms):
+            if lock is None:
+                if self._count >= MAX_LOCKS:
+                    continue
+                self._count += 1
+                locks[queue] = QueueLock(client_id, now_ms)
+            elif lock.is_expired(now_ms):
                 locks[queue] = QueueLock(client_id, now_ms)
             elif lock.client_id == client_id:
                 lock.last_update_ms = now_ms
@@ -56,6 +64,7 @@ class QueueLocks:
         for queue in queues:
             lock = locks.get(queue)
             if lock is not None and lock.client_id == client_id:
+                self._count -= 1
                 del locks[queue]
 
     def owner(self, group: str, queue: MessageQueue, now_ms: int) -> str | None:
@@ -76,6 +85,7 @@ class QueueLocks:
         """Delete all locks but those for which `is_kept(group, client id)`."""
         for group, locks in list(self._groups.items()):
             for queue in [queue for queue, lock in locks.items() if not is_kept(group, lock.client_id)]:
+                self._count -= 1
                 del locks[queue]
             if not locks:
                 del self._groups[group]
@@ -89,10 +99,13 @@ class QueueLocks:
             if not lock.is_expired(now_ms)
         ]
 
-    def expire(self, now_ms: int) -> None:
-        """Delete expired locks, so that the table does not grow."""
+    def expire(self, now_ms: int) -> Generator[None]:
+        """Delete expired locks, so that the table does not grow. Yields after each lock."""
         for group, locks in list(self._groups.items()):
-            for queue in [queue for queue, lock in locks.items() if lock.is_expired(now_ms)]:
-                del locks[queue]
-            if not locks:
+            for queue, lock in list(locks.items()):
+                yield
+                if lock.is_expired(now_ms) and locks.get(queue) is lock:
+                    self._count -= 1
+                    del locks[queue]
+            if not locks and self._groups.get(group) is locks:
                 del self._groups[group]

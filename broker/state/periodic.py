@@ -3,18 +3,25 @@
 The next period starts when the action ends. An action that fails is logged and repeated. If the period is a setting, a
 changed value applies from the next period on.
 
+An action that visits everything a broker has is a generator: each `next` is one item, and each loop iteration handles a
+limited number of them. If its period is over before its end, it is not started a second time.
+
 An action with `next_work` belongs to the broker's clock, which may be virtual. One without it belongs to the wall's
 time for ever, for example the saving of a table.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterable
+from itertools import islice
+from typing import Final, NamedTuple
 
 from .timers import LoopRepeat, NextWork, Timer, Timers
 
 _log = logging.getLogger("pocketmq.state")
+
+ITEMS_IN_A_TURN: Final = 200
+"""Of a generator, handled in one loop iteration."""
 
 
 class Periodic(NamedTuple):
@@ -39,12 +46,14 @@ class PeriodicActions:
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._repeated: list[Timer] = []
+        self._actions: list[_Action] = []
 
     def start(self, actions: Iterable[Periodic]) -> None:
         """Start the timers; each action first runs after one period."""
         loop = asyncio.get_running_loop()
         for periodic in actions:
-            seconds, action = _seconds_of(periodic), _logging_failures(periodic)
+            seconds, action = _seconds_of(periodic), _Action(periodic, self._timers)
+            self._actions.append(action)
             is_virtual = self._timers.is_virtual and periodic.next_work is not None
             if is_virtual and periodic.next_work is not None:
                 repeat = self._timers.repeat(
@@ -62,6 +71,9 @@ class PeriodicActions:
         for timer in self._repeated:
             timer.cancel()
         self._repeated.clear()
+        for action in self._actions:
+            action.stop()
+        self._actions.clear()
 
 
 def _seconds_of(periodic: Periodic) -> Callable[[], float]:
@@ -69,11 +81,40 @@ def _seconds_of(periodic: Periodic) -> Callable[[], float]:
     return seconds if callable(seconds) else lambda: seconds
 
 
-def _logging_failures(periodic: Periodic) -> Callable[[], None]:
-    def act() -> None:
-        try:
-            periodic.action()
-        except Exception:
-            _log.exception("periodic action %s failed", periodic.name)
+class _Action:
+    """Runs one periodic action, and logs its failures."""
 
-    return act
+    def __init__(self, periodic: Periodic, timers: Timers) -> None:
+        self._periodic = periodic
+        self._timers = timers
+        self._rest: Generator[object] | None = None
+        """What is left of an action that takes several loop iterations."""
+
+    def __call__(self) -> None:
+        if self._rest is not None:
+            return
+        try:
+            result = self._periodic.action()
+        except Exception:
+            _log.exception("periodic action %s failed", self._periodic.name)
+            return
+        if isinstance(result, Generator):
+            self._rest = result
+            self._go_on()
+
+    def stop(self) -> None:
+        self._rest = None
+
+    def _go_on(self) -> None:
+        rest = self._rest
+        if rest is None:
+            return
+        try:
+            is_over = sum(1 for _ in islice(rest, ITEMS_IN_A_TURN)) < ITEMS_IN_A_TURN
+        except Exception:
+            _log.exception("periodic action %s failed", self._periodic.name)
+            is_over = True
+        if is_over:
+            self._rest = None
+        else:
+            self._timers.call_soon(self._go_on)

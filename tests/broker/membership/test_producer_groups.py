@@ -86,9 +86,9 @@ async def test_a_silent_producer_is_dropped_and_its_connection_closed() -> None:
     producers.register("g", client(silent, "silent", 0))
     producers.register("g", client(lively, "lively", 0))
     producers.register("g", client(lively, "lively", 50_000))
-    producers.expire(120_000)
+    list(producers.expire(120_000))
     assert not silent.closed
-    producers.expire(120_001)
+    list(producers.expire(120_001))
     assert silent.closed
     assert not lively.closed
     assert producers.find_connection("silent") is None

@@ -55,7 +55,7 @@ def test_expired_locks_are_forgotten() -> None:
     locks = QueueLocks()
     locks.lock("g", queues(0), "a", 0)
     locks.lock("g", queues(1), "a", 50_000)
-    locks.expire(LOCK_MAX_LIVE_MS + 1)
+    list(locks.expire(LOCK_MAX_LIVE_MS + 1))
     assert locks.owner("g", queues(0)[0], 0) is None
     assert locks.owner("g", queues(1)[0], LOCK_MAX_LIVE_MS + 1) == "a"
 
@@ -88,4 +88,4 @@ def test_no_queue_has_two_owners(steps: list[tuple[str, str, int, int]]) -> None
             if owner is not None and owner[0] == client_id:
                 del last[queue_id]
         else:
-            locks.expire(now_ms)
+            list(locks.expire(now_ms))

@@ -33,8 +33,8 @@ async def test_heartbeats_keep_a_member(
     for _ in range(5):
         clock.advance(100_000)
         assert grpc.refused(request_) == (Code.OK, "OK")
-        membership.consumers.expire(clock.wall_ms())
-        membership.producers.expire(clock.wall_ms())
+        list(membership.consumers.expire(clock.wall_ms()))
+        list(membership.producers.expire(clock.wall_ms()))
         grpc.clients.scan()
     assert len(membership.consumers) + len(membership.producers) == 1
     assert len(grpc.clients) == 1
@@ -78,7 +78,7 @@ async def test_member_that_the_broker_drops_is_forgotten(grpc: GrpcBroker, clock
 
     grpc.telemetry(producer("t", "u"))
     clock.advance(121_000)
-    grpc.broker.membership.producers.expire(clock.wall_ms())
+    list(grpc.broker.membership.producers.expire(clock.wall_ms()))
     await asyncio.sleep(0)
     assert len(grpc.clients) == 0
     assert grpc.broker.membership.producers.all() == {}
