@@ -19,7 +19,7 @@ from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.files.json_file import JsonFile
+from pocketmq.store.files.json_file import MAX_FILE_BYTES, JsonFile
 from pocketmq.store.tables.json_table import JsonTable
 
 CUSTOM, DEFAULT = "Custom", "Default"
@@ -117,7 +117,7 @@ class UserTable(JsonTable):
         return fastjson.dumps(_Users(users=self._users, data_version=self.data_version), pretty=pretty)
 
     def _take(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, _Users)
+        stored = fastjson.decode(content, _Users, max_bytes=MAX_FILE_BYTES)
         self._users, self.data_version = stored.users, stored.data_version
         return True
 
@@ -215,7 +215,7 @@ class AclTable(JsonTable):
         return fastjson.dumps(_Acls(acls=self._acls, data_version=self.data_version), pretty=pretty)
 
     def _take(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, _Acls)
+        stored = fastjson.decode(content, _Acls, max_bytes=MAX_FILE_BYTES)
         self._acls, self.data_version = stored.acls, stored.data_version
         return True
 

@@ -114,7 +114,8 @@ class Given:
         """The content of a JSON file that the user named."""
         path = Path(self.needed(name))
         try:
-            return fastjson.decode(path.read_bytes(), form)
+            content = path.read_bytes()
+            return fastjson.decode(content, form, max_bytes=len(content))
         except FileNotFoundError:
             raise ClientError(f"the file path {path} does not exists") from None
         except (OSError, BodyError) as error:

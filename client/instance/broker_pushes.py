@@ -93,7 +93,11 @@ class BrokerPushes:
 
     def _reset_offsets(self, connection: Connection, command: Command) -> None:
         request = from_fields(ResetConsumerClientOffset, command.fields)
-        offsets = ResetOffsetBody.decode(command.body).offset_table if command.body else {}
+        offsets = (
+            ResetOffsetBody.decode(command.body, max_bytes=len(command.body)).offset_table
+            if command.body
+            else {}
+        )
         _log.info("%s resets the offsets of %s in %s", connection.address, request.group, request.topic)
         consumer = self._groups.consumer(request.group)
         if consumer is not None:

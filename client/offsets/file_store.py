@@ -97,7 +97,7 @@ class LocalFileOffsetStore(OffsetMemory):
         try:
             content = self.path.read_bytes()
             if content.strip():
-                return dict(_OffsetsFile.decode(content).offset_table)
+                return dict(_OffsetsFile.decode(content, max_bytes=len(content)).offset_table)
         except OSError:
             pass
         except ProtocolError as error:
@@ -109,7 +109,7 @@ class LocalFileOffsetStore(OffsetMemory):
         if not content.strip():
             return {}
         try:
-            return dict(_OffsetsFile.decode(content).offset_table)
+            return dict(_OffsetsFile.decode(content, max_bytes=len(content)).offset_table)
         except ProtocolError as error:
             raise ClientError(f"{self._backup}: cannot be read: {error}") from error
 

@@ -23,11 +23,12 @@ class Body(msgspec.Struct, frozen=True, rename="camel"):
         return fastjson.dumps(self)
 
     @classmethod
-    def decode(cls, data: bytes | bytearray | memoryview | None) -> Self:
-        """Raises BodyError naming the class and the member at fault, also when there is no body."""
+    def decode(cls, data: bytes | bytearray | memoryview | None, *, max_bytes: int | None = None) -> Self:
+        """Raises BodyError naming the class and the member at fault, also when there is no body. Without `max_bytes`
+        it is the body of a request, with the limits of `fastjson.loads`."""
         if not data:
             raise BodyError(f"{cls.__name__}: the body is missing")
-        return fastjson.decode(data, cls)
+        return fastjson.decode(data, cls, max_bytes=max_bytes)
 
 
 class Records(bytes):
@@ -65,18 +66,21 @@ def form_name(form: Any) -> str:
     )
 
 
-def decode_body(form: Any, data: bytes | bytearray | memoryview | None) -> Any:
-    """A body of that form. Raises BodyError naming the form and what is wrong; JSON must not be missing."""
+def decode_body(
+    form: Any, data: bytes | bytearray | memoryview | None, *, max_bytes: int | None = None
+) -> Any:
+    """A body of that form. Without `max_bytes` it is that of a request, with the limits of `fastjson.loads`. Raises
+    BodyError naming the form and what is wrong; JSON must not be missing."""
     if isinstance(form, type) and not get_args(form):
         if issubclass(form, Body):
-            return form.decode(data)
+            return form.decode(data, max_bytes=max_bytes)
         if issubclass(form, bytes):
             return form(data or b"")
         if issubclass(form, Text):
             return form.decode(data or b"")
     if not data:
         raise BodyError(f"{form_name(form)}: the body is missing")
-    return fastjson.decode(data, form)
+    return fastjson.decode(data, form, max_bytes=max_bytes)
 
 
 def encode_body(value: Any) -> bytes | memoryview:

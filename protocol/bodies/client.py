@@ -90,17 +90,17 @@ class HeartbeatData(Body, frozen=True):
     without_sub: bool = False
 
     @classmethod
-    def decode(cls, data: bytes | bytearray | memoryview | None) -> Self:
+    def decode(cls, data: bytes | bytearray | memoryview | None, *, max_bytes: int | None = None) -> Self:
         """As any body. C++ clients send the three enums of a consumer as ordinals, which fastjson accepts."""
         try:
-            return super().decode(data)
+            return super().decode(data, max_bytes=max_bytes)
         except BodyError:
             if not data:
                 raise
-            tree = fastjson.loads(data)
+            tree = fastjson.loads(data, max_bytes=max_bytes)
             if not isinstance(tree, dict) or not _name_enums(tree.get("consumerDataSet")):
                 raise
-        return super().decode(fastjson.dumps(tree))
+        return fastjson.convert(tree, cls)
 
     def fingerprint(self) -> int:
         """Java hash over everything but client id and subscription versions (official computeHeartbeatFingerprint).

@@ -74,11 +74,11 @@ class BatchAckMessageRequestBody(Body, frozen=True):
     acks: list[BatchAck] | None = None
 
     @classmethod
-    def decode(cls, data: bytes | bytearray | memoryview | None) -> Self:
+    def decode(cls, data: bytes | bytearray | memoryview | None, *, max_bytes: int | None = None) -> Self:
         """Reads long member names too, and a bit set as numbers, as the official readers up to 5.3 do."""
         if not data:
             raise BodyError(f"{cls.__name__}: the body is missing")
-        members = fastjson.loads(data)
+        members = fastjson.loads(data, max_bytes=max_bytes)
         acks = members.get("acks") if isinstance(members, dict) else None
         if isinstance(acks, list):
             members["acks"] = [_with_short_names(ack) for ack in acks if isinstance(ack, dict)]

@@ -121,6 +121,8 @@ class _Shape:
             return None
 
 
+_MAX_FIELDS: Final = 5000
+"""In one header: a field of seven bytes becomes an entry of 200. No official header has forty fields."""
 _MAX_SHAPES: Final = 1024
 _MAX_SHAPE_FIELDS: Final = 64
 _MAX_SHAPE_BYTES: Final = 4096
@@ -136,9 +138,13 @@ def _decode_fields(data: bytes, position: int, end: int) -> dict[str, str]:
 
 def _walk_fields(data: bytes, position: int, end: int) -> dict[str, str]:
     fields: dict[str, str] = {}
-    names, between, value_lengths = [], [], []
+    names: list[str] = []
+    between: list[bytes] = []
+    value_lengths: list[int] = []
     size = end - position
     while position < end:
+        if len(names) >= _MAX_FIELDS:
+            raise FrameError(f"binary header: more than {_MAX_FIELDS} fields")
         if end - position < 6:
             raise FrameError("binary header: a field is cut off")
         key_end = (

@@ -31,6 +31,7 @@ from msgspec import Meta, field
 
 from ..bodies.body import Body, decode_body, encode_body, form_name
 from ..errors import FieldError
+from ..text import fastjson
 
 __all__ = [
     "REQUESTS",
@@ -141,7 +142,7 @@ def read_reply(
         return cast(ReplyT, from_fields(request.reply_type, fields))
     if not body and request.may_lack_reply_body:
         return cast(ReplyT, None)
-    return cast(ReplyT, decode_body(request.reply_body_form, body))
+    return cast(ReplyT, decode_body(request.reply_body_form, body, max_bytes=fastjson.MAX_BYTES))
 
 
 def encode_request_body(request: Request[Any], body: Any) -> bytes | memoryview | None:

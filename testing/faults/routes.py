@@ -136,7 +136,9 @@ def changed_reply(
     if reply.command.code not in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
         return None
     try:
-        before = TopicRouteData.decode(reply.body) if reply.body else TopicRouteData()
+        before = (
+            TopicRouteData.decode(reply.body, max_bytes=len(reply.body)) if reply.body else TopicRouteData()
+        )
     except BodyError:
         return None
     route = _changed(rules, request, name_server, before, brokers)

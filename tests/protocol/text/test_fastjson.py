@@ -1,5 +1,6 @@
 """fastjson, reading and writing, against what the official programs read and write."""
 
+import tracemalloc
 from base64 import b64decode
 from typing import Any
 
@@ -7,7 +8,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.bodies.client import HeartbeatData
+from pocketmq.protocol.bodies.client import HeartbeatData, LockBatchRequestBody
 from pocketmq.protocol.bodies.routes import BrokerData
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -84,11 +85,65 @@ def test_references_by_path(path: str, meant: Any):
     assert fastjson.loads(text)["b"] == meant
 
 
-def test_relative_references():
-    tree = fastjson.loads('{"d":{"e":{"$ref":".."},"f":{"$ref":"@"},"g":{"$ref":"$"}}}')
-    assert tree["d"]["e"] is tree
-    assert tree["d"]["f"] is tree["d"]
-    assert tree["d"]["g"] is tree
+@pytest.mark.parametrize("path", ["@", "..", "$.d.none"])
+def test_a_reference_that_names_no_other_object_is_null(path: str):
+    assert fastjson.loads('{"d":{"e":{"$ref":"' + path + '"}}}') == {"d": {"e": None}}
+
+
+@pytest.mark.parametrize("path", ["$", "$.d"])
+def test_a_tree_that_contains_itself_is_refused(path: str):
+    with pytest.raises(BodyError, match="contains itself"):
+        fastjson.loads('{"d":{"e":{"$ref":"' + path + '"}}}')
+
+
+def references_to(path: str, count: int) -> str:
+    return ",".join(['{"$ref":"' + path + '"}'] * count)
+
+
+def test_references_to_references_are_counted_before_a_value_is_made_of_them():
+    """15 KB would become 30,000 subscriptions; 150 KB, three million."""
+    subscriptions = '{"topic":"t"},' + references_to("$.consumerDataSet[0].subscriptionDataSet[0]", 100)
+    consumers = (
+        '{"subscriptionDataSet":[' + subscriptions + "]}," + references_to("$.consumerDataSet[0]", 300)
+    )
+    text = '{"consumerDataSet":[' + consumers + "]}"
+    tracemalloc.start()
+    with pytest.raises(BodyError, match="stands for 61406 values"):
+        HeartbeatData.decode(text.encode())
+    assert tracemalloc.get_traced_memory()[1] < 8 * len(text) + (1 << 20)
+    tracemalloc.stop()
+
+
+def test_a_referenced_object_counts_once_for_each_place():
+    text = '{"a":{"b":[1,2,3]},"c":[' + references_to("$.a", 4) + "]}"
+    assert fastjson.loads(text)["c"] == [{"b": [1, 2, 3]}] * 4
+
+
+def test_keys_inside_keys_are_refused_before_their_escapes_fill_the_memory():
+    with pytest.raises(BodyError, match="object key of"):
+        fastjson.loads("{" * 40 + "a:1" + "}:1" * 39 + "}")
+
+
+DENSE = "[" + "{}," * 20_000 + "{}]"
+
+
+def test_a_request_of_many_small_objects_is_refused_and_a_file_is_read():
+    with pytest.raises(BodyError, match="too many items"):
+        fastjson.loads(DENSE)
+    assert len(fastjson.loads(DENSE, max_bytes=len(DENSE))) == 20_001
+
+
+def test_a_request_of_usual_objects_may_be_long():
+    queue = {"brokerName": "broker-a", "queueId": 1, "topic": "T"}
+    body = fastjson.dumps({"mqSet": [queue] * 20_000})
+    assert len(LockBatchRequestBody.decode(body).mq_set) == 20_000
+
+
+def test_a_long_request_must_be_standard_json_and_a_reply_need_not():
+    text = "{offsetTable:{" + ",".join(f"{number}:{number}" for number in range(8000)) + "}}"
+    with pytest.raises(BodyError, match="not standard"):
+        fastjson.loads(text)
+    assert fastjson.loads(text, max_bytes=len(text))["offsetTable"][7999] == 7999
 
 
 def test_references_reach_typed_values():
@@ -114,7 +169,7 @@ def test_too_long_text_is_refused_before_it_is_read():
 
 def test_an_endless_number_is_refused():
     with pytest.raises(BodyError, match="number too long"):
-        fastjson.loads("{a:" + "9" * 100_000 + "}")
+        fastjson.loads("{a:" + "9" * 60_000 + "}")
 
 
 @pytest.mark.parametrize(

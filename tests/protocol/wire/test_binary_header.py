@@ -148,3 +148,10 @@ def test_any_bytes_give_a_command_or_a_frame_error(data: bytes) -> None:
         assert isinstance(read(data), Command)
     except FrameError:
         pass
+
+
+def test_many_fields_are_refused() -> None:
+    entries = [(str(number).encode(), b"v") for number in range(5001)]
+    assert len(read(header_of(entries[:-1])).fields or {}) == 5000
+    with pytest.raises(FrameError, match="fields"):
+        read(header_of(entries))

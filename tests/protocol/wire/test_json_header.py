@@ -93,6 +93,31 @@ def test_field_values_become_text() -> None:
     assert seen.fields == {"n": "7", "big": "9007199254740993", "t": "true", "f": "false", "s": "x"}
 
 
+def test_references_in_a_header_are_not_resolved() -> None:
+    """Ten references to ten references to ...: 2 KB would be written out as gigabytes."""
+    levels = [
+        f'"{level}":[' + ",".join(['{"$ref":"$.extFields.' + str(level - 1) + '"}'] * 10) + "]"
+        for level in range(1, 8)
+    ]
+    seen = read('{"code":34,"extFields":{"0":["x"],' + ",".join(levels) + "}}")
+    assert seen.fields is not None
+    assert seen.fields["7"] == "[" + ",".join(['{"$ref":"$.extFields.6"}'] * 10) + "]"
+
+
+def test_many_fields_are_refused_and_long_ones_are_read() -> None:
+    many = json.dumps({"code": 1, "extFields": {str(number): "" for number in range(6000)}})
+    with pytest.raises(FrameError, match="quotes"):
+        read(many)
+    long = read(json.dumps({"code": 1, "extFields": {"i": "x" * 3_000_000}}))
+    assert long.fields is not None
+    assert len(long.fields["i"]) == 3_000_000
+
+
+def test_a_long_header_must_be_standard() -> None:
+    with pytest.raises(FrameError, match="not standard"):
+        read(json.dumps({"code": 1, "extFields": {"i": "x" * 70_000, "n": 1}}))
+
+
 @pytest.mark.parametrize(
     ("language", "seen"),
     [
