@@ -41,7 +41,7 @@ ROOMS: dict[str, list[str]] = {
         "at_rest",
     ],
     "broker": [
-        "errors said_once",
+        "bounded_cache errors said_once",
         "config",
         "network",
         "filters",

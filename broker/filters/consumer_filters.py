@@ -6,9 +6,9 @@
         "bloomFilterData": {"bitNum", "bitPos"}}}}}}       `bloom_filter.py`
 
 Heartbeats register the expressions; a newer version of a subscription replaces the older one. When a group leaves, its
-data is dead: it still serves pulls and is deleted a day later. An expression that cannot be compiled is not kept, and
-the group's pulls are refused with 27. Tag subscriptions are not kept here. Mirrors `ConsumerFilterManager`; only the
-event loop's thread touches it.
+data is dead: it still serves pulls and is deleted a day later. An expression is compiled when a pull needs it (the
+official broker compiles it at the heartbeat); if that fails, the pull is refused with 27. Tag subscriptions are not
+kept here. Mirrors `ConsumerFilterManager`; only the event loop's thread touches it.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,15 +24,17 @@ from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.tables.json_table import JsonTable
 
 from .bloom_filter import BloomFilter, BloomFilterData
-from .sql_filter import ExpressionRefused, SqlFilter, compile_expression
+from .sql_filter import MAX_EXPRESSION, ExpressionRefused, SqlFilter, compile_expression
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
 
 DEAD_BEFORE_START_MS: Final = 30_000
 """A group that was alive when the file was written counts as dead since this long before the start."""
-MAX_FILTERS: Final = 100_000
-"""Pairs of group and topic; further filters are not kept, and their pulls are refused with 27."""
+MAX_CHARACTERS: Final = 16 * 1024 * 1024
+"""Of all expressions, groups and topics, an entry counting as 200 more. Beyond that dead filters are deleted at once;
+if that is not enough, further ones are not kept, and their pulls are refused with 27."""
+_ENTRY_CHARACTERS: Final = 200
 
 
 class FilterData(Body, frozen=True):
@@ -52,6 +54,10 @@ class FilterData(Body, frozen=True):
     def is_dead(self) -> bool:
         return self.dead_time >= self.born_time
 
+    @property
+    def characters(self) -> int:
+        return len(self.expression) + len(self.topic) + len(self.consumer_group) + _ENTRY_CHARACTERS
+
 
 class TopicFilters(Body, frozen=True):
     """The filters of one topic by group."""
@@ -67,9 +73,9 @@ class FilterFile(Body, frozen=True):
 
 
 class ConsumerFilters(JsonTable):
-    """All SQL filters of a broker. Filtered pulls call `find`, which is one look-up."""
+    """All SQL filters of a broker. Filtered pulls call `find`: two look-ups, and one in the cache of expressions."""
 
-    remembered = ("_filters",)
+    remembered = ("_characters", "_filters")
 
     def __init__(self, config: "BrokerConfig", now_ms: Callable[[], int]) -> None:
         super().__init__(config.store.root / layout.CONFIG / layout.CONSUMER_FILTERS, now_ms)
@@ -78,11 +84,19 @@ class ConsumerFilters(JsonTable):
             config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter
         )
         self._clean_after_ms = config.filter_data_clean_time_span
-        self._filters: dict[tuple[str, str], tuple[FilterData, SqlFilter]] = {}
+        self._filters: dict[str, dict[str, FilterData]] = {}
+        """By group and topic."""
+        self._characters = 0
 
     def find(self, topic: str, group: str) -> tuple[FilterData, SqlFilter] | None:
-        """The filter a group registered for a topic, dead or alive."""
-        return self._filters.get((topic, group))
+        """The filter a group registered for a topic, dead or alive; `None` also if it cannot be compiled."""
+        data = self._filters.get(group, _NO_FILTERS).get(topic)
+        if data is None:
+            return None
+        try:
+            return data, compile_expression(data.expression, data.expression_type, is_5=self._is_5)
+        except ExpressionRefused:
+            return None
 
     def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
         """Register the subscriptions of a heartbeat; filters of topics it does not name become dead."""
@@ -92,50 +106,55 @@ class ConsumerFilters(JsonTable):
             named.add(topic)
             if not is_tag_type(subscription.expression_type) and subscription.sub_string:
                 self._register(topic, group, subscription)
-        if self._filters:
-            self._end_life(group, named)
+        self._end_life(group, named)
 
     def unregister(self, group: str) -> None:
         """The last client of a group left."""
-        if self._filters:
-            self._end_life(group, ())
+        self._end_life(group, ())
 
     def clean(self) -> None:
         """Delete filters that have been dead for longer than a day (`filterDataCleanTimeSpan`)."""
-        limit_ms = self._now_ms() - self._clean_after_ms
-        for key, (data, _) in list(self._filters.items()):
-            if data.is_dead and data.dead_time <= limit_ms:
-                del self._filters[key]
-                self.dirty = True
+        self._delete_dead(self._now_ms() - self._clean_after_ms)
+
+    def _delete_dead(self, until_ms: int) -> None:
+        dead = [
+            (group, topic)
+            for group, of_group in self._filters.items()
+            for topic, data in of_group.items()
+            if data.is_dead and data.dead_time <= until_ms
+        ]
+        for group, topic in dead:
+            self._delete(group, topic)
+
+    def _delete(self, group: str, topic: str) -> None:
+        of_group = self._filters[group]
+        self._characters -= of_group.pop(topic).characters
+        if not of_group:
+            del self._filters[group]
+        self.dirty = True
 
     def _end_life(self, group: str, but_topics: Iterable[str]) -> None:
-        for key, (data, compiled) in list(self._filters.items()):
-            topic, owner = key
-            if owner == group and topic not in but_topics and not data.is_dead:
-                self._filters[key] = msgspec.structs.replace(data, dead_time=self._now_ms()), compiled
+        of_group = self._filters.get(group, _NO_FILTERS)
+        for topic, data in of_group.items():
+            if topic not in but_topics and not data.is_dead:
+                of_group[topic] = msgspec.structs.replace(data, dead_time=self._now_ms())
                 self.dirty = True
 
     def _register(self, topic: str, group: str, subscription: SubscriptionData) -> None:
         expression, version = subscription.sub_string or "", subscription.sub_version
-        known = self._filters.get((topic, group))
+        known = self._filters.get(group, _NO_FILTERS).get(topic)
         if known is not None:
-            data, compiled = known
-            if version < data.client_version or (version == data.client_version and not data.is_dead):
+            if version < known.client_version or (version == known.client_version and not known.is_dead):
                 return
-            if version == data.client_version or (
-                data.expression == expression and data.expression_type == subscription.expression_type
+            if version == known.client_version or (
+                known.expression == expression and known.expression_type == subscription.expression_type
             ):
-                alive = msgspec.structs.replace(data, client_version=version, dead_time=0)
-                self._filters[topic, group] = alive, compiled
+                alive = msgspec.structs.replace(known, client_version=version, dead_time=0)
+                self._filters[group][topic] = alive
                 self.dirty = True
                 return
-        elif len(self._filters) >= MAX_FILTERS:
-            return
-        self.dirty = True
-        try:
-            compiled = compile_expression(expression, subscription.expression_type, is_5=self._is_5)
-        except ExpressionRefused:
-            self._filters.pop((topic, group), None)
+            self._delete(group, topic)
+        if len(expression) > MAX_EXPRESSION:
             return
         made = FilterData(
             topic=topic,
@@ -146,7 +165,12 @@ class ConsumerFilters(JsonTable):
             born_time=self._now_ms(),
             client_version=version,
         )
-        self._filters[topic, group] = made, compiled
+        if self._characters + made.characters > MAX_CHARACTERS:
+            self._delete_dead(self._now_ms())
+        if self._characters + made.characters <= MAX_CHARACTERS:
+            self._filters.setdefault(group, {})[topic] = made
+            self._characters += made.characters
+            self.dirty = True
 
     # --- text
 
@@ -156,27 +180,28 @@ class ConsumerFilters(JsonTable):
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         file = FilterFile()
-        for (topic, group), (data, _) in self._filters.items():
-            of_topic = file.filter_data_by_topic.setdefault(topic, TopicFilters(topic=topic))
-            of_topic.group_filter_data[group] = msgspec.structs.replace(data, dead=data.is_dead)
+        for group, of_group in self._filters.items():
+            for topic, data in of_group.items():
+                of_topic = file.filter_data_by_topic.setdefault(topic, TopicFilters(topic=topic))
+                of_topic.group_filter_data[group] = msgspec.structs.replace(data, dead=data.is_dead)
         return fastjson.dumps(file, pretty=pretty)
 
     def _take(self, content: bytes) -> bool:
-        """Load the file, without expressions that cannot be compiled. If the size of the bloom filter changed, load
-        nothing, as the official broker does."""
+        """Load the file. If the size of the bloom filter changed, load nothing, as the official broker does."""
         stored = fastjson.decode(content, FilterFile, max_bytes=MAX_FILE_BYTES)
-        filters = {}
+        filters: dict[str, dict[str, FilterData]] = {}
+        characters = 0
         for topic, of_topic in stored.filter_data_by_topic.items():
             for group, data in of_topic.group_filter_data.items():
                 if not self._bloom_filter.is_valid(data.bloom_filter_data):
                     return True
-                try:
-                    compiled = compile_expression(data.expression, data.expression_type, is_5=self._is_5)
-                except ExpressionRefused:
-                    continue
                 if data.dead_time == 0:
                     dead_time = max(self._now_ms() - DEAD_BEFORE_START_MS, data.born_time)
                     data = msgspec.structs.replace(data, dead_time=dead_time)
-                filters[topic, group] = data, compiled
-        self._filters = filters
+                filters.setdefault(group, {})[topic] = data
+                characters += data.characters
+        self._filters, self._characters = filters, characters
         return True
+
+
+_NO_FILTERS: Final[dict[str, FilterData]] = {}

@@ -6,20 +6,23 @@ the SQL half of `ExpressionMessageFilter`.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.bodies.client import SQL92
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import properties_of
 
+from ..bounded_cache import BoundedCache
 from .sql_numbers import EvaluationError
 
 if TYPE_CHECKING:
     from .sql_operands import Operand
 
 MAX_EXPRESSION: Final = 32 * 1024
-"""Characters. Compiling an expression of this length takes about 30 ms. The official limit is the size of a frame."""
+"""Characters. Compiling an expression of this length takes 30 ms at most. The official limit is the size of a frame."""
+CACHED_CHARACTERS: Final = 128 * 1024
+"""Of all compiled expressions that are kept: about 200 bytes a character."""
+_READING_CHARACTERS: Final = 80_000
 
 _REFUSED: Final = "Invalid SQL92 expression"
 """The official broker appends the message of its parser: `ParseException: Encountered "<EOF>" at ...`."""
@@ -33,10 +36,13 @@ class ExpressionRefused(Exception):
 class SqlFilter:
     """One compiled expression. Keeps nothing of a message."""
 
-    __slots__ = ("_evaluate",)
+    __slots__ = ("_evaluate", "max_reads")
 
-    def __init__(self, operand: "Operand") -> None:
+    def __init__(self, operand: "Operand", expression: str) -> None:
         self._evaluate = operand.evaluate
+        self.max_reads = max(_READING_CHARACTERS // len(expression), 1)
+        """Messages that one read of a queue may look at: a long expression takes long for each. 800 at 100 characters,
+        as many as the official limit (`maxFilterMessageSize`)."""
 
     def matches_record(self, record: memoryview) -> bool:
         """Whether a stored message matches."""
@@ -63,19 +69,25 @@ def compile_expression(expression: str | None, expression_type: str | None, *, i
         )
     if not expression or len(expression) > MAX_EXPRESSION:
         raise ExpressionRefused(f"{_REFUSED}: must have 1 to {MAX_EXPRESSION} characters")
-    result = _cached(expression, is_5)
+    result = _cache.get((expression, is_5))
+    if result is None:
+        result = _compile(expression, is_5=is_5)
+        _cache.put((expression, is_5), result, len(expression))
     if isinstance(result, str):
         raise ExpressionRefused(result)
     return result
 
 
-@lru_cache(maxsize=256)
-def _cached(expression: str, is_5: bool) -> SqlFilter | str:
+_cache: Final[BoundedCache[tuple[str, bool], SqlFilter | str]] = BoundedCache(CACHED_CHARACTERS)
+"""Filters, and the remarks of refused expressions."""
+
+
+def _compile(expression: str, *, is_5: bool) -> SqlFilter | str:
     from .sql_grammar import read_expression  # imports lark, which only SQL needs
     from .sql_operands import SqlError
 
     try:
-        return SqlFilter(read_expression(expression, is_5=is_5))
+        return SqlFilter(read_expression(expression, is_5=is_5), expression)
     except SqlError as error:
         return f"{_REFUSED}: {str(error).strip().splitlines()[0][:_LONGEST_REASON]}"
 

@@ -5,17 +5,24 @@ the tag half of `ExpressionMessageFilter`; SQL92 is in `sql_filter.py`.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final
 
-from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, SubscriptionData, tag_subscription
+from pocketmq.protocol.bodies.client import (
+    SUBSCRIBE_ALL,
+    ExpressionError,
+    SubscriptionData,
+    tag_subscription,
+)
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..bounded_cache import BoundedCache
 from ..config.broker_config import BrokerConfig
 from ..errors import Refusal
 
-LONGEST_CACHED: Final = 1024
-"""Characters of an expression; a longer one, which may fill a frame, is parsed again for each pull."""
+MAX_TAGS: Final = 2000
+"""In one expression: to read as many takes a few ms. A pull with more is refused as unreadable."""
+CACHED_CHARACTERS: Final = 256 * 1024
+"""Of all expressions whose tests are kept."""
 
 TagsMatch = Callable[[int], bool]
 """True for the tags codes that match."""
@@ -36,12 +43,20 @@ def tags_match(subscription: SubscriptionData) -> TagsMatch | None:
 
 
 def expression_match(topic: str, expression: str) -> TagsMatch | None:
-    """The test for the TAG expression in a pull itself. Raises `ExpressionError`."""
-    if len(expression) > LONGEST_CACHED:
-        return tags_match(tag_subscription(topic, expression, sub_version=0))
-    return _cached_match(topic, expression)
+    """The test for the TAG expression in a pull itself. Raises `ExpressionError`, also for too many tags."""
+    if expression == SUBSCRIBE_ALL:
+        return None
+    known = _cache.get(expression)
+    if known is None:
+        if expression.count("||") >= MAX_TAGS:
+            raise ExpressionError(f"more than {MAX_TAGS} tags")
+        known = tags_match(tag_subscription(topic, expression, sub_version=0)) or _all_match
+        _cache.put(expression, known, len(expression))
+    return None if known is _all_match else known
 
 
-@lru_cache(maxsize=4096)
-def _cached_match(topic: str, expression: str) -> TagsMatch | None:
-    return tags_match(tag_subscription(topic, expression, sub_version=0))
+def _all_match(code: int) -> bool:
+    return True
+
+
+_cache: Final[BoundedCache[str, TagsMatch]] = BoundedCache(CACHED_CHARACTERS)

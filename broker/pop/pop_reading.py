@@ -29,6 +29,8 @@ from ..filters.tag_filter import TagsMatch
 from ..storing.stored_properties import stored_properties
 from .popping import Popping
 
+MAX_READS: Final = 50_000
+"""Queue entries that one request looks at for their tags, in all queues of the topic."""
 _SIZE: Final = struct.Struct(">i")
 _PHYSICAL_OFFSET: Final = struct.Struct(">q")
 _PHYSICAL_OFFSET_AT: Final = 28
@@ -63,6 +65,8 @@ class PopReading:
         self._revive_queue_id = revive_queue_id
         self._matches = matches
         self._matches_record = None if sql is None else sql.matches_record
+        self._reads_left = MAX_READS if sql is None else sql.max_reads
+        """Messages of all queues that a filter may still look at."""
         self.rest = 0
         self.count = 0
         self.body: list[RawBody] = []
@@ -105,7 +109,7 @@ class PopReading:
             request.attempt_id, topic, group, queue_id, request.invisible_time
         ):
             return  # messages behind a blocked one do not count in `rest`
-        if self.is_full:
+        if self.is_full or self._reads_left <= 0:
             self.rest += popping.store.max_offset(topic, queue_id) - offset
             return
         result = self._get(topic, queue_id, offset)
@@ -122,14 +126,18 @@ class PopReading:
         self.rest += max(result.max_offset - result.next_offset, 0)
 
     def _get(self, topic: str, queue_id: int, offset: int) -> GetResult:
-        return self._popping.store.get_message(
+        result = self._popping.store.get_message(
             topic,
             queue_id,
             offset,
             self._request.max_msg_nums - self.count,
             matches=self._matches,
             matches_record=self._matches_record,
+            max_reads=self._reads_left,
         )
+        if result.status not in _CORRECTED:
+            self._reads_left -= result.next_offset - offset
+        return result
 
     def _deliver(self, topic: str, queue_id: int, offset: int, result: GetResult) -> bool:
         """Store the checkpoint and add the messages to the answer; False if the checkpoint cannot be stored."""

@@ -159,6 +159,7 @@ class Pull:
             max_bytes=request.max_msg_bytes,
             matches=self._matches,
             matches_record=None if self._sql is None else self._sql.matches_record,
+            max_reads=None if self._sql is None else self._sql.max_reads,
         )
 
     def _answer(self, result: GetResult, code: ResponseCode) -> Answer:

@@ -138,7 +138,8 @@ def _sql_of_request(pulling: Pulling, request: PullMessage) -> SqlFilter | None:
 
 
 def _sql_of_group(pulling: Pulling, request: PullMessage, expression_type: str) -> SqlFilter:
-    """The filter that the group's heartbeats registered."""
+    """The filter that the group's heartbeats registered; compiled only if property filters are on."""
+    check_filter_enabled(pulling.config, expression_type)
     known = pulling.filters.find(request.topic, request.consumer_group)
     if known is None:
         raise Refusal(
@@ -148,5 +149,4 @@ def _sql_of_group(pulling: Pulling, request: PullMessage, expression_type: str) 
     data, sql = known
     if data.client_version < request.sub_version:
         raise Refusal(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
-    check_filter_enabled(pulling.config, expression_type)
     return sql

@@ -26,6 +26,8 @@ _MIN_PULL_BYTES = 100
 _QUERY_TRIES = 3
 _NEWEST_BYTES = 16 << 20
 """The newest part of the log is in memory: nothing is fetched ahead there."""
+_MAX_COUNT = 1024
+"""The greatest pullBatchSize of official clients. A greater number must not make one read look at a whole file."""
 
 SMALL_RECORD_BYTES = 1024
 """Scattered records of this mean size or less are copied: a view of each costs more than its bytes."""
@@ -60,8 +62,10 @@ class MessageReader:
         max_bytes: int | None = None,
         matches: MatchesCode | None = None,
         matches_record: MatchesRecord | None = None,
+        max_reads: int | None = None,
     ) -> GetResult:
-        """Messages from `offset` on. `matches` gets the tags code of a unit, `matches_record` the whole record.
+        """Messages from `offset` on. `matches` gets the tags code of a unit, `matches_record` the whole record; both
+        see at most `max_reads` units, and at most as many as the settings say.
 
         The first message is returned whatever its size. `next_offset` is where to continue, in every case.
         """
@@ -71,7 +75,7 @@ class MessageReader:
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, [], 0, self._corrected(offset, 0), 0, 0)
         minimum, maximum = queue.min_offset, queue.max_offset
         if minimum <= offset < maximum:
-            result = self._collect(queue, offset, max_count, max_bytes, matches, matches_record)
+            result = self._collect(queue, offset, max_count, max_bytes, matches, matches_record, max_reads)
             if result.status is GetStatus.FOUND:
                 self.found_times += 1
                 self.transferred_messages += result.count
@@ -100,11 +104,17 @@ class MessageReader:
         max_bytes: int | None,
         matches: MatchesCode | None,
         matches_record: MatchesRecord | None,
+        max_reads: int | None,
     ) -> GetResult:
         """Walk units from `offset`, one queue file at a time, until messages were found or the files are used up."""
         config = self._config
         limits = _Limits.of(config, self._log.end, self._budget.bytes, max_count, max_bytes)
-        budget = max(config.max_filter_message_size, max_count * QUEUE_UNIT_BYTES) // QUEUE_UNIT_BYTES
+        budget = max(
+            config.max_filter_message_size // QUEUE_UNIT_BYTES,
+            min(max_count, max(_MAX_COUNT, limits.memory_count)),
+        )
+        if max_reads is not None:
+            budget = min(budget, max_reads)
         found = _Found(GetStatus.NO_MATCHED_MESSAGE)
         following, maximum = offset, queue.max_offset
         for _ in range(config.travel_cq_file_num_when_get_message):

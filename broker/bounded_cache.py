@@ -1,0 +1,42 @@
+"""A cache bounded by the length of its keys: what is made of a text is at most some hundred times as large.
+
+`functools.lru_cache` counts entries, and one entry may be made of a text as long as a frame.
+"""
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
+_ENTRY: int = 64
+"""Length that each entry counts as, besides its own."""
+
+
+class BoundedCache(Generic[KeyT, ValueT]):
+    """The entries used last, up to `max_length` characters in all. Owner: the event loop's thread."""
+
+    __slots__ = ("_entries", "_length", "_max_length")
+
+    def __init__(self, max_length: int) -> None:
+        self._max_length = max_length
+        self._length = 0
+        self._entries: dict[KeyT, tuple[ValueT, int]] = {}
+
+    def get(self, key: KeyT) -> ValueT | None:
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return None
+        self._entries[key] = entry  # now the newest
+        return entry[0]
+
+    def put(self, key: KeyT, value: ValueT, length: int) -> None:
+        """Add an entry made of a text of that length; an entry longer than the whole cache is not kept."""
+        length += _ENTRY
+        if length > self._max_length:
+            return
+        self._entries[key] = value, length
+        self._length += length
+        while self._length > self._max_length:
+            oldest = next(iter(self._entries))
+            self._length -= self._entries.pop(oldest)[1]
