@@ -20,7 +20,8 @@ from ..config.broker_config import BrokerConfig
 from ..errors import Refusal
 
 MAX_TAGS: Final = 2000
-"""In one expression: to read as many takes a few ms. A pull with more is refused as unreadable."""
+MAX_CHARACTERS: Final = 64 * 1024
+"""Of one expression: to read as many takes a few ms. A pull with more is refused as unreadable."""
 CACHED_CHARACTERS: Final = 256 * 1024
 """Of all expressions whose tests are kept."""
 
@@ -48,8 +49,8 @@ def expression_match(topic: str, expression: str) -> TagsMatch | None:
         return None
     known = _cache.get(expression)
     if known is None:
-        if expression.count("||") >= MAX_TAGS:
-            raise ExpressionError(f"more than {MAX_TAGS} tags")
+        if len(expression) > MAX_CHARACTERS or expression.count("||") >= MAX_TAGS:
+            raise ExpressionError(f"more than {MAX_TAGS} tags, or {MAX_CHARACTERS} characters")
         known = tags_match(tag_subscription(topic, expression, sub_version=0)) or _all_match
         _cache.put(expression, known, len(expression))
     return None if known is _all_match else known

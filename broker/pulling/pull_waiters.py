@@ -3,7 +3,9 @@
 A message that may match the subscription wakes a waiter. So does a scan every 5 s (1 s with long polling off), which
 compares offsets and deadlines: an empty answer leaves up to one scan after its deadline, as in the official broker. An
 arriving message only marks the waiters; they are answered in the next loop iteration, so a burst of messages leaves in
-one answer. Limits: `max_waiters` in all, `MAX_ANSWERS` in one loop iteration. Mirrors `PullRequestHoldService`.
+one one answer. Limits: `max_waiters` in all, `MAX_CHARACTERS` of their headers, `MAX_ANSWERS` in one loop iteration, of
+which one reads by SQL. The tests of waiters are limited, too (`MAX_TESTS`): beyond that waiters wake untested, and their
+second read tests. Mirrors `PullRequestHoldService`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +19,12 @@ from ..state.turns import Turns
 
 MAX_ANSWERS: Final = 256
 """Pulls answered in one loop iteration, a few milliseconds of work; one scan may wake thousands."""
+MAX_CHARACTERS: Final = 128 * 1024 * 1024
+"""Of the header fields of all suspended pulls; usual ones have a few hundred."""
+MAX_TESTS: Final = 50_000
+"""Tags compared for arriving messages in one loop iteration, about 10 ms."""
+_SQL_TESTS: Final = 200_000
+"""What a whole read by SQL counts as; one message is its `max_reads`-th part."""
 
 _NEVER_MS: Final = 1 << 62
 
@@ -29,12 +37,14 @@ class PullWaiter:
     __slots__ = (
         "answer",
         "call",
+        "characters",
         "deadline_ms",
         "group",
         "matches",
         "offset",
         "queue_id",
         "sql",
+        "tests",
         "topic",
         "wall_deadline_ms",
     )
@@ -64,6 +74,9 @@ class PullWaiter:
         self.sql = sql
         self.wall_deadline_ms = deadline_ms if wall_deadline_ms is None else wall_deadline_ms
         """The deadline by the clients' clocks; another one than `deadline_ms` only if the broker's clock is virtual."""
+        self.characters = sum(map(len, (call.command.fields or {}).values()))
+        self.tests = int(matches is not None) if sql is None else _SQL_TESTS // sql.max_reads
+        """What testing one message counts as."""
 
     def wants(self, queue_offset: int, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
         """Whether a new message may be one that this pull waits for."""
@@ -78,8 +91,16 @@ class PullWaiters:
     def __init__(self, max_waiters: int, call_soon: CallSoon) -> None:
         self._max_waiters = max_waiters
         self._waiting: dict[tuple[str, int], list[PullWaiter]] = {}
-        self._turns: Turns[PullWaiter] = Turns(lambda waiter: waiter.answer(waiter), MAX_ANSWERS, call_soon)
+        self._call_soon = call_soon
+        self._turns: Turns[PullWaiter] = Turns(
+            lambda waiter: waiter.answer(waiter),
+            MAX_ANSWERS,
+            call_soon,
+            is_long=lambda waiter: waiter.sql is not None,
+        )
+        self._tests_left = MAX_TESTS
         self._count = 0
+        self._characters = 0
         self._earliest_ms = 0
 
     def __len__(self) -> int:
@@ -87,7 +108,7 @@ class PullWaiters:
 
     @property
     def is_full(self) -> bool:
-        return self._count >= self._max_waiters
+        return self._count >= self._max_waiters or self._characters >= MAX_CHARACTERS
 
     @property
     def earliest_ms(self) -> int | None:
@@ -100,6 +121,7 @@ class PullWaiters:
         if not self._count or waiter.deadline_ms < self._earliest_ms:
             self._earliest_ms = waiter.deadline_ms
         self._count += 1
+        self._characters += waiter.characters
 
     def waiting(self) -> list[PullWaiter]:
         """All suspended pulls."""
@@ -123,11 +145,21 @@ class PullWaiters:
             return
         staying = []
         for waiter in waiters:
-            if waiter.wants(queue_offset, tags_code, property_map):
+            if waiter.tests:
+                self._spend(waiter.tests)
+            if self._tests_left < 0 or waiter.wants(queue_offset, tags_code, property_map):
                 self._make_due(waiter)
             else:
                 staying.append(waiter)
         self._keep((topic, queue_id), staying)
+
+    def _spend(self, tests: int) -> None:
+        if self._tests_left == MAX_TESTS:
+            self._call_soon(self._renew)
+        self._tests_left -= tests
+
+    def _renew(self) -> None:
+        self._tests_left = MAX_TESTS
 
     def scan(self, now_ms: int, wall_ms: int, max_offset: Callable[[str, int], int]) -> None:
         """Wake the waiters whose deadline has passed, by the broker's clock or by the clients', or whose queue has
@@ -142,7 +174,7 @@ class PullWaiters:
             staying = []
             for waiter in waiters:
                 if waiter.call.connection.closed:
-                    self._count -= 1
+                    self._forget(waiter)
                 elif (
                     now_ms >= waiter.deadline_ms or end > waiter.offset or wall_ms >= waiter.wall_deadline_ms
                 ):
@@ -168,5 +200,9 @@ class PullWaiters:
             self._waiting.pop(key, None)
 
     def _make_due(self, waiter: PullWaiter) -> None:
-        self._count -= 1
+        self._forget(waiter)
         self._turns.add(waiter)
+
+    def _forget(self, waiter: PullWaiter) -> None:
+        self._count -= 1
+        self._characters -= waiter.characters

@@ -39,10 +39,13 @@ class Turns(Generic[HeldT]):
         call_soon: CallSoon,
         *,
         gone: Callable[[HeldT], None] | None = None,
+        is_long: Callable[[HeldT], bool] | None = None,
     ) -> None:
-        """`gone` is called with a request whose connection has closed since it was added."""
+        """`gone` is called with a request whose connection has closed since it was added. A loop iteration ends after a
+        request that `is_long`."""
         self._handle = handle
         self._gone = gone
+        self._is_long = is_long
         self._call_soon = call_soon
         self._most = most
         self._due: deque[HeldT] = deque()
@@ -55,8 +58,9 @@ class Turns(Generic[HeldT]):
 
     @property
     def iterations(self) -> int:
-        """Loop iterations until everything is handled."""
-        return -(-len(self._due) // self._most)
+        """Loop iterations until everything is handled, or more."""
+        long = 0 if self._is_long is None else sum(map(self._is_long, self._due))
+        return long - (-len(self._due) // self._most)
 
     def _run(self) -> None:
         due = self._due
@@ -64,6 +68,8 @@ class Turns(Generic[HeldT]):
             request = due.popleft()
             if not request.call.connection.closed:
                 self._attempt(request)
+                if self._is_long is not None and self._is_long(request):
+                    break
             elif self._gone is not None:
                 self._gone(request)
         if due:

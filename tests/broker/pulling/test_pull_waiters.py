@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import pytest
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.filters.sql_filter import compile_expression
 from pocketmq.broker.network.dispatch import HELD, Call
-from pocketmq.broker.pulling import pull_handlers
+from pocketmq.broker.pulling import pull_handlers, pull_waiters
 from pocketmq.broker.pulling.pull_waiters import MAX_ANSWERS, PullWaiter, PullWaiters
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
@@ -64,6 +65,40 @@ async def test_a_pull_that_fails_when_woken_gets_an_error_and_the_others_are_ans
     await turns(1)
     assert len(answered) == 1
     assert as_asked(connection.late_answers[0]).code == 1
+
+
+def filtering(connection: FakeConnection, answer: Any, expression: str) -> PullWaiter:
+    sql = compile_expression(expression, "SQL92", is_5=True)
+    return PullWaiter(Call(connection, Command(11)), "g", "T", 0, 0, 1000, None, answer, sql)
+
+
+async def test_a_message_is_tested_a_limited_number_of_times_and_wakes_the_rest() -> None:
+    waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
+    connection, answered = FakeConnection(), list[PullWaiter]()
+    long = " OR ".join(["a = 1"] * 700)
+    for _ in range(20):
+        waiters.hold(filtering(connection, answered.append, long))
+    waiters.arrived("T", 0, 0, 0, {"a": "2"})
+    assert len(waiters) == 3  # 50,000 tests are a quarter of a read of 12 messages
+    await turns(2)
+    assert len(answered) == 2  # a read by SQL is the last of its iteration
+    await turns(waiters.wake_all())
+    assert len(answered) == 20
+    waiters.hold(filtering(connection, answered.append, long))
+    waiters.arrived("T", 0, 0, 0, {"a": "2"})
+    assert len(waiters) == 1  # the next iteration tests again
+
+
+async def test_pulls_with_long_headers_are_not_held_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pull_waiters, "MAX_CHARACTERS", 1000)
+    waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
+    waiter = a_waiter(FakeConnection(), lambda waiter: None)
+    waiter.characters = 999
+    waiters.hold(waiter)
+    assert not waiters.is_full
+    waiter.characters = 1
+    waiters.hold(waiter)
+    assert waiters.is_full
 
 
 def a_pull(**changes: Any) -> PullMessage:
