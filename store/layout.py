@@ -28,6 +28,7 @@ REQUEST_MODES: Final = "messageRequestMode.json"
 USERS: Final = "users.json"
 ACLS: Final = "acls.json"
 TIMER_CHECKPOINT: Final = "timercheck"
+TIMER_PROGRESS: Final = "timerprogress"
 TIMER_METRICS: Final = "timermetrics"
 TRANSACTION_METRICS: Final = "transactionMetrics"
 

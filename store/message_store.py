@@ -249,6 +249,12 @@ class MessageStore:
             raise StoreClosedError(f"store {self.config.root} is not open")
         self._flusher.when_flushed(position, callback)
 
+    def force_log(self, position: int) -> None:
+        """Return once the log is on disk up to `position`; any thread but the flusher's. Raises StoreError, OSError."""
+        if self._flusher is None:
+            raise StoreClosedError(f"store {self.config.root} is not open")
+        self._flusher.force_log(position)
+
     def flush_pass(self) -> None:
         """Run one pass of the flusher in this thread, for an owner without `flush_in_background`."""
         if self._flusher is None:

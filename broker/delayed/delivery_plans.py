@@ -70,8 +70,9 @@ class DeliveryPlans:
         self._store = store
         self.shapes: ShapePlans[DeliveryPlan] = ShapePlans(self._plan)
 
-    def find(self, record: memoryview, enqueued: bytes, now: bytes) -> Delivery | None:
-        """The delivery of a waiting message; `None` if it must be decoded. Times are the digits of milliseconds."""
+    def find(self, record: memoryview, due: bytes, enqueued: bytes, now: bytes) -> Delivery | None:
+        """The delivery of a message that waits for the moment `due`; `None` if it must be decoded. Times are the digits
+        of milliseconds."""
         parts = parts_of(record, _TIMER_TOPIC)
         cut = None if parts is None else _CUT.cut(parts.text)
         plan = None if cut is None else self.shapes.find(cut[0])
@@ -83,9 +84,9 @@ class DeliveryPlans:
             return None
         values += (enqueued, now)
         out_number = plan.out_number
-        if len(enqueued) != _TIME_DIGITS or (
-            out_number is not None and len(values[out_number]) != _TIME_DIGITS
-        ):
+        if out_number is None or values[out_number] != due:
+            return None
+        if len(enqueued) != _TIME_DIGITS or len(due) != _TIME_DIGITS:
             return None  # the id would be at another place
         text = plan.delivered.fill(values)
         template = plan.templates.find(self._store, parts, plan.topic, parts.sys_flag, text)

@@ -64,8 +64,6 @@ class MessageTimer:
         self._is_running = False
         self._flushed_ms = self._cleaned_ms = _LONG_AGO_MS
         """When the files were last saved and cleaned: waits on the disk, so never virtual."""
-        self._saved_end = 0
-        """End of the timer log when it was last saved."""
         self.is_told_later = False
         """Set while messages are stored that `arrived_alike` announces afterwards."""
         self.enqueued = 0
@@ -146,7 +144,6 @@ class MessageTimer:
         Messages delivered before the mark stay delivered. Raises `StoreError`, OSError."""
         self._cancel_timers()
         timers, self._timers, self._work = self._timers, None, None
-        self._saved_end = 0
         if timers is not None:
             timers.delete()
         if not self._is_running or mark is None or not self._state.store.max_offset(TIMER_TOPIC, 0):
@@ -156,14 +153,14 @@ class MessageTimer:
         self._set_timer(0)
 
     def _finish_slot(self, timers: TimerStore) -> None:
-        """Deliver the rest of a slot: the next start would deliver the whole slot again."""
+        """Deliver the rest of a slot, which would be late at the next start."""
         work, self._work = self._work, None
         if work is None:
             return
         deadline_ms = self._state.clock.monotonic_ms() + FINISH_MS
         for wait_ms in work:
             if wait_ms or self._state.clock.monotonic_ms() > deadline_ms:
-                _log.warning("messages of the slot %d will be delivered again", timers.read_ms)
+                _log.warning("the rest of the slot %d is delivered at the next start", timers.read_ms)
                 return
         timers.move_on()
 
@@ -381,6 +378,8 @@ class MessageTimer:
                 if not self._enqueue_late(timers, record, properties, unit[1]):
                     return RETRY_MS
             timers.queue_offset += 1
+            if record is not None:
+                timers.note_progress(timers.delivered)
         return 0 if timers.queue_offset < queue.max_offset else None
 
     def _enqueue_late(
@@ -423,7 +422,7 @@ class MessageTimer:
     # -- saving
 
     def _has_unsaved(self, timers: TimerStore) -> bool:
-        return timers.log.end != self._saved_end or self.metrics.dirty
+        return timers.has_unsaved or self.metrics.dirty
 
     def _save(self, timers: TimerStore) -> None:
         """Save the files every timerFlushIntervalMs, in the thread that writes tables."""
@@ -440,7 +439,7 @@ class MessageTimer:
         except StoreError as error:
             _log.error("the timer is saved later: %s", error)
             return
-        self._saved_end = timers.log.end
+        timers.has_unsaved = False
         checkpoint = timers.checkpoint(state.clock.now_ms())
         state.tables.write("the timer's files", lambda: timers.flush(checkpoint))
         state.tables.save(self.metrics)

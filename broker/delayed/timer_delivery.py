@@ -4,7 +4,8 @@ Recalls of a slot are read first, then its messages are delivered in the order i
 official broker, the stored text keeps TIMER_OUT_MS, REAL_TOPIC, REAL_QID and the requested time, and gets
 TIMER_ENQUEUE_MS (when the message was enqueued) and TIMER_DEQUEUE_MS (now). A message due later than the wheel reaches
 is stored in the timer topic once more (TIMER_ROLL_TIMES) and enqueued again. After a kill in the middle of a slot, the
-whole slot is delivered again. Mirrors `TimerDequeueGetMessageService` and `TimerDequeuePutMessageService`.
+rest of it is delivered; only the messages of the step that was interrupted (ALIKE_AT_ONCE) may be delivered twice.
+Mirrors `TimerDequeueGetMessageService` and `TimerDequeuePutMessageService`.
 """
 
 import logging
@@ -64,7 +65,7 @@ class TimerDelivery:
         if timers.count_at(timers.read_ms) != len(positions):
             yield from self._recall(timers, positions, recalled)
         positions.reverse()
-        first, budget = 0, Budget()
+        first, budget = timers.delivered, Budget()
         while first < len(positions):
             count = 0 if recalled else self._attempt_alike(timers, positions, first, budget)
             if not count:
@@ -74,6 +75,7 @@ class TimerDelivery:
                 while unit is not None and not _only_deletes(unit) and not self._attempt(unit, recalled):
                     yield RETRY_MS
             first += count
+            timers.note_progress(first)
             if budget.is_spent:
                 yield 0
                 budget = Budget()
@@ -109,7 +111,9 @@ class TimerDelivery:
             if unit is None or unit.magic & (MAGIC_DELETE | MAGIC_ROLL):
                 break
             record = state.store.read_record(unit.position, unit.size)
-            delivery = None if record is None else find(record, b"%d" % unit.noted_at, now)
+            delivery = (
+                None if record is None else find(record, b"%d" % unit.due_ms, b"%d" % unit.noted_at, now)
+            )
             if delivery is None or (template is not None and delivery.template is not template):
                 break
             plan, template = delivery.plan, delivery.template
@@ -139,6 +143,9 @@ class TimerDelivery:
         if record is None:
             return None
         properties = decode_properties(record.properties)
+        if not unit.is_for(number_property(properties, names.TIMER_OUT_MS)):
+            _log.error("log position %d has another timed message than the one due now", unit.position)
+            return None
         if _only_deletes(unit):
             if (key := properties.get(names.TIMER_DEL_UNIQKEY)) is not None:
                 recalled.add(key)

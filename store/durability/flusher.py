@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 
 from ..clock import Clock
 from ..config import StoreConfig
@@ -142,6 +143,22 @@ class Flusher:
                 self._condition.notify()
                 return
         callback(False)
+
+    def force_log(self, position: int) -> None:
+        """Return once the log is on disk up to `position`; any thread but the flusher's.
+
+        Raises StoreError, OSError.
+        """
+        if position <= self._log.files.flushed:
+            return
+        if self._thread is None:
+            with self._noting_failure():
+                self._flush_log(least_pages=0)
+            return
+        answers: SimpleQueue[bool] = SimpleQueue()
+        self.when_flushed(position, answers.put)
+        if not answers.get():
+            raise self.disk_failure or StoreError(f"the log was not forced up to {position}")
 
     def _run(self) -> None:
         while True:

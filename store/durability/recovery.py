@@ -55,6 +55,8 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     """What recovery did, for the log line at start and for tests."""
 
     clean: bool
+    intact: bool
+    """Whether every written page was kept: the stop was clean, or only the process died."""
     scanned_from: int
     end: int
     scanned_records: int
@@ -112,7 +114,7 @@ class Recovery:
             self._index.truncate(0)
             self._log.use_last_file()
             self._log.prepare_first()
-            return RecoveryReport(clean, 0, 0, 0, 0, 0)
+            return RecoveryReport(clean, intact, 0, 0, 0, 0, 0)
         rebuild_queues_from = find_ends(self._queues, self._log.start)
         rebuild_from = _lower(rebuild_index_from, rebuild_queues_from)
         queues_end = self._queues.records_end()
@@ -150,7 +152,7 @@ class Recovery:
             for queue in self._queues:
                 queue.files.flushed = max(queue.files.start, 0)
         self._dispatcher.position = end
-        return RecoveryReport(clean, begin, end, self._scanned, self._dispatched, cut_bytes)
+        return RecoveryReport(clean, intact, begin, end, self._scanned, self._dispatched, cut_bytes)
 
     def _start_file(self, queues_end: int, rebuild_from: int | None, *, clean: bool) -> MappedFile:
         """The newest file that is old enough, never further back than commitLogRecoverMaxNum if that is set."""

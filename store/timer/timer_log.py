@@ -17,7 +17,7 @@ int32 0xCBD43194. The units of one moment form a chain backwards; its end is in 
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +34,9 @@ NO_POSITION: Final = -1
 MAGIC_DEFAULT: Final = 1
 MAGIC_ROLL: Final = 2
 MAGIC_DELETE: Final = 4
+
+MAX_PRECISION_MS: Final = 1000
+"""The longest timerPrecisionMs."""
 
 _BLANK: Final = struct.Struct(">iqi")
 _STEP_BYTES: Final = 1 << 20
@@ -57,6 +60,15 @@ class TimerUnit(msgspec.Struct, frozen=True, gc=False):
     def due_ms(self) -> int:
         """The moment in the wheel, which for a rolled unit is not yet that of delivery."""
         return self.noted_at + self.delay
+
+    def is_for(self, out_ms: int | None) -> bool:
+        """Whether a message with this TIMER_OUT_MS can be the one that was noted; always, if it is to be rolled.
+
+        Another message may have got the place of one that a power loss took from the log.
+        """
+        if self.magic & MAGIC_ROLL:
+            return True
+        return out_ms is not None and 0 <= out_ms - self.due_ms < MAX_PRECISION_MS
 
 
 class TimerLog:
@@ -153,6 +165,22 @@ class TimerLog:
             if magic != BLANK_MAGIC or left != file.size - at:
                 files.truncate(file.base + at)
                 return
+
+    def cut_lost(self, is_kept: Callable[[TimerUnit], bool]) -> int:
+        """Cut the newest units up to one that is kept; returns how many. Call it after `recover`."""
+        cut = 0
+        for file in reversed(self.files):
+            units = min(file.written, file.size - _BLANK.size) // UNIT_BYTES
+            for at in range((units - 1) * UNIT_BYTES, -1, -UNIT_BYTES):
+                unit = self.read(file.base + at)
+                if unit is not None and is_kept(unit):
+                    if cut:
+                        self.files.truncate(file.base + at + UNIT_BYTES)
+                    return cut
+                cut += 1
+        if cut:
+            self.files.truncate(self.files.start)
+        return cut
 
     def last_unit(self) -> TimerUnit | None:
         """The newest unit."""

@@ -23,12 +23,13 @@ from typing import Final
 
 import msgspec
 from pocketmq.protocol.message.java_strings import java_hash
-from pocketmq.protocol.message.record import RecordError, decode_record
+from pocketmq.protocol.message.properties import TIMER_OUT_MS, decode_properties
+from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 
 from .. import layout
 from ..config import StoreConfig
-from ..errors import StoreError
+from ..errors import StoreError, refused_by_system
 from ..message_store import MessageStore
 from .noted_moments import NotedMoments
 from .timer_checkpoint import (
@@ -44,6 +45,7 @@ from .timer_log import (
     TimerLog,
     TimerUnit,
 )
+from .timer_progress import TimerProgress, read_timer_progress
 from .timer_recovery import recover_log
 from .timer_wheel import Slot, TimerWheel
 
@@ -65,6 +67,10 @@ def checkpoint_path(config: StoreConfig) -> Path:
     return config.root / layout.CONFIG / layout.TIMER_CHECKPOINT
 
 
+def progress_path(config: StoreConfig) -> Path:
+    return config.root / layout.CONFIG / layout.TIMER_PROGRESS
+
+
 class TimerStore:
     """Open from construction to `close`. `read_ms` is the first moment that is not delivered yet. Moments are in ms."""
 
@@ -81,7 +87,12 @@ class TimerStore:
         self.wheel = TimerWheel(wheel_path(config), self.precision_ms)
         self._checkpoint = read_timer_checkpoint(checkpoint_path(config)) or TimerCheckpoint()
         earliest_ms = self.floor(now_ms) - (WINDOW_SLOTS - BLANK_SLOTS) * self.precision_ms
-        self.read_ms = max(self.floor(self._checkpoint.last_read_time_ms), earliest_ms)
+        report = store.recovery_report
+        keeps_pages = report is not None and report.intact
+        progress = read_timer_progress(progress_path(config)) if keeps_pages else (0, 0, 0)
+        self.read_ms = max(
+            self.floor(self._checkpoint.last_read_time_ms), self.floor(progress[0]), earliest_ms
+        )
         self.last_ms = 0
         """The last moment with a noted message; if it is before `read_ms`, no message waits."""
         self.waiting = 0
@@ -97,13 +108,23 @@ class TimerStore:
         if self.read_ms > self.floor(now_ms):
             self._go_back(now_ms)
         self._count_waiting(now_ms)
-        self.queue_offset = self._next_queue_offset()
+        self.delivered = progress[1] if progress[0] == self.read_ms else 0
+        """Messages of the moment `read_ms` that have been delivered, in the order in which they were noted."""
+        self._log_end = 0
+        """The commit log up to here is what the checkpoint relies on."""
+        self.has_unsaved = False
+        """Set when messages are noted or delivered; the owner clears it after `checkpoint`."""
+        self.queue_offset = self._next_queue_offset(progress[2])
         """Next message of the timer topic to be noted."""
         # At a former slave, the second field is how far its master had come.
         self._noted_before = max(
-            self._checkpoint.last_timer_queue_offset, self._checkpoint.master_timer_queue_offset
+            self._checkpoint.last_timer_queue_offset, self._checkpoint.master_timer_queue_offset, progress[2]
         )
-        self._delivered_before_ms = self.floor(self._checkpoint.last_read_time_ms)
+        self._delivered_before_ms = self.floor(max(self._checkpoint.last_read_time_ms, progress[0]))
+        try:
+            self._progress = TimerProgress(progress_path(config))
+        except OSError as error:
+            raise refused_by_system("open", progress_path(config), error) from error
 
     def floor(self, time_ms: int) -> int:
         """The moment a time belongs to."""
@@ -159,6 +180,7 @@ class TimerStore:
                 if first == NO_POSITION:
                     first = previous
             self.link(first, previous, due_ms, slot, -1 if deletes else len(positions))
+            self.has_unsaved = True
         except StoreError:
             if first != NO_POSITION:
                 self.log.take_back(begin)
@@ -259,12 +281,22 @@ class TimerStore:
         if slot is not None:
             self.waiting -= slot.count
         self.read_ms += self.precision_ms
+        self.note_progress(0)
+
+    def note_progress(self, delivered: int) -> None:
+        """So many messages of the moment `read_ms` have been delivered, and all before `queue_offset` are noted or were
+        delivered: a start after a kill does not deliver them again."""
+        self.delivered, self.has_unsaved = delivered, True
+        self._progress.write(self.read_ms, delivered, self.queue_offset)
 
     # -- saving
 
     def checkpoint(self, now_ms: int) -> TimerCheckpoint:
-        """The checkpoint to write once everything noted so far is on disk; a new version if a field has changed."""
+        """The checkpoint to write once everything noted so far is on disk, and all delivered messages; a new version if
+        a field has changed."""
         former = self._checkpoint
+        if self.has_unsaved:
+            self._log_end = self._store.log_end
         fields = msgspec.structs.replace(
             former,
             last_read_time_ms=self.read_ms,
@@ -277,11 +309,13 @@ class TimerStore:
         return self._checkpoint
 
     def flush(self, checkpoint: TimerCheckpoint) -> None:
-        """Force log and wheel to disk, then the checkpoint that relies on them, which was made after `write_slots`. Any
-        thread.
+        """Force commit log, timer log and wheel to disk, then the checkpoint that relies on them, which was made after
+        `write_slots`. Any thread but the flusher's.
 
-        Raises OSError, DiskFailedError.
+        Without the commit log a power loss could leave units of messages that it took, or take delivered messages that
+        the checkpoint says were delivered. Raises OSError, StoreError, DiskFailedError.
         """
+        self._store.force_log(self._log_end)
         self.log.files.flush(0)
         self.wheel.sync()
         write_timer_checkpoint(checkpoint_path(self._config), checkpoint)
@@ -292,12 +326,13 @@ class TimerStore:
 
     def close(self) -> None:
         self.wheel.close()
+        self._progress.close()
 
     def delete(self) -> None:
         """Close, and delete all files of the timer."""
-        self.wheel.close()
+        self.close()
         self.log.files.delete_all()
-        for path in (self.wheel.path, checkpoint_path(self._config)):
+        for path in (self.wheel.path, checkpoint_path(self._config), progress_path(self._config)):
             path.unlink(missing_ok=True)
 
     # -- opening
@@ -330,7 +365,8 @@ class TimerStore:
                 self._noted.add(slot.time_ms // self.precision_ms)
         self.read_ms = max(self.read_ms, first_ms)
 
-    def _next_queue_offset(self) -> int:
+    def _next_queue_offset(self, delivered_to: int) -> int:
+        """`delivered_to` is the offset of a start after a kill."""
         queue = self._store.consume_queue(TIMER_TOPIC, 0)
         if queue is None:
             return 0
@@ -339,14 +375,25 @@ class TimerStore:
         if unit is None:
             # The timer log was lost: all messages are noted again, except those that `was_delivered` names.
             offset = 0
-        elif (noted := self._queue_offset_of(unit)) is not None:
-            offset = max(offset, noted + 1)
+        else:
+            record = self._record_of(unit)
+            offset = max(offset, delivered_to, -1 if record is None else record.queue_offset + 1)
         return min(max(offset, queue.min_offset), queue.max_offset)
 
-    def _queue_offset_of(self, unit: TimerUnit) -> int | None:
+    def has_message(self, unit: TimerUnit) -> bool:
+        """Whether the commit log has the message of a unit, or has deleted it with its oldest files."""
+        if unit.position < self._store.log_start:
+            return True
+        record = self._record_of(unit)
+        if record is None:
+            return False
+        out_ms = decode_properties(record.properties).get(TIMER_OUT_MS, "")
+        return unit.is_for(int(out_ms) if out_ms.isdecimal() else None)
+
+    def _record_of(self, unit: TimerUnit) -> Record | None:
         data = self._store.read_record(unit.position, unit.size)
         try:
             record = None if data is None else decode_record(data)
         except RecordError:
             return None
-        return record.queue_offset if record is not None and record.topic == TIMER_TOPIC else None
+        return record if record is not None and record.topic == TIMER_TOPIC else None

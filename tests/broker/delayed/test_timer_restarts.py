@@ -8,6 +8,7 @@ from pocketmq.protocol.requests.replication import GetTimerCheckPoint
 from pocketmq.store import VirtualClock
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
+from pocketmq.store.timer.timer_store import TimerStore
 from pocketmq.store.timer.timer_wheel import Slot, TimerWheel
 
 from broker_fakes import FakeLoop, ask, make_broker
@@ -45,6 +46,61 @@ async def test_no_message_is_delivered_twice_when_the_process_is_killed(
     loop.run_for(30_000)
     assert bodies(again) == [b"10", b"20", b"20"]
     stop(again)
+
+
+async def test_delivered_messages_are_not_delivered_again_when_the_process_is_killed_before_the_next_save(
+    tmp_path: Path, clock: VirtualClock, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is saved from the delivery on; one of the messages is due when it is sent."""
+    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
+    for seconds in (5, 5, 6, 3600):
+        await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
+    loop.run_for(2000)
+    with monkeypatch.context() as patch:
+        patch.setattr(TimerStore, "flush", lambda timers, checkpoint: None)
+        loop.run_for(6000)
+        await send(broker, b"now", TIMER_DELIVER_MS=str(clock.now_ms() - 5000))
+        loop.run_for(10)
+    broker.state.close()
+    loop.forget()
+    again = with_timer(make_broker(tmp_path, clock, loop=loop))
+    loop.run_for(30_000)
+    assert sorted(bodies(again)) == [b"5", b"5", b"6", b"now"]
+    stop(again)
+
+
+async def test_rest_of_a_slot_is_delivered_when_the_process_is_killed_in_its_middle(
+    tmp_path: Path, clock: VirtualClock, loop: FakeLoop
+) -> None:
+    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
+    for number in range(700):
+        await send(broker, str(number).encode(), TIMER_DELAY_SEC="2")
+    loop.run_for(1999)
+    loop.run_for(1, most=2)
+    assert 0 < len(bodies(broker)) < 700
+    broker.state.close()
+    loop.forget()
+    again = with_timer(make_broker(tmp_path, clock, loop=loop))
+    loop.run_for(5000)
+    assert bodies(again) == [str(number).encode() for number in range(700)]
+    stop(again)
+
+
+async def test_record_that_is_due_later_than_its_unit_is_not_delivered_for_it(
+    tmp_path: Path, clock: VirtualClock, loop: FakeLoop
+) -> None:
+    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
+    await send(broker, b"later", TIMER_DELAY_SEC="3600")
+    await send(broker, b"soon", TIMER_DELAY_SEC="5")
+    timers = broker.delayed.timer._timers
+    assert timers is not None
+    later, soon = timers.log.read(0), timers.log.read(52)
+    assert later is not None
+    assert soon is not None
+    timers.note(soon.due_ms, later.position, later.size, "T", clock.now_ms(), deletes=False)
+    loop.run_for(10_000)
+    assert bodies(broker) == [b"soon"]
+    stop(broker)
 
 
 @pytest.mark.parametrize("lost", ["timerwheel", "timerlog", "both"])

@@ -1,5 +1,6 @@
 """Wheel, timer log and checkpoint: the official layout, and their content after any stop."""
 
+import os
 import random
 import struct
 from array import array
@@ -14,6 +15,7 @@ from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
 from pocketmq.store.errors import DiskFullError
+from pocketmq.store.files import disk
 from pocketmq.store.message_store import MessageStore
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
@@ -148,6 +150,52 @@ def test_torn_unit_at_the_end_is_cut(timers: Timers) -> None:
     timers.open()
     assert timers.timers.log.end == 2 * UNIT_BYTES
     assert timers.pending(NOW_MS + 5000) == {NOW_MS + 1000: [0, 1]}
+    timers.close()
+
+
+def test_units_of_messages_that_a_power_loss_took_are_cut(timers: Timers) -> None:
+    """The next message gets the place of the lost one; it must not be delivered at the lost one's time."""
+    timers.note(NOW_MS + 1000)
+    timers.save()
+    timers.store.close()
+    before = {
+        path: path.read_bytes()
+        for path in timers.folder.rglob("*")
+        if path.is_file() and not path.name.startswith("timer") and "timerlog" not in path.parts
+    }
+    timers.timers.close()
+    timers.open()
+    timers.note(NOW_MS + 2000)
+    timers.note(NOW_MS + 3000)
+    timers.timers.write_slots()
+    timers.timers.close()
+    timers.store.close()
+    for path, content in before.items():
+        path.write_bytes(content)
+    timers.open()
+    assert timers.timers.log.end == UNIT_BYTES
+    assert timers.timers.queue_offset == 1
+    offset = timers.note(NOW_MS + 9000)
+    assert timers.pending(NOW_MS + 20_000) == {NOW_MS + 1000: [0], NOW_MS + 9000: [offset]}
+    timers.close()
+
+
+def test_checkpoint_is_written_once_log_and_units_are_forced(
+    timers: Timers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log first: a power loss must not leave units without their messages, or take messages that the checkpoint
+    says were delivered."""
+    forced, sync = [], disk.sync_descriptor
+
+    def noted_sync(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        forced.append(path.parent.name if path.name.isdecimal() else path.name)
+        sync(descriptor)
+
+    timers.note(NOW_MS + 1000)
+    monkeypatch.setattr(disk, "sync_descriptor", noted_sync)
+    timers.save()
+    assert forced == ["commitlog", "timerlog", "timerwheel", "timercheck"]
     timers.close()
 
 
