@@ -42,7 +42,7 @@ class LogCheck:
                 self._findings.damage(
                     broken[0],
                     f"no record at position {broken[1]}, yet later files hold some",
-                    "a scan that begins before it would cut the log there; one that begins behind it would not see it",
+                    "a scan that begins before it would put placeholders there, or, if no mark covers it, cut the log",
                 )
                 broken = None
             if broken is None:
@@ -54,7 +54,7 @@ class LogCheck:
                 self._findings.damage(
                     file.path,
                     f"no valid record at position {end}, though the file holds bytes there",
-                    "it would cut the log there, if its scan begins before it",
+                    "it would put placeholders there, or cut the log, if its scan begins before it",
                 )
 
     def _records(self, file: Segment) -> tuple[int, bool]:

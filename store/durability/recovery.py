@@ -30,9 +30,11 @@ from pocketmq.protocol.message.record import (
     store_timestamp_of,
 )
 
+from .. import layout
 from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..files import disk
+from ..files.lost_files import LostFiles
 from ..files.mapped_file import MappedFile
 from ..log.commit_log import CommitLog
 from ..log.record_scan import scan_records
@@ -42,6 +44,7 @@ from ..lookup.key_index import KeyIndex
 from ..lookup.log_dispatch import RECORDS_AT_ONCE, LogDispatch
 from ..lookup.queue_table import QueueTable
 from .checkpoint import Checkpoint
+from .damage import LogDamage
 from .queue_repair import drop_unforced, find_ends
 
 logger = logging.getLogger(__name__)
@@ -63,6 +66,8 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     dispatched_records: int
     cut_bytes: int
     """Bytes that looked written behind the last valid record of its file; 0 for an undamaged log."""
+    placeholders: int
+    """Lost messages in the middle of the log."""
 
 
 class Recovery:
@@ -89,6 +94,12 @@ class Recovery:
         self._verify_prop_crc = config.check_crc_on_recover and config.force_verify_prop_crc
         self._has_light_queues = config.has_light_queues
         self._indexed_to = -1
+        self._lost = LostFiles(config.commit_log_dir.parent / layout.LOST)
+        self._damage = LogDamage(queues, self._lost, self._measure, has_crc=config.enabled_append_prop_crc)
+        self._known_end = 0
+        """Records before this log position were stored: a place without one is damaged, not torn."""
+        self._cuts_sound = False
+        """Whether sound records are behind the end."""
         self._queues_by_topic: dict[bytes, dict[int, ConsumeQueue]] = {}
         self._scanned = 0
         self._next_line_at = 0.0
@@ -114,10 +125,12 @@ class Recovery:
             self._index.truncate(0)
             self._log.use_last_file()
             self._log.prepare_first()
-            return RecoveryReport(clean, intact, 0, 0, 0, 0, 0)
+            return RecoveryReport(clean, intact, 0, 0, 0, 0, 0, 0)
         rebuild_queues_from = find_ends(self._queues, self._log.start)
         rebuild_from = _lower(rebuild_index_from, rebuild_queues_from)
         queues_end = self._queues.records_end()
+        marked = self._checkpoint.logics_physical_offset if marks_are_ours else 0
+        self._known_end = max(queues_end, marked) if intact else marked
         dispatch_from = queues_end if clean else self._log.start
         if rebuild_from is not None:
             dispatch_from = min(dispatch_from, rebuild_from)
@@ -139,7 +152,7 @@ class Recovery:
             if collects:
                 gc.enable()
         cut_bytes = self._cut(end)
-        if not clean:
+        if not clean or self._damage.placeholders:
             # The page cache may hold what the disk does not: a power loss now must not undo this recovery.
             for file in self._log.files.from_position(start.base):
                 file.sync()
@@ -152,7 +165,16 @@ class Recovery:
             for queue in self._queues:
                 queue.files.flushed = max(queue.files.start, 0)
         self._dispatcher.position = end
-        return RecoveryReport(clean, intact, begin, end, self._scanned, self._dispatched, cut_bytes)
+        return RecoveryReport(
+            clean,
+            intact,
+            begin,
+            end,
+            self._scanned,
+            self._dispatched,
+            cut_bytes,
+            self._damage.placeholders,
+        )
 
     def _start_file(self, queues_end: int, rebuild_from: int | None, *, clean: bool) -> MappedFile:
         """The newest file that is old enough, never further back than commitLogRecoverMaxNum if that is set."""
@@ -211,25 +233,59 @@ class Recovery:
         for file in files.from_position(start.base):
             at = max(begin - file.base, 0)
             file.read_in_order(begins=True)
-            records: Iterator[LoggedRecord] = scan_records(
-                file.view, at, file.size, check_crc=self._check_crc
-            )
-            if self._verify_prop_crc:
-                records = takewhile(partial(_has_crc_property, file.view), records)
-            while piece := list(islice(records, RECORDS_AT_ONCE)):
-                lacking = self._lacking(piece, file.base, dispatch_from)
-                self._log_dispatch.add_all(lacking, file.base)
-                self._dispatched += len(lacking)
-                self._scanned += len(piece)
-                last_valid = file.base + piece[-1][0]
-                at = piece[-1][0] + piece[-1][1]
-                self._log_progress(begin, last_valid)
+            replaced = -1
+            while True:
+                at, last_valid = self._scan_records(file, at, begin, dispatch_from, last_valid)
+                damaged_to = self._damaged_to(file, at) if at > replaced else None
+                if damaged_to is None:
+                    break
+                replaced, before = at, last_valid - file.base
+                time_ms = store_timestamp_of(file.view[before:]) if 0 <= before < at else 0
+                if not self._damage.replace(file, at, damaged_to, time_ms):
+                    break
             file.read_in_order(begins=False)
             self._log_dispatch.flush()
             if self._measure(file, at) != BLANK:
                 return file.base + at, last_valid
         # The newest file is closed by its filler: the next record opens a new one.
         return file.base + file.size, last_valid
+
+    def _scan_records(
+        self, file: MappedFile, at: int, begin: int, dispatch_from: int, last_valid: int
+    ) -> tuple[int, int]:
+        """Walk to the first place in a file without a record; (that byte, start of the last valid record)."""
+        records: Iterator[LoggedRecord] = scan_records(file.view, at, file.size, check_crc=self._check_crc)
+        if self._verify_prop_crc:
+            records = takewhile(partial(_has_crc_property, file.view), records)
+        while piece := list(islice(records, RECORDS_AT_ONCE)):
+            lacking = self._lacking(piece, file.base, dispatch_from)
+            self._log_dispatch.add_all(lacking, file.base)
+            self._dispatched += len(lacking)
+            self._scanned += len(piece)
+            last_valid = file.base + piece[-1][0]
+            at = piece[-1][0] + piece[-1][1]
+            self._log_progress(begin, last_valid)
+        return at, last_valid
+
+    def _damaged_to(self, file: MappedFile, at: int) -> int | None:
+        """Where the damage ends that begins at a byte of a file; None if the filler is there, or the log's end."""
+        if self._measure(file, at) == BLANK:
+            return None
+        end = self._damage.sound_behind(file, at)
+        if end is None:
+            later = self._log.files.from_position(file.base + file.size)
+            if any(
+                self._measure(one, 0) > 0 or self._damage.sound_behind(one, 0) is not None for one in later
+            ):
+                end = file.size
+        if end is not None:
+            if file.base + end < self._known_end:
+                return end
+            self._cuts_sound = True
+            return None
+        if file.base + at < self._known_end:
+            end = self._damage.end_of_known(file, at)
+        return end if end is not None and end > at else None
 
     def _lacking(self, records: list[LoggedRecord], base: int, dispatch_from: int) -> list[LoggedRecord]:
         """Those of consecutive records that queues or index may lack."""
@@ -279,6 +335,8 @@ class Recovery:
             lost += file.size - (end - file.base)
         if lost:
             logger.warning("log cut at position %d: no valid record there, up to %d bytes dropped", end, lost)
+        if self._cuts_sound:
+            self._keep_tail(end)
         self._checkpoint.lower(end)
         self._checkpoint.flush()
         self._queues.truncate(end)
@@ -290,6 +348,16 @@ class Recovery:
             self._dispatcher.position = max(rebuild_index_from, self._log.start)
             self._log_dispatch.run(end)
         return lost
+
+    def _keep_tail(self, end: int) -> None:
+        """Move what is cut off to `lost/`: sound records are in it. Raises OSError."""
+        for file in self._log.files:
+            if file.base > end and any(file.read(0, 8)):
+                self._lost.move(file.base, file.path)
+            elif file.base <= end < file.base + file.size:
+                for begin, stop in file.written_ranges(end - file.base):
+                    self._lost.keep(file.base + begin, file.view[begin:stop])
+        logger.warning("what was behind position %d is kept in %s", end, self._lost.folder)
 
 
 def _has_crc_property(view: memoryview, record: LoggedRecord) -> bool:

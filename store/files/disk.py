@@ -52,6 +52,36 @@ def force_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def write_all(descriptor: int, data: bytes, position: int) -> None:
+    """Write all bytes at a position of an open file: the system may write a part and say nothing. Raises OSError."""
+    while data:
+        written = os.pwrite(descriptor, data, position)
+        position += written
+        data = data[written:]
+
+
+def new_directories(path: Path) -> list[Path]:
+    """Make a folder and those above it; returns the folders that hold a new one. Raises OSError.
+
+    A new folder is on disk once the one above it is forced, too; the caller does that.
+    """
+    try:
+        path.mkdir()
+    except FileNotFoundError:
+        return [*new_directories(path.parent), *new_directories(path)]
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return []
+    return [path.parent]
+
+
+def make_directory(path: Path) -> None:
+    """Make a folder and those above it, and force them to disk. Raises OSError, DiskFailedError."""
+    for folder in new_directories(path):
+        force_directory(folder)
+
+
 def advise(memory: mmap.mmap, advice: str, start: int = 0, length: int | None = None) -> None:
     """Call madvise if the system has it.
 

@@ -233,6 +233,14 @@ class MappedFile:
             if self.read(at, stop) != zeros:
                 self.map[at:stop] = zeros
 
+    def overwrite(self, at: int, data: bytes) -> None:
+        """Write bytes that the file has no room for yet, perhaps. Raises OSError where the disk is full."""
+        descriptor = self.open_descriptor()
+        try:
+            disk.write_all(descriptor, data, at)
+        finally:
+            os.close(descriptor)
+
     def written_ranges(self, start: int) -> list[tuple[int, int]]:
         """The parts at or behind `start` that hold data, as far as the file system tells; all of it otherwise."""
         if start >= self.size:
