@@ -113,7 +113,9 @@ class ClientCall:
             if len(self._data) < 5 + size:
                 return
             payload, self._data = self._data[5 : 5 + size], self._data[5 + size :]
-            self._messages.put_nowait(payload if self._rpc is None else decode(self._rpc.reply, payload))
+            self._messages.put_nowait(
+                payload if self._rpc is None else decode(self._rpc.reply, payload, is_own=True)
+            )
 
     def ended(self) -> None:
         if not self.is_ended:

@@ -1,5 +1,7 @@
 """A connection of `pocketmq.grpc_endpoint.http2` without a socket: bytes in, frames out, and a socket that can be full.
 
+Its passes have no time limit, unless the test sets one: on a busy machine the frames of a read would need several.
+
 peer = PipePeer()                      the echo program of `http2_echo.py` is behind it
 peer.send(settings({4: 1}))            one read of the server; `PREFACE` was sent before
 await peer.settle()                    the loop has nothing more to do
@@ -25,7 +27,7 @@ class PipePort:
     def __init__(self, limits: Limits | None = None) -> None:
         self.loop = asyncio.get_running_loop()
         self.service = Echo()
-        self.limits = limits or Limits()
+        self.limits = limits or Limits(pass_seconds=3600)
         self.has_too_much = False
         self.memory = PortMemory(self.limits.port_bytes, self._exceeded)
 

@@ -15,7 +15,7 @@ a call costs one attribute test more.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 from pocketmq.broker.network.dispatch import Answer
 from pocketmq.broker.network.watch import Watchable, Watcher
@@ -241,15 +241,21 @@ def _command_of(rpc: Rpc, request: Message, client_id: str | None, language: str
     return Command(RPC_NUMBERS[rpc.name], 0, flag, None, given, encode(request), language, V5_5_0)
 
 
+class _AnyReply(Message, frozen=True, kw_only=True):
+    """What all replies have, in the same field."""
+
+    status: Annotated[Status | None, 1] = None
+
+
 def _reply_of(rpc: Rpc, replies: Sequence[bytes], status: GrpcStatus, text: str) -> Command:
     """The head of a reply in the form of a frame."""
     if status is not GrpcStatus.OK:
         number = Code.BAD_REQUEST if status is GrpcStatus.INVALID_ARGUMENT else Code.INTERNAL_ERROR
         return Command(number, 0, RESPONSE_FLAG, text, {"grpc-status": str(int(status))})
-    first: Any = None
+    found: Status | None = None
     if replies:
-        first = decode(rpc.reply, replies[0] if rpc.kind is Kind.UNARY else replies[0][5:])
-    found = getattr(first, "status", None)
+        first = replies[0] if rpc.kind is Kind.UNARY else replies[0][5:]
+        found = decode(_AnyReply, first, is_own=True).status
     if found is None or found.code in (Code.OK, Code.CODE_UNSPECIFIED):
         counted = {"messages": str(len(replies) - _AROUND_MESSAGES)} if rpc.name in _OF_MESSAGES else {}
         return Command(0, 0, RESPONSE_FLAG, None, counted)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.state.timers import Timer
+from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH
 
 from ..calls.refusals import RpcRefused
 from ..calls.rpc_call import RpcCall
@@ -29,7 +30,9 @@ _log = logging.getLogger("pocketmq.grpc")
 MAX_CLIENTS: Final = 100_000
 """Registered clients at once; the settings of one more are refused."""
 MAX_SETTINGS_BYTES: Final = 64 << 10
-"""Of one client; official clients send some hundred. Each topic costs a registration, on the loop."""
+"""Of one client; official clients send some hundred."""
+MAX_SETTINGS_TOPICS: Final = 1_000
+"""Of one client: each is a registration, on the loop."""
 MAX_ALL_SETTINGS_BYTES: Final = 64 << 20
 """Of all clients, as bytes on the wire; in memory they take up to eight times as much."""
 MAX_EARLY: Final = 10_000
@@ -128,6 +131,14 @@ class Clients:
 
     def check_size(self, client_id: str, settings: Settings) -> None:
         """Raises `RpcRefused` for settings that are too large to keep."""
+        topics = [] if settings.publishing is None else settings.publishing.topics
+        entries = [] if settings.subscription is None else settings.subscription.subscriptions
+        if max(len(topics), len(entries)) > MAX_SETTINGS_TOPICS:
+            text = f"the settings name more than {MAX_SETTINGS_TOPICS} topics"
+            raise RpcRefused(Code.BAD_REQUEST, text)
+        if any(len(entry.topic.name) > MAX_TOPIC_LENGTH for entry in entries):
+            text = f"The specified topic is longer than topic max length {MAX_TOPIC_LENGTH}."
+            raise RpcRefused(Code.ILLEGAL_TOPIC, text)
         size = len(encode(settings))
         if size > MAX_SETTINGS_BYTES:
             text = f"the settings have {size} bytes, at most {MAX_SETTINGS_BYTES} are allowed"

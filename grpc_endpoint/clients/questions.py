@@ -174,7 +174,8 @@ class Questions:
 
     def _message(self, record: Record, properties: Properties) -> Message:
         """The message of a command."""
-        return decode(Message, stored_message(record, record.topic, self._clock.now_ms(), properties))
+        data = stored_message(record, record.topic, self._clock.now_ms(), properties)
+        return decode(Message, data, is_own=True)
 
     def _next_nonce(self) -> str:
         nonce = str(self._nonce)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.filters.sql_filter import MAX_EXPRESSION
 from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import (
     SQL92,
@@ -23,15 +24,18 @@ from pocketmq.protocol.bodies.client import (
 from pocketmq.protocol.languages import V5_5_0
 
 from ..calls.refusals import RpcRefused
-from ..messages import ClientType, Code, FilterType, Settings, SubscriptionEntry
+from ..messages import ClientType, Code, FilterExpression, FilterType, Settings, SubscriptionEntry
 from .peer import GrpcPeer
 
 PUSH: Final = (ClientType.PUSH_CONSUMER, ClientType.LITE_PUSH_CONSUMER)
 
 
-def expression_type(filter_type: int) -> str:
-    """A type that is not sent is TAG."""
-    return SQL92 if filter_type == FilterType.SQL else TAG
+def subscription_of(topic: str, expression: FilterExpression, *, sub_version: int = 0) -> SubscriptionData:
+    """What a client wants of a topic; a type that is not sent is TAG. Raises `ExpressionError`."""
+    if len(expression.expression) > MAX_EXPRESSION:
+        raise ExpressionError(f"an expression of more than {MAX_EXPRESSION} characters")
+    kind = SQL92 if expression.type == FilterType.SQL else TAG
+    return build_subscription(topic, expression.expression, kind, sub_version=sub_version)
 
 
 class Registration:
@@ -92,13 +96,7 @@ class Registration:
         version = self._membership.clock.wall_ms()
         try:
             return [
-                build_subscription(
-                    entry.topic.name,
-                    entry.expression.expression,
-                    expression_type(entry.expression.type),
-                    sub_version=version,
-                )
-                for entry in entries
+                subscription_of(entry.topic.name, entry.expression, sub_version=version) for entry in entries
             ]
         except ExpressionError:
             text = "expression format is not correct"

@@ -29,7 +29,7 @@ from ..wire.encoding import sized_field
 from .consuming import Consuming
 from .handler_call import HandlerAnswer, HandlerCall
 from .offset_handlers import checked_queue, refuse_if_strict
-from .receive_handlers import subscription_of
+from .receive_handlers import checked_subscription
 
 POSITIONS: Final = "positions"
 """Note for watchers: `offset=position` of each message, with blanks between; position is that of its record."""
@@ -53,7 +53,7 @@ def pull_message(consuming: Consuming, request: PullMessageRequest, call: RpcCal
     refuse_if_strict(consuming, call)
     topic, queue_id = checked_queue(consuming, request.message_queue)
     group = checked_group(request.group)
-    subscription = subscription_of(topic, request.filter_expression)
+    subscription = checked_subscription(topic, request.filter_expression)
     if request.batch_size < 0:
         raise RpcRefused(Code.BAD_REQUEST, f"the batch size must not be negative, got {request.batch_size}")
     polling_ms = _polling_ms(consuming, request, call)

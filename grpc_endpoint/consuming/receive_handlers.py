@@ -7,14 +7,14 @@ client waits for them; only a strict endpoint refuses it at once.
 
 from typing import Final
 
-from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData, build_subscription
+from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.requests.pop import PopMessage
 
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import HELD, Held, RpcCall
-from ..clients.registration import expression_type
+from ..clients.registration import subscription_of
 from ..forms.names import checked_group, checked_topic
 from ..messages import Code, FilterExpression, ReceiveMessageRequest, Settings
 from ..producing.routes import topic_not_found
@@ -53,7 +53,7 @@ def _receive(
         topic = checked_topic(request.message_queue.topic, consuming.broker.topics)
         group = checked_group(request.group)
         invisible_ms = _invisible_ms(consuming, request)
-        subscription = subscription_of(topic, request.filter_expression)
+        subscription = checked_subscription(topic, request.filter_expression)
         check_readable(consuming, topic)
     except RpcRefused as refused:
         end_stream(call, refused.status, consuming.broker.clock.now_ms())
@@ -121,11 +121,10 @@ def check_invisible_time(invisible_ms: int, least_ms: int, most_ms: int) -> None
         raise RpcRefused(Code.ILLEGAL_INVISIBLE_TIME, text)
 
 
-def subscription_of(topic: str, expression: FilterExpression) -> SubscriptionData:
+def checked_subscription(topic: str, expression: FilterExpression) -> SubscriptionData:
     """What a client wants of a topic. Raises `RpcRefused` with ILLEGAL_FILTER_EXPRESSION."""
-    kind = expression_type(expression.type)
     try:
-        return build_subscription(topic, expression.expression, kind, sub_version=0)
+        return subscription_of(topic, expression)
     except ExpressionError as error:
         raise RpcRefused(Code.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
 

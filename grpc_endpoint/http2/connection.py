@@ -1,6 +1,6 @@
 """One connection of a client: frames in, streams, settings and windows, the end. The protocol class that asyncio calls.
 
-One pass handles at most `PASS_REQUESTS` requests of what was read, and no more once it has taken `PASS_SECONDS`; it
+One pass handles at most `PASS_REQUESTS` requests of what was read, and no more once it has taken `pass_seconds`; it
 answers them with one write. The rest waits for the next loop iteration, so that other connections get their share.
 Limits (`role.Limits`): calls at once, bytes of requests that are not complete, the header list, replies that the client
 does not read. A client that breaks a rule of HTTP/2, or floods, gets GOAWAY with the reason, and one line is logged.
@@ -31,8 +31,6 @@ _log = logging.getLogger("pocketmq.grpc")
 OUR_CONNECTION_WINDOW: Final = 4 * OUR_WINDOW
 PASS_REQUESTS: Final = 16
 """Requests handled in one pass."""
-PASS_SECONDS: Final = 0.005
-"""After so long a pass ends with the frame that it handles."""
 AHEAD_BYTES: Final = 262_144
 """Read from a client while earlier frames wait to be handled; beyond that we stop reading."""
 
@@ -166,9 +164,9 @@ class Http2Connection(asyncio.Protocol):
             at = self._at = len(frames.PREFACE)
             frames.check_first(buffer)
         end, blocks, out = len(buffer), self._blocks, self.out
-        until = time.perf_counter() + PASS_SECONDS
+        until = time.perf_counter() + self._role.limits.pass_seconds
         while end - at >= HEAD_BYTES:
-            if self._pass_requests >= PASS_REQUESTS or out.is_unread or time.perf_counter() > until:
+            if self._pass_requests >= PASS_REQUESTS or out.is_unread:
                 return True
             size_high, size_low, kind, flags, stream_id = HEAD.unpack_from(buffer, at)
             size = size_high << 8 | size_low
@@ -195,6 +193,8 @@ class Http2Connection(asyncio.Protocol):
                         handle(self, flags, stream_id, payload)
             except StreamFault as fault:
                 self._reset(stream_id, fault)
+            if time.perf_counter() > until:
+                return at < end
         return False
 
     def _send_preface(self) -> None:

@@ -21,6 +21,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Calls at once; a client keeps back more than that."""
     idle_seconds: float = 120.0
     """A connection without a call is closed after this time."""
+    pass_seconds: float = 0.005
+    """A pass over what a connection has sent ends with the frame that it handles then; the others have their turn."""
     shutdown_seconds: float = 2.0
     """How long open calls may take when the port stops."""
     unread_bytes: int = 67_108_864

@@ -88,9 +88,9 @@ class _Budget:
             raise MalformedMessage(f"a message has more than {VALUES} values")
 
 
-def decode(message_type: type[MessageT], data: bytes) -> MessageT:
-    """The message in `data`. Raises `MalformedMessage`."""
-    budget = _Budget() if len(data) > VALUES else None  # a value takes at least one byte
+def decode(message_type: type[MessageT], data: bytes, *, is_own: bool = False) -> MessageT:
+    """The message in `data`. Raises `MalformedMessage`. One that we wrote, `is_own`, may have any number of values."""
+    budget = _Budget() if len(data) > VALUES and not is_own else None  # a value takes at least one byte
     try:
         message = _decode(_table(message_type), data, 0, len(data), {}, budget, DEPTH)
     except IndexError:

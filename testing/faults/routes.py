@@ -178,7 +178,7 @@ def _changed_rpc_reply(
 
     if reply.command.code:
         return None
-    route = decode(m.QueryRouteResponse, reply.body)
+    route = decode(m.QueryRouteResponse, reply.body, is_own=True)
     queues: dict[str, list[m.MessageQueue]] = {}
     for queue in route.message_queues:
         queues.setdefault(queue.broker.name, []).append(queue)

@@ -42,7 +42,7 @@ def delivered(kept: Kept, body: bytes, notes: Mapping[str, str]) -> list[Fact]:
     """The messages of a receive or a pull. A reply that a fault made unreadable delivers nothing."""
     request, rpc = _request(kept), _BY_CODE[cast(Command, kept.request).code]
     try:
-        replies: list[Any] = [decode(rpc.reply, one) for one in messages_of(rpc, body)]
+        replies: list[Any] = [decode(rpc.reply, one, is_own=True) for one in messages_of(rpc, body)]
         found = [one.message for one in replies if one.message is not None]
         if rpc is _BY_CODE[PULL]:
             positions = dict(one.split("=") for one in notes.get(POSITIONS, "").split())
@@ -123,7 +123,7 @@ def effects(command: Command, reply: Command, body: bytes) -> dict[str, str] | N
         return {}
     if command.code != ACK or reply.code != messages.Code.MULTIPLE_RESULTS:
         return None
-    entries = decode(messages.AckMessageResponse, body).entries
+    entries = decode(messages.AckMessageResponse, body, is_own=True).entries
     handles = [one.receipt_handle for one in entries if one.status.code == messages.Code.OK]
     return {_ACKNOWLEDGED: HANDLES_END.join(handles)}
 

@@ -11,10 +11,14 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages
-from pocketmq.grpc_endpoint.clients.clients import MAX_ALL_SETTINGS_BYTES, MAX_SETTINGS_BYTES
+from pocketmq.grpc_endpoint.clients.clients import (
+    MAX_ALL_SETTINGS_BYTES,
+    MAX_SETTINGS_BYTES,
+    MAX_SETTINGS_TOPICS,
+)
 from pocketmq.grpc_endpoint.endpoint import LEAST_PORT_BYTES, MOST_CALLS
 from pocketmq.grpc_endpoint.endpoint_settings import settings_of
-from pocketmq.grpc_endpoint.http2.connection import PASS_REQUESTS, PASS_SECONDS
+from pocketmq.grpc_endpoint.http2.connection import PASS_REQUESTS
 from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW
 from pocketmq.grpc_endpoint.http2.frames import MAX_SETTINGS
 from pocketmq.grpc_endpoint.http2.header_blocks import BLOCK_BYTES, HEADER_LIST_BYTES
@@ -229,8 +233,9 @@ def test_the_limits_of_the_document_are_those_of_the_program() -> None:
         f"windows opened by less than {SMALL_WINDOW >> 10} KiB",
         f"becomes at most {INFLATED_TIMES} times as long and {INFLATED_MORE_BYTES >> 20} MiB longer",
         f"the first {WRITE_BYTES >> 10} KiB do not count",
-        f"| {PASS_REQUESTS} requests or {PASS_SECONDS * 1000:.0f} ms, then the others |",
-        f"{MAX_SETTINGS_BYTES >> 10} KiB; of all clients {MAX_ALL_SETTINGS_BYTES >> 20} MiB |",
+        f"| {PASS_REQUESTS} requests or {limits.pass_seconds * 1000:.0f} ms, then the others |",
+        f"| {MAX_SETTINGS_TOPICS:,} topics, {MAX_SETTINGS_BYTES >> 10} KiB; of all clients",
+        f"of all clients {MAX_ALL_SETTINGS_BYTES >> 20} MiB |",
         f"| values in one message | {VALUES:,}; nested {DEPTH} deep |",
         "`grpcClientIdleTimeMills` (two minutes)",
     ):

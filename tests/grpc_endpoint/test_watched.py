@@ -245,3 +245,13 @@ async def test_routes_can_be_stale_and_without_their_broker(rocketmq: RocketMQ, 
     assert (await client.ask(sent())).status == m.OK, "connections stay"
     hidden_broker.remove()
     assert len((await client.ask(m.QueryRouteRequest(topic=T))).message_queues) == 1
+
+
+async def test_a_reply_with_more_values_than_a_request_may_have_is_seen(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    """Each entry of an acknowledgement has three values, that of its reply five."""
+    await announce(client)
+    reply = await client.ask(acked(["x y z"] * 3_000))
+    assert len(reply.entries) == 3_000
+    assert rocketmq.requests.count(code="AckMessage") == 1

@@ -254,6 +254,20 @@ async def test_large_settings_are_refused(grpc: GrpcBroker) -> None:
     assert len(grpc.clients) == 0
 
 
+async def test_settings_name_a_limited_number_of_topics_whose_names_are_possible(grpc: GrpcBroker) -> None:
+    """Each is a registration, and a line in the log where the topic does not exist."""
+    grpc.group("g")
+    for sent in (producer(*["t"] * 1_001), consumer("g", ["t"] * 1_001)):
+        assert refusal(grpc.telemetry(sent)) == (
+            GrpcStatus.INVALID_ARGUMENT,
+            FAILED + "the settings name more than 1000 topics",
+        )
+    assert refusal(grpc.telemetry(consumer("g", ["t" * 128])))[1].startswith(
+        FAILED + "The specified topic is longer"
+    )
+    assert grpc.telemetry(consumer("g", ["t"] * 1_000)).settings is not None
+
+
 async def test_settings_of_all_clients_have_a_limit(
     grpc: GrpcBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

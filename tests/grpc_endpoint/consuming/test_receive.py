@@ -188,6 +188,12 @@ async def test_a_member_that_has_left_gets_no_message_under_renewal(consumers: C
             "subString split error",
         ),
         (
+            {"filter_expression": FilterExpression(expression="a" * 32_769)},
+            {},
+            Code.ILLEGAL_FILTER_EXPRESSION,
+            "an expression of more than 32768 characters",
+        ),
+        (
             {"filter_expression": FilterExpression(type=FilterType.SQL)},
             {},
             Code.ILLEGAL_FILTER_EXPRESSION,

@@ -314,7 +314,7 @@ def outcomes(found: list[Frame]) -> list[str]:
 
 async def answers(sent: bytes, *, is_cut: bool = False, calls: int = 10_000) -> str:
     """To these bytes, in one read or a read for each byte, and to a call behind them."""
-    peer = PipePeer(Limited(calls=calls))
+    peer = PipePeer(Limited(calls=calls, pass_seconds=3600))
     peer.frames()
     for piece in [bytes((byte,)) for byte in sent] if is_cut else [sent]:
         peer.send(piece)
