@@ -7,12 +7,12 @@ The same methods as those of `RocketMQ`, over the wire. At the end, the topics a
 deleted; what a client made by sending stays, as on any server that is shared.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self
+from typing import Final, NoReturn, Self
 
 from .errors import TestingError
-from .state.load import LoadSource
+from .state.load import LoadFunction, LoadSource
 from .view_of_server import QUEUES, ServerView
 from .views.wire_source import WireSource
 
@@ -62,7 +62,7 @@ class RemoteRocketMQ(ServerView):
         self._groups.append(full_name)
         return super().make_group(full_name)
 
-    def load(self, *sources: LoadSource | Callable[[Any], object]) -> None:
+    def load(self, *sources: LoadSource | LoadFunction) -> None:
         """As `RocketMQ.load`. Its topics and groups are deleted at the end too."""
         self.load_by_calls(*sources)
 

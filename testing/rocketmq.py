@@ -13,14 +13,13 @@ used as they are. This is not a client; those are in `pocketmq.client`. Every me
 waits refuse to run inside a running event loop, because they would block it: use those of `rocketmq.aio`.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from .ledger.ledger import Ledger
 from .server.clock import ServerClock
 from .server.embedded import EmbeddedServer
-from .state.load import Load, LoadSource, read_load
+from .state.load import Load, LoadFunction, LoadSource, read_loads
 from .state.snapshot import Snapshot
 from .view_of_server import ServerView
 from .views.embedded_source import EmbeddedSource
@@ -97,11 +96,9 @@ class RocketMQ(ServerView):
         """As `EmbeddedServer.restore`."""
         self.server.restore(snapshot)
 
-    def load(self, *sources: "LoadSource | Callable[[RocketMQ], object]") -> None:
-        """Make the topics, groups and messages of files (YAML) or dicts, or call functions with this object. Names are
-        those on the wire. Raises `LoadError`: one line."""
-        checked = [source if callable(source) else read_load(source) for source in sources]
-        for step in checked:
+    def load(self, *sources: LoadSource | LoadFunction) -> None:
+        """As `EmbeddedServer.load`, but functions are called with this object. Names are those on the wire."""
+        for step in read_loads(sources):
             if isinstance(step, Load):
                 self.server.load(step)
             else:

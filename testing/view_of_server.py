@@ -6,7 +6,7 @@ All of it goes through a `Source` (`views/source.py`), so the same calls work on
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
@@ -21,8 +21,8 @@ from pocketmq.protocol.message.topics import (
 )
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
-from .errors import TestingError, WouldBlockError
-from .state.load import MOST_QUEUES, Load, LoadSource, read_load
+from .errors import TestingError, WouldBlockError, WrongValueError
+from .state.load import MOST_QUEUES, Load, LoadFunction, LoadSource, keys_text, read_loads
 from .views.aio import AsyncWaits
 from .views.source import ResultT, Source
 from .views.stored_message import StoredMessage, under_origin_topic
@@ -30,6 +30,8 @@ from .views.values import FirstPosition, Listing, Member, listing
 from .views.waits import WAIT_SECONDS, all_consumed, idle, members_there, messages_there
 
 QUEUES: Final = 4
+_TIMES: Final = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
+"""Properties that time a message; beside a delay level the broker drops them."""
 
 
 class ServerView:
@@ -111,18 +113,23 @@ class ServerView:
         body: bytes | str,
         *,
         tags: str = "",
-        keys: str = "",
+        keys: str | Iterable[str] = "",
         properties: Mapping[str, str] | None = None,
         queue_id: int | None = None,
         delay_level: int = 0,
     ) -> SendMessageReply:
         """Send one message over TCP; returns where it is stored. Queues are used round robin.
 
-        The topic is created if the broker allows it. `Refusal` with code and remark if the broker refuses.
+        `keys` is a list, or a text with blanks between them. The topic is created if the broker allows it. `Refusal`
+        with code and remark if the broker refuses.
         """
+        timed = [name for name in properties or () if name in _TIMES]
+        if delay_level and timed:
+            raise WrongValueError(f"give either delay_level or {timed[0]}: a message has one delay", _TIMES)
         source = self._source
         queue_nums, unique_id = source.run(source.before_send(topic))
-        given = {names.TAGS: tags, names.KEYS: keys, names.DELAY: str(delay_level) if delay_level else ""}
+        all_keys = keys_text(keys, "keys")
+        given = {names.TAGS: tags, names.KEYS: all_keys, names.DELAY: str(delay_level) if delay_level else ""}
         all_properties = {
             **(properties or {}),
             **{name: value for name, value in given.items() if value},
@@ -143,10 +150,10 @@ class ServerView:
         )
         return source.run(source.send(request, body.encode() if isinstance(body, str) else body))
 
-    def load_by_calls(self, *sources: LoadSource | Callable[[Any], object]) -> None:
+    def load_by_calls(self, *sources: LoadSource | LoadFunction) -> None:
         """Make the topics, groups and messages of files (YAML) or dicts, or call functions with this object, one call
         of this class after the other. `LoadError` before anything is made, if a source is wrong."""
-        for step in [source if callable(source) else read_load(source) for source in sources]:
+        for step in read_loads(sources):
             if not isinstance(step, Load):
                 step(self)
                 continue

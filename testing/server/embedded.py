@@ -16,6 +16,7 @@ import shutil
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -33,7 +34,7 @@ from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
 from ..ledger.ledger import Ledger
 from ..requests.requests import Requests
-from ..state.load import LoadSource, read_load
+from ..state.load import Load, LoadFunction, LoadSource, read_loads
 from ..state.loading import apply_loads
 from ..state.mark import Mark, take_mark
 from ..state.reset import restore
@@ -61,7 +62,7 @@ class EmbeddedServer(Lifetime):
     virtual_time        the broker's time stands still until `clock` moves it, and its timers with it
     clock               another time for store and broker; timers still run in real time
     seed                every random choice of the server repeats
-    load                YAML files or dicts: topics, groups and messages that it begins with
+    load                YAML files, dicts, or functions of `RocketMQ`: topics, groups and messages that it begins with
     advertise           `host:port` that routes name, where it is not the bound one (Docker, NAT)
     journal             a folder in which every request is recorded
     ledger              what becomes of every message is noted, for verdicts; also with an HTTP port
@@ -83,7 +84,7 @@ class EmbeddedServer(Lifetime):
         virtual_time: bool = False,
         clock: Clock | None = None,
         seed: int | None = None,
-        load: Sequence[LoadSource] = (),
+        load: Sequence[LoadSource | LoadFunction] = (),
         advertise: str = "",
         journal: str | Path | None = None,
         admin_port: int | None = None,
@@ -201,7 +202,7 @@ class EmbeddedServer(Lifetime):
             raise StartError("this server is already running")
         if self._virtual_time and self._clock is not None:
             raise StartError("virtual_time makes the server's clock: give either virtual_time or clock")
-        loads = [read_load(source) for source in self._load]
+        loads = read_loads(self._load)
         store = self._store or temporary_folder()
         try:
             self._start_in(store)
@@ -417,10 +418,15 @@ class EmbeddedServer(Lifetime):
         if self._watched is not None:
             self._watched.forget_facts()
 
-    def load(self, *sources: LoadSource) -> None:
-        """Make the topics, groups and messages of files (YAML) or dicts. Raises `LoadError`: one line."""
-        loads = [read_load(source) for source in sources]
-        self.run(apply_loads(self._running(), loads))
+    def load(self, *sources: LoadSource | LoadFunction) -> None:
+        """Make the topics, groups and messages of files (YAML) or dicts, or call functions with `RocketMQ(self)`.
+        Raises `LoadError`, one line, before anything is made if a source is wrong."""
+        for step in read_loads(sources):
+            if isinstance(step, Load):
+                self.run(apply_loads(self._running(), [step]))
+            else:
+                # By name, because it is built on this class.
+                step(import_module("pocketmq.testing.rocketmq").RocketMQ(self))
 
     def _running(self) -> Node:
         if self._node is None:

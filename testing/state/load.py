@@ -5,14 +5,14 @@
       returns: {queues: 1, order: true, attributes: {message.type: FIFO}}
     groups: [billing]
     messages:
-      - {topic: orders, body: order 17, tags: created, keys: "17", queue_id: 0}
+      - {topic: orders, body: order 17, tags: created, keys: [17, express], queue_id: 0}
       - {topic: orders, body: later, delay_level: 1, properties: {source: test}}
 
 Names are those on the wire. This file reads and checks; `loading.py` brings it to a server. Every error is one line
 that names the file and the place.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +52,13 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 LoadSource = str | Path | Mapping[str, Any] | Load
 """A file, or its content, or what was read from one."""
+LoadFunction = Callable[[Any], object]
+"""A function of `rocketmq`."""
+
+
+def read_loads(sources: Iterable[LoadSource | LoadFunction]) -> list[Load | LoadFunction]:
+    """Read and check everything but the functions. Raises `LoadError`: one line."""
+    return [source if callable(source) else read_load(source) for source in sources]
 
 
 def read_load(source: LoadSource) -> Load:
@@ -96,6 +103,17 @@ def groups_of(values: object, where: str) -> tuple[str, ...]:
         if (refusal := group_refusal(name)) is not None:
             raise LoadError(f"{_in(where, 'groups')}: {refusal}")
     return tuple(names)
+
+
+def keys_text(keys: object, where: str) -> str:
+    """Keys as they travel, with blanks between them, from such a text or from a list of texts and numbers."""
+    if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
+        return _text(keys, where)
+    texts = [_text(key, where) for key in keys]
+    for text in texts:
+        if text.split() != [text]:
+            raise LoadError(f"{where}: a key must have characters and no blanks, got {text!r}")
+    return " ".join(texts)
 
 
 # -- inside
@@ -149,14 +167,11 @@ def _message_of(content: object, where: str) -> LoadedMessage:
         raise LoadError(f"{where}: topic must be a text, got {topic!r}")
     if not isinstance(body, str | bytes) or not body:
         raise LoadError(f"{where}: body must be a text or bytes that are not empty, got {body!r}")
-    keys = content.get("keys", "")
     return LoadedMessage(
         topic=topic,
         body=body.encode() if isinstance(body, str) else body,
         tags=_text(content.get("tags", ""), f"{where}: tags"),
-        keys=" ".join(names_of(keys, f"{where}: keys"))
-        if isinstance(keys, list)
-        else _text(keys, f"{where}: keys"),
+        keys=keys_text(content.get("keys", ""), f"{where}: keys"),
         queue_id=_number(content.get("queue_id"), f"{where}: queue_id"),
         properties=_texts(content.get("properties"), f"{where}: properties"),
         delay_level=_number(content.get("delay_level"), f"{where}: delay_level") or 0,

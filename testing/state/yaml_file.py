@@ -26,6 +26,10 @@ def read_yaml(path: Path, words: Sequence[str]) -> Mapping[Any, Any]:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f", line {mark.line + 1}"
         raise LoadError(f"{path}{line}: {getattr(error, 'problem', None) or 'no YAML'}") from error
+    except RecursionError as error:
+        raise LoadError(f"{path} is nested too deeply") from error
+    except ValueError as error:  # a number or a date that Python does not read
+        raise LoadError(f"{path}: {str(error).partition(chr(10))[0]}") from error
     if content is None:
         return {}
     if not isinstance(content, Mapping):

@@ -48,6 +48,28 @@ def test_illegal_name_is_refused(mq: RocketMQ, name: str) -> None:
             make(name)
 
 
+@pytest.mark.parametrize("keys", [["k1", "k2"], ("k1", "k2"), "k1 k2"])
+def test_keys_are_a_list_or_a_text(mq: RocketMQ, keys: str | list[str]) -> None:
+    topic = mq.topic("orders")
+    mq.send(topic, "one", keys=keys)
+    assert [message.keys for message in mq.messages(topic)] == [["k1", "k2"]]
+
+
+@pytest.mark.parametrize("keys", [["k 1"], [""], {"k": 1}, b"k1", [None]])
+def test_keys_that_would_arrive_as_others_are_refused(mq: RocketMQ, keys: object) -> None:
+    with pytest.raises(ValueError, match=r"^keys"):
+        mq.send("orders", "one", keys=keys)  # type: ignore[arg-type]
+    assert mq.messages("orders") == []
+
+
+@pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
+def test_a_message_has_one_delay(mq: RocketMQ, name: str) -> None:
+    with pytest.raises(ValueError, match=f"^give either delay_level or {name}"):
+        mq.send("orders", "one", delay_level=1, properties={name: "3600000"})
+    mq.send("orders", "one", delay_level=1, properties={"source": "test"})
+    assert [message.text for message in mq.delayed] == ["one"]
+
+
 def test_messages_are_those_sent_in_the_order_of_arrival(mq: RocketMQ) -> None:
     topic = mq.topic("orders", queues=3)
     mq.send(topic, "größer", tags="created", keys="k1 k2", properties={"colour": "red"})

@@ -72,6 +72,9 @@ def test_file_dict_and_function_are_loaded_in_this_order(mq: RocketMQ, tmp_path:
         ("- a\n- b", r"state\.yml must be a map with topics, groups, messages"),
         ("topics: [a", r"state\.yml, line 1: "),
         ("\xff\x00", r"state\.yml"),
+        ("[" * 20_000, r"^\S+state\.yml is nested too deeply$"),
+        ("topics: {a: " + "9" * 5_000 + "}", r"state\.yml: Exceeds the limit"),
+        ("topics: {a: 2026-13-45}", r"state\.yml: month must be in 1..12"),
     ],
 )
 def test_bad_file_is_one_line_and_makes_nothing(
@@ -104,3 +107,13 @@ def test_message_that_the_broker_refuses_is_named(mq: RocketMQ) -> None:
                 ],
             }
         )
+
+
+def test_a_server_begins_with_what_functions_of_rocketmq_make() -> None:
+    with EmbeddedServer(load=[{"topics": {"orders": 1}}, lambda mq: mq.send("orders", "one")]) as server:
+        mq = RocketMQ(server)
+        mq.send("orders", "gone")
+        server.reset()
+        assert [message.text for message in mq.messages("orders")] == ["one"]
+        server.load(lambda mq: mq.send("orders", "two"))
+        assert [message.text for message in mq.messages("orders")] == ["one", "two"]
