@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from .fixtures.of_test import on_server
+
 if TYPE_CHECKING:
     from .remote import RemoteRocketMQ
     from .rocketmq import RocketMQ
@@ -48,6 +50,7 @@ def rocketmq(server_fixture: str = "rocketmq_server") -> "Callable[..., Iterator
     """A fixture for one test on the server of another fixture. NAMESRV_ADDR is that server's for the test."""
 
     @pytest.fixture
+    @on_server(server_fixture)
     def view(request: pytest.FixtureRequest) -> "Iterator[RocketMQ]":
         from .fixtures.one_test import rocketmq_for
 

@@ -14,11 +14,12 @@ and the marker `rocketmq(topics=, groups=, settings=, ...)`: `fixtures/marker.py
 pytest loads this file at every start, so nothing of the server is imported before a test asks for it.
 """
 
-import sys
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 import pytest
+
+from .fixtures.of_test import SESSION_SERVER, on_server, put_server_first, views
 
 if TYPE_CHECKING:
     from .remote import RemoteRocketMQ
@@ -74,12 +75,13 @@ def rocketmq_server(request: pytest.FixtureRequest) -> "Iterator[EmbeddedServer]
 
 
 @pytest.fixture
+@on_server(SESSION_SERVER)
 def rocketmq(request: pytest.FixtureRequest) -> "Iterator[RocketMQ]":
     """The server for one test: the session's, or one of its own if the marker asks for that. Everything that the test
     did is undone afterwards."""
     from .fixtures.one_test import rocketmq_for
 
-    with rocketmq_for(request, "rocketmq_server") as view:
+    with rocketmq_for(request, SESSION_SERVER) as view:
         yield view
 
 
@@ -92,28 +94,24 @@ def rocketmq_noproc(request: pytest.FixtureRequest) -> "Iterator[RemoteRocketMQ]
         yield view
 
 
-def _rocketmq_of(item: pytest.Item) -> "RocketMQ | None":
-    """The test's, if it has one, whatever the name of its fixture."""
-    module = sys.modules.get("pocketmq.testing.rocketmq")
-    if module is None:
-        return None
-    found: list[RocketMQ] = [
-        value
-        for value in getattr(item, "funcargs", {}).values()
-        if isinstance(value, module.RocketMQ) and value.is_of_fixture
-    ]
-    return found[0] if found else None
+def pytest_itemcollected(item: pytest.Item) -> None:
+    put_server_first(item)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """A test fails if it leaves rules unused; a strict one also if a group has no clean verdict."""
     result = yield
-    rocketmq = _rocketmq_of(item)
-    if rocketmq is not None:
-        rocketmq.faults.check()
-        if rocketmq.is_strict:
-            rocketmq.ledger.assert_all_clean()
+    complaints: list[AssertionError] = []
+    for rocketmq in views(item):
+        try:
+            rocketmq.faults.check()
+            if rocketmq.is_strict:
+                rocketmq.ledger.assert_all_clean()
+        except AssertionError as error:
+            complaints.append(error)
+    if complaints:
+        raise type(complaints[0])("\n".join(map(str, complaints)))
     return result
 
 
@@ -123,9 +121,9 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """The report of a failed test carries its last requests."""
     report = yield
-    rocketmq = _rocketmq_of(item)
-    if report.when == "call" and report.failed and rocketmq is not None:
-        text = rocketmq.requests.report(_LAST_REQUESTS)
-        if text:
-            report.sections.append((f"the last {_LAST_REQUESTS} requests to the RocketMQ server", text))
+    if report.when == "call" and report.failed:
+        for rocketmq in views(item):
+            if text := rocketmq.requests.report(_LAST_REQUESTS):
+                title = f"the last {_LAST_REQUESTS} requests to the RocketMQ server"
+                report.sections.append((title, text))
     return report

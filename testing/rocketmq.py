@@ -35,8 +35,6 @@ class RocketMQ(ServerView):
     def __init__(self, server: EmbeddedServer, prefix: str = "") -> None:
         super().__init__(EmbeddedSource(server), prefix)
         self.server = server
-        self.is_of_fixture = False
-        """True for the object of a test's fixture: its unused rules fail the test."""
         self.is_strict = False
         """True if every group must have a clean verdict at the end of the test."""
         self.requests: Final = server.requests

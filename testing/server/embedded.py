@@ -119,6 +119,18 @@ class EmbeddedServer(Lifetime):
         self._connection: Connection | None = None
         self._watched: WatchedNodes | None = None
 
+    def like(
+        self, settings: Mapping[str, Value], *, virtual_time: bool | None = None, seed: int | None = None
+    ) -> "EmbeddedServer":
+        """A server as this one, with these on top; not started. Its store is a temporary one."""
+        return EmbeddedServer(
+            {**self._settings, **settings},
+            conf=self._conf,
+            virtual_time=self._virtual_time if virtual_time is None else virtual_time,
+            seed=self._seed if seed is None else seed,
+            load=self._load,
+        )
+
     # -- addresses
 
     @property

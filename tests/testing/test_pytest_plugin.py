@@ -162,7 +162,12 @@ def test_no_server_module_is_imported_if_no_test_uses_it(pytester: pytest.Pytest
         def test_modules(pytestconfig):
             assert pytestconfig.pluginmanager.has_plugin("pocketmq")
             ours = sorted(name for name in sys.modules if name.startswith("pocketmq."))
-            assert ours == ["pocketmq.testing", "pocketmq.testing.pytest_plugin"]
+            assert ours == [
+                "pocketmq.testing",
+                "pocketmq.testing.fixtures",
+                "pocketmq.testing.fixtures.of_test",
+                "pocketmq.testing.pytest_plugin",
+            ]
             assert not {"msgspec", "uvloop", "orjson"} & sys.modules.keys()
         """
     )
