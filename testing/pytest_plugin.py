@@ -15,11 +15,12 @@ pytest loads this file at every start, so nothing of the server is imported befo
 """
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from .fixtures.of_test import SESSION_SERVER, on_server, put_server_first, views
+from .fixtures.of_test import SESSION_SERVER, give_own_server, on_server, put_server_first, views
 
 if TYPE_CHECKING:
     from .remote import RemoteRocketMQ
@@ -92,6 +93,33 @@ def rocketmq_noproc(request: pytest.FixtureRequest) -> "Iterator[RemoteRocketMQ]
 
     with remote_for(request, None) as view:
         yield view
+
+
+def pytest_plugin_registered(plugin: object) -> None:
+    """A conftest.py is a plug-in."""
+    if isinstance(plugin, ModuleType):
+        give_own_server(plugin)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makemodule() -> "Generator[None, pytest.Module | None, pytest.Module | None]":
+    module = yield
+    if module is not None:
+        import_module: Any = module._getobj
+
+        def import_and_give() -> ModuleType:
+            found: ModuleType = import_module()
+            give_own_server(found)
+            return found
+
+        module._getobj = import_and_give  # type: ignore[method-assign]
+    return module
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(obj: object) -> None:
+    if isinstance(obj, type):
+        give_own_server(obj)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
