@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from .receives import findings, rebalance_ms, received
+from .receives import findings, lost_messages, rebalance_ms, received
 from .sends import judged, longest_gap_ms, sends_of, stored_times, stored_twice
 from .stage import Stage
 from .traffic import by_name, reconnects, refused
@@ -51,6 +51,8 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     offset_moved_back: int = 0
     unread: int = 0
     """Verdicts of the ledger, all topics and groups together."""
+    lost_messages: list[str] = []
+    """The first lost messages: id, place and group."""
     hits: int = 0
     """Requests that the scenario's rules hit."""
     refused: dict[str, int] = {}
@@ -91,7 +93,8 @@ def measure(stage: Stage, over_ms: int) -> Measures:
     successes = sorted([*times, *(one.delivered_ms for one in deliveries)])
     handled = sends.stored + got.delivered
     asked = len(requests) + stage.cluster.requests.dropped
-    found = findings(ledger.verdicts())
+    verdicts = ledger.verdicts()
+    found = findings(verdicts)
     return Measures(
         seconds=round((over_ms - start_ms) / 1000, 1),
         sent=sends.stored,
@@ -114,6 +117,7 @@ def measure(stage: Stage, over_ms: int) -> Measures:
         out_of_order=found["out_of_order"],
         offset_moved_back=found["offset_moved_back"],
         unread=found["unread"],
+        lost_messages=lost_messages(verdicts),
         hits=stage.hits(),
         refused=refused(before_end),
         reconnects=reconnects(before_end, len(stage.programs)),

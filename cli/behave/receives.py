@@ -8,6 +8,8 @@ from pocketmq.testing.ledger.facts import Delivery
 from pocketmq.testing.ledger.verdict import KINDS, Finding, Verdict
 from pocketmq.testing.requests.logged_request import LoggedRequest
 
+LOST: Final = 20
+"""Lost messages that a report names."""
 PULLS: Final = ("PULL_MESSAGE", "LITE_PULL_MESSAGE", "POP_MESSAGE", "ReceiveMessage", "PullMessage")
 
 
@@ -57,6 +59,18 @@ def findings(verdicts: Iterable[Verdict]) -> dict[str, int]:
         for kind in KINDS:
             found[kind] += sum(not _is_one_answer(one) for one in getattr(verdict, kind))
     return found
+
+
+def lost_messages(verdicts: Iterable[Verdict]) -> list[str]:
+    """The lost messages, each with its place and the group that lost it; `LOST` of them at most."""
+    found = [
+        f"{one.message_id} ({one.topic} of {one.broker}, queue {one.queue_id}, offset {one.queue_offset}, "
+        f"group {verdict.group})"
+        for verdict in verdicts
+        for one in verdict.lost
+        if not _is_one_answer(one)
+    ]
+    return found[:LOST]
 
 
 def _is_one_answer(finding: Finding) -> bool:

@@ -32,7 +32,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         for name, played in self.scenarios.items():
             measures = played.measures
             if measures.lost:
-                found.append(f"{name}: {measures.lost} messages were lost")
+                ids = "; ".join(measures.lost_messages)
+                found.append(f"{name}: {measures.lost} messages were lost{f': {ids}' if ids else ''}")
             found += [f"{name}: not reached: {text}" for text in measures.not_reached]
             if measures.killed:
                 found.append(f"{name}: the program did not end after SIGTERM")

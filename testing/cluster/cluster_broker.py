@@ -179,29 +179,31 @@ class ClusterBroker:
         async with self._changing:
             node = self._taken()
             if node is not None:
-                await self._grpc.close()
-                await node.stop()
-                self._ended()
+                await self._end(node)
 
     async def _kill_here(self) -> None:
         async with self._changing:
             node = self._taken()
             if node is not None:
-                await self._grpc.close(is_killed=True)
-                await node.kill()
-                self._ended()
+                await self._end(node, is_killed=True)
         if node is not None:
             await self._life.forgotten(self.broker_name, self.broker_id)
 
     def _taken(self) -> Node | None:
         """The running node, which is no longer ours."""
         node, self._node, self._followed = self._node, None, None
-        if node is not None:
-            self._life.detach(node)
         return node
 
-    def _ended(self) -> None:
-        """Nobody else gets its port, and nothing that it wanted to do later is done."""
+    async def _end(self, node: Node, *, is_killed: bool = False) -> None:
+        """It is watched to its end, because answers leave until then. Nobody else gets its port, and nothing that it
+        wanted to do later is done."""
+        try:
+            await self._grpc.close(is_killed=is_killed)
+        finally:
+            try:
+                await (node.kill() if is_killed else node.stop())
+            finally:
+                self._life.detach(node)
         self._life.leave_timers(self._timers)
         assert self._held is not None
         self._held.hold()

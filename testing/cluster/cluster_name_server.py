@@ -82,8 +82,8 @@ class ClusterNameServer:
         server, self._server = self._server, None
         if server is None:
             return
-        self._life.unwatch(server)
         await server.close()
+        self._life.unwatch(server)
         assert self._name_server is not None
         assert self._held is not None
         self._name_server.stop()

@@ -322,9 +322,11 @@ class EmbeddedServer(Lifetime):
             await restore(self._running(), self._first_mark)
 
     async def _end(self, node: Node) -> None:
-        if self._watched is not None:
-            self._watched.detach(node)
-        await node.stop()
+        try:
+            await node.stop()
+        finally:  # answers leave until then
+            if self._watched is not None:
+                self._watched.detach(node)
 
     # -- asking the running server
 

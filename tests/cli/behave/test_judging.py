@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.errors import Refusal
-from pocketmq.cli.behave.receives import findings, rebalance_ms, received
+from pocketmq.cli.behave.receives import findings, lost_messages, rebalance_ms, received
 from pocketmq.cli.behave.sends import Attempt, judged, longest_gap_ms, sends_of, stored_times
 from pocketmq.cli.behave.traffic import by_name, reconnects, refused
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.ledger.facts import Queue
+from pocketmq.testing.ledger.verdict import Finding, Verdict
 
 # -- sends
 
@@ -111,6 +112,15 @@ def test_an_answer_that_arrives_twice_is_no_duplicate() -> None:
     )
     found = findings([verdict, verdict])
     assert (found["duplicated"], found["lost"], found["unread"]) == (2, 2, 0)
+
+
+def test_lost_messages_are_named() -> None:
+    lost = [Finding(f"id-{number}", [], "b0", "orders", 1, number) for number in range(30)]
+    named = lost_messages(
+        [Verdict(topic="orders", group="billing"), Verdict(topic="orders", group="g", lost=lost)]
+    )
+    assert len(named) == 20
+    assert named[3] == "id-3 (orders of b0, queue 1, offset 3, group g)"
 
 
 # -- requests

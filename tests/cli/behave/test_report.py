@@ -15,7 +15,13 @@ def report(client: str, **measures: Measures) -> Report:
 
 QUICK = Measures(seconds=1.0, sent=20, sends_refused={"SYSTEM_BUSY": 2}, longest_send_gap_ms=40)
 SLOW = Measures(
-    seconds=9.0, sent=19, longest_send_gap_ms=2500, lost=1, killed=1, not_reached=["sent 20: 19 of 20"]
+    seconds=9.0,
+    sent=19,
+    longest_send_gap_ms=2500,
+    lost=1,
+    lost_messages=["id-3 (orders of b0, queue 1, offset 3, group g)"],
+    killed=1,
+    not_reached=["sent 20: 19 of 20"],
 )
 
 
@@ -89,7 +95,7 @@ def test_a_document_has_a_row_for_each_client() -> None:
 def test_what_a_program_should_not_do_is_said() -> None:
     assert report("mine", calm=QUICK).trouble() == []
     assert report("mine", busy=SLOW).trouble() == [
-        "busy: 1 messages were lost",
+        "busy: 1 messages were lost: id-3 (orders of b0, queue 1, offset 3, group g)",
         "busy: not reached: sent 20: 19 of 20",
         "busy: the program did not end after SIGTERM",
     ]

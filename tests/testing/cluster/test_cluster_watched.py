@@ -1,5 +1,6 @@
 """Virtual time, chance, verdicts and the HTTP port of a cluster: one for all of its brokers."""
 
+import asyncio
 import json
 import threading
 import urllib.error
@@ -27,18 +28,7 @@ def cluster() -> Iterator[RocketMQCluster]:
 def send(cluster: RocketMQCluster, broker: str, body: str, **properties: str) -> str:
     """Send to queue 0; returns the broker's message id."""
     node = cluster.broker(broker).node
-    request = SendMessageV2(
-        producer_group="p",
-        topic="orders",
-        default_topic="TBW102",
-        default_topic_queue_nums=1,
-        queue_id=0,
-        sys_flag=0,
-        born_timestamp=0,
-        flag=0,
-        properties=encode_properties_text({"UNIQ_KEY": f"{broker}-{body}", **properties}),
-        reconsume_times=0,
-    )
+    request = request_of(f"{broker}-{body}", **properties)
 
     async def sent() -> str:
         connection = await node.server.connect(node.bound_address)
@@ -48,6 +38,21 @@ def send(cluster: RocketMQCluster, broker: str, body: str, **properties: str) ->
             connection.close()
 
     return cluster.run(sent())
+
+
+def request_of(unique_id: str, **properties: str) -> SendMessageV2:
+    return SendMessageV2(
+        producer_group="p",
+        topic="orders",
+        default_topic="TBW102",
+        default_topic_queue_nums=1,
+        queue_id=0,
+        sys_flag=0,
+        born_timestamp=0,
+        flag=0,
+        properties=encode_properties_text({"UNIQ_KEY": unique_id, **properties}),
+        reconsume_times=0,
+    )
 
 
 def stored(broker: ClusterBroker) -> int:
@@ -212,6 +217,53 @@ def test_what_was_found_before_a_kill_is_still_found(cluster: RocketMQCluster) -
     verdict = cluster.ledger.verdict("orders", "g")
     assert [finding.queue_offset for finding in verdict.duplicated] == [0]
     assert (verdict.lost, verdict.unread) == ([], []), "the second read had it"
+
+
+def test_what_a_broker_does_while_it_stops_is_in_the_books(cluster: RocketMQCluster) -> None:
+    """A held pull is answered with a message that arrived during the stop, and an offset is committed."""
+    broker = cluster.broker("b0")
+    send(cluster, "b0", "before")
+
+    async def send_and_stop() -> None:
+        connection = await broker.node.server.connect(broker.addr)
+        sending = asyncio.ensure_future(connection.call(request_of("during"), b"during", timeout_seconds=5))
+        await broker.stop_here()
+        await sending
+        connection.close()
+
+    with raw(broker.addr) as client, raw(broker.addr) as other:
+        pull(client, 0)
+        words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": 32, "sysFlag": 6, "commitOffset": 0}
+        words |= {"suspendTimeoutMillis": 20_000, "subVersion": 0, "subscription": "*", "queueOffset": 1}
+        client.send(PULL, topic="orders", **words)
+        other.ask(COMMIT, consumerGroup="g", topic="orders", queueId=0, commitOffset=1)
+        assert cluster.requests.wait_for(code="PULL_MESSAGE", count=2)
+        cluster.run(send_and_stop())
+        answer = client.receive()
+        assert (answer.code, b"during" in bytes(answer.body or b"")) == (0, True)
+    broker.start()
+    with raw(broker.addr) as client:
+        commit(client, 2)
+    verdict = cluster.ledger.verdict("orders", "g")
+    assert verdict.lost == [], str(verdict)
+    assert cluster.requests.count(code="SEND_MESSAGE_V2") == 2
+    assert cluster.requests.find(code="PULL_MESSAGE")[1].response == 0
+
+
+@pytest.mark.parametrize("ending", ["stop", "kill"])
+def test_nothing_is_a_delivery_once_its_connection_has_ended(cluster: RocketMQCluster, ending: str) -> None:
+    broker = cluster.broker("b0")
+    send(cluster, "b0", "one")
+    with raw(broker.addr) as client:
+        pull(client, 0)
+        words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": 32, "sysFlag": 6, "commitOffset": 0}
+        words |= {"suspendTimeoutMillis": 20_000, "subVersion": 0, "subscription": "*", "queueOffset": 1}
+        client.send(PULL, topic="orders", **words)
+        assert cluster.requests.wait_for(code="PULL_MESSAGE", count=2)
+    getattr(broker, ending)()
+    broker.start()
+    assert len(cluster.ledger.deliveries()) == 1
+    assert cluster.requests.find(code="PULL_MESSAGE")[1].response in (None, 19, 20)
 
 
 def test_a_message_read_from_a_slave_was_delivered() -> None:
