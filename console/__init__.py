@@ -1,6 +1,7 @@
 """pocketmq.console: the HTTP port of a running server: API, metrics and a page for the browser.
 
 server.py             the port: starts, listens, stops
+connections.py        what one connection may cost
 app.py                the table of addresses, and what each request passes
 guard.py              who may ask
 answers.py            JSON, errors, and how parameters are read

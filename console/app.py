@@ -1,5 +1,6 @@
 """The table of addresses, and what each request passes: the guard, its function, and errors made to JSON."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -56,7 +57,10 @@ class GuardMiddleware:
             if refusal is not None:
                 await as_error(Problem(403, refusal))(scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            return  # the port is closing; uvicorn's task, which ends here, would log a stack
 
 
 class Api:

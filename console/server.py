@@ -10,26 +10,20 @@ prometheus-client are imported with this file only: a server without the port do
 """
 
 import asyncio
-import contextlib
-import functools
 from collections.abc import Mapping
 from typing import Final
 
 from pocketmq.broker.errors import StartError
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
 
 from .app import application
+from .connections import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES, HttpConnections
 from .guard import Guard
 from .stand import Stand
 
-MOST_CONNECTIONS: Final = 512
-"""Requests and connections at once; more are answered with 503."""
-KEEP_ALIVE_SECONDS: Final = 30
-HEADER_BYTES: Final = 64 * 1024
 STOP_SECONDS: Final = 0.5
-"""How long requests that run may take to end when the port closes."""
+"""How long requests may take to end when the port closes."""
 
 
 class Console:
@@ -39,7 +33,8 @@ class Console:
         """`others` are shown behind `/brokers/NAME`; the mapping may grow."""
         self._stand = stand
         self._others = others
-        self._state = ServerState()
+        self.connections: HttpConnections | None = None
+        """Those of the port, once it has started."""
         self._server: asyncio.Server | None = None
         self.url = ""
         """`http://127.0.0.1:8080`, once it has started."""
@@ -55,14 +50,13 @@ class Console:
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            h11_max_incomplete_event_size=HEADER_BYTES,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         )
         config.load()
-        connect = functools.partial(H11Protocol, config=config, server_state=self._state, app_state={})
+        self.connections = HttpConnections(config)
         try:
-            self._server = await asyncio.get_running_loop().create_server(connect, host, port)
+            self._server = await asyncio.get_running_loop().create_server(self.connections, host, port)
         except OSError as error:
             raise StartError(f"cannot listen on {host}:{port}, the admin port: {error.strerror}") from error
         bound = self._server.sockets[0].getsockname()[1]
@@ -71,18 +65,17 @@ class Console:
         return self.url
 
     async def stop(self) -> None:
-        """Close the port and every connection; requests that run, streams above all, are cancelled."""
+        """Close the port and every connection; requests that still run half a second later are cancelled."""
         server, self._server = self._server, None
-        if server is None:
+        if server is None or self.connections is None:
             return
         server.close()
-        for connection in list(self._state.connections):
-            connection.shutdown()
-        tasks = list(self._state.tasks)
-        for task in tasks:
+        self.connections.stop()
+        tasks = list(self.connections.state.tasks)
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS)
+        for task in late:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=STOP_SECONDS)
-        for connection in list(self._state.connections):
-            with contextlib.suppress(AttributeError):
-                connection.transport.abort()
+        if late:
+            await asyncio.wait(late, timeout=STOP_SECONDS)

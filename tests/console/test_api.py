@@ -179,7 +179,7 @@ def test_the_stream_has_each_request_and_its_reply(server: EmbeddedServer, api: 
     assert values[-1]["text"] == "streamed"
 
 
-def test_a_server_with_open_streams_stops_at_once(server: EmbeddedServer) -> None:
+def test_a_server_with_open_streams_stops_at_once_and_in_silence(caplog: pytest.LogCaptureFixture) -> None:
     with EmbeddedServer(admin_port=0) as own:
         host = own.admin_url.removeprefix("http://")
         with socket.create_connection(host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]
@@ -189,6 +189,7 @@ def test_a_server_with_open_streams_stops_at_once(server: EmbeddedServer) -> Non
             ending.start()
             ending.join(timeout=2)
             assert not ending.is_alive()
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 def test_virtual_time_is_moved() -> None:
