@@ -30,7 +30,9 @@ _KEYS: Final = {"POCKETMQ_ADMIN": "admin", "GRPC_ENDPOINT": "grpc"}
 WANTED_FILES: Final = 65536
 WANTED_TABLE: Final = 16384
 """Descriptors for which the system's table has room from the start: 128 KiB of the kernel's memory."""
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS: Final = tuple(
+    signal.Signals[name] for name in ("SIGTERM", "SIGINT", "SIGHUP") if name in signal.Signals.__members__
+)
 
 
 def run(
@@ -42,7 +44,7 @@ def run(
     *,
     virtual_time: bool = False,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. Raises `StartError` or `StoreError` if the start fails; nothing stays open.
+    """Serve until SIGTERM, SIGINT or SIGHUP. `StartError` or `StoreError` if it cannot start; nothing stays open.
 
     `ports_file` gets the addresses as JSON: namesrv, broker, admin, grpc; null for what does not run. With
     `virtual_time` the broker's clock stands still until `node.time` moves it.
@@ -163,9 +165,11 @@ def write_ports(file: Path, node: Node, addresses: Mapping[str, str]) -> None:
 
 
 def on_signals(stop: Callable[[], None]) -> None:
-    """Call `stop` on the running loop at SIGTERM and SIGINT."""
+    """Call `stop` on the running loop at SIGTERM, SIGINT and SIGHUP. An ignored SIGHUP stays ignored: `nohup` asked."""
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
+        if number.name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN:
+            continue
         try:
             loop.add_signal_handler(number, stop)
         except NotImplementedError:  # Windows

@@ -106,7 +106,7 @@ def behave(
         own = []
         if command:
             chosen = [read_scenario(word) for word in scenarios] or played_for("grpc" if grpc else "remoting")
-            with _ended_by_sigterm():
+            with _ended_by_signals():
                 own.append(_run(chosen, command, name or Path(command[0]).name, jobs, output))
         if save is not None and own:
             write_report(save, own[0])
@@ -125,17 +125,22 @@ def behave(
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Inside, SIGTERM ends us as Ctrl-C does: with the programs, whose process groups it does not reach."""
+def _ended_by_signals() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP end us as Ctrl-C does: with the programs, whose process groups they do not reach."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    former = signal.signal(signal.SIGTERM, end)
+    former = {
+        number: signal.signal(number, end)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def _list() -> None:

@@ -60,6 +60,16 @@ def end(process: "subprocess.Popen[str]", number: int = signal.SIGTERM) -> tuple
     return process.returncode, rest, errors
 
 
+@contextmanager
+def handled(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
+    """Programs started inside inherit an ignored signal."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
 def invoke(*words: str) -> Result:
     return CliRunner().invoke(serve, words)
 
@@ -76,9 +86,9 @@ def test_the_broker_as_a_module_is_the_same_program(tmp_path: Path) -> None:
     assert ran.stderr.startswith("pocketmq serve: No such option '--bogus'")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_address_is_the_first_line_and_a_signal_ends_cleanly(tmp_path: Path, number: int) -> None:
-    with serving(*FREE_PORTS, folder=tmp_path) as process:
+    with handled(signal.SIGHUP, signal.SIG_DFL), serving(*FREE_PORTS, folder=tmp_path) as process:
         address = first_line(process)
         socket.create_connection(address, timeout=5).close()
         code, rest, errors = end(process, number)
@@ -87,6 +97,17 @@ def test_address_is_the_first_line_and_a_signal_ends_cleanly(tmp_path: Path, num
     assert f"store: {tmp_path / 'pocketmq-store'}" in errors
     assert (tmp_path / "pocketmq-store" / "checkpoint").exists()
     assert not (tmp_path / "pocketmq-store" / "abort").exists()
+
+
+def test_under_nohup_a_closed_terminal_ends_nothing(tmp_path: Path) -> None:
+    with (
+        handled(signal.SIGHUP, signal.SIG_IGN),
+        serving(*FREE_PORTS, "--ephemeral", folder=tmp_path) as process,
+    ):
+        address = first_line(process)
+        process.send_signal(signal.SIGHUP)
+        socket.create_connection(address, timeout=5).close()
+        assert end(process)[0] == 0
 
 
 def test_store_is_opened_again_after_a_kill(tmp_path: Path) -> None:

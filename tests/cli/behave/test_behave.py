@@ -193,7 +193,7 @@ def test_a_program_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_programs_too(tmp_path: Path, number: signal.Signals) -> None:
     path = scenario(tmp_path, "programs: 2\nsteps: [pause: 60]\n")
     words = ("behave", path, "--output", str(tmp_path), "--", "sh", "-c", "echo PID $$; exec sleep 100")
