@@ -30,7 +30,7 @@ from pocketmq.store.errors import StoreError
 from pocketmq.testing.errors import TestingError
 
 from .options import USER_ERROR
-from .server_options import log_to_stderr, server_options
+from .server_options import check_admin_port, log_to_stderr, server_options
 
 if TYPE_CHECKING:
     from pocketmq.testing.state.load import LoadSource
@@ -74,6 +74,7 @@ def exec_command(
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    open_admin_port: bool,
     grpc_port: int | None,
     namesrv_port: int,
     log_level: str,
@@ -84,7 +85,7 @@ def exec_command(
     NAMESRV_ADDR in its environment is the address of the server. When COMMAND has ended, the server is stopped. The
     exit code is that of COMMAND.
     """
-    from pocketmq.broker.config.loading import read_settings
+    from pocketmq.broker.config.loading import load_broker, read_settings
     from pocketmq.broker.process import write_ports
     from pocketmq.testing.server.embedded import EmbeddedServer
 
@@ -92,6 +93,8 @@ def exec_command(
     program = _Program(command)
     try:
         settings = {setting.key: setting.value for setting in read_settings(None, sets)}
+        if admin_port is not None and not open_admin_port:
+            check_admin_port(load_broker(conf_file, sets))
         if emulate is not None:
             settings["emulate"] = emulate
         if keep and store is None:

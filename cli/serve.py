@@ -20,7 +20,7 @@ from pocketmq.broker.errors import StartError
 from pocketmq.store import StoreError
 from pocketmq.testing.errors import TestingError
 
-from .server_options import log_to_stderr, server_options
+from .server_options import check_admin_port, log_to_stderr, server_options
 
 if TYPE_CHECKING:
     from pocketmq.broker.config.broker_config import BrokerConfig
@@ -82,14 +82,15 @@ def serve(
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    open_admin_port: bool,
     grpc_port: int | None,
     print_config: bool,
     log_level: str,
 ) -> None:
     """Serve RocketMQ: a broker and its name server in one process.
 
-    Once clients can connect, NAMESRV_ADDR=host:port is written to standard output; logs go to standard error. SIGTERM
-    and SIGINT stop the server cleanly.
+    Once clients can connect, NAMESRV_ADDR=host:port is written to standard output; logs go to standard error. SIGTERM,
+    SIGINT and SIGHUP stop the server cleanly.
     """
     log_to_stderr(log_level)
     gc.disable()  # a start makes many objects and no garbage; `run` enables it once clients can connect
@@ -111,6 +112,8 @@ def serve(
             if print_config:
                 click.echo(listing(broker, name_server), nl=False)
                 return
+            if admin_port is not None and not open_admin_port:
+                check_admin_port(broker)
             broker.store.is_temporary = ephemeral
             from pocketmq.broker.process import run
 

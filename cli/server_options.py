@@ -5,9 +5,13 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from pocketmq.broker.errors import StartError
+
+if TYPE_CHECKING:
+    from pocketmq.broker.config.broker_config import BrokerConfig
 
 MAX_LOGGED_CHARS: Final = 500
 """So that a line has less than 1 KiB, also in UTF-8 of two bytes a character."""
@@ -46,6 +50,11 @@ _SHARED: Final = (
         help="HTTP port: API, metrics and a page; 0 for a free one.  [default: none]",
     ),
     click.option(
+        "--open-admin-port",
+        is_flag=True,
+        help="Allow --admin-port, which asks for no password, on a broker with access control.",
+    ),
+    click.option(
         "--grpc-port",
         type=click.IntRange(0, 65535),
         help="Port for gRPC clients (RocketMQ 5), 0 for a free one.  [default: none]",
@@ -72,6 +81,15 @@ def server_options(*, log_level: str) -> Callable[[Callable[..., Any]], Callable
         return command
 
     return decorate
+
+
+def check_admin_port(config: "BrokerConfig") -> None:
+    """`StartError` with access control: the HTTP port asks for no password, and shows and changes everything."""
+    if config.authentication_enabled or config.authorization_enabled or config.acl_enable:
+        raise StartError(
+            "--admin-port: access control is on, and the HTTP port lets everybody do everything without a password; "
+            "--open-admin-port allows that"
+        )
 
 
 def topics_named(words: Sequence[str]) -> dict[str, dict[str, int]]:

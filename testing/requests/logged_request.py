@@ -8,12 +8,22 @@ from functools import cached_property
 from typing import Any, Final, cast
 
 import msgspec
+from pocketmq.protocol.requests.admin import UpdateBrokerConfig
+from pocketmq.protocol.requests.name_server import UpdateNamesrvConfig
+from pocketmq.protocol.requests.security import AuthCreateUser, AuthUpdateUser
 from pocketmq.protocol.requests.send import SendMessage
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter
 from pocketmq.protocol.wire.schema import REQUESTS
 
 from .values import request_name, response_name
+
+_SECRET_FIELDS: Final = frozenset(("secretKey", "Signature", "SecurityToken"))
+_SECRET_BODIES: Final = frozenset(
+    kind.code for kind in (AuthCreateUser, AuthUpdateUser, UpdateBrokerConfig, UpdateNamesrvConfig)
+)
+_HIDDEN: Final = "********"
+"""In JSON, for a password and for what signs a request: it can be sent again."""
 
 
 class LoggedConnection:
@@ -195,8 +205,11 @@ class LoggedRequest:
         return cast("Command | None", self._kept.reply)
 
     def as_json(self) -> dict[str, Any]:
-        """For JSON: the same names; codes and responses as names, the body as text (or None) and in base64."""
+        """For JSON: the same names; codes and responses as names, the body as text (or None) and in base64.
+
+        Passwords are hidden, and the bodies that may hold some."""
         response = self.response
+        body = _HIDDEN.encode() if self.code in _SECRET_BODIES else self.body
         return {
             "id": self.id,
             "at_ms": self.at_ms,
@@ -209,9 +222,11 @@ class LoggedRequest:
             "peer": self.peer,
             "oneway": self.oneway,
             "to_client": self.to_client,
-            "fields": self.fields,
-            "text": _text(self.body),
-            "body_base64": base64.b64encode(self.body).decode(),
+            "fields": {
+                name: _HIDDEN if name in _SECRET_FIELDS else value for name, value in self.fields.items()
+            },
+            "text": _text(body),
+            "body_base64": base64.b64encode(body).decode(),
             "response": None if response is None else response_name(response),
             "remark": self.remark,
             "reply_fields": self.reply_fields,

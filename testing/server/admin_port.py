@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+import msgspec
 from pocketmq.broker.node import Node
 from pocketmq.broker.state.virtual_time import VirtualTime
 from pocketmq.console.server import Console
@@ -23,8 +24,8 @@ from ..requests.following import Follower
 from ..requests.requests import Requests
 from ..state.mark import take_mark
 from ..state.reset import restore
-from ..state.restoring import restore_snapshot, take_snapshot
-from ..state.snapshot import snapshot_of
+from ..state.restoring import ACCESS_TABLES, restore_snapshot, take_snapshot
+from ..state.snapshot import Snapshot, snapshot_of
 
 
 class RulesAsJson:
@@ -92,14 +93,16 @@ class LedgerAsJson:
 
 
 class SnapshotsOfNode:
-    """Snapshots as the port knows them (`console.stand.Snapshots`)."""
+    """Snapshots as the port knows them (`console.stand.Snapshots`). They lack the users, whose passwords are plain."""
 
     def __init__(self, node: Node, ledger: Ledger) -> None:
         self._node = node
         self._ledger = ledger
 
     async def take(self) -> bytes:
-        return (await take_snapshot(self._node)).to_bytes()
+        state = (await take_snapshot(self._node)).state
+        tables = {name: table for name, table in state.tables.items() if name not in ACCESS_TABLES}
+        return Snapshot(msgspec.structs.replace(state, tables=tables)).to_bytes()
 
     async def restore(self, data: bytes) -> None:
         snapshot = snapshot_of(data, "the body")

@@ -19,6 +19,8 @@ from ..errors import SnapshotError
 from .reset import follow_queues, forget_clients
 from .snapshot import Snapshot, State
 
+ACCESS_TABLES: Final = frozenset(("users", "acls"))
+"""A snapshot may lack these: then they stay as they are."""
 _NOTHING: Final = StoreMark({}, (0, None))
 
 
@@ -72,7 +74,8 @@ async def _become(node: Node, state: State) -> None:
     try:
         broker.store.rewinding.rewind(_NOTHING)
         for name, table in tables_of(broker):
-            table.replace_content(state.tables[name])
+            if name in state.tables or name not in ACCESS_TABLES:
+                table.replace_content(state.tables[name])
         broker.transactions.half_messages.recall(
             {
                 "_unwritten": {queue: dict.fromkeys(ends) for queue, ends in state.unwritten_ends.items()},

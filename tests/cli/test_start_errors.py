@@ -244,6 +244,9 @@ def test_store_without_permission_is_refused(tmp_path: Path, mode: int) -> None:
         (("--set", "storePathCommitLog=a,b"), "storePathCommitLog with several paths is not supported"),
         (("--set", "listenPort=-5"), "listenPort must be a number from 0 to 65535, got '-5'"),
         (("--host", "203.0.113.7"), "cannot listen on 203.0.113.7:0"),
+        (("--admin-port", "0", "--set", "authenticationEnabled=true"), "--admin-port: access control is on"),
+        (("--admin-port", "0", "--set", "authorizationEnabled=true"), "--open-admin-port allows that"),
+        (("--admin-port", "0", "--emulate", "4.9", "--set", "aclEnable=true"), "access control is on"),
     ],
 )
 def test_bad_value_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
