@@ -64,7 +64,13 @@ def read_loads(sources: Iterable[LoadSource | LoadFunction]) -> list[Load | Load
 def read_load(source: LoadSource) -> Load:
     """Read and check everything. Raises `LoadError`: one line."""
     if isinstance(source, str | Path):
-        return _load_of(read_yaml(Path(source), _PARTS), str(source))
+        content = read_yaml(Path(source), _PARTS)
+        try:
+            return _load_of(content, str(source))
+        except LoadError:
+            raise
+        except (ValueError, RecursionError) as error:  # what a message cannot show: a number of 5,000 digits
+            raise LoadError(f"{source} has a value that is too long or nested too deeply") from error
     if isinstance(source, Load):
         return source
     if isinstance(source, Mapping):
