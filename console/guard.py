@@ -15,19 +15,22 @@ class Guard:
     """`host` is the address that the port listens on, `names` are further names that clients use for it."""
 
     def __init__(self, host: str, names: tuple[str, ...] = ()) -> None:
-        self._names = _LOCAL_NAMES | {host, *names}
+        self._names = _LOCAL_NAMES | {name.lower() for name in (host, *names)}
         self._is_open = not _is_loopback(host)
 
     def refusal(self, host: str | None, origin: str | None) -> str | None:
         """Why a request with these header fields is refused; None if it is not."""
         if host is None or not self._is_own(host):
             return f"the Host header {host!r:.100} is not an address of this server"
-        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+        if origin is not None and origin.lower() not in (
+            f"http://{host.lower()}",
+            f"https://{host.lower()}",
+        ):
             return f"a page of {origin!r:.100} may not use this server"
         return None
 
     def _is_own(self, host: str) -> bool:
-        name = _without_port(host)
+        name = _without_port(host).lower()
         # A name can be pointed at us by a stranger; an address cannot. Inside a network each address of ours is good.
         return name in self._names or _is_loopback(name) or (self._is_open and _is_address(name))
 

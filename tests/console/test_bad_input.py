@@ -133,6 +133,8 @@ def test_the_own_page_and_programs_are_let_in(api: Api) -> None:
         ("0.0.0.0", "evil.example", False),
         ("broker.lan", "broker.lan:8080", True),
         ("::1", "[::1]:8080", True),
+        ("127.0.0.1", "LOCALHOST:8080", True),
+        ("Broker.lan", "broker.LAN:8080", True),
     ],
 )
 def test_inside_a_network_addresses_are_own_names_are_not(bound: str, host: str, allowed: bool) -> None:
