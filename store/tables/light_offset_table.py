@@ -54,7 +54,9 @@ class LmqOffsetTable(OffsetTable):
 
     def _take(self, content: bytes) -> bool:
         stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)
-        self._offsets = stored.offset_table
-        self._offsets.update({key: {0: offset} for key, offset in stored.lmq_offset_table.items()})
+        self._offsets, self._topics = {}, {}
+        light = {key: {0: offset} for key, offset in stored.lmq_offset_table.items()}
+        for key, offsets in (stored.offset_table | light).items():
+            self._add(key, offsets)
         self.data_version = stored.data_version or self.data_version
         return True

@@ -43,6 +43,7 @@ class OffsetTable(JsonTable):
         "_offsets",
         "_reset_offsets",
         "_pull_offsets",
+        "_topics",
     )
 
     def __init__(
@@ -57,6 +58,8 @@ class OffsetTable(JsonTable):
         self._offsets: dict[str, Offsets] = {}
         self._reset_offsets: dict[str, Offsets] = {}
         self._pull_offsets: dict[str, Offsets] = {}
+        self._topics: dict[str, dict[str, None]] = {}
+        """Group to the topics that it has offsets for: the keys of `_offsets`, by group."""
         self._commit_count = 0
         self._update_version_step = update_version_step
 
@@ -68,7 +71,7 @@ class OffsetTable(JsonTable):
         key = topic + SEPARATOR + group
         offsets = self._offsets.get(key)
         if offsets is None:
-            offsets = self._offsets[key] = {}
+            offsets = self._add(key, {})
         offsets[queue_id] = offset
         self.dirty = True
         self._commit_count += 1
@@ -98,7 +101,10 @@ class OffsetTable(JsonTable):
             return
         key = topic + SEPARATOR + group
         self._reset_offsets.setdefault(key, {})[queue_id] = offset
-        self._offsets.setdefault(key, {})[queue_id] = offset
+        offsets = self._offsets.get(key)
+        if offsets is None:
+            offsets = self._add(key, {})
+        offsets[queue_id] = offset
         self.dirty = True
 
     def has_reset(self, topic: str, group: str, queue_id: int) -> bool:
@@ -140,17 +146,18 @@ class OffsetTable(JsonTable):
 
     def topics_of(self, group: str) -> set[str]:
         """Topics the group has offsets for (official whichTopicByConsumer)."""
-        return {topic for topic, owner in self._pairs() if owner == group}
+        return set(self._topics.get(group, ()))
+
+    def groups(self) -> list[str]:
+        """Groups that have offsets for any topic."""
+        return list(self._topics)
 
     def groups_of(self, topic: str) -> set[str]:
         """Groups that have offsets for the topic (official whichGroupByTopic)."""
         return {group for subject, group in self._pairs() if subject == topic}
 
     def group_topic_map(self) -> dict[str, list[str]]:
-        result: dict[str, list[str]] = {}
-        for topic, group in self._pairs():
-            result.setdefault(group, []).append(topic)
-        return result
+        return {group: list(topics) for group, topics in self._topics.items()}
 
     def min_offsets(
         self, topic: str, min_offset: Callable[[int], int], filter_groups: Iterable[str] = ()
@@ -175,12 +182,14 @@ class OffsetTable(JsonTable):
         """The target group continues at the offsets of the source (314)."""
         offsets = self._offsets.get(topic + SEPARATOR + source_group)
         if offsets is not None:
-            self._offsets[topic + SEPARATOR + target_group] = dict(offsets)
+            self._add(topic + SEPARATOR + target_group, dict(offsets))
             self.dirty = True
 
     def remove(self, topic: str, group: str) -> None:
         """Forget the committed offsets of one group for one topic."""
-        if self._offsets.pop(topic + SEPARATOR + group, None) is not None:
+        key = topic + SEPARATOR + group
+        if self._offsets.pop(key, None) is not None:
+            self._forget(key)
             self.dirty = True
 
     def remove_group(self, group: str) -> None:
@@ -193,20 +202,36 @@ class OffsetTable(JsonTable):
 
     def merge(self, table: Mapping[str, Offsets], data_version: DataVersion) -> None:
         """At a slave: replace the offsets of each topic@group that the master has; others stay."""
-        self._offsets.update({key: dict(offsets) for key, offsets in table.items()})
+        for key, offsets in table.items():
+            self._add(key, dict(offsets))
         self.data_version = data_version
         self.dirty = True
 
     def _pairs(self) -> Iterable[tuple[str, str]]:
-        for key in self._offsets:
-            topic, separator, group = key.partition(SEPARATOR)
-            if separator and SEPARATOR not in group:
-                yield topic, group
+        return ((topic, group) for group, topics in self._topics.items() for topic in topics)
+
+    def _add(self, key: str, offsets: Offsets) -> Offsets:
+        topic, separator, group = key.partition(SEPARATOR)
+        if separator and SEPARATOR not in group:
+            self._topics.setdefault(group, {})[topic] = None
+        self._offsets[key] = offsets
+        return offsets
+
+    def _forget(self, key: str) -> None:
+        """A key that is in `_offsets` no more."""
+        topic, _, group = key.partition(SEPARATOR)
+        topics = self._topics.get(group)
+        if topics is not None:
+            topics.pop(topic, None)
+            if not topics:
+                del self._topics[group]
 
     def _remove(self, selected: Callable[[str, str], bool]) -> None:
         for table in (self._offsets, self._reset_offsets, self._pull_offsets):
             for key in [key for key in table if selected(*key.partition(SEPARATOR)[::2])]:
                 del table[key]
+                if table is self._offsets:
+                    self._forget(key)
                 self.dirty = True
 
     # --- text
@@ -222,6 +247,8 @@ class OffsetTable(JsonTable):
 
     def _take(self, content: bytes) -> bool:
         stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)
-        self._offsets = stored.offset_table
+        self._offsets, self._topics = {}, {}
+        for key, offsets in stored.offset_table.items():
+            self._add(key, offsets)
         self.data_version = stored.data_version or self.data_version  # 4.x writes none
         return True

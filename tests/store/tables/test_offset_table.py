@@ -1,5 +1,6 @@
 """Consumer offsets: commits, resets, pull offsets, the file."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -203,3 +204,34 @@ def test_light_queues_have_plain_numbers_in_their_own_file(tmp_path: Path):
     assert again.query("t", "g", 1) == 3
     again.remove_group("%LMQ%g")
     assert again.query("%LMQ%x", "%LMQ%g", 0) == NO_OFFSET
+
+
+_NAMES = st.sampled_from(["a", "b", "a@b", "%RETRY%a"])
+_CHANGES = st.one_of(
+    st.tuples(st.sampled_from(["commit", "assign_reset"]), _NAMES, _NAMES, st.just(0), st.integers(0, 3)),
+    st.tuples(st.sampled_from(["remove", "clone"]), _NAMES, _NAMES),
+    st.tuples(st.sampled_from(["remove_group", "remove_topic"]), _NAMES),
+    st.tuples(st.sampled_from(["reload", "recall", "merge"])),
+)
+
+
+@given(st.lists(_CHANGES, max_size=20))
+def test_the_topics_of_each_group_are_those_of_the_offsets(changes: list[tuple[str, *tuple[object, ...]]]):
+    with tempfile.TemporaryDirectory() as folder:
+        table = OffsetTable(Path(folder), VirtualClock().now_ms)
+        begin = table.remember()
+        for name, *words in changes:
+            if name == "clone":
+                table.clone(str(words[0]), "target", str(words[1]))
+            elif name == "reload":
+                table.replace_content(table.to_json(pretty=True))
+            elif name == "recall":
+                table.recall(begin)
+            elif name == "merge":
+                table.merge({"m@g": {0: 1}}, DataVersion())
+            else:
+                getattr(table, name)(*words)
+            keys = [key.split("@") for key in table.remember()["_offsets"]]
+            pairs = {(group, topic) for topic, group in (key for key in keys if len(key) == 2)}
+            assert {(group, one) for group in table.groups() for one in table.topics_of(group)} == pairs
+            assert {one for one, _ in pairs} == set(table.groups())
