@@ -12,6 +12,7 @@ Delta, Iceberg, Avro and Protobuf need Spark's packages: `--conf spark.jars.pack
 """
 
 import re
+import secrets
 import sys
 import threading
 import time
@@ -201,6 +202,7 @@ def prepared(messages: "DataFrame", ingest: Ingest, *, is_bad: bool = False) -> 
     if ingest.decode is None:
         return dated
     decoded, is_good = _decoded(dated, ingest)
+    is_good = F.coalesce(is_good, F.lit(False))  # a row for which neither is true would be in neither table
     if is_bad:
         return decoded.where(~is_good).drop("value", "_ok")
     return decoded.where(is_good).drop("body", "_ok")
@@ -216,9 +218,10 @@ def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
         if ingest.decode == JSON:
             kept = json_schema(ingest.schema_text()).add(CORRUPT, StringType())
             options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-            rows = messages.withColumn("_json", F.from_json(F.expr("cast(body as string)"), kept, options))
+            text = F.expr("cast(body as string)")
+            rows = messages.withColumn("_json", F.from_json(text, kept, options))
             # Without a look at the other fields Spark would not parse them, and find nothing wrong.
-            is_good = F.col("_json").isNotNull() & F.col(f"_json.{CORRUPT}").isNull()
+            is_good = F.col("_json").isNotNull() & F.col(f"_json.{CORRUPT}").isNull() & is_one_value(text)
             rows = rows.withColumn("_good", is_good).withColumn("value", F.col("_json").dropFields(CORRUPT))
             return rows.drop("_json").withColumn("_ok", F.col("_good")).drop("_good"), F.col("_ok")
         if ingest.decode == AVRO:
@@ -241,6 +244,20 @@ def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
                 f"--conf spark.jars.packages=org.apache.spark:spark-{ingest.decode}_2.13:VERSION"
             ) from error
         raise OptionError(f"--schema: {line}") from error
+
+
+def is_one_value(text: Any) -> Any:
+    """Whether a text is one JSON value in valid UTF-8, and nothing else.
+
+    Spark reads the first value of a text and ignores what follows. So the text is read once more, before a second value
+    that it cannot contain.
+    """
+    from pyspark.sql import functions as F
+
+    end = secrets.token_hex(16)
+    both = F.concat(F.lit("["), text, F.lit(f',{{"end":"{end}"}}]'))
+    values = F.from_json(both, "array<struct<end: string>>")
+    return F.is_valid_utf8(text) & (F.size(values) == 2) & (F.get(values, F.lit(1)).end == end)
 
 
 def json_schema(text: str) -> "StructType":

@@ -11,9 +11,10 @@ from pocketmq.testing import RocketMQ, RocketMQCluster
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.moving.ingest import Ingest, build, is_decoded, json_schema, null_record
+from pocketmq.pipeline.moving.ingest import Ingest, build, is_decoded, json_schema, null_record, prepared
 from pocketmq.pipeline.planning.positions import Queue
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructType
 
 from pipeline.brokers.cluster_sends import send_to
@@ -68,6 +69,30 @@ def test_json_is_decoded_and_the_rest_is_kept_aside(
     assert "_ok" not in {*bad[0].__fields__, *spark.read.parquet(ingest.target).columns}
     again = build(spark, msgspec.structs.replace(ingest, schema="id int, name string"))
     assert again.lead.startswith("0 messages")
+
+
+WHOLE = ['{"id": 1}', ' {"id": 1, "more": [{"end": "x"}]}\n', '{"id": 1, "name": "]"}']
+NOT_WHOLE = [
+    *('{"id": 1}\n{"id": 2}', '{"id": 1} trailing', '{"id": 1},{"id": 2}', '[{"id": 1},{"id": 2}]'),
+    *('{"id": 1}] x', '{"id": 1},{"end": "x"}] x', '{"id": 1}}', '{"id": 1', "", " ", "null", "17"),
+]
+
+
+def test_what_is_not_one_whole_value_is_not_decoded(spark: SparkSession) -> None:
+    bodies = [text.encode() for text in (*WHOLE, *NOT_WHOLE)] + [b'{"id": 1, "name": "\xff"}']
+    messages = spark.createDataFrame([(body,) for body in bodies], "body binary")
+    messages = messages.withColumn("storeTimestamp", F.current_timestamp())
+    ingest = Ingest(
+        namesrv_addr="h:1",
+        topics="T",
+        target="/t",
+        checkpoint="/c",
+        decode="json",
+        schema="id int, name string",
+    )
+    assert [row.value.id for row in prepared(messages, ingest).collect()] == [1] * len(WHOLE)
+    bad = prepared(messages, ingest, is_bad=True).collect()
+    assert [bytes(row.body) for row in bad] == bodies[len(WHOLE) :]
 
 
 @pytest.mark.parametrize(
