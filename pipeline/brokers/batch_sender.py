@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused, RouteNotFound
+from pocketmq.protocol.message.flags import TRANSACTION_PREPARED
 from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.properties import UNIQ_KEY, WAIT, decode_properties, encode_properties_text
@@ -140,8 +141,9 @@ class BatchSender:
         reconsume_times: int = 0,
         stored: Stored | None = None,
     ) -> None:
-        """Start sending one message with its property text. `sys_flag` is not 0 for a half message."""
-        if sys_flag and self.rows >= MOST_HALF_MESSAGES:
+        """Start sending one message with its property text. `sys_flag` says that it is a half message, or how its body
+        is compressed."""
+        if sys_flag & TRANSACTION_PREPARED and self.rows >= MOST_HALF_MESSAGES:
             raise PipelineError(
                 f"a task of a transactional write can send at most {MOST_HALF_MESSAGES:,} messages: "
                 "use more partitions, smaller batches, or another guarantee"
@@ -253,7 +255,7 @@ class BatchSender:
             self.unconfirmed_requests += command.code != ResponseCode.SUCCESS
             if stored is not None:
                 stored(target, Connection.read_fields(sent.reply_type, command, sent.name).queue_offset)
-            if isinstance(request, SendMessageV2) and not request.batch and request.sys_flag:
+            if isinstance(request, SendMessageV2) and request.sys_flag & TRANSACTION_PREPARED:
                 self._remember(request, target, Connection.read_fields(sent.reply_type, command, sent.name))
 
         async def ask(fresh: bool) -> None:

@@ -1,16 +1,20 @@
 """Messages sent again as they are: body, keys, tag, properties, sharding key, flag and id. No Spark.
 
+A compressed body stays compressed: it is sent by itself, because all messages of a batch have one compression.
+
 Properties with a meaning for brokers (delay, transaction, retries) are left out, because they would act once more. The
 id is kept, so a consumer that knows the message recognises the copy. A message without UNIQ_KEY gets its offset id. A
 copy of a message that waits for a retry, or is dead, can keep its attempts and where it came from: in another cluster
 nothing else says that.
 """
 
+import itertools
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pocketmq.protocol.message.flags import COMPRESSED, COMPRESSION_MASK
 from pocketmq.protocol.message.properties import (
     DLQ_ORIGIN_MESSAGE_ID,
     DLQ_ORIGIN_TOPIC,
@@ -29,8 +33,8 @@ from ..brokers.batch_sender import BatchSender, Stored
 from ..planning.positions import Queue
 from ..records.batch_encoder import RESERVED, batch_slices, elements
 
-COLUMNS: Final = ("body", "properties", "msgId", "flag")
-"""The columns that a copy needs."""
+COLUMNS: Final = ("body", "properties", "msgId", "flag", "sysFlag")
+"""The columns that a copy needs: the body as it is stored, which `sysFlag` says."""
 DROPPED: Final = RESERVED - {KEYS, TAGS, SHARDING_KEY}
 OF_ATTEMPTS: Final = frozenset((RETRY_TOPIC, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID))
 ATTEMPTS: Final = "reconsumeTimes"
@@ -83,20 +87,48 @@ def send_copies(
     ):  # a batch has one number of attempts, a retry topic no batches
         _send_singly(sender, batch, texts, topic, queue, 0, stored, keeps_attempts=keeps_attempts)
         return
+    most_bytes = BATCH_BYTES if most_bytes is None else most_bytes
+    is_compressed = _compressions(batch) != 0
+    edges = [0, *(np.flatnonzero(np.diff(is_compressed)) + 1).tolist(), batch.num_rows]
+    for first, stop in itertools.pairwise(edges):
+        part, of_part = batch.slice(first, stop - first), texts.slice(first, stop - first)
+        if stop > first and is_compressed[first]:  # a batch has one compression
+            _send_singly(sender, part, of_part, topic, queue, first, stored)
+        else:
+            _send_batches(sender, part, of_part, topic, queue, first, stored, most_bytes)
+
+
+def _compressions(batch: Any) -> Any:
+    """How each body is compressed, in the bits of sysFlag; 0 if it is not."""
+    flags = np.asarray(batch.column("sysFlag"), dtype=np.int64)
+    return np.where(flags & COMPRESSED, flags & (COMPRESSED | COMPRESSION_MASK), 0)
+
+
+def _send_batches(
+    sender: BatchSender,
+    batch: Any,
+    texts: Any,
+    topic: str,
+    queue: Queue | None,
+    begin: int,
+    stored: StoredRows | None,
+    most_bytes: int,
+) -> None:
     encoded = elements(batch.column("body"), texts, batch.column("flag"))
     sizes = np.diff(
         np.asarray(pa.Array.from_buffers(pa.int32(), len(encoded) + 1, [None, encoded.buffers()[1]]))
     )
     edges = np.concatenate(([0], np.cumsum(sizes)))
-    most_bytes = BATCH_BYTES if most_bytes is None else most_bytes
     data = memoryview(encoded.buffers()[2])
     for first, stop in batch_slices(sizes.astype(np.int64), BATCH_ROWS, most_bytes):
         if stop - first == 1 and sizes[first] > most_bytes:
             # A batch of one is longer than the message alone, and may exceed the broker's limit.
-            _send_singly(sender, batch.slice(first, 1), texts.slice(first, 1), topic, queue, first, stored)
+            one, of_one = batch.slice(first, 1), texts.slice(first, 1)
+            _send_singly(sender, one, of_one, topic, queue, begin + first, stored)
             continue
         body = data[int(edges[first]) : int(edges[stop])]
-        sender.send_batch(topic, body, stop - first, queue=queue, stored=_told(stored, first, stop))
+        told = _told(stored, begin + first, begin + stop)
+        sender.send_batch(topic, body, stop - first, queue=queue, stored=told)
 
 
 def _send_singly(
@@ -112,10 +144,12 @@ def _send_singly(
 ) -> None:
     attempts = batch.column(ATTEMPTS).to_pylist() if keeps_attempts else [0] * batch.num_rows
     bodies, flags = batch.column("body").to_pylist(), batch.column("flag").to_pylist()
-    rows = zip(bodies, texts.to_pylist(), flags, attempts, strict=True)
-    for row, (body, text, flag, times) in enumerate(rows, first):
+    rows = zip(bodies, texts.to_pylist(), flags, attempts, _compressions(batch).tolist(), strict=True)
+    for row, (body, text, flag, times, compression) in enumerate(rows, first):
         told = _told(stored, row, row + 1)
-        sender.send_one(topic, body, text, flag, queue=queue, stored=told, reconsume_times=times)
+        sender.send_one(
+            topic, body, text, flag, queue=queue, sys_flag=compression, stored=told, reconsume_times=times
+        )
 
 
 def _told(stored: StoredRows | None, first: int, stop: int) -> Stored | None:

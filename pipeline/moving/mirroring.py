@@ -197,6 +197,7 @@ class Mirroring:
                 records = next(batches, None)
             if records is None:
                 break
+            records.keep_bodies_compressed()
             self._send(pa.RecordBatch.from_arrays(records.columns(READ), schema=schema), part.queue, target)
         self.lost[part.queue.topic] += reader.lost
         self._positions.advance(part.queue, part.hi)

@@ -91,6 +91,7 @@ class _SentBack:
             access=source.access,
             starting_offsets=_text(begins),
             ending_offsets=_text(ends),
+            decompress=False,
         )
         filters: list[tuple[str, str, Any]] = [] if wanted.tag is None else [("tags", "=", wanted.tag)]
         if wanted.least_attempts is not None:

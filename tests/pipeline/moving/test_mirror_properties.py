@@ -7,7 +7,9 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.client import LocalTransactionState, TransactionProducer
+from pocketmq.client import LocalTransactionState, Producer, TransactionProducer
+from pocketmq.pipeline.tables import open_topic
+from pocketmq.protocol.message.flags import COMPRESSED
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -94,3 +96,26 @@ def test_dead_letters_and_retries_keep_their_attempts_and_where_they_came_from(
             assert copy.properties.get(key) == original.properties.get(key)
         assert topic in copy.properties.values()
         assert "DELAY" not in copy.properties
+
+
+def test_compressed_bodies_are_copied_as_they_are_stored(rocketmq: RocketMQ, target: RocketMQ) -> None:
+    topic = rocketmq.topic("packed", queues=1)
+    bodies = [b"first", b"a" * 8_000_000, b"b" * 5000, b"between", b"c" * 5000, b"last"]
+
+    async def send() -> None:
+        async with Producer(
+            "packers", namesrv_addr=rocketmq.namesrv_addr, max_message_size=1 << 24
+        ) as producer:
+            for body in bodies:
+                await producer.send(topic, body)
+
+    asyncio.run(send())
+    assert run(mirror_of(rocketmq, target, topic)).lead.startswith("6 messages copied")
+    columns = "queueOffset,body,bodyCRC,sysFlag"
+    rows = [
+        open_topic(side.namesrv_addr, topic, columns=columns, decompress=False).read_all().to_pylist()
+        for side in (rocketmq, target)
+    ]
+    assert [row["sysFlag"] & COMPRESSED for row in rows[0]] == [0, 1, 1, 0, 1, 0]
+    assert rows[1] == rows[0]
+    assert [message.body for message in target.messages(topic)] == bodies
