@@ -286,22 +286,7 @@ class BatchSender:
         )
 
     async def _queues(self, topic: str, *, fresh: bool = False) -> list[Queue]:
-        """The writable queues of a topic; for a topic that the send will create, the queues it will have."""
-        try:
-            route = await self._client.route(topic, fresh=fresh)
-        except RouteNotFound as missing:
-            try:
-                template = await self._client.route(AUTO_CREATE_TOPIC, fresh=fresh)
-            except RouteNotFound:
-                raise RouteNotFound(
-                    f"no broker has topic {topic}, and none creates topics automatically"
-                ) from missing
-            route = template.for_new_topic(topic, DEFAULT_QUEUE_NUMS)
-            self._client.remember(topic, route)
-        queues = [Queue(topic, queue.broker_name, queue.queue_id) for queue in route.write_queues()]
-        if not queues:
-            raise RouteNotFound(f"topic {topic} has no writable queue now")
-        return queues
+        return await find_writable_queues(self._client, topic, fresh=fresh)
 
     def _request(self, kind: Any, topic: str, properties: str, **fields: int) -> Any:
         fields = {"flag": 0, "sys_flag": 0, "reconsume_times": 0, **fields}
@@ -316,3 +301,23 @@ class BatchSender:
             batch=kind is SendBatchMessage,
             **fields,
         )
+
+
+async def find_writable_queues(client: BrokerClient, topic: str, *, fresh: bool = False) -> list[Queue]:
+    """The writable queues of a topic; for a topic that a send will create, the queues it will have. `RouteNotFound` if
+    there is none."""
+    try:
+        route = await client.route(topic, fresh=fresh)
+    except RouteNotFound as missing:
+        try:
+            template = await client.route(AUTO_CREATE_TOPIC, fresh=fresh)
+        except RouteNotFound:
+            raise RouteNotFound(
+                f"no broker has topic {topic}, and none creates topics automatically"
+            ) from missing
+        route = template.for_new_topic(topic, DEFAULT_QUEUE_NUMS)
+        client.remember(topic, route)
+    queues = [Queue(topic, queue.broker_name, queue.queue_id) for queue in route.write_queues()]
+    if not queues:
+        raise RouteNotFound(f"topic {topic} has no writable queue now")
+    return queues

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ..brokers.reachable import check_reachable
+from ..brokers.batch_sender import find_writable_queues
+from ..brokers.broker_client import BrokerClient
+from ..brokers.reachable import ANSWER_MS, check_reachable
 from ..errors import OptionError
 from ..jobs.access_options import access_options
 from ..jobs.inputs import epoch_ms
@@ -32,6 +34,7 @@ SENT = "pocketmq replay"
 KEEP, SPREAD = "keep", "spread"
 BATCH_MESSAGES = 50_000
 POLL_SECONDS = 1
+ROUTE_MS = 5_000
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +63,35 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         begin, end = self.starting_ms, self.ending_ms
         if begin is not None and end is not None and begin >= end:
             raise OptionError("--since must be before --until")
+
+    @property
+    def target_side(self) -> tuple[str, Access]:
+        """The name server to send to, and its keys."""
+        return self.target_namesrv_addr or self.namesrv_addr, self.target_access or self.access
+
+
+def check_target(replay: Replay) -> None:
+    """`OptionError` if the target has no queue for messages that there are, `SourceUnreachable` without an answer."""
+    if replay.is_dry:
+        return
+    with BrokerClient(*replay.target_side).closing() as client:
+        route = client.with_retries(
+            f"route of {replay.target}", lambda fresh: find_writable_queues(client, replay.target, fresh=fresh),
+            ROUTE_MS, said_as=client.name_server,
+        )  # fmt: skip
+        writable = {queue.queue_id for queue in client.run(route)}
+    if replay.queues != KEEP:
+        return
+    with BrokerClient(replay.namesrv_addr, replay.access).closing() as client:
+        topics = [name.strip() for name in replay.topics.split(",") if name.strip()]
+        queues = [queue for found in client.queues_of(topics, ANSWER_MS).values() for queue in found or ()]
+        bounds = client.bounds(queues, ANSWER_MS)
+    needed = {queue.queue_id for queue, held in bounds.items() if held.high > held.low}
+    if needed - writable:
+        raise OptionError(
+            f"--to: {replay.target} has no writable queue {min(needed - writable)}, and {replay.topics} has messages "
+            f"in {max(needed) + 1} queues: give it as many, or use --queues {SPREAD}"
+        )
 
 
 def build(spark: "SparkSession", replay: Replay) -> Report:
@@ -141,8 +173,8 @@ def _count(rows: "DataFrame") -> int:
 def _send(rows: "DataFrame", replay: Replay) -> int:
     from pyspark.sql import functions as F
 
-    options = {"nameServer": replay.target_namesrv_addr or replay.namesrv_addr, "topic": replay.target}
-    options |= source_options(replay.access if replay.target_access is None else replay.target_access)
+    namesrv_addr, access = replay.target_side
+    options = {"nameServer": namesrv_addr, "topic": replay.target, **source_options(access)}
     if replay.rows_per_second is not None:
         options["maxRowsPerSecond"] = str(replay.rows_per_second)
     prepared = copies(rows, replay.queues)
@@ -201,12 +233,7 @@ def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -
     def check() -> None:
         replay.check()
         check_reachable(replay.namesrv_addr, replay.topics.split(","), replay.access)
-        if not replay.is_dry:
-            to, keys = (
-                replay.target_namesrv_addr or replay.namesrv_addr,
-                replay.target_access or replay.access,
-            )
-            check_reachable(to, (), keys)
+        check_target(replay)
 
     run_job("replay", lambda spark: build(spark, replay), check=check, **options)
 

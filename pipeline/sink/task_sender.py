@@ -67,6 +67,8 @@ class TaskSender:
         texts = property_texts(batch, ids, extra=delays)
         is_single = _is_delayed(delays, batch.num_rows)
         if is_single.any():
+            for _ in self._destinations(batch):  # all are known before the first row is sent
+                pass
             mask = pa.array(is_single)
             self._send_singly(batch.filter(mask), texts.filter(mask), 0)
             batch, texts = batch.filter(pc.invert(mask)), texts.filter(pc.invert(mask))
@@ -139,7 +141,8 @@ class TaskSender:
 
     def _send_singly(self, batch: Any, texts: Any, sys_flag: int) -> None:
         flags = batch.column("flag").to_pylist() if "flag" in batch.schema.names else [0] * batch.num_rows
-        rows = zip(bodies_of(batch), texts.to_pylist(), flags, self._destinations(batch), strict=True)
+        places = list(self._destinations(batch))  # all are known before the first row is sent
+        rows = zip(bodies_of(batch), texts.to_pylist(), flags, places, strict=True)
         for body, text, flag, (topic, queue) in rows:
             self._sender.send_one(topic, body.as_py(), text, flag or 0, queue=queue, sys_flag=sys_flag)
 

@@ -1,5 +1,6 @@
 """The sink: every row acknowledged, with its id, order and delay, over failures and repetitions."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,19 @@ def test_a_transactional_write_is_visible_completely_or_not_at_all(
     assert len({message.message_id for message in messages}) == 12
 
 
-def test_a_transactional_write_that_fails_leaves_no_half_message(spark: SparkSession) -> None:
+@pytest.fixture
+def single_rows(spark: SparkSession) -> Iterator[None]:
+    """Batches of one row: the queues of a batch are looked up before its first row is sent."""
+    key = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(key)
+    spark.conf.set(key, 1)
+    yield
+    spark.conf.set(key, before)
+
+
+def test_a_transactional_write_that_fails_leaves_no_half_message(
+    spark: SparkSession, single_rows: None
+) -> None:
     """Neither of completed tasks, nor of the failed one, nor of its earlier attempts. 4.9 brokers record the end of
     each half message in another message."""
     with EmbeddedServer(emulate="4.9") as server:
