@@ -39,6 +39,7 @@ from documents import (
     section,
 )
 
+PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/py.typed"))
 README = ROOT / "README.md"
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
@@ -47,9 +48,9 @@ DOCUMENTS = sorted(
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 SPARK_DOCUMENTS = {name for name in NAMES if name.startswith("docs/pipeline")}
+"""`spark/test_document.py` runs these."""
 TABLE_DOCUMENTS = {"docs/tables.md", "docs/data-frames.md", "docs/jobs.md"}
 """`pipeline/test_documents.py` runs these."""
-"""`spark/test_document.py` runs these."""
 SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md"}
 
 
@@ -162,7 +163,7 @@ def test_links_lead_to_existing_targets(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
 def test_files_named_with_their_folder_exist(document: Path) -> None:
     named = re.findall(
-        r"`((?:protocol|store|broker|client|pipeline|cli|tests|conformance|bench|docs)/[\w/.-]+\.\w+)`",
+        rf"`((?:{'|'.join([*PACKAGES, 'tests', 'conformance', 'bench', 'docs'])})/[\w/.-]+\.\w+)`",
         document.read_text(),
     )
     assert [name for name in named if not (ROOT / name).is_file()] == []
@@ -202,7 +203,6 @@ def defined(path: Path) -> set[str]:
     return names
 
 
-PACKAGES = ("protocol", "store", "broker", "client", "pipeline", "cli")
 MAPS = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("__init__.py"))
 
 
@@ -213,7 +213,7 @@ def test_map_of_a_room_names_each_of_its_files(path: Path) -> None:
     files = {
         entry.name + "/" * entry.is_dir()
         for entry in path.parent.iterdir()
-        if entry.suffix in (".py", ".md", ".tsv") or (entry.is_dir() and any(entry.glob("*.py")))
+        if entry.suffix in (".py", ".md", ".tsv") or (entry.is_dir() and entry.name != "__pycache__")
     }
     assert named - files == set(), "named, but missing"
     assert files - named == {"__init__.py"}, "existing, but not named"

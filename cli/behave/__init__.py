@@ -11,7 +11,7 @@ traffic.py    all its requests, and its connections
 measures.py   the figures of one scenario
 report.py     the figures of one client, as a file
 table.py      clients side by side
+scenarios/    those that come with PocketMQ, a YAML file each
 
-The scenarios that come with PocketMQ are the YAML files in the folder of that name. Nothing here knows a language: all
-but what the program printed is seen by the brokers.
+Nothing here knows a language: all but what the program printed is seen by the brokers.
 """

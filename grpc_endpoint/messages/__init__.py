@@ -19,7 +19,7 @@
     inspection.py    health and reflection: their rpcs and messages
     descriptors.py   the declarations in the form that tools read
 
-`X | None` fields are `None` when absent; other message fields read as empty ones (`wire/`).
+`X | None` fields are `None` when absent; other message fields read as empty ones (`wire`).
 """
 
 from .codes import OK, Code, Status

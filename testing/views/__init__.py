@@ -9,6 +9,7 @@ popped.py            messages that were popped and not acknowledged
 filters.py           which messages of a topic a group wants
 source.py            where views and waits look
 embedded_source.py   the embedded server
+wire_source.py       a broker of another process, by its protocol
 progress.py          how far a group has come, as its members say
 waits.py             the waits, as coroutines
 aio.py               the waits for coroutines

@@ -69,7 +69,8 @@ async def running(node: Node) -> AsyncIterator[Node]:
 
 def slave_of(master: Node, folder: Path, **settings: Any) -> Node:
     store = {"broker_role": "SLAVE"} | settings.pop("store", {})
-    return make_node(folder, namesrv=master.namesrv_address, store=store, broker_id=1, **settings)
+    settings = {"broker_id": 1} | settings
+    return make_node(folder, namesrv=master.namesrv_address, store=store, **settings)
 
 
 def same_log(master: Node, slave: Node) -> bool:
@@ -115,8 +116,7 @@ async def test_slave_follows_log_topics_groups_and_offsets(tmp_path: Path, emula
             await until(lambda: "after" in slave.broker.topics)
             await until(lambda: slave.broker.offsets.query("after", "readers", 0) == 3)
             await until(lambda: slave.broker.groups.find("readers") is not None)
-            total = sum(slave.broker.store.max_offset("after", queue) for queue in range(8))
-            await until(lambda: total == 20)
+            assert sum(slave.broker.store.max_offset("after", queue) for queue in range(8)) == 20
             reply = await ask(master, 907)
             if emulate == 5:
                 info = fastjson.loads(bytes(reply.body or b""))
@@ -251,7 +251,8 @@ async def test_slave_ahead_of_its_master_copies_nothing(tmp_path: Path) -> None:
             end = slave.broker.store.log_end
             await until(lambda: master.broker.cluster.replication.slaves)
             await send_some(master, "others", 1)
-            await asyncio.sleep(0.05)
+            async with running(slave_of(master, tmp_path / "empty", broker_id=2)) as other:
+                await until(lambda: same_log(master, other))
             assert slave.broker.store.log_end == end
 
 
@@ -280,12 +281,17 @@ async def test_silent_slaves_are_closed_and_quiet_ones_hear_a_sign_of_life(tmp_p
 
 
 async def test_garbage_on_the_ha_port_disturbs_no_slave(tmp_path: Path) -> None:
-    async with running(make_node(tmp_path / "m")) as master:
+    async with (
+        running(make_node(tmp_path / "m")) as master,
+        running(slave_of(master, tmp_path / "s")) as slave,
+    ):
+        await until(lambda: master.broker.cluster.replication.slaves)
         port = int(master.broker.identity.ha_address.rpartition(":")[2])
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, struct.pack(">q", 1 << 62)):
             with socket.create_connection(("127.0.0.1", port)) as peer:
                 peer.sendall(garbage)
         await send_some(master, "orders", 3)
+        await until(lambda: same_log(master, slave))
 
 
 @pytest.mark.parametrize(

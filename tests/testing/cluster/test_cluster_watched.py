@@ -14,6 +14,7 @@ from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.testing import ClusterBroker, NotRunningError, RocketMQCluster, TestingError
 
 from frames_client import Raw, raw
+from waiting import wait_until
 
 PULL, COMMIT = 11, 15
 
@@ -295,7 +296,7 @@ def test_requests_that_arrive_while_a_broker_starts_are_seen() -> None:
                     while not is_over.is_set():
                         client.ask(30, topic="early", queueId=0)
                         asked[0] += 1
-            except OSError:
+            except (OSError, EOFError):
                 pass  # not there yet
 
     with RocketMQCluster(brokers=1, ledger=True) as cluster:
@@ -305,9 +306,10 @@ def test_requests_that_arrive_while_a_broker_starts_are_seen() -> None:
             before = cluster.requests.count(topic="early")
             asked[0] = 0
             is_over.clear()
-            asking = threading.Thread(target=ask_early, args=(broker.addr,))
+            asking = threading.Thread(target=ask_early, args=(broker.addr,), daemon=True)
             asking.start()
             broker.start()
+            wait_until(lambda: asked[0], "the early client is served")
             is_over.set()
             asking.join()
             assert cluster.requests.count(topic="early") - before == asked[0]

@@ -253,7 +253,7 @@ async def test_stopping_a_proxy_cuts_its_connections() -> None:
         writer.close()
 
 
-async def test_a_broker_behind_a_proxy_serves() -> None:
+async def test_a_name_server_behind_a_proxy_serves() -> None:
     with EmbeddedServer(emulate="5") as server:
         async with TcpProxy(server.namesrv_addr, shape=Shape(slice_bytes=10)) as proxy:
             async with Producer("shop", namesrv_addr=proxy.address) as producer:

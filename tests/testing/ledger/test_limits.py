@@ -66,9 +66,11 @@ def test_requests_wait_to_be_read_within_limits(
 ) -> None:
     monkeypatch.setattr(book, "UNREAD", 3)
     with raw(one.server.broker_addr) as client:
+        unread = []
         for _ in range(20):
             pull(client, topic, 0)
-    assert len(one.ledger._book._unread) <= 4
+            unread.append(len(one.ledger._book._unread))
+    assert 0 < max(unread) <= 3
 
 
 def test_a_reset_empties_the_ledger(one: RocketMQ) -> None:
