@@ -77,7 +77,7 @@ class Cost(NamedTuple):
         if self.log_bytes > log:
             found.append(f"{self.log_bytes} bytes of log: {self.log[:100]!r}")
         if "Traceback" in self.log:
-            found.append(f"an unexpected error: {self.log[-2000:]}")
+            found.append(f"an unexpected error: {self.log[-300:]}")
         if self.is_hung:
             found.append("the server hangs, or ended")
         if self.good_failures:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from hostile import http_rows
 from hostile.generated_rows import SERVED, Row, header_rows, rows
 from hostile.judge import Judge, Limits
 from hostile.known_rows import KNOWN_ROWS
@@ -41,6 +42,11 @@ def test_no_header_costs_more_than_it_is_worth(judge: Judge) -> None:
     assert_bounded(judge, header_rows(16 * KIB))
 
 
+@pytest.mark.parametrize(("path", "method"), http_rows.SERVED)
+def test_no_http_request_costs_more_than_it_is_worth(judge: Judge, path: str, method: str) -> None:
+    assert_bounded(judge, http_rows.rows(path, method, body_bytes=16 * KIB))
+
+
 @pytest.mark.parametrize("row", KNOWN_ROWS, ids=lambda row: row.what)
 def test_a_request_that_once_stopped_the_server_is_cheap(judge: Judge, row: Row) -> None:
     assert_bounded(judge, [row])
@@ -53,3 +59,10 @@ def test_no_large_request_costs_more_than_it_is_worth(judge: Judge, port: str, c
     assert_bounded(judge, rows(port, code, field_bytes=KIB * KIB, body_bytes=KIB * KIB))
     if "POCKETMQ_NIGHTLY" in os.environ:
         assert_bounded(judge, rows(port, code, field_bytes=8 * KIB * KIB, body_bytes=15 * KIB * KIB))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("path", "method"), http_rows.SERVED)
+def test_no_large_http_request_costs_more_than_it_is_worth(judge: Judge, path: str, method: str) -> None:
+    assert_bounded(judge, http_rows.rows(path, method, body_bytes=KIB * KIB))
