@@ -4,8 +4,8 @@ A message that may match the subscription wakes a waiter. So does a scan every 5
 compares offsets and deadlines: an empty answer leaves up to one scan after its deadline, as in the official broker. An
 arriving message only marks the waiters; they are answered in the next loop iteration, so a burst of messages leaves in
 one one answer. Limits: `max_waiters` in all, `MAX_CHARACTERS` of their headers, `MAX_ANSWERS` in one loop iteration, of
-which one reads by SQL. The tests of waiters are limited, too (`MAX_TESTS`): beyond that waiters wake untested, and their
-second read tests. Mirrors `PullRequestHoldService`.
+which one reads by SQL. The tests of waiters are limited, too (`MAX_TESTS`): beyond that waiters wake untested, and
+their second read tests. Mirrors `PullRequestHoldService`.
 """
 
 from collections.abc import Callable, Mapping
