@@ -29,7 +29,9 @@ def read_yaml(path: Path, words: Sequence[str]) -> Mapping[Any, Any]:
     except RecursionError as error:
         raise LoadError(f"{path} is nested too deeply") from error
     except (ValueError, OverflowError) as error:  # a number of 5,000 digits, a date with a month 13
-        raise LoadError(f"{path} has a value that cannot be read: {str(error).partition(chr(10))[0]}") from error
+        raise LoadError(
+            f"{path} has a value that cannot be read: {str(error).partition(chr(10))[0]}"
+        ) from error
     if content is None:
         return {}
     if not isinstance(content, Mapping):
