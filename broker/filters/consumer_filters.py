@@ -174,7 +174,7 @@ class ConsumerFilters(JsonTable):
 
     # --- text
 
-    def snapshot(self) -> bytes | None:
+    def snapshot(self) -> Callable[[], bytes] | None:
         self.clean()
         return super().snapshot()
 

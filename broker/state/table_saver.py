@@ -1,4 +1,4 @@
-"""Writes changed JSON tables in one thread, so that sends never wait for the disk.
+"""Makes and writes the texts of changed tables in one thread, so that sends never wait for the disk.
 
 `save_soon` collects the changes of some milliseconds; `save` writes now. An answer that promises a change waits until
 it is written (`saved`, `when_saved`). What cannot be written, on a full disk for example, is tried again. Without
@@ -35,6 +35,8 @@ class TableSaver:
         self._saving: dict[JsonTable, asyncio.TimerHandle] = {}
         self._waiting: dict[JsonTable, list[Callback]] = {}
         self._writing: dict[JsonTable, list[Callback]] = {}
+        self._changed_again: set[JsonTable] = set()
+        """Tables that are saved once more when the write that is under way ends."""
         self._retries: dict[JsonTable, asyncio.TimerHandle] = {}
         self._is_stopped = False
 
@@ -79,7 +81,7 @@ class TableSaver:
 
     def when_saved(self, table: JsonTable, callback: Callback) -> None:
         """Call back once the changes made so far are on disk or failed to be written; at once if none is pending."""
-        if table in self._saving:
+        if table in self._saving or table in self._changed_again:
             self._waiting.setdefault(table, []).append(callback)
         elif table in self._writing:
             self._writing[table].append(callback)
@@ -99,29 +101,35 @@ class TableSaver:
         self._save(table)
 
     def _save(self, table: JsonTable) -> None:
+        if table in self._writing:  # its next text has these changes and those that follow
+            self._changed_again.add(table)
+            return
         callbacks = self._waiting.pop(table, [])
-        content = table.snapshot()
-        if content is None:
+        text_of = table.snapshot()
+        if text_of is None:
             self._settle(table)
             _run(callbacks)
             return
         if not self._in_background:
-            _write(table, content)
+            _write(table, text_of)
             return
         loop = asyncio.get_running_loop()
-        # Writes end in the order in which they begin, so the last one settles the table.
         self._writing[table] = callbacks
 
         def written(is_on_disk: bool) -> None:
-            if self._writing.get(table) is callbacks:
-                del self._writing[table]
+            del self._writing[table]
             self._settle(table)
             _run(callbacks)
-            if not is_on_disk and not self._is_stopped and table not in self._retries:
+            if self._is_stopped:
+                return
+            if table in self._changed_again:
+                self._changed_again.discard(table)
+                self._save(table)
+            elif not is_on_disk and table not in self._retries:
                 self._retries[table] = loop.call_later(RETRY_SECONDS, self._save_again, table)
 
         def write() -> None:
-            loop.call_soon_threadsafe(written, _write(table, content))
+            loop.call_soon_threadsafe(written, _write(table, text_of))
 
         self._writer.submit(write)
 
@@ -131,7 +139,7 @@ class TableSaver:
         self._save(table)
 
     def _settle(self, table: JsonTable) -> None:
-        if table not in self._saving and table not in self._writing:
+        if table not in self._saving and table not in self._writing and table not in self._changed_again:
             self.unsaved.discard(table)
 
 
@@ -140,18 +148,21 @@ def _run(callbacks: list[Callback]) -> None:
         callback()
 
 
-def _attempt(what: str, action: Callback) -> None:
+def _attempt(what: str, action: Callback) -> bool:
+    """Run an action that writes; False if it fails, which is logged: answers wait for its end, whatever happens."""
     try:
         action()
     except (OSError, StoreError) as error:
         _log.error("cannot write %s: %s", what, error)
-
-
-def _write(table: JsonTable, content: bytes) -> bool:
-    try:
-        table.file.save(content)
-    except (OSError, StoreError) as error:
-        table.dirty = True
-        _log.error("cannot write %s: %s", table.file.path, error)
+        return False
+    except Exception:
+        _log.exception("cannot write %s", what)
         return False
     return True
+
+
+def _write(table: JsonTable, text_of: Callable[[], bytes]) -> bool:
+    is_on_disk = _attempt(str(table.file.path), lambda: table.file.save(text_of()))
+    if not is_on_disk:
+        table.dirty = True
+    return is_on_disk

@@ -19,7 +19,12 @@ _members: dict[type, tuple[tuple[str, str], ...]] = {}
 
 
 def dumps(
-    value: Any, *, quote_integer_keys: bool = False, browser_compatible: bool = False, pretty: bool = False
+    value: Any,
+    *,
+    quote_integer_keys: bool = False,
+    browser_compatible: bool = False,
+    pretty: bool = False,
+    level: int = 0,
 ) -> bytes:
     """A value to fastjson's text. Members of structs and string-keyed maps are in alphabetical order. Members that are
     None are left out (None in a list stays `null`). NaN and infinity become `null`. Text is raw UTF-8.
@@ -27,13 +32,14 @@ def dumps(
     quote_integer_keys   `{"0":1}` instead of `{0:1}`: every reader accepts it, even in a member it does not know
     browser_compatible   quoted integer keys and `\\u` escapes (4.x route data, clients since V4_9_4)
     pretty               one member a line, indented with tabs, as in the official configuration files
+    level                how deep the value stands in a pretty text that the caller puts together
     """
     writer = _Writer(
         quote_integer_keys=quote_integer_keys or browser_compatible,
         text=encode_basestring_ascii if browser_compatible else encode_basestring,
         pretty=pretty,
     )
-    writer.write(value, "\n" if pretty else "")
+    writer.write(value, "\n" + "\t" * level if pretty else "")
     # A lone surrogate (half a character, legal in Java strings) has no UTF-8 form: Java writes '?' for it.
     return "".join(writer.pieces).encode("utf-8", "replace")
 

@@ -22,6 +22,7 @@ from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .attributes import GROUP_ATTRIBUTES, alter_attributes
 from .json_table import JsonTable
+from .table_text import MapText, file_text
 from .topic_table import page_start
 
 BUILT_IN_GROUPS: Final = (
@@ -64,6 +65,7 @@ class GroupTable(JsonTable):
     ) -> None:
         super().__init__(config_folder / layout.GROUPS, now_ms, on_change)
         self.settings = settings
+        self._text = MapText(is_cached=True)
         names = BUILT_IN_GROUPS if settings.emulate < 5 else (*BUILT_IN_GROUPS, TRANSACTION_GROUP)
         self._groups = {name: SubscriptionGroupConfig(group_name=name) for name in names}
         self._forbidden: dict[str, dict[str, int]] = {}
@@ -178,12 +180,25 @@ class GroupTable(JsonTable):
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         """Body of 201 and the file."""
+        if pretty:
+            return self._frozen()()
         wrapper = SubscriptionGroupWrapper(
             subscription_group_table=self._groups,
             forbidden_table=self._forbidden,
             data_version=self.data_version,
         )
-        return fastjson.dumps(wrapper, pretty=pretty, quote_integer_keys=pretty)
+        return fastjson.dumps(wrapper)
+
+    def _frozen(self) -> Callable[[], bytes]:
+        table, version = self._groups.copy(), self.data_version
+        forbidden = {group: bits.copy() for group, bits in self._forbidden.items()}
+        return lambda: file_text(
+            {
+                "dataVersion": version,
+                "forbiddenTable": forbidden,
+                "subscriptionGroupTable": self._text.of(table),
+            }
+        )
 
     def _take(self, content: bytes) -> bool:
         wrapper = fastjson.decode(content, SubscriptionGroupWrapper, max_bytes=MAX_FILE_BYTES)

@@ -1,7 +1,7 @@
 """JsonTable, the base class of all tables: a file, a DataVersion, a mark for unsaved changes.
 
-A table is owned by the event-loop thread. Saving may be split, so that another thread waits for the disk: `snapshot()`
-in the owner's thread, `file.save()` in any other.
+A table is owned by the event-loop thread. Saving may be split, so that another thread makes the text and waits for the
+disk: `snapshot()` in the owner's thread, what it returns and `file.save()` in any other.
 """
 
 from collections.abc import Callable
@@ -37,21 +37,27 @@ class JsonTable(Remembered):
         """Read the file over the built-in content. False if there is no file. Raises StoreError."""
         return self.file.load(self._take) is not None
 
-    def snapshot(self) -> bytes | None:
-        """Text to save; None if the file is up to date. Clears `dirty`: a caller that fails to save must set it
-        again."""
+    def snapshot(self) -> Callable[[], bytes] | None:
+        """A function that makes the text to save; None if the file is up to date. Clears `dirty`: a caller that fails
+        to save must set it again."""
         if not self.dirty:
             return None
         self.dirty = False
-        return self.to_json(pretty=True)
+        return self._frozen()
+
+    def _frozen(self) -> Callable[[], bytes]:
+        """A function that makes the text of the table as it is now, in any thread, one at a time. Large tables copy
+        what it needs; small ones make the text at once."""
+        text = self.to_json(pretty=True)
+        return lambda: text
 
     def persist(self) -> bool:
         """Save if something has changed since the last time; returns when it is on disk. Raises StoreError."""
-        content = self.snapshot()
-        if content is None:
+        text_of = self.snapshot()
+        if text_of is None:
             return False
         try:
-            self.file.save(content)
+            self.file.save(text_of())
         except (OSError, StoreError) as error:
             self.dirty = True
             raise StoreError(

@@ -16,7 +16,7 @@ from pocketmq.protocol.text import fastjson
 
 from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
-from .offset_table import SEPARATOR, OffsetFile, OffsetTable
+from .offset_table import SEPARATOR, OffsetFile, Offsets, OffsetTable
 
 _LMQ_GROUP = SEPARATOR + LMQ_PREFIX
 
@@ -40,17 +40,12 @@ class LmqOffsetTable(OffsetTable):
     def query(self, topic: str, group: str, queue_id: int) -> int:
         return super().query(topic, group, 0 if is_lmq(group) else queue_id)
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        """As in `OffsetTable`, with the light queues in a member of their own."""
-        members: dict[str, Any] = {
-            "dataVersion": self.data_version,
-            "lmqOffsetTable": {k: o[0] for k, o in self._offsets.items() if _LMQ_GROUP in k and 0 in o},
-            "offsetTable": {k: o for k, o in self._offsets.items() if _LMQ_GROUP not in k},
+    def _tables(self, offsets: dict[str, Offsets]) -> dict[str, Any]:
+        """The light queues have a member of their own."""
+        return {
+            "lmqOffsetTable": {key: of[0] for key, of in offsets.items() if _LMQ_GROUP in key and 0 in of},
+            "offsetTable": {key: of for key, of in offsets.items() if _LMQ_GROUP not in key},
         }
-        if pretty:
-            members["groupTopicMap"] = self.group_topic_map()
-            members["pullOffsetTable"] = self._pull_offsets
-        return fastjson.dumps(members, pretty=pretty, quote_integer_keys=pretty)
 
     def _take(self, content: bytes) -> bool:
         stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)

@@ -19,6 +19,7 @@ from pocketmq.protocol.text import fastjson
 from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
+from .table_text import MapText, file_text
 
 NO_OFFSET: Final = -1
 SEPARATOR: Final = "@"
@@ -60,6 +61,7 @@ class OffsetTable(JsonTable):
         self._pull_offsets: dict[str, Offsets] = {}
         self._topics: dict[str, dict[str, None]] = {}
         """Group to the topics that it has offsets for: the keys of `_offsets`, by group."""
+        self._texts = {name: MapText(is_cached=False) for name in ("offsets", "groups", "pull offsets")}
         self._commit_count = 0
         self._update_version_step = update_version_step
 
@@ -238,12 +240,31 @@ class OffsetTable(JsonTable):
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         """Compact: the answer to 43, without the members that a 5.5.0 slave refuses. `pretty`: the file."""
-        members: dict[str, Any] = {"dataVersion": self.data_version, "offsetTable": self._offsets}
         if pretty:
-            members["groupTopicMap"] = self.group_topic_map()
-            members["pullOffsetTable"] = self._pull_offsets
-        # Every reader accepts quoted queue ids, even one that does not know the member that holds them.
-        return fastjson.dumps(members, pretty=pretty, quote_integer_keys=pretty)
+            return self._frozen()()
+        return fastjson.dumps({"dataVersion": self.data_version, **self._tables(self._offsets)})
+
+    def _tables(self, offsets: dict[str, Offsets]) -> dict[str, Any]:
+        """The members that hold the offsets."""
+        return {"offsetTable": offsets}
+
+    def _frozen(self) -> Callable[[], bytes]:
+        offsets, pull_offsets, version = self._offsets.copy(), self._pull_offsets.copy(), self.data_version
+
+        def text() -> bytes:
+            # Every reader accepts quoted queue ids, even one that does not know the member that holds them.
+            tables = self._tables(offsets)
+            return file_text(
+                {
+                    **tables,
+                    "dataVersion": version,
+                    "offsetTable": self._texts["offsets"].of(tables["offsetTable"]),
+                    "groupTopicMap": self._texts["groups"].of(_group_topic_map(offsets)),
+                    "pullOffsetTable": self._texts["pull offsets"].of(pull_offsets),
+                }
+            )
+
+        return text
 
     def _take(self, content: bytes) -> bool:
         stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)
@@ -252,3 +273,13 @@ class OffsetTable(JsonTable):
             self._add(key, offsets)
         self.data_version = stored.data_version or self.data_version  # 4.x writes none
         return True
+
+
+def _group_topic_map(keys: Iterable[str]) -> dict[str, list[str]]:
+    """As `OffsetTable.group_topic_map`, of the keys of a copy."""
+    result: dict[str, list[str]] = {}
+    for key in keys:
+        topic, separator, group = key.partition(SEPARATOR)
+        if separator and SEPARATOR not in group:
+            result.setdefault(group, []).append(topic)
+    return result

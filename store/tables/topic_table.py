@@ -26,6 +26,7 @@ from ..files.json_file import MAX_FILE_BYTES
 from .attributes import TOPIC_ATTRIBUTES, alter_attributes
 from .built_in_topics import READ_WRITE, TopicSettings, built_in_topics, plain_topic
 from .json_table import JsonTable
+from .table_text import MapText, file_text
 
 
 class TopicTable(JsonTable):
@@ -42,6 +43,7 @@ class TopicTable(JsonTable):
     ) -> None:
         super().__init__(config_folder / layout.TOPICS, now_ms, on_change)
         self.settings = settings
+        self._text = MapText(is_cached=True)
         self._topics = {topic.name: topic for topic in built_in_topics(settings)}
         reserved = topics.SYSTEM_TOPICS
         if settings.emulate < 5:
@@ -191,8 +193,14 @@ class TopicTable(JsonTable):
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         """`{"dataVersion":...,"topicConfigTable":...}`: body of the reply to 21 in 4.x, and the file."""
+        if pretty:
+            return self._frozen()()
         wrapper = TopicConfigSerializeWrapper(topic_config_table=self._topics, data_version=self.data_version)
-        return fastjson.dumps(wrapper, pretty=pretty, quote_integer_keys=pretty)
+        return fastjson.dumps(wrapper)
+
+    def _frozen(self) -> Callable[[], bytes]:
+        table, version = self._topics.copy(), self.data_version
+        return lambda: file_text({"dataVersion": version, "topicConfigTable": self._text.of(table)})
 
     def _take(self, content: bytes) -> bool:
         wrapper = fastjson.decode(content, TopicConfigSerializeWrapper, max_bytes=MAX_FILE_BYTES)

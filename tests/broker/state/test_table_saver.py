@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 from pocketmq.broker.state import table_saver
 from pocketmq.broker.state.table_saver import TableSaver
 from pocketmq.store.tables.group_table import GroupSettings, GroupTable
+from pocketmq.store.tables.table_text import MapText
+
+from waiting import until
 
 WAIT_SECONDS = 5
 
@@ -122,3 +126,69 @@ async def test_stop_ends_the_wait(groups: GroupTable) -> None:
     tables.when_saved(groups, lambda: heard.append("stopped"))
     tables.stop()
     assert heard == ["stopped"]
+
+
+async def test_an_unforeseen_error_of_the_writer_ends_the_wait_and_is_tried_again(
+    tables: TableSaver, groups: GroupTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(table_saver, "RETRY_SECONDS", 0.01)
+    failures = [RuntimeError("made up")]
+    save = groups.file.save
+
+    def fail_once(content: bytes) -> None:
+        if failures:
+            raise failures.pop()
+        save(content)
+
+    monkeypatch.setattr(groups.file, "save", fail_once)
+    groups.find_or_create("g1")
+    async with asyncio.timeout(WAIT_SECONDS):
+        await tables.saved(groups)
+        assert "g1" not in saved_groups(groups)
+        assert "made up" in caplog.text
+        await until(lambda: "g1" in saved_groups(groups) and groups not in tables.unsaved)
+
+
+async def test_the_text_is_made_in_the_writers_thread_of_the_table_as_it_was(
+    tables: TableSaver, groups: GroupTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, texts = set[str](), list[bytes]()
+    of = MapText.of
+
+    def observed(self: MapText, table: dict[str, object]) -> bytes:
+        threads.add(threading.current_thread().name)
+        return of(self, table)
+
+    monkeypatch.setattr(MapText, "of", observed)
+    monkeypatch.setattr(groups.file, "save", texts.append)
+    groups.find_or_create("g1")
+    tables.save(groups)
+    groups.find_or_create("g2")
+    async with asyncio.timeout(WAIT_SECONDS):
+        await tables.saved(groups)
+    assert {name.partition("_")[0] for name in threads} == {"pocketmq-json"}
+    assert b"g1" in texts[0]
+    assert b"g2" not in texts[0]
+    assert b"g2" in texts[1]
+
+
+async def test_changes_made_during_a_write_are_written_together(
+    tables: TableSaver, groups: GroupTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, texts = threading.Event(), list[bytes]()
+
+    def slow(content: bytes) -> None:
+        texts.append(content)
+        release.wait(WAIT_SECONDS)
+
+    monkeypatch.setattr(groups.file, "save", slow)
+    groups.find_or_create("g")
+    tables.save(groups)
+    for number in range(5):
+        groups.find_or_create(f"g{number}")
+        tables.save(groups)
+    release.set()
+    async with asyncio.timeout(WAIT_SECONDS):
+        await tables.saved(groups)
+    assert len(texts) == 2
+    assert b"g4" in texts[1]
