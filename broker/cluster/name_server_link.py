@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
@@ -27,7 +26,7 @@ Connect = Callable[[str], Awaitable[Connection]]
 
 
 class NameServerLink:
-    """`known` are the topics that the name server was last sent; `None` if it needs all of them.
+    """`known` is the number of the last change of a topic that the name server was sent; `None` if it needs all topics.
 
     `lock` is held while topics are sent, so that data versions are sent one after the other. `change` is the task that
     sends changed topics.
@@ -35,7 +34,7 @@ class NameServerLink:
 
     def __init__(self, connect: Connect, address: str) -> None:
         self.address = address
-        self.known: dict[str, TopicConfig] | None = None
+        self.known: int | None = None
         self.lock = asyncio.Lock()
         self.change: asyncio.Task[None] | None = None
         self._connect = connect

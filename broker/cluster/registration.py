@@ -6,14 +6,15 @@
     enableSlaveActingMaster       a heartbeat every second: 322 one-way, or 904 where all name servers are 5.x
     at stop                       104
 
-Each name server gets the topics it does not know: `NameServerLink.known` holds the topic configs that were sent, and a
-changed config is a new object. `registration_body.py` builds the requests. Mirrors `BrokerController.registerBrokerAll`
-and `BrokerOuterAPI`; owned by the event loop.
+Changes of topics are numbered, and each name server gets those that it was not sent. A large table is not sent again
+while a name server has its data version, whatever forceRegister says. `registration_body.py` builds the requests.
+Mirrors `BrokerController.registerBrokerAll` and `BrokerOuterAPI`; owned by the event loop.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from itertools import takewhile
 from typing import Any, Final, TypeVar
 
 from pocketmq.protocol.bodies.body import DataVersion
@@ -48,6 +49,8 @@ WATCH_SECONDS: Final = 0.5
 FIRST_HEARTBEAT_SECONDS: Final = 1.0
 UNREGISTER_TIMEOUT_SECONDS: Final = 3.0
 SINGLE_TOPIC_TIMEOUT_SECONDS: Final = 3.0
+LARGE_TABLE: Final = 2000
+"""Topics whose registration is built in another thread, and not repeated without need."""
 
 
 class Registration:
@@ -60,6 +63,9 @@ class Registration:
         self._state = state
         self._connect = connect
         self._links: dict[str, NameServerLink] = {}
+        self._changes: dict[str, int] = {}
+        """Topics with the numbers of their last changes, in the order of these."""
+        self._last_change = 0
         self._is_running = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -135,11 +141,11 @@ class Registration:
         self._send_soon(link)  # the changes made meanwhile
 
     async def _register_locked(self, link: NameServerLink) -> None:
-        topics = dict(self._state.topics.topics)
+        topics, number = dict(self._state.topics.topics), self._last_change
         try:
             for part in registration_parts(self._state.config, topics):
                 self._registered(await self._send(link, part))
-            link.known = topics
+            link.known = number
         except PeerError:
             pass  # the link has logged it
         except (Refusal, ProtocolError) as error:
@@ -169,8 +175,22 @@ class Registration:
 
         A lost name server gets all topics when it is back.
         """
+        for name in self._state.topics.take_changed():
+            self._last_change += 1
+            self._changes.pop(name, None)
+            self._changes[name] = self._last_change
+        sent = [link.known for link in self._links.values() if link.known is not None]
+        sent_everywhere = min(sent, default=self._last_change)
+        while self._changes and next(iter(self._changes.values())) <= sent_everywhere:
+            del self._changes[next(iter(self._changes))]
         for link in self._links.values():
             self._send_soon(link)
+
+    def _changed_since(self, number: int) -> Topics:
+        """The topics of all changes after this one that still exist."""
+        names = list(takewhile(lambda name: self._changes[name] > number, reversed(self._changes)))
+        topics = self._state.topics.topics
+        return {name: topics[name] for name in reversed(names) if name in topics}
 
     async def settled(self) -> None:
         """Wait until the name servers that answer have the changes so far."""
@@ -188,15 +208,13 @@ class Registration:
             async with link.lock:
                 if not link.is_open or link.known is None:
                     return  # it gets all topics when it is back
-                topics = dict(self._state.topics.topics)
-                changed = {
-                    name: config for name, config in topics.items() if link.known.get(name) is not config
-                }
+                changed, number = self._changed_since(link.known), self._last_change
                 if not changed:
+                    link.known = number
                     return
                 try:
                     await self._send_changes(link, changed)
-                    link.known = topics
+                    link.known = number
                 except PeerError:
                     return
                 except (Refusal, ProtocolError):
@@ -214,13 +232,19 @@ class Registration:
     # -- requests
 
     async def _send(self, link: NameServerLink, topics: Topics) -> tuple[RegisterBrokerReply, KVTable | None]:
-        request, body = registration_of(self._state, topics)
+        version = self._state.topics.data_version
+        if len(topics) > LARGE_TABLE:
+            request, body = await asyncio.to_thread(registration_of, self._state, topics, version)
+        else:
+            request, body = registration_of(self._state, topics, version)
         command, reply = await link.call(request, body, timeout_seconds=self._timeout_seconds)
         return reply, KVTable.decode(command.body) if command.body else None
 
     def _registered(self, answer: tuple[RegisterBrokerReply, KVTable | None]) -> None:
         reply, ordered = answer
-        self.master_address = reply.master_addr
+        # A name server that does not know the master must not make the slave forget it.
+        if reply.master_addr is not None:
+            self.master_address = reply.master_addr
         if reply.ha_server_addr is not None:
             self.master_ha_address = reply.ha_server_addr
         if ordered is not None:
@@ -237,7 +261,8 @@ class Registration:
     def _register_periodically(self) -> None:
         config = self._state.config
         if self._round is None or self._round.done():
-            self._round = self._begin(self.register_all(force=config.force_register), "registration")
+            force = config.force_register and len(self._state.topics.topics) <= LARGE_TABLE
+            self._round = self._begin(self.register_all(force=force), "registration")
         seconds = config.register_name_server_period / 1000
         bounded = max(MIN_PERIOD_SECONDS, min(seconds, MAX_PERIOD_SECONDS))
         self._after("period", bounded, self._register_periodically)

@@ -7,6 +7,7 @@ Pure functions of the broker's state; `registration.py` sends the requests. Mirr
 from collections.abc import Iterator
 
 import msgspec
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import (
     RegisterBrokerBody,
     TopicConfigAndMappingSerializeWrapper,
@@ -42,11 +43,10 @@ def registration_parts(config: BrokerConfig, topics: Topics) -> Iterator[Topics]
         yield {name: topics[name] for name in names[start:end]}
 
 
-def registration_of(state: BrokerState, topics: Topics) -> tuple[RegisterBroker, bytes]:
-    """Request 103 and its body with these topics."""
+def registration_of(state: BrokerState, topics: Topics, version: DataVersion) -> tuple[RegisterBroker, bytes]:
+    """Request 103 and its body with these topics, which are of this version of the table."""
     config = state.config
     table = {name: _offered(config, topic_config) for name, topic_config in topics.items()}
-    version = state.topics.data_version
     if config.compressed_register:
         wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=table, data_version=version)
         body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode_compressed(

@@ -49,6 +49,7 @@ class TopicTable(JsonTable):
         if settings.emulate < 5:
             reserved -= topics.SYSTEM_TOPICS_OF_5
         self._system_topics = reserved | self._topics.keys()
+        self._names_changed: set[str] = set()
 
     # --- questions
 
@@ -92,6 +93,11 @@ class TopicTable(JsonTable):
 
     # --- changes
 
+    def take_changed(self) -> set[str]:
+        """Names of the topics that were created, changed or deleted since the last call."""
+        names, self._names_changed = self._names_changed, set()
+        return names
+
     def create_for_send(
         self, topic: str, default_topic: str, default_topic_queue_nums: int, topic_sys_flag: int = 0
     ) -> TopicConfig | None:
@@ -108,6 +114,7 @@ class TopicTable(JsonTable):
         if default_topic == topics.AUTO_CREATE_TOPIC and not self.settings.auto_create_topic_enable:
             # A file written while creation was allowed may have the template: it loses the inherit bit for good.
             template = self._topics[default_topic] = msgspec.structs.replace(template, perm=READ_WRITE)
+            self._names_changed.add(default_topic)
         if not is_inherited(template.perm):
             return None
         queue_nums = max(0, min(default_topic_queue_nums, template.write_queue_nums))
@@ -164,30 +171,36 @@ class TopicTable(JsonTable):
         """Remove the topic. False if it does not exist."""
         if self._topics.pop(topic, None) is None:
             return False
-        self._changed()
+        self._changed(topic)
         return True
 
     def mark_ordered(self, names: Iterable[str]) -> None:
         """Set the order flag of the topics that a name server lists as ordered (official updateOrderTopicConfig)."""
-        changed = False
+        changed = []
         for name in names:
             config = self._topics.get(name)
             if config is not None and not config.order:
                 self._topics[name] = msgspec.structs.replace(config, order=True)
-                changed = True
+                changed.append(name)
         if changed:
-            self._changed()
+            self._changed(*changed)
 
     def replace_all(self, table: Mapping[str, TopicConfig], data_version: DataVersion) -> None:
         """At a slave: take over the master's table; topics that the master does not have are removed."""
         self._topics = dict(table)
+        self._names_changed.update(table)
         self.data_version = data_version
         self.dirty = True
 
     def _put(self, config: TopicConfig) -> TopicConfig:
         self._topics[config.name] = config
-        self._changed()
+        self._changed(config.name)
         return config
+
+    def _changed(self, *names: str) -> None:
+        """`names` are those of the changed topics; all of them unless given."""
+        self._names_changed.update(names or self._topics)
+        super()._changed()
 
     # --- text
 

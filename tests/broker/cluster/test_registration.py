@@ -17,7 +17,7 @@ from pocketmq.broker.network.server import Server
 from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
-from pocketmq.protocol.requests.name_server import RegisterBroker
+from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
 from pocketmq.store import VirtualClock
 
 from broker_fakes import close_broker
@@ -258,6 +258,50 @@ async def test_slave_learns_its_master(name_servers: NameServers, make_broker: M
     assert slave.registration.master_address == "127.0.0.1:10911"
     assert slave.registration.master_ha_address == "127.0.0.1:10912"
     assert master.registration.master_address is None
+
+
+async def test_a_name_server_that_does_not_know_the_master_does_not_make_a_slave_forget_it(
+    name_servers: NameServers, make_broker: MakeBroker
+) -> None:
+    master = make_broker(name_servers[0])
+    slave = make_broker(*name_servers, broker_id=1, listen_port=10921)
+    await master.registration.start()
+    for _ in range(3):  # in whatever order they answer
+        await slave.registration.register_all()
+        assert slave.registration.master_address == "127.0.0.1:10911"
+    slave.registration._registered((RegisterBrokerReply(), None))
+    assert slave.registration.master_address == "127.0.0.1:10911"
+
+
+async def test_a_large_table_is_sent_again_only_to_a_name_server_that_lacks_it(
+    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "LARGE_TABLE", 1)
+    running = make_broker(*name_servers, force_register=True)
+    await running.registration.start()
+    seen = count_registrations(name_servers[0], monkeypatch)
+    running.registration._register_periodically()
+    assert running.registration._round is not None
+    await running.registration._round
+    assert seen == []
+    running.create("one")
+    await running.registration.settled()
+    assert seen == [{"one"}]
+
+
+async def test_changes_are_remembered_until_every_name_server_has_them(
+    name_servers: NameServers, make_broker: MakeBroker
+) -> None:
+    running = make_broker(*name_servers)
+    await running.registration.start()
+    for number in range(9):
+        running.create(f"t{number}")
+        running.broker.topics.delete(f"t{number}")
+    await running.registration.settled()
+    running.create("last")
+    await running.registration.settled()
+    running.broker.topics.delete("last")
+    assert len(running.registration._changes) <= 2
 
 
 async def test_large_tables_go_in_parts_where_set(
