@@ -121,8 +121,10 @@ class Broker:
         await self.cluster.serve_slaves(ha_sockets)
         self.delayed.start()
         self.transactions.start()
+        self._periodic_actions.start(
+            self._periodic()
+        )  # requests are served already, a name server may be slow
         await self.cluster.start()
-        self._periodic_actions.start(self._periodic())
 
     async def stop(self) -> None:
         """Unregister, and answer the held requests."""

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
@@ -33,6 +34,7 @@ WANTED_TABLE: Final = 16384
 _SIGNALS: Final = tuple(
     signal.Signals[name] for name in ("SIGTERM", "SIGINT", "SIGHUP") if name in signal.Signals.__members__
 )
+SAME_SIGNAL_SECONDS: Final = 1.0
 
 
 def run(
@@ -51,6 +53,8 @@ def run(
     """
     raise_file_limit()
     grow_descriptor_table()
+    if ports_file is not None:
+        remove_ports(ports_file)  # those of an earlier run: a script waits for the file
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         node = Node(
             config,
@@ -129,6 +133,9 @@ async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None, besi
             await stopping
     finally:
         stopping.cancel()
+        if ports_file is not None:
+            with contextlib.suppress(StartError):
+                remove_ports(ports_file)
         await node.stop()
 
 
@@ -164,13 +171,42 @@ def write_ports(file: Path, node: Node, addresses: Mapping[str, str]) -> None:
         raise StartError(f"cannot write --ports-file {file}: {error.strerror}") from error
 
 
+def remove_ports(file: Path) -> None:
+    """Remove a ports file: its addresses are not served now. `StartError` if that fails."""
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise StartError(f"cannot remove --ports-file {file}: {error.strerror}") from error
+
+
 def on_signals(stop: Callable[[], None]) -> None:
-    """Call `stop` on the running loop at SIGTERM, SIGINT and SIGHUP. An ignored SIGHUP stays ignored: `nohup` asked."""
+    """Call `stop` on the running loop at SIGTERM, SIGINT and SIGHUP. An ignored SIGHUP stays ignored: `nohup` asked.
+
+    A second signal ends the process at once, whatever it waits for, as a kill would; not one that arrives within a
+    second, because a terminal and a parent process may both pass the first one on.
+    """
     loop = asyncio.get_running_loop()
+    stopped_at = 0.0
+
+    def stop_once() -> None:
+        nonlocal stopped_at
+        stopped_at = time.monotonic()
+        for number in _SIGNALS:
+            if loop.remove_signal_handler(number):
+                signal.signal(number, end_at_once)
+        stop()
+
+    def end_at_once(number: int, _: object) -> None:
+        if time.monotonic() - stopped_at > SAME_SIGNAL_SECONDS:
+            os.write(
+                2, b"pocketmq: ended by a second signal, nothing more is saved: the next start recovers\n"
+            )
+            os._exit(128 + number)
+
     for number in _SIGNALS:
         if number.name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN:
             continue
         try:
-            loop.add_signal_handler(number, stop)
+            loop.add_signal_handler(number, stop_once)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))

@@ -99,7 +99,11 @@ class MetadataSync:
     async def _run(self) -> None:
         await asyncio.sleep(FIRST_SECONDS)
         while True:
-            done = await self.sync()
+            try:
+                done = await self.sync()
+            except Exception:
+                _log.exception("cannot copy the tables of the master")
+                done = False
             await asyncio.sleep(PERIOD_SECONDS if done else FIRST_SECONDS)
 
     async def sync(self) -> bool:

@@ -68,7 +68,10 @@ class ReplicationSlave:
         while True:
             address = self.address
             if address is not None:
-                await self._copy_from(address, loop)
+                try:
+                    await self._copy_from(address, loop)
+                except Exception:
+                    _log.exception("cannot copy the log of %s", address)
             await asyncio.sleep(RETRY_SECONDS if address is not None else RETRY_SECONDS / 10)
 
     async def _copy_from(self, address: str, loop: asyncio.AbstractEventLoop) -> None:

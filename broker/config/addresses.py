@@ -16,8 +16,12 @@ NO_HOST: Final = pack_host("127.0.0.1", 0)
 def host_and_port(address: str) -> tuple[str, int]:
     """The parts of `host:port` or `[host]:port`; `ValueError` for any other text."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > _MAX_PORT:
+    if not host or len(port) > len(str(_MAX_PORT)) or not port.isdecimal() or int(port) > _MAX_PORT:
         raise ValueError("must have the form host:port")
+    try:
+        host.encode("idna")  # as a connection does: `a..b` and labels of more than 63 characters fail
+    except UnicodeError:
+        raise ValueError("must have the form host:port") from None
     return host.strip("[]"), int(port)
 
 
@@ -37,7 +41,10 @@ def numeric_address(host: str) -> str:
     try:
         pack_host(host, 0)
     except ValueError:
-        return socket.gethostbyname(host)
+        try:
+            return socket.gethostbyname(host)
+        except UnicodeError as error:
+            raise OSError(f"{host} is no host name") from error
     return host
 
 

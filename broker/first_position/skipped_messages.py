@@ -24,8 +24,8 @@ MOST_QUESTIONS: Final = 10_000
 PAUSE_MS: Final = 10_000
 """A client asks its second question at once."""
 
-_Question = tuple[Peer, str, int]
-"""Who asked, for which topic and queue."""
+_Question = tuple[str, str, int]
+"""The address that asked, not its connection, which may have closed; and for which topic and queue."""
 
 
 class SkippedMessages:
@@ -42,12 +42,12 @@ class SkippedMessages:
         if rule is Rule.DEFAULT_FORBIDDEN:  # tools, which do not consume
             return
         end = self._state.store.max_offset(topic, queue_id)
-        self._unanswered[connection, topic, queue_id] = group, rule, end, self._state.clock.now_ms()
+        self._unanswered[connection.peer, topic, queue_id] = group, rule, end, self._state.clock.now_ms()
         _limit(self._unanswered)
 
     def end_asked(self, connection: Peer, topic: str, queue_id: int, end: int) -> None:
         """30 was answered `end`: if the connection has just asked for a group, that group starts there."""
-        question = self._unanswered.pop((connection, topic, queue_id), None)
+        question = self._unanswered.pop((connection.peer, topic, queue_id), None)
         if question is None:
             return
         group, rule, known_end, asked_ms = question

@@ -56,7 +56,7 @@ async def _bind_once(loop: asyncio.AbstractEventLoop, host: str, port: int, name
             listener.listen(BACKLOG)
         if not sockets:
             raise OSError("no address of this host can be used")
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         close_all(sockets)
         reason = getattr(error, "strerror", None) or str(error)
         raise StartError(f"cannot listen on {host}:{port} ({name}): {reason}") from error

@@ -126,7 +126,7 @@ class Server(Watchable):
                     self._new_connection, host, port, ssl=context
                 )
             connection.calls.signer = self.signer
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, UnicodeError) as error:
             raise PeerError(f"cannot connect to {host}:{port}: {error or 'timed out'}") from error
         return connection
 

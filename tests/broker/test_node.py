@@ -19,6 +19,8 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store import StoreConfig, StoreError
 
+from waiting import until
+
 
 def make_node(folder: Path, *, port: int = 0, **settings: Any) -> Node:
     store = StoreConfig(
@@ -126,6 +128,18 @@ async def test_stop_ends_every_task_and_timer_of_ours(tmp_path: Path) -> None:
     await raw_call(node.broker_address, 28)
     await node.stop()
     assert asyncio.all_tasks() == before
+
+
+async def test_a_silent_name_server_does_not_delay_what_a_broker_repeats(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        namesrv = f"127.0.0.1:{silent.getsockname()[1]}"
+        node = make_node(tmp_path, namesrv_addr=namesrv, register_broker_timeout_mills=20_000)
+        starting = asyncio.create_task(node.start())
+        await until(lambda: node._broker is not None and node._broker.cluster.registration._is_running)
+        assert node.broker._periodic_actions._repeated
+        assert not starting.done()
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
 
 
 async def test_the_fast_port_serves_everything_but_reading(tmp_path: Path) -> None:

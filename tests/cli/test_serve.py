@@ -99,6 +99,21 @@ def test_address_is_the_first_line_and_a_signal_ends_cleanly(tmp_path: Path, num
     assert not (tmp_path / "pocketmq-store" / "abort").exists()
 
 
+def test_a_second_signal_ends_a_stop_that_waits(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers the unregistration
+        namesrv = f"127.0.0.1:{silent.getsockname()[1]}"
+        words = (*FREE_PORTS, "--namesrv", namesrv, "--set", "registerBrokerTimeoutMills=100")
+        with serving(*words, folder=tmp_path) as process:
+            first_line(process)
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGINT)  # at once: the same, by another way
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1.5)
+            code, _, errors = end(process, signal.SIGINT)
+    assert code == 128 + signal.SIGINT
+    assert "ended by a second signal" in errors
+
+
 def test_under_nohup_a_closed_terminal_ends_nothing(tmp_path: Path) -> None:
     with (
         handled(signal.SIGHUP, signal.SIG_IGN),
@@ -177,6 +192,11 @@ def test_used_port_is_one_line_and_exit_code_2(tmp_path: Path, option: str) -> N
         (
             ("--host", "no.such.host.invalid"),
             "--host: bindAddress must be an IP address or a host name with one",
+        ),
+        (("--host", "a..b"), "--host: bindAddress must be an IP address or a host name with one"),
+        (
+            ("--namesrv", "a..b:1"),
+            "--namesrv: namesrvAddr must have the form host:port;host:port, got 'a..b:1'",
         ),
         (("--namesrv", "here"), "--namesrv: namesrvAddr must have the form host:port;host:port, got 'here'"),
         (("--ephemeral", "--store", "s"), "--ephemeral and --store exclude each other"),
@@ -276,8 +296,20 @@ def test_ports_file_has_all_addresses_as_json(tmp_path: Path) -> None:
         host, port = first_line(process)
         ports = json.loads(file.read_text())
         socket.create_connection(("127.0.0.1", int(ports["broker"].rpartition(":")[2])), timeout=5).close()
+        assert end(process)[0] == 0
     assert ports["namesrv"] == f"{host}:{port}"
     assert (ports["admin"], ports["grpc"]) == (None, None)
+    assert not file.exists()
+
+
+def test_a_ports_file_of_an_earlier_run_is_gone_before_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "ports.json"
+    file.write_text("of an earlier run")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = ("--port", str(taken.getsockname()[1]), "--namesrv-port", "0", "--ports-file", str(file))
+        with serving(*words, folder=tmp_path) as process:
+            assert process.wait(END_SECONDS) == 2
+    assert not file.exists()
 
 
 def test_ports_file_that_cannot_be_written_ends_the_start_with_one_line(tmp_path: Path) -> None:

@@ -166,6 +166,31 @@ async def test_slave_takes_over_request_modes_and_the_counts_of_timed_messages(t
     assert kept["messageRequestModeMap"]["popped"]["readers"]["mode"] == "PULL"
 
 
+async def test_a_slave_copies_tables_again_after_an_unforeseen_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with (
+        running(make_node(tmp_path / "m")) as master,
+        running(slave_of(master, tmp_path / "s")) as slave,
+    ):
+        sync, failures = slave.broker.cluster.metadata_sync, [RuntimeError("made up")]
+        topics = sync._topics
+
+        async def fail_once(address: str) -> None:
+            if failures:
+                raise failures.pop()
+            await topics(address)
+
+        monkeypatch.setattr(sync, "_topics", fail_once)
+        master.broker.groups.find_or_create("readers")
+        await until(lambda: slave.broker.groups.find("readers") is not None)
+        sync.given_address = "a..b:10911"  # 906 sets it unchecked
+        await until(lambda: " from a..b:10911: the address must have the form host:port" in caplog.text)
+        assert sync._task is not None
+        assert not sync._task.done()
+    assert "made up" in caplog.text
+
+
 @pytest.mark.parametrize(("emulate", "code"), [(4, 14), (5, 2)])
 async def test_sends_to_a_slave_are_refused(tmp_path: Path, emulate: int, code: int) -> None:
     async with running(make_node(tmp_path / "m", emulate=emulate)) as master:
