@@ -14,13 +14,16 @@ The broker never waits for this disk. Entries that do not fit the frame are drop
 the log. If writing fails, the first failure is logged, and entries are dropped and counted until writing works again.
 A killed process loses at most the last `WRITE_SECONDS`; readers skip half a frame at the end.
 
-Files are named `<start>-<number>.journal` and have `FILE_BYTES` each; the newest `FILES` are kept. The bytes are drawn
-in `pocketmq.protocol.journal_frames`.
+Files are named `<start>-<number>.journal` and have `FILE_BYTES` each; the newest `FILES` of a folder are kept, those of
+earlier runs included. The file being written is locked, so that another broker with the same folder keeps it. The bytes
+are drawn in `pocketmq.protocol.journal_frames`.
 """
 
+import fcntl
 import itertools
 import logging
 import os
+import re
 import threading
 from pathlib import Path
 from time import time_ns
@@ -44,6 +47,7 @@ FRAME_BYTES: Final = 64 * 1024 * 1024
 WRITE_SECONDS: Final = 0.1
 FILE_BYTES: Final = 64 * 1024 * 1024
 FILES: Final = 64
+_NAME: Final = re.compile(rf"(\d{{1,20}})-(\d{{6,10}}){re.escape(SUFFIX)}")
 
 
 class Journal:
@@ -71,7 +75,6 @@ class Journal:
         self._connections = itertools.count(1)
         self._file = -1
         self._size = 0
-        self._names: list[Path] = []
         self._started_ms = time_ns() // 1_000_000
         self._is_stopping = threading.Event()
         self._has_logged_failure = False
@@ -174,13 +177,41 @@ class Journal:
             os.close(file)
             path.unlink()
             raise
+        _lock(file)
         if self._file >= 0:
             os.close(self._file)
         self._file, self._size = file, len(head)
         self._next_number += 1
-        self._names.append(path)
-        while len(self._names) > FILES:
-            self._names.pop(0).unlink(missing_ok=True)
+        for old in _files_of(self._folder)[:-FILES]:
+            _delete_unlocked(old)
+
+
+def _files_of(folder: Path) -> list[Path]:
+    """The files of all runs, the oldest first."""
+    found = [(_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
+    return [path for *_, path in sorted((int(name[1]), int(name[2]), path) for name, path in found if name)]
+
+
+def _delete_unlocked(path: Path) -> None:
+    """Delete a file, unless a broker is writing it."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        if _lock(file):
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(file)
+
+
+def _lock(file: int) -> bool:
+    """Lock a file until it is closed; False if another opened file has the lock."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _write_all(file: int, data: bytes | bytearray) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.broker.errors import StartError
+from pocketmq.broker.network import journal
 from pocketmq.broker.network.journal import Journal
 from pocketmq.protocol.journal_frames import (
     HEAD,
@@ -147,6 +148,25 @@ def test_files_roll_and_every_one_can_be_read_alone(tmp_path: Path) -> None:
     journal.stop()
     assert len(list(tmp_path.glob("*.journal"))) >= 5
     assert [one.connection for one in entries_of(tmp_path) if isinstance(one, Closed)] == list(range(5))
+
+
+def test_the_newest_files_of_all_runs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "FILES", 3)
+    for name in ("5-000000", "10-000000", "10-000001", "x-000000"):
+        (tmp_path / f"{name}.journal").write_bytes(b"of another run")
+    (tmp_path / "1-000000.txt").write_bytes(b"of another program")
+    other = Journal(tmp_path, {"brokerName": "broker-b"})
+    other._started_ms = 7
+    other.start()
+    ours = Journal(tmp_path, {"brokerName": "broker-a"})
+    ours.start()
+    kept = {path.name.partition("-")[0] for path in tmp_path.iterdir()}
+    assert kept == {"1", "x", "7", "10", str(ours._started_ms)}  # 7 is the oldest, but it is being written
+    other.stop()
+    ours._roll()
+    assert not (tmp_path / "7-000000.journal").exists()
+    assert len(list(tmp_path.glob("[0-9]*.journal"))) == 3
+    ours.stop()
 
 
 def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
