@@ -249,7 +249,7 @@ def _ack_ordered(
     committed = popping.offsets.query(topic, group, queue_id)
     if offset < committed:
         return None
-    next_offset = popping.ordered_pops.acknowledge(topic, group, queue_id, offset, pop_time_ms)
+    next_offset = popping.ordered_pops.acknowledge(topic, group, queue_id, offset, pop_time_ms, committed)
     if not isinstance(next_offset, NotAcknowledged):
         if not popping.offsets.has_reset(topic, group, queue_id):
             popping.offsets.commit(topic, group, queue_id, next_offset)

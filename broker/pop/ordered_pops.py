@@ -10,10 +10,10 @@ group's offset is the first one that is not acknowledged. Orderly pops have no c
 retry topic. Mirrors `QueueLevelConsumerManager` and its lock timer; owned by the event loop.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import field
@@ -23,6 +23,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.tables.json_table import JsonTable
+from pocketmq.store.tables.table_text import MapText, file_text
 
 
 class NotAcknowledged(Enum):
@@ -78,6 +79,7 @@ class OrderedPops(JsonTable):
     ) -> None:
         """`on_free_at` is called with topic, group, queue, and the time at which the queue is free again."""
         super().__init__(config_folder / layout.CONSUMER_ORDER, now_ms)
+        self._text = MapText(is_cached=False)
         self._table: dict[str, dict[int, OrderInfo]] = {}
         self._on_free_at = on_free_at
 
@@ -125,12 +127,16 @@ class OrderedPops(JsonTable):
         return [*parts, f"{flag} {queue_id} {least}"]
 
     def acknowledge(
-        self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int
+        self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int, committed: int
     ) -> int | NotAcknowledged:
-        """Acknowledge one message. Returns the offset at which the group continues."""
+        """Acknowledge one message. Returns the offset at which the group continues; it is at `committed` now.
+
+        Without an entry, which a kill may lose, only the next message is acknowledged. The official broker moves the
+        group behind any message then, and those before it are lost.
+        """
         info = self._find(topic, group, queue_id)
         if info is None:
-            return offset + 1
+            return offset + 1 if offset == committed else NotAcknowledged.STALE
         if not info.offset_list:
             return NotAcknowledged.NOT_IN_FLIGHT
         if pop_time_ms != info.pop_time:
@@ -152,7 +158,7 @@ class OrderedPops(JsonTable):
     ) -> None:
         """Change the time until which one message is hidden."""
         info = self._find(topic, group, queue_id)
-        if info is None or info.pop_time != pop_time_ms:
+        if info is None or info.pop_time != pop_time_ms or offset not in info.offsets():
             return
         info = msgspec.structs.replace(info, next_visible={**(info.next_visible or {}), offset: until_ms})
         self._put(topic, group, queue_id, info)
@@ -163,17 +169,19 @@ class OrderedPops(JsonTable):
         if self._table.get(_key(topic, group), {}).pop(queue_id, None) is not None:
             self.dirty = True
 
-    def clean(self, queues_of: Callable[[str, str], int]) -> None:
-        """Delete queues that were deleted or not popped for a day. `queues_of(topic, group)` is their number."""
+    def clean(self, queues_of: Callable[[str, str], int]) -> Generator[None]:
+        """Delete queues that were deleted or not popped for a day. `queues_of(topic, group)` is their number. Yields
+        after each topic and group."""
         limit_ms = self._now_ms() - FORGOTTEN_AFTER_MS
         for key, queues in list(self._table.items()):
+            yield
             topic, _, group = key.partition("@")
             count = queues_of(topic, group)
             for queue_id, info in list(queues.items()):
                 if queue_id >= count or info.last_consume < limit_ms:
                     del queues[queue_id]
                     self.dirty = True
-            if not queues:
+            if not queues and self._table.get(key) is queues:
                 del self._table[key]
                 self.dirty = True
 
@@ -200,12 +208,18 @@ class OrderedPops(JsonTable):
     # --- text
 
     def to_json(self, *, pretty: bool = False) -> bytes:
-        members: dict[str, Any] = {
-            "orderInfoCount": len(self._table),
-            "orderedConsumptionLevel": "QUEUE",
-            "table": self._table,
-        }
-        return fastjson.dumps(members, pretty=pretty, quote_integer_keys=pretty)
+        """The text of the file, which has one form only."""
+        return self._frozen()()
+
+    def _frozen(self) -> Callable[[], bytes]:
+        table = self._table.copy()
+        return lambda: file_text(
+            {
+                "orderInfoCount": len(table),
+                "orderedConsumptionLevel": "QUEUE",
+                "table": self._text.of(table),
+            }
+        )
 
     def _take(self, content: bytes) -> bool:
         self._table = fastjson.decode(content, OrderFile, max_bytes=MAX_FILE_BYTES).table

@@ -1,6 +1,6 @@
 """The part of a broker that answers pops: suspended requests, orderly pops, and the revival of messages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 
 from pocketmq.store.tables.json_table import JsonTable
 
@@ -111,17 +111,14 @@ class Popping:
         self._pops = (self._pops + 1) % self.config.revive_queue_num
         return self._pops
 
-    def clean_order(self) -> None:
-        """Delete the entries of orderly pops whose topic, group or queue was deleted."""
+    def _save_order(self) -> Generator[None]:
+        """Delete the entries of orderly pops whose topic, group or queue was deleted, and save the others."""
 
         def queues_of(topic: str, group: str) -> int:
             config = self.topics.find(topic)
             return config.read_queue_nums if config is not None and group in self.groups else 0
 
-        self.ordered_pops.clean(queues_of)
-
-    def _save_order(self) -> None:
-        self.clean_order()
+        yield from self.ordered_pops.clean(queues_of)
         self.tables.save(self.ordered_pops)
 
     def _new_waiters(self, *, wakes_last: bool) -> PopWaiters:

@@ -14,7 +14,7 @@ So a message counts from the next snapshot on, as in the official broker. Mirror
 `StoreStatsService` and `BrokerStats`; all owned by the event loop.
 """
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Generator, Iterator, Set
 from typing import Final
 
 from pocketmq.protocol.bodies.broker import BrokerStatsData
@@ -29,6 +29,9 @@ from .traffic import MOST_SNAPSHOTS, WINDOWS, DayTotals, Throughput, Totals, Tra
 
 SCHEDULE_CONSUMER: Final = "SCHEDULE_CONSUMER"
 """The group under which delivered delayed messages are counted as read."""
+MAX_EVENTS: Final = 100_000
+"""Series of events; further ones are not counted. Clients choose parts of their keys."""
+MAX_KEY_LENGTH: Final = 1024
 _EVENTS_OF_5: Final = frozenset(
     ("SNDBCK2DLQ_TIMES", "GROUP_CK_NUMS", "BROKER_CK_NUMS", "GROUP_ACK_NUMS", "BROKER_ACK_NUMS")
 )
@@ -179,9 +182,9 @@ class Statistics:
 
     # -- snapshots
 
-    def sample(self, now_ms: int) -> None:
-        """Take the snapshots that are due; call it every second. If the clock is set back or ahead, a window only gets
-        shorter."""
+    def sample(self, now_ms: int) -> Generator[None]:
+        """Take the snapshots that are due; call it every second. Yields after each series. If the clock is set back or
+        ahead, a window only gets shorter."""
         stored, reader = self._store.statistics, self._store.reader
         totals = (stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages)
         if self._clock.is_apart:
@@ -194,8 +197,9 @@ class Statistics:
             if 0 <= now_ms - self._last_window_ms[window] < step_ms:
                 continue
             self._last_window_ms[window] = now_ms
-            for traffic in self._all():
+            for traffic in list(self._all()):
                 traffic.snapshot(window, step_ms, now_ms)
+                yield
 
     def _fill_gap(self, now_ms: int, totals: Totals) -> None:
         """Take the snapshots of the seconds that virtual time has skipped: what was counted was counted before them."""
@@ -288,7 +292,9 @@ class Statistics:
     def _event(self, name: str, key: str) -> Traffic:
         traffic = self._events.get((name, key))
         if traffic is None:
-            traffic = self._events[name, key] = Traffic()
+            traffic = Traffic()
+            if len(self._events) < MAX_EVENTS and len(key) <= MAX_KEY_LENGTH:
+                self._events[name, key] = traffic
         return traffic
 
     def _drop_events(self, is_dropped: Callable[[str], bool]) -> None:

@@ -272,6 +272,31 @@ async def test_an_ack_of_what_is_not_out_is_refused(filled: Broker) -> None:
     assert filled.offsets.query("orders", "g", 0) == 0
 
 
+async def test_without_an_entry_an_ack_moves_the_group_over_no_other_message(filled: Broker) -> None:
+    answer, found = await popped(filled, order=True)
+    assert found == ["m0", "m1", "m2", "m3"]
+    filled.popping.ordered_pops._table.clear()  # not saved before a kill
+    for offset, moved_to in ((3, 0), (1, 0), (0, 1), (1, 2)):
+        assert (await ask(filled, an_ack(answer, offset))).code == 0
+        assert filled.offsets.query("orders", "g", 0) == moved_to
+
+
+async def test_the_time_of_a_message_that_is_not_in_flight_is_not_kept(filled: Broker) -> None:
+    answer, _ = await popped(filled, order=True, max_msg_nums=2)
+    change = ChangeMessageInvisibleTime(
+        consumer_group="g",
+        topic="orders",
+        queue_id=0,
+        extra_info=receipt(answer),
+        offset=3,
+        invisible_time=60_000,
+    )
+    assert (await ask(filled, change)).code == 0
+    info = filled.popping.ordered_pops._find("orders", "g", 0)
+    assert info is not None
+    assert not info.next_visible
+
+
 async def test_order_is_kept_in_a_file(filled: Broker, clock: VirtualClock) -> None:
     answer, _ = await popped(filled, order=True, attempt_id="a", max_msg_nums=3)
     assert (await ask(filled, an_ack(answer, 0))).code == 0
@@ -293,7 +318,7 @@ async def test_order_is_kept_in_a_file(filled: Broker, clock: VirtualClock) -> N
     assert other.load()
     assert other.is_blocked("b", "orders", "g", 0, 1000)
     clock.advance(86_400_001)
-    other.clean(lambda topic, group: 1)
+    list(other.clean(lambda topic, group: 1))
     assert not other.is_blocked("b", "orders", "g", 0, 1000)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.state import statistics as statistics_module
 from pocketmq.broker.state.put_times import PutTimes
 from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
@@ -19,7 +20,7 @@ def pass_seconds(broker: Broker, clock: VirtualClock, seconds: int) -> None:
     """Let time pass as the broker's own rhythm sees it: one sample a second."""
     for _ in range(seconds):
         clock.advance(1000)
-        broker.statistics.sample(clock.now_ms())
+        list(broker.statistics.sample(clock.now_ms()))
 
 
 def found(broker: Broker, name: str, key: str) -> BrokerStatsData:
@@ -178,15 +179,15 @@ class TestDayTotals:
         statistics.message_put(SCHEDULE_TOPIC, 1, 10, 0)
         statistics.message_got("T", "g", 4, 40)
         clock.set_now_ms(int(midnights[0]) - 1)
-        statistics.sample(clock.now_ms())
+        list(statistics.sample(clock.now_ms()))
         assert (totals.put_today_morning, totals.got_today_morning) in ((0, 0), (10, 4))
         clock.set_now_ms(int(midnights[0]))
-        statistics.sample(clock.now_ms())
+        list(statistics.sample(clock.now_ms()))
         assert (totals.put_today_morning, totals.got_today_morning) == (10, 4)
         statistics.message_put("T", 5, 50)
         assert statistics.put_total_now == 15
         clock.set_now_ms(int(midnights[1]))
-        statistics.sample(clock.now_ms())
+        list(statistics.sample(clock.now_ms()))
         assert (totals.put_yesterday_morning, totals.put_today_morning) == (10, 15)
         assert (totals.got_yesterday_morning, totals.got_today_morning) == (4, 4)
 
@@ -227,7 +228,7 @@ class TestVirtualTime:
                 store_message(broker, "T")
                 for _ in range(seconds // step):
                     clock.advance(step * 1000)
-                    broker.statistics.sample(clock.now_ms())
+                    list(broker.statistics.sample(clock.now_ms()))
             throughput = broker.statistics.throughput
             figures.append(
                 (found(broker, "TOPIC_PUT_NUMS", "T"), *(throughput.stored(span) for span in (10, 60, 600)))
@@ -235,3 +236,12 @@ class TestVirtualTime:
             close_broker(broker)
         one_by_one, at_once = figures
         assert at_once == one_by_one
+
+
+async def test_series_named_by_clients_are_limited(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics_module, "MAX_EVENTS", 10)
+    for number in range(100):
+        broker.statistics.dead_letter(f"owner{number}", "g", "orders")
+    broker.statistics.dead_letter("o" * 10_000, "g", "orders")
+    assert len(broker.statistics._events) == 10
+    assert broker.statistics.find("SNDBCK2DLQ_TIMES", "owner3@orders@g@SEND_BACK_TO_DLQ") is not None
