@@ -250,8 +250,9 @@ def get_has_unit_sub_ununit_topic_list(
 
 
 @NAME_SERVER.handles(PutKvConfig)
-def put_kv_config(name_server: NameServer, request: PutKvConfig) -> None:
+async def put_kv_config(name_server: NameServer, request: PutKvConfig) -> None:
     name_server.kv.put(request.namespace, request.key, request.value)
+    await name_server.kv.saved()
 
 
 @NAME_SERVER.handles(GetKvConfig)
@@ -264,8 +265,9 @@ def get_kv_config(name_server: NameServer, request: GetKvConfig) -> GetKvConfigR
 
 
 @NAME_SERVER.handles(DeleteKvConfig)
-def delete_kv_config(name_server: NameServer, request: DeleteKvConfig) -> None:
+async def delete_kv_config(name_server: NameServer, request: DeleteKvConfig) -> None:
     name_server.kv.delete(request.namespace, request.key)
+    await name_server.kv.saved()
 
 
 @NAME_SERVER.handles(GetKvListByNamespace)

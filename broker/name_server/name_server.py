@@ -24,6 +24,7 @@ from ..errors import PeerError
 from ..network.connection import Connection
 from ..network.dispatch import Peer
 from ..said_once import SaidOnce
+from ..state.table_saver import TableSaver
 from .kv_config import KvConfig
 from .route_table import RouteTable
 
@@ -48,7 +49,9 @@ class NameServer:
         self.is_5 = is_5
         self._said = SaidOnce()
         self.routes = RouteTable(config, clock, self._min_broker_changed, is_5=is_5)
-        self.kv = KvConfig(Path(config.kv_config_path) if config.kv_config_path else None)
+        self.files = TableSaver()
+        """Writes the files of settings."""
+        self.kv = KvConfig(Path(config.kv_config_path) if config.kv_config_path else None, self.files)
         self._clock = clock
         self._started_ms = clock.monotonic_ms()
         self._server: Server | None = None
@@ -69,6 +72,7 @@ class NameServer:
             self._scan.cancel()
         for task in self._notices:
             task.cancel()
+        self.files.stop()
         self._server = None
 
     def connection_closed(self, connection: Peer) -> None:

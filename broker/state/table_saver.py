@@ -79,6 +79,12 @@ class TableSaver:
         else:
             _attempt(what, action)
 
+    async def written(self, what: str, action: Callback) -> bool:
+        """As `write`, and wait for its end; False if it failed."""
+        if self._is_stopped or not self._in_background:
+            return _attempt(what, action)
+        return await asyncio.get_running_loop().run_in_executor(self._writer, _attempt, what, action)
+
     def when_saved(self, table: JsonTable, callback: Callback) -> None:
         """Call back once the changes made so far are on disk or failed to be written; at once if none is pending."""
         if table in self._saving or table in self._changed_again:

@@ -4,6 +4,9 @@ The conversation and its recordings are in `tests/golden/name_server_dialogue.py
 comparison, and why, is in `EXCEPTIONS`; the order of lists is not compared (Java makes them of hash maps).
 """
 
+import asyncio
+import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import pytest
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import Refusal
+from pocketmq.broker.name_server import kv_config
 from pocketmq.broker.network.server import Server
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData
 from pocketmq.protocol.languages import V5_5_0
@@ -28,6 +32,7 @@ from pocketmq.protocol.requests.name_server import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.schema import Request
 from pocketmq.store import StoreError
+from pocketmq.store.files.json_file import JsonFile
 
 from golden.name_server_dialogue import play, recorded
 from name_server_fakes import RunningNameServer
@@ -155,6 +160,55 @@ async def test_key_value_settings_outlast_a_restart(name_server: RunningNameServ
     assert fields == {"value": "wörth"}
     _, body = await ask(client, name_server, GetKvListByNamespace(namespace="n"))
     assert body.decode() == '{"table":{"k":"wörth"}}'
+
+
+async def test_settings_put_together_are_written_together_and_each_answer_waits(
+    name_server: RunningNameServer, client: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each put wrote and forced the whole file on the loop: 300 of them held others up for more than a second."""
+    written = []
+    save, all_are_put = JsonFile.save, threading.Event()
+
+    def slow(file: JsonFile, content: bytes) -> None:
+        assert all_are_put.wait(10)  # the loop goes on meanwhile
+        save(file, content)
+        written.append(content)
+
+    monkeypatch.setattr(JsonFile, "save", slow)
+    puts = [PutKvConfig(namespace="n", key=str(number), value="v") for number in range(50)]
+    answers = [asyncio.create_task(ask(client, name_server, put)) for put in puts]
+    while len(name_server.state.kv.list("n") or ()) < 50:
+        await asyncio.sleep(0)
+    assert not any(answer.done() for answer in answers)
+    all_are_put.set()
+    await asyncio.gather(*answers)
+    assert len(written) == 2
+    assert json.loads(written[-1])["configTable"]["n"] == {str(number): "v" for number in range(50)}
+
+
+async def test_a_setting_that_cannot_be_written_is_not_acknowledged(
+    name_server: RunningNameServer, client: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: JsonFile, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(JsonFile, "save", full)
+        with pytest.raises(Refusal, match="cannot be written"):
+            await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="1"))
+    await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="2"))
+
+
+async def test_settings_have_a_share_of_memory(
+    name_server: RunningNameServer, client: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kv_config, "MAX_CHARACTERS", 1000)
+    await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="x" * 500))
+    await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="y" * 500))
+    with pytest.raises(Refusal, match="more than 1000 characters"):
+        await ask(client, name_server, PutKvConfig(namespace="n", key="l", value="z" * 500))
+    await ask(client, name_server, DeleteKvConfig(namespace="n", key="k"))
+    await ask(client, name_server, PutKvConfig(namespace="n", key="l", value="z" * 500))
 
 
 async def test_damaged_key_value_file_stops_the_start_with_its_name(tmp_path: Path) -> None:
