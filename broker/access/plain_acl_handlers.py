@@ -166,5 +166,5 @@ def _write(access: Access, path: Path, content: dict[str, Any]) -> None:
 
     version = version_of(content)
     content["dataVersion"] = [{"counter": version["counter"] + 1, "timestamp": access.clock.now_ms()}]
-    JsonFile(path).save(yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
-    path.chmod(0o600)
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    JsonFile(path, mode=0o600).save(text.encode())

@@ -9,7 +9,6 @@ tables, `authorization.py` decides by them. Mirrors the metadata managers of the
 messages.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,17 +40,6 @@ class _Acls(Body, frozen=True):
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
-class _SecretFile(JsonFile):
-    """Like the file of any other table, but only its owner can read it, from the first byte on."""
-
-    def save(self, content: bytes) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(self.path.name + ".tmp")
-        temporary.unlink(missing_ok=True)
-        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
-        super().save(content)
-
-
 class UserTable(JsonTable):
     """The users that may sign requests, by name."""
 
@@ -61,7 +49,7 @@ class UserTable(JsonTable):
         self, config_folder: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
     ) -> None:
         super().__init__(config_folder / layout.USERS, now_ms, on_change)
-        self.file = _SecretFile(self.file.path)
+        self.file = JsonFile(self.file.path, mode=0o600)
         self._users: dict[str, UserInfo] = {}
 
     def find(self, username: str) -> UserInfo | None:
@@ -135,7 +123,7 @@ class AclTable(JsonTable):
         on_change: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(config_folder / layout.ACLS, now_ms, on_change)
-        self.file = _SecretFile(self.file.path)
+        self.file = JsonFile(self.file.path, mode=0o600)
         self._users = users
         self._acls: dict[str, AclInfo] = {}
 

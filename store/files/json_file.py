@@ -17,6 +17,7 @@ The tables decide what is in the file.
 
 import logging
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
@@ -34,10 +35,14 @@ _log = logging.getLogger(__name__)
 
 
 class JsonFile:
-    """Loads and saves the file X. Mirrors the file side of the official ConfigManager. Owner: one thread at a time."""
+    """Loads and saves the file X. Mirrors the file side of the official ConfigManager. Owner: one thread at a time.
 
-    def __init__(self, path: Path) -> None:
+    X keeps its permissions when it is saved; with `mode` it has these.
+    """
+
+    def __init__(self, path: Path, *, mode: int | None = None) -> None:
         self.path = path
+        self._mode = mode
         self.backup_path = path.with_name(path.name + layout.BACKUP_ENDING)
 
     def load(self, decode: Callable[[bytes], _Content]) -> _Content | None:
@@ -76,7 +81,8 @@ class JsonFile:
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_name(self.path.name + ".tmp")
-        with open(temporary, "wb") as file:
+        temporary.unlink(missing_ok=True)
+        with open(temporary, "wb", opener=self._create) as file:
             file.write(content)
             file.flush()
             disk.force_file(file.fileno(), temporary)
@@ -88,6 +94,18 @@ class JsonFile:
             pass
         os.replace(temporary, self.path)
         disk.force_directory(self.path.parent)
+
+    def _create(self, path: str, flags: int) -> int:
+        """Open a new file that nobody but its readers to be can read, from its first byte on."""
+        mode = self._mode
+        if mode is None:
+            try:
+                mode = stat.S_IMODE(self.path.stat().st_mode)
+            except FileNotFoundError:
+                return os.open(path, flags | os.O_EXCL, 0o666)
+        descriptor = os.open(path, flags | os.O_EXCL, mode)
+        os.fchmod(descriptor, mode)  # whatever the umask is
+        return descriptor
 
     def _keep_as_backup(self) -> None:
         second_name = self.path.with_name(self.path.name + ".bak.tmp")

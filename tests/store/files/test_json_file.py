@@ -104,6 +104,26 @@ def test_a_save_makes_the_former_file_the_backup(
     assert (file.path.read_bytes(), file.backup_path.read_bytes()) == (b"3", b"2")
 
 
+def test_a_save_keeps_the_permissions_that_the_file_has(file: JsonFile):
+    file.save(b"{}")
+    file.path.chmod(0o640)
+    file.save(b"[]")
+    assert file.path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_with_a_mode_has_it_from_its_first_byte_on(file: JsonFile, monkeypatch: pytest.MonkeyPatch):
+    file.save(b"{}")
+    file.path.chmod(0o644)
+    modes = []
+    force = disk.force_file
+    monkeypatch.setattr(
+        disk, "force_file", lambda fd, path: (modes.append(os.fstat(fd).st_mode & 0o777), force(fd, path))
+    )
+    JsonFile(file.path, mode=0o600).save(b"[]")
+    assert modes == [0o600]
+    assert file.path.stat().st_mode & 0o777 == 0o600
+
+
 def test_readers_find_the_file_at_every_moment_of_a_save(file: JsonFile, monkeypatch: pytest.MonkeyPatch):
     file.save(OLD)
     seen: list[bytes] = []
