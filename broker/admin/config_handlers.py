@@ -5,6 +5,8 @@ changed. The remark of the answer to 25 names the keys that take effect at the n
 with -c, changed keys are written into that file.
 """
 
+from functools import partial
+
 import orjson
 from pocketmq.protocol.requests.admin import GetBrokerConfig, GetBrokerConfigReply, UpdateBrokerConfig
 
@@ -24,11 +26,12 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
     changes.refuse_changes(config, requested, is_5=config.is_5)
     accepted = changes.apply_changes(config, requested, call.connection.peer)
     state.settings_version = state.settings_version.next_version(broker.clock.now_ms())
-    changes.write_changes(config.conf_file, accepted)
-    if "brokerPermission" in requested:
-        await broker.cluster.registration.permission_changed()
     broker.topics.settings = config.topic_settings()
     broker.groups.settings = config.group_settings()
+    # Only now: a client that hangs up ends this handler at the next wait.
+    await state.tables.written("changed settings", partial(changes.write_changes, config.conf_file, accepted))
+    if "brokerPermission" in requested:
+        await broker.cluster.registration.permission_changed()
     waiting = changes.waiting_for_restart(config, accepted.keys())
     return Answer(remark=f"after a restart: {', '.join(waiting)}" if waiting else None)
 

@@ -1,6 +1,6 @@
 """Settings changed by request: the common part of 25 (broker) and 318 (name server).
 
-    body -> read_changes -> refuse_changes (the black list) -> apply_changes -> write_changes (the file)
+    body -> read_changes -> refuse_changes (the black list) -> apply_changes -> write_changes (the file, in a thread)
 
 As in the official servers, unknown keys and bad values are skipped but the answer is SUCCESS; the log names them. A key
 with the trait `restart` appears in 26 and 319 and is written to the file, but takes effect at the next start. Mirrors
@@ -10,6 +10,7 @@ with the trait `restart` appears in 26 and 319 and is written to the file, but t
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from pocketmq.protocol.text.java_properties import (
     PropertiesError,
@@ -25,13 +26,22 @@ from pocketmq.store.files.json_file import JsonFile
 from ..errors import Refusal
 from . import keys as config_keys
 from .broker_config import BrokerConfig
-from .keys import Config
+from .keys import Config, Key
 
 _log = logging.getLogger("pocketmq.config")
 
 
+MAX_BYTES: Final = 64 * 1024
+"""Of a body: twice the text of all keys with their values. To read as much takes about 20 ms."""
+_NAMED_KEYS: Final = 3
+"""Ignored keys that the log names: the search for a similar name takes a millisecond."""
+
+
 def read_changes(body: RawBody) -> dict[str, str]:
-    """Properties text as keys and values."""
+    """Properties text as keys and values. Refuses a text beyond `MAX_BYTES`, which the official servers read."""
+    if len(body) > MAX_BYTES:
+        remark = f"settings of {len(body)} bytes; the limit is {MAX_BYTES}"
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     try:
         return {entry.key: entry.value for entry in parse_properties(decode_text(body))}
     except PropertiesError as error:
@@ -54,33 +64,42 @@ def refuse_changes(config: Config, requested: dict[str, str], *, is_5: bool) -> 
 
 
 def apply_changes(config: Config, requested: dict[str, str], peer: str) -> dict[str, str]:
-    """Set every key that can be set, and return these keys."""
-    accepted = {name: text for name, text in requested.items() if _apply(config, name, text)}
+    """Set every key that can be set, and return these keys. The log names the first ones of the others."""
+    keys = config_keys.keys(config_keys.program_of(config))
+    accepted: dict[str, str] = {}
+    ignored: list[str] = []
+    for name, text in requested.items():
+        reason = _apply(config, keys.get(name), text)
+        if reason is None:
+            accepted[name] = text
+        elif len(ignored) < _NAMED_KEYS:
+            hint = config_keys.did_you_mean(name) if name not in keys else ""
+            ignored.append(f"{name[:80]} {reason}{hint}")
+    left = len(requested) - len(accepted) - len(ignored)
+    if ignored:
+        others = f", and {left} others" if left else ""
+        _log.warning("settings of %s are ignored: %s%s", peer, "; ".join(ignored), others)
     if accepted:
-        keys = config_keys.keys(config_keys.program_of(config))
         shown = {name: config_keys.without_secret(keys[name], text) for name, text in accepted.items()}
         _log.info("%s changed %s", peer, shown)
     return accepted
 
 
-def _apply(config: Config, name: str, text: str) -> bool:
-    key = config_keys.keys(config_keys.program_of(config)).get(name)
+def _apply(config: Config, key: Key | None, text: str) -> str | None:
+    """Set a key; returns why it cannot be set."""
     if key is None:
-        _log.warning("unknown key %s is ignored%s", name, config_keys.did_you_mean(name))
-        return False
+        return "is an unknown key"
     if "refused" in key.traits:
-        _log.warning("%s cannot be changed by request: ignored", name)
-        return False
+        return "cannot be changed by request"
     try:
         value = config_keys.read_value(key, text)
     except ValueError as error:
-        _log.warning("%s %s, got %r: ignored", name, error, text)
-        return False
+        return f"{error}, got {text[:40]!r}"
     if key.verdict != "honoured" or "restart" in key.traits:
-        config.others[name] = config_keys.write_value(value) or ""
+        config.others[key.name] = config_keys.write_value(value) or ""
     else:
-        config_keys.put(config, name, value)
-    return True
+        config_keys.put(config, key.name, value)
+    return None
 
 
 def waiting_for_restart(config: Config, names: Iterable[str]) -> list[str]:
@@ -96,6 +115,6 @@ def write_changes(path: Path | None, accepted: dict[str, str]) -> None:
         return
     try:
         text = decode_text(path.read_bytes()) if path.exists() else ""
-        JsonFile(path).save(set_properties(text, accepted).encode())
+        JsonFile(path.resolve()).save(set_properties(text, accepted).encode())
     except (OSError, PropertiesError, StoreError) as error:
         _log.error("cannot write changed settings to %s: %s", path, error)

@@ -261,8 +261,13 @@ def _holder(config: Config, field: Field) -> msgspec.Struct:
     return config.store if field.place == "store" else config.endpoint
 
 
+_LONGEST_NAME: Final = 80
+
+
 def nearest(name: str) -> str | None:
-    """The known key whose spelling is closest."""
+    """The known key whose spelling is closest; None also for a name longer than any key."""
+    if len(name) > _LONGEST_NAME:
+        return None
     from difflib import get_close_matches  # only needed after a spelling mistake
 
     known = {key.lower(): key for program in get_args(Program) for key in keys(program)}

@@ -4,6 +4,7 @@ Bodies are Java properties text. `config/changes.py` says which keys can be chan
 `DefaultRequestProcessor`.
 """
 
+from functools import partial
 from pathlib import Path
 
 from pocketmq.protocol.requests.name_server import GetNamesrvConfig, UpdateNamesrvConfig
@@ -15,14 +16,15 @@ from .name_server import NameServer
 
 
 @NAME_SERVER.handles(UpdateNamesrvConfig)
-def update_namesrv_config(name_server: NameServer, request: UpdateNamesrvConfig, call: Call) -> None:
+async def update_namesrv_config(name_server: NameServer, request: UpdateNamesrvConfig, call: Call) -> None:
     if not call.body:
         return
     config = name_server.config
     requested = changes.read_changes(call.body)
     changes.refuse_changes(config, requested, is_5=name_server.is_5)
     accepted = changes.apply_changes(config, requested, call.connection.peer)
-    changes.write_changes(Path(config.config_store_path) if config.config_store_path else None, accepted)
+    path = Path(config.config_store_path) if config.config_store_path else None
+    await name_server.files.written("changed settings", partial(changes.write_changes, path, accepted))
 
 
 @NAME_SERVER.handles(GetNamesrvConfig)

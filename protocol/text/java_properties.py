@@ -75,16 +75,19 @@ def set_properties(text: str, values: Mapping[str, str]) -> str:
 def _logical_lines(text: str) -> Iterator[tuple[int, int, str]]:
     """(first line, last line, content without continuation marks) of each line that holds an entry."""
     lines = enumerate(_LINE_END.split(text), 1)
+    parts: list[str]
     for number, line in lines:
         content = line.lstrip(_BLANK)
         if not content or content[0] in "#!":
             continue
-        last = number
-        while _is_continued(content) and content != "\\":  # a lone mark continues nothing
+        if content == "\\":  # a lone mark continues nothing
+            continue
+        last, parts = number, []
+        while _is_continued(content):
+            parts.append(content[:-1])
             last, following = next(lines, (last, ""))
-            content = content[:-1] + following.lstrip(_BLANK)
-        if content != "\\":
-            yield number, last, content
+            content = following.lstrip(_BLANK)
+        yield number, last, "".join(parts) + content
 
 
 def _is_continued(content: str) -> bool:

@@ -1,6 +1,9 @@
 """25 and 26, as official brokers 4.9.7 and 5.5.0 answered them; bodies are in `config/official_settings/`."""
 
+import asyncio
 import json
+import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -126,6 +129,41 @@ async def test_keys_without_effect_are_remembered(broker: Broker) -> None:
     assert (shown["sendMessageThreadPoolNums"], shown["sendThreadPoolQueueCapacity"]) == ("8", "10000")
 
 
+async def test_thousands_of_unknown_keys_cost_one_line_and_three_searches(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A similar key was searched for each: 20,000 took nine seconds."""
+    text = "".join(f"longPolingEnable{number}=1\n" for number in range(2500))
+    start = time.process_time()
+    assert (await update(broker, text)).code == 0
+    assert time.process_time() - start < 1
+    [line] = [record.getMessage() for record in caplog.records if "ignored" in record.getMessage()]
+    assert "longPolingEnable0 is an unknown key, did you mean longPollingEnable?; " in line
+    assert line.endswith(", and 2497 others")
+    assert len(line) < 500
+
+
+async def test_settings_longer_than_all_keys_are_refused_unread(broker: Broker) -> None:
+    answer = await update(broker, "a=\\\n" * 20_000)
+    assert (answer.code, answer.remark) == (1, "settings of 80000 bytes; the limit is 65536")
+
+
+async def test_settings_are_in_force_before_the_name_servers_answer(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that hangs up meanwhile ends the handler."""
+
+    async def silent() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(broker.cluster.registration, "permission_changed", silent)
+    change = asyncio.create_task(update(broker, "brokerPermission=4\nautoCreateTopicEnable=false\n"))
+    await asyncio.sleep(0)
+    change.cancel()
+    assert not broker.config.auto_create_topic_enable
+    assert broker.topics.settings == broker.config.topic_settings()
+
+
 def test_keys_waiting_for_a_restart_are_honoured_keys() -> None:
     waiting = {key.name for key in config_keys.keys("broker").values() if "restart" in key.traits}
     assert config_keys.fields("broker").keys() >= waiting
@@ -142,6 +180,20 @@ async def test_changes_are_written_into_broker_conf(broker_maker: MakeBroker, tm
     await update(broker, "regionId=b\nlistenPort=2\nnosuchkey=1\nmaxMessageSize=abc\ntraceOn=false\n")
     assert path.read_text(encoding="utf-8") == "# mine\nlistenPort=2\nregionId=b\ntraceOn=false\n"
     assert path.with_name("broker.conf.bak").read_text(encoding="utf-8").startswith("# mine\nlistenPort=1\n")
+
+
+async def test_the_file_keeps_its_mode_and_its_place_behind_a_link(
+    broker_maker: MakeBroker, tmp_path: Path
+) -> None:
+    """It may hold a password, and be a link into a folder of settings."""
+    real, link = tmp_path / "real.conf", tmp_path / "broker.conf"
+    real.write_text("regionId=a\n", encoding="utf-8")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    await update(broker_maker(conf_file=link), "regionId=b")
+    assert link.is_symlink()
+    assert real.read_text(encoding="utf-8") == "regionId=b\n"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (real, tmp_path / "real.conf.bak")] == [0o600] * 2
 
 
 async def test_unwritable_file_is_logged_and_the_change_applies(
