@@ -41,6 +41,8 @@ PASS_FRAMES: Final = 16
 """Frames handled in one pass, about 0.3 ms of sends. Fewer mean more loop iterations; more mean that the peer waits
 longer for its first replies."""
 END_TRANSACTION: Final = 37
+MAX_REMARK: Final = 1000
+"""Characters of a remark that says which error was raised; the error may quote the peer."""
 PASS_BYTES: Final = 256 * 1024
 """Bytes of replies after which a pass ends: small requests may have large replies."""
 AHEAD_BYTES: Final = 256 * 1024
@@ -266,9 +268,16 @@ class Connection(asyncio.Protocol):
             self.answer(command, result)
 
     def answer(self, command: Command, result: Result) -> None:
-        """Write the reply to `command`: at the end of this pass, or in the next loop iteration."""
+        """Write the reply to `command`: at the end of this pass, or in the next loop iteration. Instead of one that
+        cannot be written, because it is longer than a frame for example, the reason is sent."""
         if self.closed or command.flag & ONEWAY_FLAG:
             return
+        try:
+            self._answer(command, result)
+        except Exception as error:
+            self._answer(command, self._refusal(command, error))
+
+    def _answer(self, command: Command, result: Result) -> None:
         code, remark = 0, None
         body: RawBody | Sequence[RawBody] | None = None
         fields: dict[str, str] = {}
@@ -314,18 +323,20 @@ class Connection(asyncio.Protocol):
             out.append(encode_prefix(command, 0))
         elif isinstance(body, bytes | memoryview):
             size = len(body)
+            prefix = encode_prefix(command, size)
             self._out_bytes += size
             if size <= SMALL_BODY_BYTES:
-                out.append(b"".join((encode_prefix(command, size), body)))
+                out.append(b"".join((prefix, body)))
             else:
-                out += (encode_prefix(command, size), body)
+                out += (prefix, body)
         else:
             size = sum(map(len, body))
+            prefix = encode_prefix(command, size)
             self._out_bytes += size
             if size <= SMALL_BODY_BYTES * len(body):
-                out.append(b"".join((encode_prefix(command, size), *body)))
+                out.append(b"".join((prefix, *body)))
             else:
-                out.append(encode_prefix(command, size))
+                out.append(prefix)
                 out += body
         if not self._in_pass and not self._flush_scheduled:
             self._flush_scheduled = True
@@ -356,19 +367,19 @@ class Connection(asyncio.Protocol):
         task.add_done_callback(self._tasks.discard)
 
     async def _finish(self, command: Command, coroutine: Coroutine[Any, Any, Result]) -> None:
+        result: Result
         try:
             result = await coroutine
-            if result is not HELD:
-                self.answer(command, result)
         except Exception as error:
-            # Also if the answer cannot be encoded: some answers repeat text of the client.
-            self.answer(command, self._refusal(command, error))
+            result = self._refusal(command, error)
+        if result is not HELD:
+            self.answer(command, result)
 
     def _refusal(self, command: Command, error: Exception) -> Answer:
         if isinstance(error, Refusal):
             return Answer(code=error.code, remark=error.remark)
         command.header_type = JSON  # 4.9.7 answers failures in JSON, even to a binary header
-        remark = f"{type(error).__name__}: {error}"
+        remark = f"{type(error).__name__}: {error}"[:MAX_REMARK]
         if not isinstance(error, FieldError | BodyError):
             _log.error(
                 "code %d of %s, opaque %d: %s",
@@ -376,7 +387,7 @@ class Connection(asyncio.Protocol):
                 self.peer,
                 command.opaque,
                 remark,
-                exc_info=error,
+                exc_info=None if isinstance(error, FrameError) else error,
             )
         return Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark)
 

@@ -15,11 +15,15 @@ from typing import Final, cast
 
 from ..errors import FrameError
 from .binary_header import decode_binary_header, encode_binary_header
-from .command import JSON, ROCKETMQ, Command
+from .command import JSON, RESPONSE_FLAG, ROCKETMQ, Command
 from .json_header import decode_json_header, encode_json_header
 from .repeated_header import MAX_HEADERS, SENDS, Recognised, RepeatedHeaders
 
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
+MAX_FIELD_CHARACTERS: Final = 64 * 1024
+"""Of one field of a request: handlers split, compare, keep and repeat such texts. The official limit is the frame's."""
+_LONG_FIELDS: Final = frozenset(("properties", "i", "value"))
+"""Fields whose handlers know their own limit: properties of a message, and the value of a key."""
 PREFIX: Final = struct.Struct(">iI")
 """Frame length, and serialize type with header length."""
 _READ_PREFIX: Final = PREFIX.unpack_from
@@ -133,12 +137,20 @@ class FrameCutter:
         if decode is None:
             raise FrameError(f"the serialize type must be 0 or 1, got {word >> 24}")
         header = view[header_start:body_start]
+        command = decode(header, view[body_start:end] if body_start < end else None)
+        if len(header) > MAX_FIELD_CHARACTERS and not command.flag & RESPONSE_FLAG:
+            _check_fields(command)
         if body_start == end:
-            return decode(header, None)
-        command = decode(header, view[body_start:end])
+            return command
         if command.code in SENDS and self._repeated.max_headers:
             self._repeated.learn(word, bytes(header), command, decode)
         return command
+
+
+def _check_fields(command: Command) -> None:
+    for name, value in (command.fields or {}).items():
+        if len(value) > MAX_FIELD_CHARACTERS and name not in _LONG_FIELDS:
+            raise FrameError(f"request {command.code}: the field {name[:40]} has {len(value)} characters")
 
 
 _DECODERS: Final = {JSON: decode_json_header, ROCKETMQ: decode_binary_header}
@@ -155,9 +167,12 @@ def decode_header(serialize_type: int, header: memoryview) -> Command:
 
 
 def encode_prefix(command: Command, body_bytes: int) -> bytes:
-    """Length, header word and header of a frame whose body of `body_bytes` follows separately."""
+    """Length, header word and header of a frame whose body of `body_bytes` follows separately. Raises FrameError for a
+    frame that a peer would not read."""
     header = _ENCODERS[command.header_type](command)
     length = 4 + len(header) + body_bytes
+    if length > MAX_FRAME_BYTES - 4:
+        raise FrameError(f"a frame of {length + 4} bytes; peers read {MAX_FRAME_BYTES} at most")
     return PREFIX.pack(length, command.header_type << 24 | len(header)) + header
 
 

@@ -7,14 +7,15 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, cast
 
+import pytest
 from pocketmq.broker.network.connection import AHEAD_BYTES, PASS_BYTES, PASS_FRAMES, Connection
 from pocketmq.broker.network.dispatch import Answer, Call, Handlers
 from pocketmq.broker.network.role import Limits
 from pocketmq.broker.network.server import Server
-from pocketmq.protocol.requests.offset import GetMaxOffset, OffsetReply
+from pocketmq.protocol.requests.offset import GetMaxOffset, GetMinOffset, OffsetReply
 from pocketmq.protocol.requests.topic import GetAllTopicConfig
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
 
 BIG = bytes(PASS_BYTES // 4 + 1)
 BIG_CODE, SMALL_CODE = GetAllTopicConfig.code, GetMaxOffset.code
@@ -35,6 +36,15 @@ def big(state: Opaques, request: GetAllTopicConfig, call: Call) -> Answer:
 def small(state: Opaques, request: GetMaxOffset, call: Call) -> OffsetReply:
     state.append(call.command.opaque)
     return OffsetReply(offset=0)
+
+
+TOO_LONG: list[Answer] = [Answer(body=bytes(MAX_FRAME_BYTES)), Answer(remark="\0" * (MAX_FRAME_BYTES // 6))]
+"""In JSON a control character takes six bytes."""
+
+
+@TABLE.handles(GetMinOffset)
+def too_long(state: Opaques, request: GetMinOffset, call: Call) -> Answer:
+    return TOO_LONG[request.queue_id]
 
 
 class FakeTransport:
@@ -152,6 +162,22 @@ async def test_small_pieces_of_a_body_are_joined_with_their_header_and_large_one
         assert bytes(reply.body or b"") == b"".join(pieces)
         assert len(transport.pieces) == written
     assert [piece is view for piece, view in zip(transport.pieces[1:], large, strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("which", range(len(TOO_LONG)))
+async def test_an_answer_that_no_peer_would_read_is_answered_with_the_reason(
+    which: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection, transport = connect(Opaques())
+    request = Command(GetMinOffset.code, 1, fields={"topic": "t", "queueId": str(which)})
+    connection.data_received(
+        encode_frame(request) + encode_frame(Command(SMALL_CODE, 2, fields=request.fields))
+    )
+    refusal, answer = FrameCutter().feed(bytes(transport.written))
+    assert (refusal.opaque, refusal.code) == (1, 1)
+    assert (refusal.remark or "").startswith("FrameError: a frame of 16777")
+    assert (answer.opaque, answer.code) == (2, 0)
+    assert [record.exc_info for record in caplog.records if record.name == "pocketmq.network"] == [None]
 
 
 async def test_a_peer_that_sends_far_ahead_does_not_keep_others_waiting() -> None:

@@ -164,6 +164,25 @@ def test_a_prefix_and_its_body_are_the_frame(header_type: int) -> None:
     assert encode_prefix(whole, 5) + b"hello" == encode_frame(whole)
 
 
+@pytest.mark.parametrize("header_type", [JSON, ROCKETMQ])
+def test_a_request_has_fields_of_limited_length(header_type: int) -> None:
+    """Handlers split, keep and repeat them. Properties and values of settings have limits of their own."""
+    long = "x" * 70_000
+    for name in ("properties", "i", "value"):
+        [command] = FrameCutter().feed(encode_frame(Command(1, fields={name: long}, header_type=header_type)))
+        assert command.fields == {name: long}
+    cutter = FrameCutter()
+    assert cutter.feed(encode_frame(Command(1, fields={"topic": long}, header_type=header_type))) == []
+    assert "the field topic has 70000 characters" in str(cutter.failure)
+    reply = Command(0, flag=1, fields={"msgOffsetInfo": long}, header_type=header_type)
+    assert len(FrameCutter().feed(encode_frame(reply))) == 1
+
+
+def test_a_frame_that_no_peer_would_read_is_not_written() -> None:
+    with pytest.raises(FrameError, match="16777217 bytes"):
+        encode_prefix(Command(1), MAX_FRAME_BYTES + 1 - len(encode_prefix(Command(1), 0)))
+
+
 def test_after_a_failure_nothing_more_is_read() -> None:
     cutter = FrameCutter()
     bad = struct.pack(">iI", 4, 9 << 24)
