@@ -149,7 +149,7 @@ class Asked(msgspec.Struct):
     @property
     def json(self) -> Any:
         """The body read as fastjson reads it; object keys are MessageQueues."""
-        return fastjson.loads(self.body)
+        return fastjson.loads(self.body, max_bytes=fastjson.MAX_BYTES)
 
 
 def make_broker(

@@ -4,6 +4,7 @@ Settings are in the store's group table, members in `membership/consumer_groups.
 `membership/producer_groups.py`. Mirrors the group part of `AdminBrokerProcessor`.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from pocketmq.protocol.bodies.client_state import (
@@ -41,12 +42,13 @@ from ..errors import Refusal
 from ..membership.client import Client
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import invalid_parameter
+from ..state.slices import encoded, in_slices
 
 MAX_PAGE_SIZE: Final = 2000
 """Topics or groups in one page, the official default of splitMetadataSize."""
-MAX_QUEUES: Final = 65_536
-"""Most queues of a topic, or of a group's retry topic. The official broker has no limit; there a topic with millions of
-queues, created by a typing mistake, keeps the broker busy for minutes at each request about it."""
+MAX_QUEUES: Final = 16_384
+"""Most queues of a topic, or of a group's retry topic: a report about as many fits into a frame. The official broker
+has no limit; there a report about a million queues, created by a typing mistake, takes ten seconds."""
 
 
 def refuse_on_slave(broker: Broker) -> None:
@@ -231,25 +233,32 @@ def _connection_of(client: Client) -> Connection:
 
 
 @handles(GetConsumeStats)
-def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer | ConsumeStats:
+async def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer:
     """The group's offset in each queue of its topics, and how fast it reads."""
     group = request.consumer_group
     table: dict[MessageQueue, OffsetWrapper] = {}
-    consume_tps = 0.0
-    for topic in _topics_to_report(broker, request):
-        topic_config = broker.topics.find(topic)
-        if topic_config is None:
-            continue
-        for queue_id in range(topic_config.read_queue_nums):
+    async with broker.reports:
+        topics = [topic for topic in _topics_to_report(broker, request) if topic in broker.topics]
+        async for topic, queue_id in in_slices(_read_queues(broker, topics)):
             queue = MessageQueue(topic, broker.config.broker_name, queue_id)
             table[queue] = _progress(broker, group, topic, queue_id)
-        consume_tps += tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}")
-    if not broker.config.is_5:
-        return Answer(body=_encode_without_pull_offsets(table, consume_tps))
-    return ConsumeStats(offset_table=table, consume_tps=consume_tps)
+        consume_tps = sum(
+            [tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}") for topic in topics], start=0.0
+        )
+        body: object = ConsumeStats(offset_table=table, consume_tps=consume_tps)
+        if not broker.config.is_5:
+            body = _without_pull_offsets(table, consume_tps)
+        return Answer(body=await encoded(body, len(table)))
 
 
-def _encode_without_pull_offsets(table: dict[MessageQueue, OffsetWrapper], consume_tps: float) -> bytes:
+def _read_queues(broker: Broker, topics: list[str]) -> Iterator[tuple[str, int]]:
+    for topic in topics:
+        topic_config = broker.topics.find(topic)
+        for queue_id in range(topic_config.read_queue_nums if topic_config is not None else 0):
+            yield topic, queue_id
+
+
+def _without_pull_offsets(table: dict[MessageQueue, OffsetWrapper], consume_tps: float) -> dict[str, object]:
     """The answer of the 4.9 line, which does not keep the offsets of pulls."""
     rows = {
         queue: {
@@ -259,7 +268,7 @@ def _encode_without_pull_offsets(table: dict[MessageQueue, OffsetWrapper], consu
         }
         for queue, row in table.items()
     }
-    return fastjson.dumps({"consumeTps": consume_tps, "offsetTable": rows})
+    return {"consumeTps": consume_tps, "offsetTable": rows}
 
 
 def _topics_to_report(broker: Broker, request: GetConsumeStats) -> set[str]:

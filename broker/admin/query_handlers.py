@@ -21,6 +21,7 @@ from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from ..state.refusals import UNSET_REMARK
+from ..state.slices import encoded, in_slices
 
 NOT_FOUND: Final = "can not find message, maybe time range not correct"
 MAX_ENTRIES: Final = 100_000
@@ -67,7 +68,7 @@ def view_message_by_id(broker: Broker, request: ViewMessageById) -> Answer:
 
 
 @handles(QueryConsumeQueue)
-def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
+async def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
     """Units of a queue from `index` on, at most up to the end of their file."""
     topic, queue_id, group = request.topic, request.queue_id, request.consumer_group
     queue = broker.store.consume_queue(topic, queue_id) if topic else None
@@ -82,19 +83,20 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
         # Only SQL subscriptions have filter data; Java writes the missing one as the text "null".
         filter_data = f"{group}@{topic} is not online!" if subscription is None else "null"
     count = min(max(request.count, 0), MAX_ENTRIES)
-    units = queue.units_from(request.index) or memoryview(b"")
-    entries = [
-        ConsumeQueueData(physic_offset=position, physic_size=size, tags_code=tags_code)
-        for position, size, tags_code in UNIT.iter_unpack(units[: count * UNIT.size])
-    ]
-    body = QueryConsumeQueueResponseBody(
-        subscription_data=subscription,
-        filter_data=filter_data,
-        queue_data=entries,
-        max_queue_index=queue.max_offset,
-        min_queue_index=queue.min_offset,
-    )
-    return Answer(remark=UNSET_REMARK, body=body.encode())
+    units = bytes((queue.units_from(request.index) or memoryview(b""))[: count * UNIT.size])
+    async with broker.reports:
+        entries = [
+            ConsumeQueueData(physic_offset=position, physic_size=size, tags_code=tags_code)
+            async for position, size, tags_code in in_slices(UNIT.iter_unpack(units))
+        ]
+        body = QueryConsumeQueueResponseBody(
+            subscription_data=subscription,
+            filter_data=filter_data,
+            queue_data=entries,
+            max_queue_index=queue.max_offset,
+            min_queue_index=queue.min_offset,
+        )
+        return Answer(remark=UNSET_REMARK, body=await encoded(body, len(entries)))
 
 
 def _index_type(broker: Broker, request: QueryMessage) -> Literal["K", "U", "T"]:

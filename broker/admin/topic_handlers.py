@@ -35,6 +35,7 @@ from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import UNSET_REMARK, invalid_parameter
+from ..state.slices import encoded, in_slices
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
 
 # -- changes
@@ -190,7 +191,7 @@ def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
 
 
 @handles(GetTopicStatsInfo)
-def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer | TopicStatsTable:
+async def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
     """The min and max offset of each queue, and the store time of its last message."""
     topic, store = request.topic, broker.store
     topic_config = broker.topics.find(topic)
@@ -199,26 +200,29 @@ def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer |
     queue_nums = topic_config.write_queue_nums
     if broker.config.is_5:
         queue_nums = max(queue_nums, topic_config.read_queue_nums)
-    table = {}
-    for queue_id in range(queue_nums):
-        max_offset = store.max_offset(topic, queue_id)
-        table[MessageQueue(topic, broker.config.broker_name, queue_id)] = TopicOffset(
-            min_offset=store.min_offset(topic, queue_id),
-            max_offset=max_offset,
-            last_update_timestamp=store.store_time(topic, queue_id, max_offset - 1) if max_offset else 0,
-        )
-    if not broker.config.is_5:
-        return Answer(body=fastjson.dumps({"offsetTable": table}))
-    return TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
+    table: dict[MessageQueue, TopicOffset] = {}
+    async with broker.reports:
+        async for queue_id in in_slices(range(queue_nums)):
+            max_offset = store.max_offset(topic, queue_id)
+            table[MessageQueue(topic, broker.config.broker_name, queue_id)] = TopicOffset(
+                min_offset=store.min_offset(topic, queue_id),
+                max_offset=max_offset,
+                last_update_timestamp=store.store_time(topic, queue_id, max_offset - 1) if max_offset else 0,
+            )
+        body: object = {"offsetTable": table}
+        if broker.config.is_5:
+            body = TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
+        return Answer(body=await encoded(body, len(table)))
 
 
 @handles(QueryTopicConsumeByWho)
-def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> GroupList:
+async def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> GroupList:
     """The groups that subscribe to a topic now or have offsets in it."""
-    groups = {
-        *broker.membership.consumers.subscribed_to(request.topic),
-        *broker.offsets.groups_of(request.topic),
-    }
+    groups = set(broker.membership.consumers.subscribed_to(request.topic))
+    async with broker.reports:
+        async for group in in_slices(broker.offsets.groups()):
+            if broker.offsets.has_offsets(request.topic, group):
+                groups.add(group)
     return GroupList(group_list=sorted(groups))
 
 

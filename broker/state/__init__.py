@@ -5,6 +5,7 @@ store_owner.py     refuses the store of another broker
 table_saver.py     writes JSON tables that changed, in one thread
 periodic.py        actions that are repeated
 turns.py           held requests that are answered in the next loop iterations
+slices.py          long work in slices, such as reports
 timers.py          whatever the broker does later is set here: the timers of the event loop
 virtual_timers.py  the timers of a clock that stands still until it is moved
 joint_timers.py    the timers of several brokers with one such clock

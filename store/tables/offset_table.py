@@ -154,6 +154,10 @@ class OffsetTable(JsonTable):
         """Groups that have offsets for any topic."""
         return list(self._topics)
 
+    def has_offsets(self, topic: str, group: str) -> bool:
+        """Whether the group has offsets for the topic."""
+        return topic in self._topics.get(group, ())
+
     def groups_of(self, topic: str) -> set[str]:
         """Groups that have offsets for the topic (official whichGroupByTopic)."""
         return {group for subject, group in self._pairs() if subject == topic}

@@ -57,7 +57,7 @@ async def test_a_group_with_a_million_retry_queues_is_refused(broker: Broker, br
     for one, code in ((broker, 29), (broker4, 1)):
         answer = await update(one, groupName="g", retryQueueNums=1_000_000)
         assert answer.code == code
-        assert "at most 65536" in (answer.remark or "")
+        assert "at most 16384" in (answer.remark or "")
         assert "g" not in one.groups
 
 

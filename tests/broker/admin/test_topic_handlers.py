@@ -109,7 +109,7 @@ async def test_a_topic_of_a_million_queues_is_refused(broker: Broker, broker4: B
     for one, code in ((broker, 29), (broker4, 1)):
         answer = await ask(one, change("t", **{member: 1_000_000}))
         assert answer.code == code
-        assert "at most 65536" in (answer.remark or "")
+        assert "at most 16384" in (answer.remark or "")
         assert one.topics.find("t") is None
     listed = {"topicName": "t", "readQueueNums": 1_000_000}
     assert (await change_all(broker, listed)).code == 29

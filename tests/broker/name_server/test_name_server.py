@@ -36,6 +36,7 @@ from pocketmq.store.files.json_file import JsonFile
 
 from golden.name_server_dialogue import play, recorded
 from name_server_fakes import RunningNameServer
+from waiting import until
 
 EXCEPTIONS = {
     "unknown code": "4.9.7 does not answer; we answer 3 like 5.x",
@@ -177,8 +178,7 @@ async def test_settings_put_together_are_written_together_and_each_answer_waits(
     monkeypatch.setattr(JsonFile, "save", slow)
     puts = [PutKvConfig(namespace="n", key=str(number), value="v") for number in range(50)]
     answers = [asyncio.create_task(ask(client, name_server, put)) for put in puts]
-    while len(name_server.state.kv.list("n") or ()) < 50:
-        await asyncio.sleep(0)
+    await until(lambda: len(name_server.state.kv.list("n") or ()) == 50)
     assert not any(answer.done() for answer in answers)
     all_are_put.set()
     await asyncio.gather(*answers)

@@ -1,0 +1,40 @@
+"""Long work in slices, so that other requests are answered meanwhile: reports over all groups, topics or queues.
+
+    async with broker.reports:
+        rows = [row_of(group) async for group in in_slices(broker.groups.groups)]
+        return Answer(body=await encoded(Report(rows=rows), len(rows)))
+
+What a table holds is copied before (`list(...)`): it may change between two slices.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+from pocketmq.protocol.text import fastjson
+
+SLICE_SECONDS: Final = 0.004
+MAX_REPORTS: Final = 2
+"""Reports made at once; each may hold as much memory as the longest frame and what it is made of."""
+ITEMS_ENCODED_AT_ONCE: Final = 500
+"""A text of more items is made in a thread: ten microseconds an item."""
+
+ItemT = TypeVar("ItemT")
+
+
+async def in_slices(items: Iterable[ItemT]) -> AsyncIterator[ItemT]:
+    """The items; every few milliseconds others get their turn of the loop."""
+    start = perf_counter()
+    for item in items:
+        yield item
+        if perf_counter() - start > SLICE_SECONDS:
+            await asyncio.sleep(0)
+            start = perf_counter()
+
+
+async def encoded(value: Any, items: int) -> bytes:
+    """The JSON of a value that nobody changes any more, and that has so many items."""
+    if items <= ITEMS_ENCODED_AT_ONCE:
+        return fastjson.dumps(value)
+    return await asyncio.to_thread(fastjson.dumps, value)
