@@ -321,23 +321,16 @@ class Connection(asyncio.Protocol):
         out = self._out
         if body is None:
             out.append(encode_prefix(command, 0))
-        elif isinstance(body, bytes | memoryview):
-            size = len(body)
-            prefix = encode_prefix(command, size)
-            self._out_bytes += size
-            if size <= SMALL_BODY_BYTES:
-                out.append(b"".join((prefix, body)))
-            else:
-                out += (prefix, body)
         else:
-            size = sum(map(len, body))
+            pieces = (body,) if isinstance(body, bytes | memoryview) else body
+            size = sum(map(len, pieces))
             prefix = encode_prefix(command, size)
             self._out_bytes += size
-            if size <= SMALL_BODY_BYTES * len(body):
-                out.append(b"".join((prefix, *body)))
+            if size <= SMALL_BODY_BYTES * len(pieces):
+                out.append(b"".join((prefix, *pieces)))
             else:
                 out.append(prefix)
-                out += body
+                out += pieces
         if not self._in_pass and not self._flush_scheduled:
             self._flush_scheduled = True
             self.loop.call_soon(self._flush)
