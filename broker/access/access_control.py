@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("pocketmq.access")
 
+MAX_NEEDS: Final = 2000
+"""Of one request: each is compared with the rules of its user."""
 _TRY_AGAIN: Final = "Authorization failed. Please verify your access rights and try again."
 
 
@@ -73,6 +75,8 @@ class AccessControl:
             needs = needs_of(command, self._cluster)
         except BodyError as error:
             raise _forbidden("parse authorization context error.") from error
+        if len(needs) > MAX_NEEDS:
+            raise _forbidden(f"the request needs {len(needs)} rights; the limit is {MAX_NEEDS}")
         if not needs:
             return
         name = (command.fields or {}).get(ACCESS_KEY)

@@ -2,8 +2,8 @@
 
 Most requests are rows of `access_rules.tsv`, which follows the annotations of the official request headers: the header
 fields that name topics and groups (otherwise the cluster), and actions of which one suffices. Sends, reads and
-heartbeats have rules of their own in this file. Any other request, such as 25 and 26, only needs a signature, as in
-the official broker. Mirrors `DefaultAuthorizationContextBuilder`.
+heartbeats have rules of their own in this file. Any other official request, such as 25 and 26, only needs a signature,
+as in the official broker; a request of our own without a row is refused. Mirrors `DefaultAuthorizationContextBuilder`.
 """
 
 import functools
@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.client import HeartbeatData, LockBatchRequestBody, UnlockBatchRequestBody
+from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.membership import (
     GetConsumerListByGroup,
@@ -36,6 +37,8 @@ from pocketmq.protocol.wire.command import Command
 
 from .authorization import Need, Resource, group, topic
 
+OWN_CODES: Final = range(30_001, 40_000)
+"""Of requests that no official program knows."""
 _TABLE: Final = Path(__file__).with_name("access_rules.tsv")
 _SEPARATORS: Final = ";,"
 
@@ -67,9 +70,11 @@ def _rule(code: str, cluster: str, actions: str, fields: str) -> tuple[int, Rule
 def needs_of(command: Command, cluster: str) -> list[Need]:
     """All rights that a request needs; each must be allowed. A request without header fields needs none.
 
-    Raises `BodyError` if the body names the topics and cannot be read.
+    Raises `BodyError` if the body names the topics and cannot be read, and for a request of ours without a rule.
     """
     fields = command.fields
+    if command.code in OWN_CODES and (command.code not in rules() or not fields):
+        raise BodyError(f"request {command.code} has no rule in {_TABLE.name}")
     if not fields:
         return []
     special = _SPECIAL.get(command.code)

@@ -18,7 +18,7 @@ from pocketmq.broker.access.access_control import (
     make_first_users,
     warn_if_open,
 )
-from pocketmq.broker.access.access_rules import needs_of, rules
+from pocketmq.broker.access.access_rules import OWN_CODES, needs_of, rules
 from pocketmq.broker.access.authorization import Need, Resource, parse_resource, refusal, topic
 from pocketmq.broker.access.signatures import is_signed_with
 from pocketmq.broker.access.user_table import AclTable, UserTable
@@ -30,8 +30,10 @@ from pocketmq.broker.node import Node
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused
 from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo
 from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.schema import REQUESTS
 from pocketmq.protocol.wire.signatures import signature_of
 
 PEER = "10.1.2.3:50000"
@@ -147,6 +149,22 @@ def test_needs_of_the_table() -> None:
     assert needs_of(Command(26, 1, fields={"a": "b"}), "C") == []
     assert needs_of(Command(17, 1), "C") == []
     assert len(rules()) > 80
+
+
+def test_a_request_of_ours_needs_a_rule() -> None:
+    """Official requests without one need only a signature; a new one of ours would be open to every user."""
+    explain = Command(30001, 1, fields={"topic": "T", "consumerGroup": "g"})
+    assert needs_of(explain, "C") == [
+        Need(Resource("Group", "g"), ("Get",)),
+        Need(Resource("Topic", "T"), ("Get",)),
+    ]
+    for command in (Command(30002, 1, fields={"topic": "T"}), Command(30001, 1)):
+        with pytest.raises(BodyError, match="has no rule"):
+            needs_of(command, "C")
+
+
+def test_every_request_of_ours_has_a_rule() -> None:
+    assert {code for code in REQUESTS if code in OWN_CODES} <= rules().keys()
 
 
 # -- the guard
