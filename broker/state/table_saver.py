@@ -1,7 +1,8 @@
 """Makes and writes the texts of changed tables in one thread, so that sends never wait for the disk.
 
 `save_soon` collects the changes of some milliseconds; `save` writes now. An answer that promises a change waits until
-it is written (`saved`, `when_saved`). What cannot be written, on a full disk for example, is tried again. Without
+it is written (`saved`, `when_saved`), and is a refusal if the disk refuses it. What cannot be written, on a full disk
+for example, is tried again. Without
 `in_background` each change is written at once, in the caller: for tests.
 """
 
@@ -11,8 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import StoreError
 from pocketmq.store.tables.json_table import JsonTable
+
+from ..errors import Refusal
 
 _log = logging.getLogger("pocketmq.state")
 
@@ -21,7 +25,11 @@ SAVE_DELAY_SECONDS: Final = 0.01
 RETRY_SECONDS: Final = 5.0
 """A table that could not be written is written again after this time."""
 
+UNSAVED_REMARK: Final = "the change holds until the broker stops, and is written once the disk accepts it"
+
 Callback = Callable[[], None]
+OnSaved = Callable[[bool], None]
+"""Called with False if the disk has refused the changes."""
 
 
 class TableSaver:
@@ -33,8 +41,8 @@ class TableSaver:
         self.unsaved: set[JsonTable] = set()
         """Tables with changes, announced by `save_soon`, that are not on disk yet."""
         self._saving: dict[JsonTable, asyncio.TimerHandle] = {}
-        self._waiting: dict[JsonTable, list[Callback]] = {}
-        self._writing: dict[JsonTable, list[Callback]] = {}
+        self._waiting: dict[JsonTable, list[OnSaved]] = {}
+        self._writing: dict[JsonTable, list[OnSaved]] = {}
         self._changed_again: set[JsonTable] = set()
         """Tables that are saved once more when the write that is under way ends."""
         self._retries: dict[JsonTable, asyncio.TimerHandle] = {}
@@ -49,7 +57,7 @@ class TableSaver:
         self._retries.clear()
         self._writer.shutdown()
         for callbacks in self._waiting.values():
-            _run(callbacks)  # `BrokerState.close` writes the tables once more
+            _run(callbacks, is_on_disk=True)  # `BrokerState.close` writes the tables once more
         self._waiting.clear()
 
     # -- tables
@@ -86,21 +94,31 @@ class TableSaver:
         return await asyncio.get_running_loop().run_in_executor(self._writer, _attempt, what, action)
 
     def when_saved(self, table: JsonTable, callback: Callback) -> None:
-        """Call back once the changes made so far are on disk or failed to be written; at once if none is pending."""
+        """Call back once the changes made so far are on disk or refused by it; at once if none is pending."""
+        self._when_saved(table, lambda _: callback())
+
+    def _when_saved(self, table: JsonTable, callback: OnSaved) -> None:
         if table in self._saving or table in self._changed_again:
             self._waiting.setdefault(table, []).append(callback)
         elif table in self._writing:
             self._writing[table].append(callback)
         else:
-            callback()
+            callback(table not in self._retries)
 
     async def saved(self, table: JsonTable) -> None:
-        """Wait until the changes made so far are on disk."""
-        if table not in self.unsaved:
-            return
-        done = asyncio.Event()
-        self.when_saved(table, done.set)
-        await done.wait()
+        """Wait until the changes made so far are on disk. Raises `Refusal` if the disk refuses them: a kill would undo
+        what is answered with success."""
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def settle(is_on_disk: bool) -> None:
+            if not done.done():
+                done.set_result(is_on_disk)
+
+        self._when_saved(table, settle)
+        if not await done:
+            raise Refusal(
+                ResponseCode.SYSTEM_ERROR, f"the disk refuses {table.file.path.name}: {UNSAVED_REMARK}"
+            )
 
     def _save_now(self, table: JsonTable) -> None:
         self._saving.pop(table, None)
@@ -114,7 +132,7 @@ class TableSaver:
         text_of = table.snapshot()
         if text_of is None:
             self._settle(table)
-            _run(callbacks)
+            _run(callbacks, is_on_disk=table not in self._retries)
             return
         if not self._in_background:
             _write(table, text_of)
@@ -125,14 +143,15 @@ class TableSaver:
         def written(is_on_disk: bool) -> None:
             del self._writing[table]
             self._settle(table)
-            _run(callbacks)
-            if self._is_stopped:
-                return
+            if is_on_disk and (retry := self._retries.pop(table, None)) is not None:
+                retry.cancel()
             if table in self._changed_again:
                 self._changed_again.discard(table)
-                self._save(table)
-            elif not is_on_disk and table not in self._retries:
+                if not self._is_stopped:
+                    self._save(table)
+            elif not is_on_disk and not self._is_stopped and table not in self._retries:
                 self._retries[table] = loop.call_later(RETRY_SECONDS, self._save_again, table)
+            _run(callbacks, is_on_disk=is_on_disk)
 
         def write() -> None:
             loop.call_soon_threadsafe(written, _write(table, text_of))
@@ -149,9 +168,9 @@ class TableSaver:
             self.unsaved.discard(table)
 
 
-def _run(callbacks: list[Callback]) -> None:
+def _run(callbacks: list[OnSaved], *, is_on_disk: bool) -> None:
     for callback in callbacks:
-        callback()
+        callback(is_on_disk)
 
 
 def _attempt(what: str, action: Callback) -> bool:

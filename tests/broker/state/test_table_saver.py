@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pocketmq.broker.errors import Refusal
 from pocketmq.broker.state import table_saver
 from pocketmq.broker.state.table_saver import TableSaver
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.tables.group_table import GroupSettings, GroupTable
 from pocketmq.store.tables.table_text import MapText
 
@@ -91,9 +93,13 @@ async def test_failing_disk_ends_the_wait(
     groups.file.path.parent.write_bytes(b"a file where the folder should be")
     groups.find_or_create("g1")
     async with asyncio.timeout(WAIT_SECONDS):
-        await tables.saved(groups)
+        with pytest.raises(Refusal, match=r"the disk refuses subscriptionGroup\.json") as refused:
+            await tables.saved(groups)
+    assert refused.value.code == ResponseCode.SYSTEM_ERROR
     assert "cannot write" in caplog.text
     assert groups.dirty
+    with pytest.raises(Refusal):
+        await tables.saved(groups)  # the same request again: it changes nothing, and nothing is on disk
 
 
 async def test_what_a_failing_disk_refused_is_written_once_it_works_again(
@@ -111,9 +117,11 @@ async def test_what_a_failing_disk_refused_is_written_once_it_works_again(
     monkeypatch.setattr(groups.file, "save", observed)
     groups.find_or_create("g1")
     async with asyncio.timeout(WAIT_SECONDS):
-        await tables.saved(groups)
+        with pytest.raises(Refusal):
+            await tables.saved(groups)
         folder.unlink()
         await written.wait()
+        await tables.saved(groups)
     assert "g1" in saved_groups(groups)
     assert groups not in tables.unsaved
     assert not groups.dirty
