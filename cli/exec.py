@@ -9,7 +9,7 @@ The server is in this process (`pocketmq.testing.EmbeddedServer`), the program a
     anywhere else (CI, cron)    the program leads a process group. We pass every signal on to the whole group, and end
                                 the rest of the group when the program has ended
 
-If we are killed with SIGKILL, the program keeps running.
+If we are killed with SIGKILL, the program or its group is ended by SIGTERM.
 """
 
 import contextlib
@@ -28,6 +28,7 @@ import click
 from pocketmq.broker.errors import StartError
 from pocketmq.store.errors import StoreError
 from pocketmq.testing.errors import TestingError
+from pocketmq.testing.server.after_death import end_after_death, let_live
 
 from .options import USER_ERROR
 from .server_options import check_admin_port, log_to_stderr, server_options
@@ -155,11 +156,14 @@ class _Program:
         except OSError as error:
             click.echo(f"pocketmq: cannot run {self._command[0]}: {error.strerror or error}", err=True)
             return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        target = self._child.pid if self._has_terminal else -self._child.pid
+        end_after_death(target)
         for number in self._early:
             self._pass_on(number)
         code = self._child.wait()
         if not self._has_terminal:
             _end_group(self._child.pid)
+        let_live(target)
         return code if code >= 0 else 128 - code
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:

@@ -20,6 +20,7 @@ from pocketmq.broker.errors import StartError
 from pocketmq.store import StoreError
 from pocketmq.testing.errors import TestingError
 
+from .parent import ending_with_parent
 from .server_options import check_admin_port, log_to_stderr, server_options
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 @server_options(log_level="info")
 @click.option("--namesrv-conf", metavar="FILE", help="A namesrv.conf, for the name server in this process.")
 @click.option("--store", metavar="DIR", help="Directory of the store.  [default: pocketmq-store]")
-@click.option("--ephemeral", is_flag=True, help="A temporary store, removed at exit.")
+@click.option(
+    "--ephemeral", is_flag=True, help="A temporary store, removed at exit; ends with its parent process."
+)
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=_PORT, help="Port of the broker, 0 for a free one.  [default: 10911]")
 @click.option(
@@ -106,9 +109,8 @@ def serve(
                 "--grpc-port": grpc_port,
             }
             broker = _broker_config(conf_file, sets, options, no_namesrv=no_namesrv)
-            name_server = None
-            if not no_namesrv:
-                name_server = _name_server_config(broker, namesrv_conf, sets, namesrv_port)
+            own = not no_namesrv
+            name_server = _name_server_config(broker, namesrv_conf, sets, namesrv_port) if own else None
             if print_config:
                 click.echo(listing(broker, name_server), nl=False)
                 return
@@ -117,7 +119,7 @@ def serve(
             broker.store.is_temporary = ephemeral
             from pocketmq.broker.process import run
 
-            beside = [loading(loads)] if loads else []
+            beside = [*loading(loads), *(ending_with_parent() if ephemeral else ())]
             _log.info("store: %s", broker.store.root.absolute())
             if admin_port is not None:
                 from pocketmq.testing.server.admin_port import admin_port_beside
@@ -127,8 +129,8 @@ def serve(
                 from pocketmq.grpc_endpoint.endpoint import endpoint_beside
 
                 beside.append(endpoint_beside)
-            journal_folder = None if journal is None else Path(journal)
-            run(broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time)
+            folder = None if journal is None else Path(journal)
+            run(broker, name_server, folder, ports_file, beside, virtual_time=virtual_time)
     except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         sys.exit(USER_ERROR)
@@ -136,8 +138,11 @@ def serve(
         gc.enable()
 
 
-def loading(sources: "Sequence[LoadSource]") -> "Beside":
-    """Brings them to the node before it says that it is ready. Raises `LoadError` at once for a bad file."""
+def loading(sources: "Sequence[LoadSource]") -> "list[Beside]":
+    """Brings them to the node before it says that it is ready; empty without any. Raises `LoadError` at once for a bad
+    file."""
+    if not sources:
+        return []
     from pocketmq.testing.state.load import read_load
     from pocketmq.testing.state.loading import apply_loads
 
@@ -148,7 +153,7 @@ def loading(sources: "Sequence[LoadSource]") -> "Beside":
         await apply_loads(node, loads)
         yield {}
 
-    return load
+    return [load]
 
 
 @contextmanager
@@ -159,10 +164,13 @@ def _store_dir(store: str | None, *, ephemeral: bool) -> Iterator[str | None]:
         return
     if store is not None:
         raise StartError("--ephemeral and --store exclude each other")
+    from pocketmq.testing.server.after_death import remove_after_death
+
     try:
         folder = tempfile.mkdtemp(prefix="pocketmq-")
     except OSError as error:
         raise StartError(f"cannot create a temporary store: {error}") from error
+    remove_after_death(Path(folder))
     try:
         yield folder
     finally:

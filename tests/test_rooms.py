@@ -121,7 +121,7 @@ ROOMS: dict[str, list[str]] = {
         "endpoint",
     ],
     "cli": [
-        "spelling options cluster_names server_options",
+        "spelling options cluster_names server_options parent",
         "looking messages",
         "admin behave bench completion demo exec pipeline proxy serve store_command",
         "main",

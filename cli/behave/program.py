@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from pocketmq.testing.server.after_death import end_after_death, let_live
+
 END_SECONDS: Final = 30.0
 """How long a program may take to end after SIGTERM. The Java client for gRPC waits for its receive: 20 seconds."""
 MAX_OUTPUT: Final = 16 << 20
@@ -63,6 +65,7 @@ class Program:
         except OSError as error:
             self._file.close()
             raise ProgramError(f"cannot run {words[0]}: {error.strerror or error}") from error
+        end_after_death(-self._process.pid)
 
     @property
     def is_running(self) -> bool:
@@ -87,6 +90,7 @@ class Program:
             self._end()
         finally:
             self._signal(signal.SIGKILL)  # children that outlived it
+            let_live(-self._process.pid)
             self._file.close()
 
     def _end(self) -> None:

@@ -7,5 +7,6 @@ ports.py             the ports beside the remoting ones
 grpc_port.py         the port for gRPC clients
 admin_port.py        the HTTP port, and what it shows
 settings.py          keywords to settings, on top of defaults for tests
+after_death.py       what is done if this process is killed
 temporary_store.py   where the files of a temporary store are kept
 """

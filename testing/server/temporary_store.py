@@ -1,6 +1,6 @@
 """The folder of a temporary store: in memory where the machine has room for it.
 
-Who asked for the folder removes it.
+Who asked for the folder removes it; if this process is killed, `after_death.py` does.
 """
 
 import os
@@ -10,6 +10,8 @@ from typing import Final
 
 from pocketmq.broker.errors import StartError
 
+from .after_death import remove_after_death
+
 IN_MEMORY: Final = Path("/dev/shm")
 IN_MEMORY_BYTES: Final = 512 << 20
 """A temporary store is kept in memory only if that much space is free. Containers often have 64 MB: too little."""
@@ -18,9 +20,11 @@ IN_MEMORY_BYTES: Final = 512 << 20
 def temporary_folder() -> Path:
     """Make an empty folder of our own. `StartError` if that is not possible."""
     try:
-        return Path(tempfile.mkdtemp(prefix="pocketmq-", dir=_memory_folder()))
+        folder = Path(tempfile.mkdtemp(prefix="pocketmq-", dir=_memory_folder()))
     except OSError as error:
         raise StartError(f"cannot make a temporary store: {error}") from error
+    remove_after_death(folder)
+    return folder
 
 
 def _memory_folder() -> Path | None:
