@@ -124,7 +124,9 @@ class ClusterLife:
         name_servers: Sequence[WatchedServer],
         brokers: Sequence[WatchedBroker],
     ) -> None:
-        """Log the requests of all members, also of those that start later."""
+        """Log the requests of all members, also of those that start later. Nothing if they are logged."""
+        if self.watched is not None:
+            return
         seed = self.seed_of("rules")
         watched = WatchedNodes(call, timers=self.own_timers, random=None if seed is None else Random(seed))
         for one in name_servers:

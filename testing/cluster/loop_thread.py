@@ -27,14 +27,18 @@ class LoopThread:
         return self._loop is not None
 
     def start(self) -> None:
-        """Return once the loop runs."""
+        """Return once the loop runs. OSError if the system has nothing left for one."""
         started: Future[asyncio.AbstractEventLoop] = Future()
         self._asked_to_stop = Future()
         self._thread = threading.Thread(
             target=self._serve, args=(started, self._asked_to_stop), name=self._name, daemon=True
         )
         self._thread.start()
-        self._loop = started.result()
+        try:
+            self._loop = started.result()
+        except BaseException:
+            self._thread = None
+            raise
 
     def stop(self) -> None:
         """Cancel what still runs in it, and wait for its end. Does nothing if it does not run."""
@@ -48,8 +52,13 @@ class LoopThread:
             started.set_result(asyncio.get_running_loop())
             await asyncio.wrap_future(asked_to_stop)
 
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(live())
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(live())
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)  # no descriptor is left for a loop
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Run a coroutine in the thread and wait for its result. `NotRunningError` if the thread does not run, or from

@@ -43,7 +43,7 @@ class WatchedNodes:
         self._timers = timers
         self._random = random
         self.log = RequestLog()
-        self.requests = Requests(self.log)
+        self.requests = Requests(self.log, self._on_loop)
         self._rules = StandingRules(random or Random())
         self._rules.brokers = self._brokers
         self._rules.changed.append(self._rules_changed)

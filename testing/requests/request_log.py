@@ -95,7 +95,7 @@ class RequestLog:
         return self._count
 
     def clear(self) -> None:
-        """Forget every entry; ids go on."""
+        """Forget every entry; ids go on. Called where entries are added."""
         self._kept.clear()
         self._bytes = self._count = self.dropped = 0
 
@@ -198,6 +198,8 @@ class LogWatcher(Watcher):
             return
         for identity in [identity for identity, kept in self._unanswered.items() if kept.connection is known]:
             del self._unanswered[identity]
+        if self._last is not None and self._last.connection is known:
+            self._last = None
 
     def received(self, connection: Watched, command: Command) -> bool:
         if command.code in _REGISTRATION and self._is_own_registration(command):

@@ -12,7 +12,7 @@ do not wait inside a running event loop, which they would block: `await rocketmq
 import asyncio
 import itertools
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Final, TypeVar, Unpack, cast
 
 from ..errors import WouldBlockError
@@ -33,8 +33,10 @@ FollowerT = TypeVar("FollowerT", bound=Follower)
 class Requests:
     """The requests that a server got since the test began, oldest first."""
 
-    def __init__(self, log: RequestLog) -> None:
+    def __init__(self, log: RequestLog, call: Callable[[Callable[[], None]], None]) -> None:
+        """`call` calls a function where the log is written, and waits for it."""
         self._log = log
+        self._call = call
         self.aio = RequestsInLoop(self)
         """`wait_for` and `none` as coroutines."""
 
@@ -68,7 +70,7 @@ class Requests:
 
     def clear(self) -> None:
         """Forget all requests so far."""
-        self._log.clear()
+        self._call(self._log.clear)
 
     def last(self, count: int = 20) -> list[LoggedRequest]:
         """The newest requests, oldest first."""

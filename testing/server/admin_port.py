@@ -22,7 +22,7 @@ from ..faults.watched_node import WatchedNodes
 from ..ledger.ledger import Ledger
 from ..requests.following import Follower
 from ..requests.requests import Requests
-from ..state.mark import take_mark
+from ..state.mark import Mark, take_mark
 from ..state.reset import restore
 from ..state.restoring import ACCESS_TABLES, restore_snapshot, take_snapshot
 from ..state.snapshot import Snapshot, snapshot_of
@@ -105,15 +105,8 @@ class SnapshotsOfNode:
         return Snapshot(msgspec.structs.replace(state, tables=tables)).to_bytes()
 
     async def restore(self, data: bytes) -> None:
-        snapshot = snapshot_of(data, "the body")
-        await _stand_still(self._node)
-        await restore_snapshot(self._node, snapshot)
+        await restore_snapshot(self._node, snapshot_of(data, "the body"))
         self._ledger.clear()
-
-
-async def _stand_still(node: Node) -> None:
-    if node.time is not None:
-        await node.time.stop()
 
 
 def stand_on(
@@ -143,20 +136,20 @@ async def admin_port(
     *,
     host: str,
     port: int,
-    reset: Callable[[], Awaitable[None]],
+    mark: Callable[[], Mark],
 ) -> AsyncIterator[str]:
     """The port of a running node, 0 for a free one; the URL. `watched` watches the node already.
 
-    A reset over HTTP ends all rules and empties log and ledger, too: between two tests it is all that a program calls.
+    A reset over HTTP returns to the mark. It ends all rules and empties log and ledger, too: between two tests it is
+    all that a program calls.
     `StartError` if the port is taken.
     """
 
     async def reset_all() -> None:
         watched.faults.clear()
-        await _stand_still(node)
-        await reset()
+        await restore(node, mark())
         watched.requests.clear()
-        ledger.clear()
+        watched.forget_facts()
 
     ledger = watched.keep_ledger()
     stand = stand_on(lambda: node, watched, reset=reset_all, snapshots=SnapshotsOfNode(node, ledger))
@@ -176,9 +169,7 @@ def admin_port_beside(host: str, port: int) -> Callable[[Node], AbstractAsyncCon
         watched.attach(node)
         mark = await take_mark(node)
         try:
-            async with admin_port(
-                node, watched, host=host, port=port, reset=lambda: restore(node, mark)
-            ) as url:
+            async with admin_port(node, watched, host=host, port=port, mark=lambda: mark) as url:
                 yield {"POCKETMQ_ADMIN": url}
         finally:
             watched.detach(node)

@@ -118,6 +118,7 @@ class EmbeddedServer(Lifetime):
         self._first_mark: Mark | None = None
         self._connection: Connection | None = None
         self._watched: WatchedNodes | None = None
+        self._watching = threading.Lock()
 
     def like(
         self, settings: Mapping[str, Value], *, virtual_time: bool | None = None, seed: int | None = None
@@ -181,10 +182,12 @@ class EmbeddedServer(Lifetime):
     def watched(self) -> WatchedNodes:
         """The request log and the faults. The server logs its requests from the first use of this on."""
         if self._watched is None:
-            watched = WatchedNodes(self.call)
-            if self._node is not None:
-                self.call(watched.attach, self._node)
-            self._watched = watched
+            with self._watching:  # two threads may ask at once
+                if self._watched is None:
+                    watched = WatchedNodes(self.call)
+                    if self._node is not None:
+                        self.call(watched.attach, self._node)
+                    self._watched = watched
         return self._watched
 
     @property
@@ -310,16 +313,11 @@ class EmbeddedServer(Lifetime):
                     await self._ports.open_grpc(node)
                 if self._admin_port is not None:
                     assert self._watched is not None
-                    await self._ports.open_admin(node, self._watched, self._admin_port, self._restored)
+                    await self._ports.open_admin(node, self._watched, self._admin_port, self._mark)
                 started.set_result(None)
                 await asyncio.wrap_future(self._asked_to_stop)
         finally:
             await self._end(node)
-
-    async def _restored(self) -> None:
-        """What a reset over HTTP does to the state."""
-        if self._first_mark is not None:
-            await restore(self._running(), self._first_mark)
 
     async def _end(self, node: Node) -> None:
         try:
@@ -393,17 +391,17 @@ class EmbeddedServer(Lifetime):
 
         Changed topics, groups and settings are restored. Connections stay open. See `state/reset.py`.
         """
-        mark = mark or self._first_mark
-        if mark is None:
-            raise NotRunningError("the server is not running")
-        self.run(self._reset(mark))
+        self.run(self._reset(mark or self._mark()))
 
     async def _reset(self, mark: Mark) -> None:
-        node = self._running()
-        if node.time is not None:
-            await node.time.stop()
-        await restore(node, mark)
+        await restore(self._running(), mark)
         self._forget_facts()
+
+    def _mark(self) -> Mark:
+        """The state that a reset returns to."""
+        if self._first_mark is None:
+            raise NotRunningError("the server is not running")
+        return self._first_mark
 
     def snapshot(self, path: str | Path | None = None) -> Snapshot:
         """The present state: topics, groups, offsets, messages and timers; also as a .pocketmq file if `path` is given.

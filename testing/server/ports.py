@@ -1,7 +1,7 @@
 """The ports of an embedded server beside the remoting ones: HTTP, and gRPC. What a server without them needs is not
 loaded."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -9,6 +9,7 @@ from typing import Self
 from pocketmq.broker.node import Node
 
 from ..faults.watched_node import WatchedNodes
+from ..state.mark import Mark
 
 
 class Ports:
@@ -22,13 +23,13 @@ class Ports:
         self._open = AsyncExitStack()
 
     async def open_admin(
-        self, node: Node, watched: WatchedNodes, port: int, reset: Callable[[], Awaitable[None]]
+        self, node: Node, watched: WatchedNodes, port: int, mark: Callable[[], Mark]
     ) -> None:
         from .admin_port import admin_port
 
         host = node.broker.config.bind_address
         self.admin_url = await self._open.enter_async_context(
-            admin_port(node, watched, host=host, port=port, reset=reset)
+            admin_port(node, watched, host=host, port=port, mark=mark)
         )
 
     async def open_grpc(self, node: Node) -> None:

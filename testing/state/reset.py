@@ -26,21 +26,31 @@ from .settings_values import restore_settings
 
 
 async def restore(node: Node, mark: Mark) -> None:
-    """Undo everything since the mark. Raises `StoreError` or OSError if the disk refuses a change."""
+    """Undo everything since the mark, and let virtual time stand still. Raises `StoreError` or OSError if the disk
+    refuses a change."""
+    await stop_clock(node)
     broker = node.broker
     await restore_settings(node, mark.settings, mark.settings_version)
     # A registration that is still under way would bring a topic back.
     await broker.cluster.registration.settled()
     await broker.transactions.stop()  # a round that is under way would commit its offsets
-    forget_clients(broker, mark.groups)
-    _rewind(node, mark)
-    restore_access_files(broker.access, mark.access_files)
-    broker.transactions.start()
+    try:
+        forget_clients(broker, mark.groups)
+        _rewind(node, mark)
+        restore_access_files(broker.access, mark.access_files)
+    finally:
+        broker.transactions.start()
     await broker.cluster.registration.settled()
     if node.name_server is not None:
         routes = node.name_server.routes.topics
         routes.clear()
         routes.update({topic: dict(queues) for topic, queues in mark.routes.items()})
+
+
+async def stop_clock(node: Node) -> None:
+    """End a run of virtual time: nothing becomes due while the state is another one."""
+    if node.time is not None:
+        await node.time.stop()
 
 
 def forget_clients(broker: Broker, groups: Container[str]) -> None:

@@ -16,7 +16,7 @@ from pocketmq.store.tables.json_table import JsonTable
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
 from ..errors import SnapshotError
-from .reset import follow_queues, forget_clients
+from .reset import follow_queues, forget_clients, stop_clock
 from .snapshot import Snapshot, State
 
 ACCESS_TABLES: Final = frozenset(("users", "acls"))
@@ -57,7 +57,9 @@ async def take_snapshot(node: Node) -> Snapshot:
 
 
 async def restore_snapshot(node: Node, snapshot: Snapshot) -> None:
-    """Have the state of the snapshot, and nothing else. Raises `SnapshotError`, and then nothing has changed."""
+    """Have the state of the snapshot, and nothing else; virtual time stands still. Raises `SnapshotError`, and then
+    nothing has changed."""
+    await stop_clock(node)
     state = snapshot.state
     former = await take_snapshot(node)
     try:

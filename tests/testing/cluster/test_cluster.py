@@ -252,3 +252,18 @@ def test_a_stopped_cluster_can_be_started_again() -> None:
             cluster.grow("orders")
             assert list(brokers_of(cluster, "orders")) == ["b0"]
     cluster.stop()
+
+
+def test_a_thread_that_gets_no_event_loop_is_an_error_and_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the process has no descriptor left."""
+
+    def no_loop() -> asyncio.AbstractEventLoop:
+        raise OSError("too many open files")
+
+    monkeypatch.setattr("pocketmq.testing.cluster.loop_thread.loop_factory", lambda: no_loop)
+    cluster = RocketMQCluster(brokers=1)
+    with pytest.raises(OSError, match="too many open files"):
+        cluster.start()
+    monkeypatch.undo()
+    with cluster:
+        assert list(brokers_of(cluster, "orders")) == []

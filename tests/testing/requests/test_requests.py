@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -176,10 +177,14 @@ def filled(log: RequestLog, count: int, body: bytes = b"") -> LogWatcher:
     return watcher
 
 
+def at_once(function: Callable[[], None]) -> None:
+    function()
+
+
 def test_the_oldest_leave_a_full_log() -> None:
     log = RequestLog(entries=10)
     filled(log, 25)
-    requests = Requests(log)
+    requests = Requests(log, at_once)
     assert (requests.count(), requests.dropped) == (10, 15)
     assert [request.id for request in requests] == list(range(16, 26))
     with pytest.raises(AssertionError, match="15 left the log, which was full"):
@@ -202,7 +207,7 @@ def test_a_send_on_the_short_way_is_decoded_when_somebody_looks() -> None:
     request = encode_frame(Command(310, 5, fields=fields, body=b"order"))
     reply = encode_frame(Command(0, 5, 1, fields={"queueOffset": "7"}))
     log.add_answered(LogWatcher(log, "b0").connection_of(connection), request * 3, reply * 3, 3)
-    entry, _, other = Requests(log).find(code=SEND)
+    entry, _, other = Requests(log, at_once).find(code=SEND)
     assert (entry.id, other.id, len(log)) == (1, 3, 3)
     assert entry != other
     assert (entry.topic, entry.queue_id, entry.group, entry.body) == ("orders", 3, "g", b"order")
@@ -220,7 +225,7 @@ def test_sends_that_are_kept_together_leave_one_by_one(counts: list[int], most: 
         if mixed:
             watcher.received(connection, Command(30, 1))
     total = sum(counts) + mixed * len(counts)
-    requests = Requests(log)
+    requests = Requests(log, at_once)
     assert (requests.count(), requests.dropped) == (min(most, total), max(0, total - most))
     assert [entry.id for entry in requests] == list(range(max(1, total - most + 1), total + 1))
     assert [entry.id for entry in log.last(3)] == [entry.id for entry in requests][-3:]
@@ -241,6 +246,34 @@ async def test_what_a_closed_connection_left_open_is_forgotten() -> None:
     await server.close()
     assert watcher._connections == {}
     assert watcher._unanswered == {}
+
+
+def test_a_request_under_way_at_the_end_of_its_connection_is_forgotten() -> None:
+    """One entry for each client that ends so would stay for ever."""
+    watcher = LogWatcher(RequestLog(), "b0")
+    for number in range(3):
+        connection: Watched = Nobody()  # type: ignore[assignment]
+        watcher.received(connection, Command(11, number, fields={"topic": "t"}))
+        watcher.closed(connection)
+    assert watcher._unanswered == {}
+    assert watcher._last is None
+
+
+def test_the_log_is_emptied_where_it_is_written(one: RocketMQ) -> None:
+    """In another thread it would be emptied in the middle of an addition, and its counts would stay wrong."""
+    threads: list[threading.Thread] = []
+    log = one.server.watched.log
+    clear = log.clear
+
+    def noting() -> None:
+        threads.append(threading.current_thread())
+        clear()
+
+    log.clear = noting  # type: ignore[method-assign]
+    one.send("orders", "one")
+    one.requests.clear()
+    assert [thread.name for thread in threads] == ["pocketmq-embedded"]
+    assert (len(one.requests), one.requests.count(), one.requests.find()) == (0, 0, [])
 
 
 # -- for the HTTP port
@@ -319,7 +352,7 @@ def test_a_thousand_followers_get_everything_and_the_server_serves_on(one: Rocke
 def test_a_follower_that_is_too_slow_knows_what_it_missed() -> None:
     async def follow() -> tuple[int, list[int]]:
         log = RequestLog(entries=10)
-        with Requests(log).follow() as follower:
+        with Requests(log, at_once).follow() as follower:
             filled(log, 25)
             found = await follower.next()
         return follower.missed, [request.id for request in found]

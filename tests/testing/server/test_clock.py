@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -132,3 +133,26 @@ def test_a_store_of_the_future_is_read_by_a_server_with_the_walls_time(
         assert texts.count("timed") == 1
         assert texts.count("was delivered") == 1
         assert "in an hour" not in texts
+
+
+@pytest.mark.parametrize("way", ["reset", "restore", "reset over HTTP", "restore over HTTP"])
+def test_a_run_ends_with_a_reset_and_a_restore(way: str) -> None:
+    """The state must not move while it is replaced, nor afterwards."""
+    with EmbeddedServer(virtual_time=True, admin_port=0) as server:
+        snapshot = server.snapshot()
+        server.clock.run(1000)
+        if way == "reset":
+            server.reset()
+        elif way == "restore":
+            server.restore(snapshot)
+        else:
+            method, path, body = {
+                "reset over HTTP": ("POST", "/api/reset", b"{}"),
+                "restore over HTTP": ("PUT", "/api/snapshot", snapshot.to_bytes()),
+            }[way]
+            request = urllib.request.Request(f"{server.admin_url}{path}", body, method=method)
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                assert answer.status < 300
+        stopped = server.clock.now_ms()
+        time.sleep(0.05)  # what a run would use to move by 50 s
+        assert server.clock.now_ms() == stopped

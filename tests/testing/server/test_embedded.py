@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -352,3 +353,22 @@ def test_a_temporary_store_takes_messages_though_the_disk_is_full(
         server.call(server.broker.retention.run)
         with pytest.raises(Refusal):
             RocketMQ(server).send("orders", "one")
+
+
+def test_threads_that_ask_for_the_request_log_at_once_get_one() -> None:
+    """Rules of a second one would never be cleared."""
+    with EmbeddedServer() as server:
+        barrier = threading.Barrier(4)
+        found = []
+
+        def ask() -> None:
+            barrier.wait()
+            found.append(server.watched)
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(map(id, found))) == 1
+        assert len(server.call(lambda: server.watched._nodes)) == 1

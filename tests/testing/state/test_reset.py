@@ -298,3 +298,20 @@ def test_what_was_undone_in_a_kept_store_does_not_come_back_with_its_next_start(
         assert [message.text for message in mq.messages("kept")] == ["before", "after"]
         assert (mq.messages("other"), list(mq.delayed)) == ([], [])
         assert not (tmp_path / "discarded").exists()
+
+
+def test_transactions_are_checked_on_though_a_reset_failed(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = server.broker
+    mark = server.mark()
+
+    def refuse(*arguments: object) -> None:
+        raise OSError("the disk refuses")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(broker.store.rewinding), "rewind", refuse)
+        with pytest.raises(OSError, match="the disk refuses"):
+            server.reset(mark)
+    assert server.call(lambda: broker.transactions.check._task is not None), "the checks are running"
+    server.reset(mark)
