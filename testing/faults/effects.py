@@ -38,6 +38,8 @@ class Effect:
     """Although it needs a reply, a rule for the rpc Telemetry hits the messages of gRPC clients."""
     hits_our_requests: ClassVar[bool] = False
     """Also applies to requests of the broker to its clients."""
+    why_no_rpc: str = ""
+    """Why it cannot be done to the reply of a gRPC call; empty if it can."""
 
     def arrived(self, exchange: Exchange) -> bool:
         return False
@@ -170,6 +172,8 @@ class Alter(Effect):
         self._body = None if body is None else wire_body(body)
         self._opaque = opaque
         self._fail = fail
+        if opaque is not None:
+            self.why_no_rpc = "a gRPC call has no opaque number"
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
         changed = Reply(reply.command.code, reply.command.fields, reply.body, reply.command.remark)
@@ -204,6 +208,7 @@ class Duplicate(Effect):
     name = "duplicate"
     needs_reply = True
     hits_our_requests = True
+    why_no_rpc = "a gRPC call has one answer"
 
     def answering(self, exchange: Exchange, reply: ReadyReply) -> bool:
         exchange.send(reply)

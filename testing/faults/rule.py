@@ -9,12 +9,12 @@ from random import Random
 from typing import Any, Final, TypedDict
 
 import msgspec
-from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
+from pocketmq.protocol.rpc_numbers import FIRST_RPC, RPC_NUMBERS
 
 from ..errors import WrongValueError
 from ..requests.logged_request import LoggedRequest
 from ..requests.matching import MATCH_WORDS, Match, MatchWords, NarrowWords, match_of
-from ..requests.values import check_words, flag, number, whole
+from ..requests.values import check_words, flag, number, request_name, whole
 from .effects import Effect
 
 HITS: Final = 10_000
@@ -72,6 +72,11 @@ class Rule:
             raise WrongValueError(
                 f"oneway must not be True for {effect.name}: a one-way request has no reply", [False]
             )
+        if effect.why_no_rpc and (match.code or 0) >= FIRST_RPC:
+            raise WrongValueError(
+                f"code must not be {request_name(match.code or 0)} for {effect.name}: {effect.why_no_rpc}",
+                ["a request of the remoting protocol"],
+            )
         self.id = rule_id
         self.match = match
         self.uses = uses
@@ -125,6 +130,8 @@ class Rule:
         if self.is_used_up or (
             request.oneway and not request.to_client and not self._hits_oneway(request.code)
         ):
+            return False
+        if self.effect.why_no_rpc and request.code >= FIRST_RPC and not request.to_client:
             return False
         if request.to_client and (self.match.code is None or not self.effect.hits_our_requests):
             return False

@@ -85,6 +85,26 @@ async def test_a_function_decides_and_a_connection_is_cut(rocketmq: RocketMQ, cl
     assert call.status == -1
 
 
+async def test_what_cannot_be_done_to_a_call_is_refused_and_hits_none(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    """A rule that counted a hit and did nothing would let a test pass for the wrong reason."""
+    faults = rocketmq.faults
+    for code in ("SendMessage", "Telemetry", 1_000_004):
+        with pytest.raises(
+            ValueError, match=r"^code must not be \w+ for duplicate: a gRPC call has one answer"
+        ):
+            faults.duplicate(code=code)
+    with pytest.raises(ValueError, match=r"^code must not be SendMessage for alter: .* no opaque number"):
+        faults.alter(code="SendMessage", opaque=7)
+    assert faults.rules == []
+    twice = faults.duplicate(topic="orders", times=None)
+    await client.ask(sent())
+    assert twice.hits == []
+    await asyncio.to_thread(rocketmq.send, "orders", "one")
+    assert [hit.name for hit in twice.hits] == ["SEND_MESSAGE_V2"]
+
+
 async def test_telemetry_is_swallowed_and_refused(rocketmq: RocketMQ, client: GrpcClient) -> None:
     rocketmq.faults.silence(code="Telemetry")
     stream = client.open("Telemetry")
