@@ -5,6 +5,7 @@ or its next reply leaves, and stays; without a shape it passes everything on.
 """
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
@@ -58,7 +59,8 @@ def shape_for(rules: Iterable[NetworkRule], connection: LoggedConnection) -> Sha
 
 
 class ShapedTransport(asyncio.Transport):
-    """Lies between a connection and its transport."""
+    """Lies between a connection and its transport. Several gRPC clients may use one connection: its shape is the worst
+    of theirs."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, below: asyncio.Transport, connection: asyncio.Protocol
@@ -69,15 +71,14 @@ class ShapedTransport(asyncio.Transport):
         self._line = Line(loop, below.write, self._drained)
         self._is_closing = False
         self._is_full = False
+        self._wanted: dict[Watched, Shape] = {}
 
-    @property
-    def shape(self) -> Shape:
-        return self._line.shape
-
-    def change(self, shape: Shape) -> None:
-        was_lost = self._line.shape.half_open
-        self._line.change(shape)
-        if was_lost and not shape.half_open:
+    def change(self, client: Watched, wanted: Shape) -> None:
+        self._wanted[client] = wanted
+        former, shape = self._line.shape, functools.reduce(Shape.beside, self._wanted.values())
+        if shape != former:
+            self._line.change(shape)
+        if former.half_open and not shape.half_open:
             self.abort()  # the peer waits for replies that were lost
 
     # -- what the connection calls
@@ -143,8 +144,7 @@ class Shaper:
             if shape == Shape():
                 return
             transport = self._wrapped(connection)
-        if transport.shape != shape:
-            transport.change(shape)
+        transport.change(connection, shape)
 
     def connections(self) -> list[Watched]:
         return list(self._transports)
@@ -158,7 +158,10 @@ class Shaper:
         made: list[ShapedTransport] = []
 
         def wrap(below: asyncio.Transport) -> asyncio.Transport:
-            made.append(ShapedTransport(self._loop, below, cast(asyncio.Protocol, connection)))
+            if isinstance(below, ShapedTransport):  # of another client on this connection
+                made.append(below)
+            else:
+                made.append(ShapedTransport(self._loop, below, cast(asyncio.Protocol, connection)))
             return made[0]
 
         connection.transport_wrapped(wrap)

@@ -179,12 +179,13 @@ def _changed_rpc_reply(
     if reply.command.code:
         return None
     route = decode(m.QueryRouteResponse, reply.body, is_own=True)
-    queues: dict[str, list[m.MessageQueue]] = {}
-    for queue in route.message_queues:
-        queues.setdefault(queue.broker.name, []).append(queue)
+    queues: dict[str, dict[int, list[m.MessageQueue]]] = {}
+    for queue in route.message_queues:  # those of a master, and once more of each slave
+        queues.setdefault(queue.broker.name, {}).setdefault(queue.broker.id, []).append(queue)
     perm = PERM_READ | PERM_WRITE
+    counts = {name: max(map(len, of_ids.values())) for name, of_ids in queues.items()}
     before = TopicRouteData(
-        queue_datas=[QueueData(name, len(known), len(known), perm) for name, known in queues.items()],
+        queue_datas=[QueueData(name, count, count, perm) for name, count in counts.items()],
         broker_datas=[BrokerData(broker_name=name) for name in queues],
     )
     after = _changed(rules, request, "", before, {})
@@ -192,10 +193,11 @@ def _changed_rpc_reply(
         return None
     found = []
     for data in after.queue_datas:
-        known = queues.get(data.broker_name or "", [])
-        if known and data.read_queue_nums != len(known):
-            known = [msgspec.structs.replace(known[0], id=number) for number in range(data.read_queue_nums)]
-        found += known
+        for known in queues.get(data.broker_name or "", {}).values():
+            if data.read_queue_nums != counts[data.broker_name or ""]:
+                numbers = range(data.read_queue_nums)
+                known = [msgspec.structs.replace(known[0], id=number) for number in numbers]
+            found += known
     if found:
         return ReadyReply(reply.command, encode(msgspec.structs.replace(route, message_queues=found)))
     status = m.Status(

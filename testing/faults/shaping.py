@@ -65,6 +65,10 @@ class Shape(msgspec.Struct, frozen=True):
             self.half_open or other.half_open,
         )
 
+    def beside(self, other: "Shape") -> "Shape":
+        """Of one connection that two clients use: what is worst for either."""
+        return msgspec.structs.replace(self.over(other), latency=max(self.latency, other.latency))
+
     def as_json(self) -> dict[str, Any]:
         words = {"latency": self.latency, "bandwidth": self.bandwidth, "slice_bytes": self.slice_bytes}
         words["half_open"] = self.half_open

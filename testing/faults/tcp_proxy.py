@@ -54,7 +54,7 @@ class TcpProxy:
     @shape.setter
     def shape(self, shape: Shape) -> None:
         self._shape = shape
-        for link in self._links:
+        for link in list(self._links):
             link.change(shape)
 
     async def start(self) -> Self:
@@ -137,7 +137,10 @@ class _Link:
         self.client.resume_reading()
 
     def change(self, shape: Shape) -> None:
-        """Latency holds back answers only: once a round trip."""
+        """Latency holds back answers only: once a round trip. What was half open has lost bytes: it is closed."""
+        if self.client.line.shape.half_open and not shape.half_open:
+            self.abort()
+            return
         self.client.line.change(shape)
         self.target.line.change(Shape(0.0, shape.bandwidth, shape.slice_bytes, shape.half_open))
 

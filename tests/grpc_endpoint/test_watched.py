@@ -2,11 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.calls import watching
+from pocketmq.grpc_endpoint.wire.decoding import decode
+from pocketmq.grpc_endpoint.wire.encoding import encode
+from pocketmq.protocol.wire.command import Command
 from pocketmq.testing import Refused, RocketMQ
+from pocketmq.testing.faults.network import ShapedTransport
+from pocketmq.testing.faults.routes import RPC_ROUTE, RouteRule, changed_reply, with_brokers
+from pocketmq.testing.faults.sending import ReadyReply
 
 from grpc_client import ClientCall, GrpcClient, RpcError
 from grpc_companion import T, acked, announce, companion, half, handle_of, hidden, receive, received, sent
@@ -250,6 +258,42 @@ async def test_a_slow_or_half_open_network_is_that_of_one_client(
         rule.remove()
     bodies = {one.text for one in await asyncio.to_thread(rocketmq.messages, "orders")}
     assert bodies == {"slow", "quick", "heard"}
+
+
+async def test_the_bytes_of_two_clients_of_one_connection_are_slowed_once(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    for_all = rocketmq.faults.network(latency=0.01)
+    for name in ("one", "two"):
+        assert (await client.ask(m.QueryRouteRequest(topic=T), client_id=name)).status == m.OK
+    beside: Any = rocketmq.server.node.beside[0]
+    (connection,) = beside._clients
+    shaped = connection.out.transport
+    assert isinstance(shaped, ShapedTransport)
+    assert not isinstance(shaped._below, ShapedTransport)
+    of_two = rocketmq.faults.network(client="two", latency=0.02)
+    assert (await client.ask(m.QueryRouteRequest(topic=T), client_id="two")).status == m.OK
+    assert shaped._line.shape.latency == pytest.approx(0.03), "the worst of both"
+    of_two.remove()
+    assert shaped._line.shape.latency == pytest.approx(0.01)
+    for_all.remove()
+    assert shaped._line.shape.latency == 0
+
+
+def test_a_stale_route_has_the_queues_of_slaves_too() -> None:
+    """A QueryRoute names each queue once for the master and once for each slave."""
+    queues = [
+        m.MessageQueue(topic=T, id=number, broker=m.Broker(name="b0", id=broker_id))
+        for broker_id in (0, 1)
+        for number in range(4)
+    ]
+    route = encode(m.QueryRouteResponse(status=m.OK, message_queues=queues))
+    rule = RouteRule(1, "route", with_brokers("orders", None, 2), {}, lambda rule: None)
+    request: Any = SimpleNamespace(code=RPC_ROUTE, topic="orders", fields={}, version=0)
+    changed = changed_reply([rule], request, "", {}, ReadyReply(Command(0, 0, 1), route))
+    assert changed is not None
+    found = decode(m.QueryRouteResponse, changed.body).message_queues
+    assert [(queue.broker.id, queue.id) for queue in found] == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 async def test_routes_can_be_stale_and_without_their_broker(rocketmq: RocketMQ, client: GrpcClient) -> None:

@@ -259,3 +259,24 @@ async def test_a_name_server_behind_a_proxy_serves() -> None:
             async with Producer("shop", namesrv_addr=proxy.address) as producer:
                 await producer.send("TopicTest", b"x")
             assert proxy.connections >= 1
+
+
+async def test_a_connection_of_a_proxy_that_was_half_open_is_closed() -> None:
+    """To go on would leave a hole in the bytes; new connections are whole."""
+    async with await asyncio.start_server(echo, "127.0.0.1", 0) as target:
+        port = target.sockets[0].getsockname()[1]
+        async with TcpProxy(f"127.0.0.1:{port}") as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            writer.write(b"x")
+            assert await reader.readexactly(1) == b"x"
+            proxy.shape = Shape(half_open=True)
+            writer.write(b"lost")
+            await writer.drain()
+            proxy.shape = Shape(latency=0.01)
+            with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+                await reader.readexactly(1)
+            writer.close()
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            writer.write(b"y")
+            assert await reader.readexactly(1) == b"y"
+            writer.close()
