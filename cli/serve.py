@@ -119,23 +119,29 @@ def serve(
             broker.store.is_temporary = ephemeral
             from pocketmq.broker.process import run
 
-            beside = [*loading(loads), *(ending_with_parent() if ephemeral else ())]
+            beside = _beside(broker, loads, admin_port)
             _log.info("store: %s", broker.store.root.absolute())
-            if admin_port is not None:
-                from pocketmq.testing.server.admin_port import admin_port_beside
-
-                beside.append(admin_port_beside(broker.bind_address, admin_port))
-            if broker.endpoint.grpc_server_port is not None:
-                from pocketmq.grpc_endpoint.endpoint import endpoint_beside
-
-                beside.append(endpoint_beside)
-            folder = None if journal is None else Path(journal)
-            run(broker, name_server, folder, ports_file, beside, virtual_time=virtual_time)
+            journal_folder = None if journal is None else Path(journal)
+            run(broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time)
     except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         sys.exit(USER_ERROR)
     finally:
         gc.enable()
+
+
+def _beside(broker: "BrokerConfig", loads: "Sequence[LoadSource]", admin_port: int | None) -> "list[Beside]":
+    """What runs beside the broker."""
+    beside = [*loading(loads), *(ending_with_parent() if broker.store.is_temporary else ())]
+    if admin_port is not None:
+        from pocketmq.testing.server.admin_port import admin_port_beside
+
+        beside.append(admin_port_beside(broker.bind_address, admin_port))
+    if broker.endpoint.grpc_server_port is not None:
+        from pocketmq.grpc_endpoint.endpoint import endpoint_beside
+
+        beside.append(endpoint_beside)
+    return beside
 
 
 def loading(sources: "Sequence[LoadSource]") -> "list[Beside]":

@@ -5,6 +5,7 @@ connections.py        what one connection may cost
 app.py                the table of addresses, and what each request passes
 guard.py              who may ask
 answers.py            JSON, errors, and how parameters are read
+pages.py              long lists in pages, and long work in turns
 stand.py              what the port shows: a node, its request log, its faults, its state
 cluster_views.py      topics, groups, lag, first positions
 assignment.py         which member holds which queue

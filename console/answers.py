@@ -2,21 +2,24 @@
 
     400  a value that is not allowed; `allowed` says which are     403  a request of another origin
     404  a topic, group or rule that does not exist                405  another method
-    409  something this server does not have: virtual time, for example
+    409  something this server does not have (virtual time, for example), or a topic that exists already
 
 After an error nothing has changed.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-JSON_BYTES: Final = 8 << 20
-"""The largest body that is read as JSON."""
+JSON_BYTES: Final = 64 << 10
+"""The longest body of which JSON objects are made: `[[],[],` needs twenty times its length."""
+MESSAGE_BYTES: Final = 6 << 20
+"""The longest body with a message."""
 _encode: Final = msgspec.json.Encoder().encode
+FieldsT = TypeVar("FieldsT", bound=msgspec.Struct)
 
 
 class Problem(Exception):
@@ -70,6 +73,27 @@ async def read_object(request: Request, allowed: Sequence[str] | None = None) ->
     if allowed is not None:
         check_names(value, allowed)
     return value
+
+
+async def read_fields(request: Request, kind: type[FieldsT]) -> FieldsT:
+    """A body that is a JSON object with the fields of a struct; fields of type `Raw` are read by `field_of`."""
+    body = await read_body(request, MESSAGE_BYTES)
+    try:
+        return msgspec.json.decode(body or b"{}", type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        names = list(kind.__struct_fields__)
+        raise Problem(400, f"the body is no JSON object with {', '.join(names)}: {error}", names) from error
+
+
+def field_of(name: str, raw: msgspec.Raw) -> Any:
+    """The JSON value of a field: a text of any length, or a short value."""
+    view = memoryview(raw)
+    if len(view) > JSON_BYTES and view[0] != ord('"'):
+        raise Problem(400, f"{name} is too long: at most {JSON_BYTES} bytes are read", [JSON_BYTES])
+    try:
+        return msgspec.json.decode(view)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Problem(400, f"{name} is no JSON: {error}", ["JSON"]) from error
 
 
 def check_names(given: Mapping[str, object], allowed: Sequence[str]) -> None:

@@ -15,10 +15,21 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import assignment, cluster_views, message_views, stand_in_views
-from .answers import Problem, as_error, as_json, needed, query_of, read_body, read_object
+from .answers import (
+    Problem,
+    as_error,
+    as_json,
+    needed,
+    number_of,
+    query_of,
+    read_body,
+    read_fields,
+    read_object,
+)
 from .guard import Guard
 from .metrics import metrics_text
 from .openapi import openapi
+from .pages import Page, Reading
 from .stand import NotRunning, Stand
 from .stand_in_views import Streams
 
@@ -40,6 +51,9 @@ _PAGE_HEADERS: Final = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
+DEFAULT_NAMES: Final = 1000
+MOST_NAMES: Final = 10_000
+"""Topics or groups in one answer."""
 Answering = Callable[[Request], Awaitable[Response]]
 
 
@@ -69,6 +83,7 @@ class Api:
     def __init__(self, stand: Stand) -> None:
         self._stand = stand
         self._streams = Streams(stand)
+        self._reading = Reading()
 
     @property
     def _broker(self) -> Any:
@@ -80,7 +95,10 @@ class Api:
         return as_json({"status": "up"})
 
     async def metrics(self, request: Request) -> Response:
-        return Response(metrics_text(self._stand.node), media_type="text/plain; version=0.0.4; charset=utf-8")
+        node = self._stand.node
+        async with self._reading as pause:
+            text = await metrics_text(node, pause)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi(self, request: Request) -> Response:
         return as_json(openapi())
@@ -88,44 +106,77 @@ class Api:
     # -- topics and messages
 
     async def topics(self, request: Request) -> Response:
-        given = query_of(request, ("all",))
-        return as_json(cluster_views.topics(self._broker, with_system=given.get("all") == "true"))
+        given = query_of(request, ("all", "after", "limit"))
+        page, after, limit = _page_of(given)
+        with_system = given.get("all") == "true"
+        async with self._reading as pause:
+            last = await cluster_views.topics(
+                self._broker, page, after, limit, pause, with_system=with_system
+            )
+        return page.response(request, **({} if last is None else {"after": last}))
 
     async def make_topic(self, request: Request) -> Response:
-        given = await read_object(request, ("name", "queues", "order"))
-        return as_json(await cluster_views.make_topic(self._stand, given), 201)
+        given = await read_object(request, ("name", "queues", "perm", "order"))
+        return await self._topic_as_json(await cluster_views.make_topic(self._stand, given), 201)
 
     async def topic(self, request: Request) -> Response:
-        return as_json(cluster_views.topic(self._broker, request.path_params["topic"]))
+        return await self._topic_as_json(request.path_params["topic"])
+
+    async def change_topic(self, request: Request) -> Response:
+        given = await read_object(request, ("queues", "perm", "order"))
+        await cluster_views.change_topic(self._stand, request.path_params["topic"], given)
+        return await self._topic_as_json(request.path_params["topic"])
+
+    async def _topic_as_json(self, name: str, status: int = 200) -> Response:
+        async with self._reading as pause:
+            return as_json(await cluster_views.topic(self._broker, name, pause), status)
 
     async def messages(self, request: Request) -> Response:
-        given = query_of(request, ("queue", "offset", "limit", "key", "from_ms", "to_ms"))
-        return as_json(message_views.messages(self._broker, request.path_params["topic"], given))
+        given, topic = query_of(request, message_views.LIST_WORDS), request.path_params["topic"]
+        limit = number_of(given, "limit", 100, message_views.MOST_MESSAGES)
+        page = Page(limit)
+        async with self._reading as pause:
+            following = await message_views.messages(self._broker, topic, given, page, limit, pause)
+        return page.response(request, **following)
 
     async def send_message(self, request: Request) -> Response:
-        given = await read_object(request, message_views.SEND_WORDS)
-        return as_json(
-            await message_views.send_message(self._stand, request.path_params["topic"], given), 201
-        )
+        sent = await read_fields(request, message_views.SentMessage)
+        return as_json(await message_views.send_message(self._stand, request.path_params["topic"], sent), 201)
 
     # -- groups
 
     async def groups(self, request: Request) -> Response:
-        query_of(request, ())
-        return as_json(cluster_views.groups(self._broker))
+        page, after, limit = _page_of(query_of(request, ("after", "limit")))
+        async with self._reading as pause:
+            last = await cluster_views.groups(self._broker, page, after, limit, pause)
+        return page.response(request, **({} if last is None else {"after": last}))
 
     async def group(self, request: Request) -> Response:
-        return as_json(cluster_views.group(self._broker, request.path_params["group"]))
+        broker, name = self._known_group(request)
+        async with self._reading as pause:
+            return as_json(await cluster_views.group(broker, name, pause))
 
     async def group_queues(self, request: Request) -> Response:
-        return as_json(await assignment.queues(self._broker, request.path_params["group"]))
+        broker, name = self._known_group(request)
+        holders = await assignment.holders(broker, name)
+        async with self._reading as pause:
+            return as_json(await assignment.queues(broker, name, holders, pause))
 
     async def lag(self, request: Request) -> Response:
-        return as_json(cluster_views.lag(self._broker, request.path_params["group"]))
+        broker, name = self._known_group(request)
+        async with self._reading as pause:
+            return as_json(await cluster_views.lag(broker, name, pause))
+
+    def _known_group(self, request: Request) -> tuple[Any, str]:
+        broker, name = self._broker, request.path_params["group"]
+        cluster_views.check_group(broker, name)
+        return broker, name
 
     async def explain(self, request: Request) -> Response:
         given = query_of(request, ("group", "topic"))
-        return as_json(cluster_views.explained(self._broker, needed(given, "group"), needed(given, "topic")))
+        group, topic = needed(given, "group"), needed(given, "topic")
+        async with self._reading as pause:
+            return as_json(await cluster_views.explained(self._broker, group, topic, pause))
 
     # -- faults, requests, time, state
 
@@ -179,6 +230,12 @@ class Api:
         return as_json({})
 
 
+def _page_of(given: Mapping[str, str]) -> tuple[Page, str, int]:
+    """An empty page of names, the name behind which it begins, and its longest length."""
+    limit = number_of(given, "limit", DEFAULT_NAMES, MOST_NAMES)
+    return Page(limit), given.get("after", ""), limit
+
+
 async def page(request: Request) -> Response:
     """The page, its style and its script."""
     name = request.path_params.get("file", "index.html")
@@ -229,7 +286,7 @@ def _routes(stand: Stand) -> list[BaseRoute]:
         Route("/metrics", api.metrics),
         Route("/openapi.json", api.openapi),
         *_resource("/api/topics", GET=api.topics, POST=api.make_topic),
-        *_resource("/api/topics/{topic}", GET=api.topic),
+        *_resource("/api/topics/{topic}", GET=api.topic, PUT=api.change_topic),
         *_resource("/api/topics/{topic}/messages", GET=api.messages, POST=api.send_message),
         *_resource("/api/groups", GET=api.groups),
         *_resource("/api/groups/{group}", GET=api.group),

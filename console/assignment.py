@@ -12,7 +12,8 @@ from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import read_reply
 
-from .cluster_views import group, offsets_of
+from .cluster_views import offsets_of
+from .pages import Pause
 
 ASK_SECONDS: Final = 0.5
 """How long all members together may take."""
@@ -20,15 +21,17 @@ MOST_ASKED: Final = 64
 """Members that are asked; what the others hold is not known then."""
 
 
-async def queues(broker: Broker, name: str) -> list[dict[str, Any]]:
+Holders = dict[tuple[str, int], list[str]]
+"""Topic and queue id to the client ids that hold the queue."""
+
+
+async def queues(broker: Broker, name: str, holders: Holders, pause: Pause) -> list[dict[str, Any]]:
     """Each queue of each topic that the group subscribes to or has read, with its offset (null: none committed), lag,
-    and the client ids that hold it: several in a broadcasting group, none if nobody holds it or says so. 404 if nothing
-    is known of the group."""
-    known = group(broker, name)
-    offsets = offsets_of(broker, name)
-    holders = await _holders(broker, name)
+    and the client ids that hold it: several in a broadcasting group, none if nobody holds it or says so."""
+    online = broker.membership.consumers.get(name)
+    offsets = await offsets_of(broker, name, pause)
     found = []
-    for topic in sorted({*known["subscriptions"], *offsets}):
+    for topic in sorted({*(() if online is None else online.subscriptions), *offsets}):
         of_topic = offsets.get(topic, {})
         config = broker.topics.find(topic)
         for queue_id in range(0 if config is None else config.read_queue_nums):
@@ -45,19 +48,21 @@ async def queues(broker: Broker, name: str) -> list[dict[str, Any]]:
                     "lag": max(0, high - max(offset or 0, low)),
                 }
             )
+            await pause()
     return found
 
 
-async def _holders(broker: Broker, name: str) -> dict[tuple[str, int], list[str]]:
+async def holders(broker: Broker, name: str) -> Holders:
+    """What the members say of themselves."""
     online = broker.membership.consumers.get(name)
     clients = [] if online is None else list(online.clients())[:MOST_ASKED]
     answers = await asyncio.gather(*(_running_info(client, name) for client in clients))
-    holders: dict[tuple[str, int], list[str]] = {}
+    found: Holders = {}
     for client, info in zip(clients, answers, strict=True):
         if info is not None:
             for queue in {*info.mq_table, *info.mq_pop_table}:
-                holders.setdefault((queue.topic, queue.queue_id), []).append(client.client_id)
-    return holders
+                found.setdefault((queue.topic, queue.queue_id), []).append(client.client_id)
+    return found
 
 
 async def _running_info(client: Client, name: str) -> ConsumerRunningInfo | None:

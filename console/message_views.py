@@ -1,44 +1,75 @@
 """Messages as JSON values, looked up by place, key or id; and messages sent. Looking moves no offset.
 
 A message has `text` (null if the body is not UTF-8), `body_base64`, `tags`, `keys`, `properties`, `queue_id`,
-`queue_offset`, `message_id`, and its times.
+`queue_offset`, `message_id`, and its times. If its body cannot be shown, `error` says why.
 """
 
 import base64
 import binascii
+import heapq
 import time
+from bisect import bisect_left
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
+import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError, Refusal
+from pocketmq.client.errors import ClientError
+from pocketmq.client.values.message import Message
+from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.compression import decompress
+from pocketmq.protocol.message.flags import COMPRESSED
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from .answers import Problem, number_of
+from .answers import Problem, field_of, number_of
 from .cluster_views import known_topic
+from .pages import Page, Pause
 from .stand import Stand
 
 MOST_MESSAGES: Final = 1000
 """Messages in one answer."""
-SEND_WORDS: Final = (
-    *("text", "body_base64", "tags", "keys", "properties", "queue_id", "delay_level", "delay_ms"),
-)
+BODY_BYTES: Final = 4 << 20
+"""The longest body that is shown."""
+LIST_WORDS: Final = ("queue", "offset", "limit", "key", "from_ms", "to_ms", "after")
+_NULL: Final = msgspec.Raw(b"null")
+
+
+class SentMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """What is posted: JSON values that are not read yet."""
+
+    text: msgspec.Raw = _NULL
+    body_base64: msgspec.Raw = _NULL
+    tags: msgspec.Raw = _NULL
+    keys: msgspec.Raw = _NULL
+    properties: msgspec.Raw = _NULL
+    queue_id: msgspec.Raw = _NULL
+    delay_level: msgspec.Raw = _NULL
+    delay_ms: msgspec.Raw = _NULL
 
 
 def message_value(record: memoryview) -> dict[str, Any]:
     """A record of the log; its body is decompressed."""
     message = decode_record(record)
     properties = decode_properties(message.properties)
-    body = bytes(decompress(message.body, message.sys_flag))
+    body, text, error = b"", None, None
     try:
-        text: str | None = body.decode()
+        if len(message.body) > BODY_BYTES:
+            raise ProtocolError(
+                f"the body has {len(message.body)} bytes: more than {BODY_BYTES} are not shown"
+            )
+        body = bytes(decompress(message.body, message.sys_flag, max_bytes=BODY_BYTES))
+        text = body.decode()
     except UnicodeDecodeError:
-        text = None
+        pass
+    except ProtocolError as failure:
+        is_compressed = message.sys_flag & COMPRESSED
+        error = f"the body cannot be decompressed: {failure}" if is_compressed else str(failure)
     return {
         "topic": message.topic,
         "queue_id": message.queue_id,
@@ -52,70 +83,123 @@ def message_value(record: memoryview) -> dict[str, Any]:
         "store_timestamp": message.store_timestamp,
         "reconsume_times": message.reconsume_times,
         "text": text,
-        "body_base64": base64.b64encode(body).decode(),
+        "body_base64": base64.b64encode(body).decode() if error is None else None,
+        **({} if error is None else {"error": error}),
     }
 
 
-def messages(broker: Broker, topic: str, given: dict[str, str]) -> list[dict[str, Any]]:
-    """`queue` and `offset` say where to begin, `limit` how many at most; `key` finds by key or message id, `from_ms`
-    and `to_ms` by store time."""
+async def messages(
+    broker: Broker, topic: str, given: dict[str, str], page: Page, limit: int, pause: Pause
+) -> dict[str, Any]:
+    """Oldest first. `queue` and `offset` say where to begin; `key` finds by key or message id, `from_ms` and `to_ms` by
+    store time. Returns the parameters of the next page; empty if there is none."""
     config = known_topic(broker, topic)
-    limit = number_of(given, "limit", 100, MOST_MESSAGES)
     if "key" in given:
-        return _by_key(broker, topic, given["key"], limit)
+        return await _by_key(broker, topic, given, page, limit, pause)
     queues = range(max(config.read_queue_nums, config.write_queue_nums))
     if "queue" in given:
         queue_id = number_of(given, "queue", 0)
         if queue_id not in queues:
-            raise Problem(404, f"topic {topic} has no queue {queue_id}", list(queues))
+            raise Problem(404, f"topic {topic} has no queue {queue_id}", list(queues[:MOST_MESSAGES]))
         queues = range(queue_id, queue_id + 1)
-    first_ms, last_ms = number_of(given, "from_ms", 0), number_of(given, "to_ms", 1 << 62)
-    found: list[dict[str, Any]] = []
+    last_ms, after = number_of(given, "to_ms", 1 << 62), _place_of(given)
+    first_ms = max(number_of(given, "from_ms", 0), after[0])
+    begins: dict[int, int] = {}
     for queue_id in queues:
-        begin = number_of(given, "offset", 0)
-        if first_ms:
-            begin = max(begin, broker.store.search_offset(topic, queue_id, first_ms, "LOWER"))
-        found += _of_queue(broker, topic, queue_id, begin, last_ms, limit)
-    found.sort(key=lambda message: message["store_timestamp"])
-    return found[:limit]
-
-
-def _of_queue(
-    broker: Broker, topic: str, queue_id: int, begin: int, last_ms: int, limit: int
-) -> list[dict[str, Any]]:
-    queue = broker.store.consume_queue(topic, queue_id)
-    found: list[dict[str, Any]] = []
-    if queue is None:
-        return found
-    for offset in range(max(begin, queue.min_offset), queue.max_offset):
-        unit = queue.unit(offset)
-        record = None if unit is None else broker.store.read_record(unit[0], unit[1])
-        if record is None:
+        begins[queue_id] = max(
+            number_of(given, "offset", 0), _first_offset(broker, topic, queue_id, first_ms)
+        )
+        await pause()
+    place = after
+    async for at in _by_time(broker, topic, begins, pause):
+        if at[0] > last_ms:
+            return {}
+        if at <= after:
             continue
-        message = message_value(record)
-        if message["store_timestamp"] > last_ms or len(found) >= limit:
-            break
-        found.append(message)
-    return found
+        if page.is_full:
+            return {"after": "-".join(map(str, place))}
+        record = _record_at(broker, topic, at[1], at[2])
+        if record is not None:
+            page.add(message_value(record))
+        place = at
+    return {}
 
 
-def _by_key(broker: Broker, topic: str, key: str, limit: int) -> list[dict[str, Any]]:
+_Place = tuple[int, int, int]
+"""Store time, queue id and offset of a message: the order of a list."""
+
+
+def _place_of(given: dict[str, str]) -> _Place:
+    """The place of `after`, behind which a page begins."""
+    text = given.get("after")
+    if text is None:
+        return (-1, -1, -1)
+    parts = text.split("-")
+    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 19 for part in parts):
+        raise Problem(400, f"after must be that of a Link header, got {text!r:.60}", ["TIME-QUEUE-OFFSET"])
+    return (int(parts[0]), int(parts[1]), int(parts[2]))
+
+
+async def _by_time(broker: Broker, topic: str, begins: dict[int, int], pause: Pause) -> AsyncIterator[_Place]:
+    """The messages of several queues from these offsets on, by store time, and by place if that is the same."""
+    heads = [
+        (max(0, broker.store.store_time(topic, queue_id, offset)), queue_id, offset)
+        for queue_id, offset in begins.items()
+        if offset < broker.store.max_offset(topic, queue_id)
+    ]
+    heapq.heapify(heads)
+    while heads:
+        time_ms, queue_id, offset = heads[0]
+        yield heads[0]
+        await pause()
+        if offset + 1 < broker.store.max_offset(topic, queue_id):
+            # A clock that was set back must not make a queue's own order another one.
+            later_ms = max(time_ms, broker.store.store_time(topic, queue_id, offset + 1))
+            heapq.heapreplace(heads, (later_ms, queue_id, offset + 1))
+        else:
+            heapq.heappop(heads)
+
+
+def _first_offset(broker: Broker, topic: str, queue_id: int, first_ms: int) -> int:
+    """The first offset of a queue that was stored at this time or later."""
+    low, high = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
+    if first_ms <= 0:
+        return low
+    return low + bisect_left(
+        range(low, high), first_ms, key=lambda offset: broker.store.store_time(topic, queue_id, offset)
+    )
+
+
+def _record_at(broker: Broker, topic: str, queue_id: int, offset: int) -> memoryview | None:
+    queue = broker.store.consume_queue(topic, queue_id)
+    unit = None if queue is None else queue.unit(offset)
+    return None if unit is None else broker.store.read_record(unit[0], unit[1])
+
+
+async def _by_key(
+    broker: Broker, topic: str, given: dict[str, str], page: Page, limit: int, pause: Pause
+) -> dict[str, Any]:
     """Messages with this key or id; the index may hold others with the same hash, which are left out."""
-    found = []
-    for record in broker.store.query(topic, key, max(limit, 1), 0, 1 << 62).views:
+    key, seen = given["key"], number_of(given, "after", 0, MOST_MESSAGES)
+    for number, record in enumerate(broker.store.query(topic, key, max(seen + limit, 1), 0, 1 << 62).views):
+        if number < seen:
+            continue
+        if page.is_full:
+            return {"after": number}
         message = message_value(record)
         if message["topic"] == topic and (key == message["message_id"] or key in message["keys"]):
-            found.append(message)
-    return found
+            page.add(message)
+        await pause()
+    return {}
 
 
-async def send_message(stand: Stand, topic: str, given: dict[str, Any]) -> dict[str, Any]:
+async def send_message(stand: Stand, topic: str, sent: SentMessage) -> dict[str, Any]:
     """Send one message as a producer does; the answer says where it is stored."""
     broker = stand.broker
     config = broker.topics.find(topic)
     if config is None:
-        raise Problem(404, f"there is no topic {topic}: make it with POST /api/topics")
-    queue_id = given.get("queue_id")
+        raise Problem(404, f"there is no topic {topic:.200}: make it with POST /api/topics")
+    queue_id = field_of("queue_id", sent.queue_id)
     if queue_id is None:
         queue_id = next_queue(broker, config.write_queue_nums)
     elif (
@@ -123,8 +207,13 @@ async def send_message(stand: Stand, topic: str, given: dict[str, Any]) -> dict[
         or isinstance(queue_id, bool)
         or not 0 <= queue_id < config.write_queue_nums
     ):
-        allowed = list(range(config.write_queue_nums))
+        allowed = list(range(min(config.write_queue_nums, MOST_MESSAGES)))
         raise Problem(400, f"topic {topic} has no queue {queue_id!r:.60}", allowed)
+    message = _message_of(topic, sent)
+    try:
+        properties = message.wire_properties()
+    except ClientError as error:
+        raise Problem(400, f"{error!s:.500}") from error
     request = SendMessageV2(
         producer_group="pocketmq-console",
         topic=topic,
@@ -134,11 +223,11 @@ async def send_message(stand: Stand, topic: str, given: dict[str, Any]) -> dict[
         sys_flag=0,
         born_timestamp=time.time_ns() // 1_000_000,
         flag=0,
-        properties=encode_properties_text(_properties(broker, given)),
+        properties=encode_properties_text({**properties, names.UNIQ_KEY: broker.state.unique_ids.next()}),
         reconsume_times=0,
     )
     try:
-        reply = await stand.send(request, _body(given))
+        reply = await stand.send(request, message.body)
     except Refusal as refusal:
         raise Problem(400, f"the broker refuses: {_code_name(refusal.code)}, {refusal.remark}") from refusal
     except PeerError as error:
@@ -155,39 +244,44 @@ def next_queue(broker: Broker, queues: int) -> int:
     return broker.store.statistics.messages % max(queues, 1)
 
 
-def _body(given: dict[str, Any]) -> bytes:
-    text, encoded = given.get("text"), given.get("body_base64")
+def _message_of(topic: str, sent: SentMessage) -> Message:
+    """The message with its values checked; `wire_properties` checks names and values of properties."""
+    own = field_of("properties", sent.properties) or {}
+    if not isinstance(own, dict):
+        raise Problem(400, "properties must be an object of texts", ["an object"])
+    keys = field_of("keys", sent.keys) or ""
+    if isinstance(keys, list):
+        keys = " ".join(_text("keys", key) for key in keys)
+    return Message(
+        topic,
+        _body(sent),
+        _text("tags", field_of("tags", sent.tags) or ""),
+        _text("keys", keys),
+        {name: _text(f"property {name:.60}", value) for name, value in own.items()},
+        delay_level=_whole("delay_level", sent.delay_level),
+        delay_ms=_whole("delay_ms", sent.delay_ms),
+    )
+
+
+def _body(sent: SentMessage) -> bytes:
+    text, encoded = field_of("text", sent.text), field_of("body_base64", sent.body_base64)
     if text is not None and encoded is not None:
         raise Problem(400, "give text or body_base64, not both", ["text", "body_base64"])
     if encoded is None:
-        return _text("text", text if text is not None else "").encode()
+        return _text("text", "" if text is None else text).encode()
     try:
         return base64.b64decode(_text("body_base64", encoded), validate=True)
     except (binascii.Error, ValueError) as error:
         raise Problem(400, f"body_base64 is no base64: {error}", ["base64"]) from error
 
 
-def _properties(broker: Broker, given: dict[str, Any]) -> dict[str, str]:
-    own = given.get("properties") or {}
-    if not isinstance(own, dict):
-        raise Problem(400, "properties must be an object of texts", ["an object"])
-    properties = {name: _text(f"property {name}", value) for name, value in own.items()}
-    keys = given.get("keys") or ""
-    if isinstance(keys, list):
-        keys = " ".join(_text("keys", key) for key in keys)
-    if keys:
-        properties[names.KEYS] = _text("keys", keys)
-    if given.get("tags"):
-        properties[names.TAGS] = _text("tags", given["tags"])
-    for name, word in (("delay_level", names.DELAY), ("delay_ms", names.TIMER_DELAY_MS)):
-        value = given.get(name)
-        if value is None:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise Problem(400, f"{name} must be a whole number from 0 on, got {value!r:.60}", [0])
-        if value:
-            properties[word] = str(value)
-    return {**properties, names.UNIQ_KEY: broker.state.unique_ids.next(), names.WAIT: "true"}
+def _whole(name: str, raw: msgspec.Raw) -> int:
+    value = field_of(name, raw)
+    if value is None:
+        return 0
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+        raise Problem(400, f"{name} must be a whole number from 0 on, got {value!r:.60}", [0])
+    return value
 
 
 def _text(name: str, value: object) -> str:

@@ -1,14 +1,17 @@
 """`/metrics`: the figures of a broker as Prometheus text, with the names and labels of RocketMQ 5.
 
 Counted afresh for each request, so nothing stale stays: a topic or group that is gone has no series. Only figures that
-this broker has are listed. Mirrors `BrokerMetricsManager` and its siblings.
+this broker has are listed. The generators yield None after each topic or group: there the loop may do something else.
+Mirrors `BrokerMetricsManager` and its siblings.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.client import Client
 from pocketmq.broker.node import Node
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import (
@@ -20,23 +23,40 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from .pages import Pause
+
 _BASE = ("cluster", "node_type", "node_id")
+_SAMPLES = 200
+"""Made to text at once."""
 
 
-class BrokerCollector(Collector):
-    """What `generate_latest` asks for the figures."""
+async def metrics_text(node: Node, pause: Pause) -> bytes:
+    """The text of one scrape."""
+    parts = []
+    for metric in itertools.chain(_of_broker(node.broker), _of_grpc(node)):
+        await pause()
+        for part in () if metric is None else _texts_of(metric):
+            parts.append(part)
+            await pause()
+    return b"".join(parts)
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+
+class _Samples(Collector):
+    """Some samples of a metric."""
+
+    def __init__(self, metric: Metric, first: int) -> None:
+        self._part = Metric(metric.name, metric.documentation, metric.type)
+        self._part.samples = metric.samples[first : first + _SAMPLES]
 
     def collect(self) -> Iterator[Metric]:
-        yield from _of_broker(self._node.broker)
-        yield from _of_grpc(self._node)
+        yield self._part
 
 
-def metrics_text(node: Node) -> bytes:
-    """The text of one scrape."""
-    return generate_latest(BrokerCollector(node))
+def _texts_of(metric: Metric) -> Iterator[bytes]:
+    """Its text in parts, the first of which has the lines HELP and TYPE."""
+    for first in range(0, max(len(metric.samples), 1), _SAMPLES):
+        text = generate_latest(_Samples(metric, first))
+        yield text if first == 0 else text.split(b"\n", 2)[2]
 
 
 class _Family:
@@ -57,7 +77,7 @@ def _text(label: object) -> str:
     return str(label).lower() if isinstance(label, bool) else str(label)
 
 
-def _of_broker(broker: Broker) -> Iterator[Metric]:
+def _of_broker(broker: Broker) -> Iterator[Metric | None]:
     for name, text, value in (
         ("rocketmq_broker_permission", "What may be done: 4 read, 2 write", broker.config.broker_permission),
         ("rocketmq_topic_number", "Topics in the table", len(broker.topics.topics)),
@@ -72,7 +92,7 @@ def _of_broker(broker: Broker) -> Iterator[Metric]:
     yield from _storage(broker)
 
 
-def _messages(broker: Broker) -> Iterator[Metric]:
+def _messages(broker: Broker) -> Iterator[Metric | None]:
     count_in = _Family(
         broker,
         CounterMetricFamily,
@@ -103,12 +123,14 @@ def _messages(broker: Broker) -> Iterator[Metric]:
     )
     statistics = broker.statistics
     for topic, traffic in statistics.puts():
+        yield None
         if is_retry_topic(topic) or is_dlq_topic(topic):
             continue
         labels = (topic, _message_type(broker, topic), broker.topics.is_system_topic(topic))
         count_in.add(traffic.count, *labels)
         bytes_in.add(traffic.size_bytes, *labels)
     for (topic, group), traffic in statistics.gets():
+        yield None
         labels = (topic, group, broker.topics.is_system_topic(topic) or is_internal_group(group))
         count_out.add(traffic.count, *labels)
         bytes_out.add(traffic.size_bytes, *labels)
@@ -121,7 +143,7 @@ def _message_type(broker: Broker, topic: str) -> str:
     return (config.attributes.get("message.type", "normal") if config is not None else "normal").lower()
 
 
-def _connections(broker: Broker) -> Iterator[Metric]:
+def _connections(broker: Broker) -> Iterator[Metric | None]:
     producers = _Family(
         broker,
         GaugeMetricFamily,
@@ -130,7 +152,10 @@ def _connections(broker: Broker) -> Iterator[Metric]:
         ("language", "version", "protocol_type"),
     )
     groups = broker.membership.producers.all().values()
-    connected = {client.connection: client for clients in groups for client in clients}
+    connected: dict[object, Client] = {}
+    for clients in groups:
+        connected.update((client.connection, client) for client in clients)
+        yield None
     kinds = Counter((client.language, version_name(client.version)) for client in connected.values())
     for (language, version), count in sorted(kinds.items()):
         producers.add(count, language.lower(), version.lower(), "remoting")
@@ -143,6 +168,7 @@ def _connections(broker: Broker) -> Iterator[Metric]:
         ("consumer_group", "language", "version", "consume_mode", "protocol_type", "is_system"),
     )
     for name in broker.membership.consumers.names():
+        yield None
         group = broker.membership.consumers.get(name)
         if group is None:
             continue
@@ -155,7 +181,7 @@ def _connections(broker: Broker) -> Iterator[Metric]:
     yield consumers.metric
 
 
-def _lags(broker: Broker) -> Iterator[Metric]:
+def _lags(broker: Broker) -> Iterator[Metric | None]:
     labels = ("consumer_group", "topic", "is_retry", "is_system")
     messages = _Family(
         broker, GaugeMetricFamily, "rocketmq_consumer_lag_messages", "Messages not consumed yet", labels
@@ -174,8 +200,9 @@ def _lags(broker: Broker) -> Iterator[Metric]:
         broker, GaugeMetricFamily, "rocketmq_consumer_inflight_messages", "Pulled, not yet consumed", labels
     )
     now_ms = broker.clock.now_ms()
-    for group, topics in sorted(broker.offsets.group_topic_map().items()):
-        for topic in sorted(topics):
+    for group in broker.offsets.groups():
+        for topic in sorted(broker.offsets.topics_of(group)):
+            yield None
             offsets = broker.offsets.offsets(topic, group) or {}
             lag = unread = 0
             oldest_ms = now_ms

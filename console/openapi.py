@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any, Final
 
+from .message_views import LIST_WORDS
 from .stand_in_views import REQUEST_WORDS, SEARCH_WORDS
 
 _TEXT: Final = {"type": "string"}
@@ -42,28 +43,34 @@ def _cluster_paths() -> dict[str, Any]:
         delay_level=_NUMBER,
         delay_ms=_NUMBER,
     )
-    topic_body = _properties(name=_TEXT, queues=_NUMBER, order={"type": "boolean"})
+    topic_changes = _properties(queues=_NUMBER, perm=_NUMBER, order={"type": "boolean"})
+    topic_body = _properties(name=_TEXT, **topic_changes["properties"])
     return {
         "/healthz": {"get": _action("200 while the server runs")},
         "/readyz": {"get": _action("200 once clients can connect")},
         "/metrics": {"get": _action("Prometheus text", content="text/plain")},
         "/api/topics": {
-            "get": _action("Topics", query=("all",), answer=_list("Topic")),
-            "post": _action("Make a topic, or change one", body=topic_body, answer=_ref("Topic"), code="201"),
+            "get": _action("Topics", query=("all", "after", "limit"), answer=_list("Topic")),
+            "post": _action("Make a topic", body=topic_body, answer=_ref("Topic"), code="201"),
         },
-        "/api/topics/{topic}": {"get": _action("One topic", path=("topic",), answer=_ref("Topic"))},
+        "/api/topics/{topic}": {
+            "get": _action("One topic", path=("topic",), answer=_ref("Topic")),
+            "put": _action(
+                "Change what is given of a topic", path=("topic",), body=topic_changes, answer=_ref("Topic")
+            ),
+        },
         "/api/topics/{topic}/messages": {
             "get": _action(
                 "Messages, oldest first; looking moves no offset",
                 path=("topic",),
-                query=("queue", "offset", "limit", "key", "from_ms", "to_ms"),
+                query=LIST_WORDS,
                 answer=_list("Message"),
             ),
             "post": _action(
                 "Send a message", path=("topic",), body=message_body, answer=_ref("Sent"), code="201"
             ),
         },
-        "/api/groups": {"get": _action("Consumer groups", answer=_list("Group"))},
+        "/api/groups": {"get": _action("Consumer groups", query=("after", "limit"), answer=_list("Group"))},
         "/api/groups/{group}": {"get": _action("One group", path=("group",), answer=_ref("Group"))},
         "/api/groups/{group}/lag": {
             "get": _action("Messages still to read", path=("group",), answer=_ref("Lag"))
@@ -187,7 +194,8 @@ def _schemas() -> dict[str, Any]:
             keys={"type": "array", "items": _TEXT},
             properties=texts,
             text=optional_text,
-            body_base64=_TEXT,
+            body_base64=optional_text,
+            error=_TEXT,
         ),
         "Sent": _properties(message_id=_TEXT, queue_id=_NUMBER, queue_offset=_NUMBER),
         "Group": _properties(

@@ -18,7 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "broker": {"store", "protocol"},
     "client": {"protocol"},
     "pipeline": {"client", "store", "protocol"},
-    "console": {"broker", "store", "protocol"},
+    "console": {"client", "broker", "store", "protocol"},
     "grpc_endpoint": {"broker", "store", "protocol"},
     "testing": {"console", "grpc_endpoint", "client", "store", "protocol", "broker"},
     "cli": {"testing", "console", "grpc_endpoint", "pipeline", "client", "broker", "store", "protocol"},

@@ -102,7 +102,7 @@ ROOMS: dict[str, list[str]] = {
         "factories pytest_plugin",
     ],
     "console": [
-        "answers connections guard stand",
+        "answers connections guard pages stand",
         "cluster_views metrics",
         "assignment message_views stand_in_views",
         "openapi",

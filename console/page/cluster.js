@@ -40,7 +40,7 @@ export function topics(show) {
         seen.set(topic.name, { ...now, rate: rate(seen.get(topic.name), now) });
       }
       list.update(found);
-      status.say(found.length ? plural(found.length, "topic") : "There is no topic yet: add one, or let a client make it.");
+      status.say(found.length ? plural(found.length, "topic") + found.more : "There is no topic yet: add one, or let a client make it.");
       error.clear();
     } catch (failure) {
       error.show(failure);
@@ -108,7 +108,7 @@ export function groups() {
     try {
       const found = await ask("GET", "/api/groups");
       list.update(found);
-      status.say(found.length ? plural(found.length, "group") : "No group has read anything yet.");
+      status.say(found.length ? plural(found.length, "group") + found.more : "No group has read anything yet.");
       const group = found.find((one) => one.name === chosen) ?? (found.length === 1 ? found[0] : undefined);
       heading.hidden = !group;
       heading.textContent = group ? `${group.name}: ${plural(group.members.length, "member")}, lag ${group.lag}` : "";

@@ -10,7 +10,7 @@ export class ApiError extends Error {
 /** What stands before every address: nothing, or `/brokers/b1` for one broker of a cluster. */
 export const BASE = location.pathname.replace(/\/[^/]*$/, "");
 
-/** The JSON value of an address. Throws `ApiError` with the server's own words. */
+/** The JSON value of an address; a list has `more`, words that say if it is not the whole one. Throws `ApiError` with the server's own words. */
 export async function ask(method, path, value) {
   let answer, result;
   try {
@@ -21,6 +21,7 @@ export async function ask(method, path, value) {
     throw new ApiError(answer ? `the server answered ${answer.status} without JSON` : "the server does not answer");
   }
   if (!answer.ok) throw new ApiError(result.error ?? `the server answered ${answer.status}`, result.allowed);
+  if (Array.isArray(result)) result.more = answer.headers.has("link") ? ", and more" : "";
   return result;
 }
 

@@ -23,6 +23,7 @@ export function hex(bytes) {
 
 /** A body as the user wants it: the words to show, and a note where it cannot be shown so. */
 export function shownBody(message, kind) {
+  if (message.error) return ["", message.error];
   const bytes = bytesOf(message);
   const more = bytes.length > MOST_BYTES ? `the first ${MOST_BYTES} of ${bytes.length} bytes` : "";
   const part = bytes.slice(0, MOST_BYTES);
@@ -83,7 +84,7 @@ export function messages() {
     const words = { ...given, from_ms: asMilliseconds(from_ms), to_ms: asMilliseconds(to_ms) };
     found = await ask("GET", address(`/api/topics/${encodeURIComponent(topic)}/messages`, words));
     list.update(found);
-    status.say(found.length ? plural(found.length, "message") : "No message is found.");
+    status.say(found.length ? plural(found.length, "message") + found.more : "No message is found.");
   });
   const choices = ["text", "JSON", "hex"].map((name) => {
     const input = el("input", { type: "radio", name: "kind", id: `kind-${name}`, checked: name === kind, onchange: () => {

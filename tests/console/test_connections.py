@@ -1,10 +1,8 @@
 """What one connection to the port may cost the others: time, memory, a place."""
 
-import asyncio
 import http.client
 import logging
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -21,6 +19,8 @@ from pocketmq.testing import EmbeddedServer
 from pocketmq.testing.server.admin_port import RequestsAsJson, RulesAsJson
 
 from waiting import wait_until
+
+from .turns import MOST_SECONDS, turns_of
 
 HALF_HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half: "
 HALF_BODY = b"POST /api/faults HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"
@@ -159,9 +159,7 @@ def test_a_client_that_reads_no_reply_is_closed(port: Port) -> None:
 )
 def test_many_small_parts_do_not_hold_the_loop(port: Port, head: bytes, part: bytes) -> None:
     """Half a megabyte of them; the judge is the loop's processor time in a turn."""
-    turns = Turns()
-    port.server.run(turns.watch())
-    with port.connect() as connection:
+    with turns_of(port.server) as turns, port.connect() as connection:
         try:
             connection.sendall(head + part * (500_000 // len(part)))
             connection.settimeout(0.5)
@@ -169,32 +167,7 @@ def test_many_small_parts_do_not_hold_the_loop(port: Port, head: bytes, part: by
                 pass
         except (TimeoutError, ConnectionError):
             pass
-    assert port.server.run(turns.longest()) < 0.05
-
-
-class Turns:
-    """The longest turn of a loop, by its thread's processor time."""
-
-    def __init__(self) -> None:
-        self._longest = 0.0
-        self._before = 0.0
-        self._is_watching = True
-
-    async def watch(self) -> None:
-        loop = asyncio.get_running_loop()
-
-        def turn() -> None:
-            now = time.thread_time()
-            self._longest, self._before = max(self._longest, now - self._before), now
-            if self._is_watching:
-                loop.call_later(0.001, turn)
-
-        self._before = time.thread_time()
-        loop.call_soon(turn)
-
-    async def longest(self) -> float:
-        self._is_watching = False
-        return self._longest
+    assert turns.longest < MOST_SECONDS
 
 
 def test_a_head_is_limited(port: Port) -> None:

@@ -1,6 +1,8 @@
 """The port as a whole: opened by option, key or first use; one call through all layers; refused where it cannot be."""
 
+import asyncio
 import contextlib
+import functools
 import json
 from pathlib import Path
 
@@ -170,7 +172,7 @@ async def test_metrics_count_grpc_calls_by_rpc_and_code() -> None:
         await client.ask(sent(b""))
         with pytest.raises(RpcError):
             await client.open("SyncLiteSubscription", b"bad").all()
-        text = server.call(metrics_text, server.node).decode()
+        text = server.run(metrics_text(server.node, functools.partial(asyncio.sleep, 0))).decode()
     counted = [line for line in text.splitlines() if line.startswith("pocketmq_grpc_calls_total")]
     assert any('code="OK"' in line and 'rpc="SendMessage"' in line for line in counted)
     assert any('code="MESSAGE_BODY_EMPTY"' in line for line in counted)

@@ -1,6 +1,7 @@
 """gRPC consumers under the test companion: each kind of fault on each of their rpcs, `/metrics`, the ledger."""
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator
 
 import pytest
@@ -223,7 +224,9 @@ async def test_metrics_count_the_calls_of_a_consumer(rocketmq: RocketMQ, client:
     await advance(rocketmq, 21)
     await waiting.all()
     server = rocketmq.server
-    text = await asyncio.to_thread(lambda: server.call(metrics_text, server.node).decode())
+    text = await asyncio.to_thread(
+        lambda: server.run(metrics_text(server.node, functools.partial(asyncio.sleep, 0))).decode()
+    )
     counted = {
         line.partition("{")[2].partition("}")[0]: line.rpartition(" ")[2]
         for line in text.splitlines()

@@ -151,7 +151,8 @@ async def test_an_unforeseen_error_of_the_writer_ends_the_wait_and_is_tried_agai
     monkeypatch.setattr(groups.file, "save", fail_once)
     groups.find_or_create("g1")
     async with asyncio.timeout(WAIT_SECONDS):
-        await tables.saved(groups)
+        with pytest.raises(Refusal):
+            await tables.saved(groups)
         assert "g1" not in saved_groups(groups)
         assert "made up" in caplog.text
         await until(lambda: "g1" in saved_groups(groups) and groups not in tables.unsaved)

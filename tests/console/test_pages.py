@@ -1,0 +1,161 @@
+"""Lists of any length come in pages of limited size, and none of them holds the loop."""
+
+import json
+import re
+import zlib
+from typing import Any
+
+import pytest
+from pocketmq.console.message_views import BODY_BYTES
+from pocketmq.console.pages import PAGE_BYTES
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from raw_peer import SEND_MESSAGE, Peer, send_fields
+
+from .conftest import Api
+from .turns import MOST_SECONDS, turns_of
+
+
+def pages(api: Api, path: str) -> list[list[Any]]:
+    """The list at `path` and all behind it."""
+    found = []
+    while path:
+        status, body, headers = api.raw("GET", path)
+        assert status == 200, body
+        found.append(json.loads(body))
+        link = re.fullmatch(r'<(.*)>; rel="next"', headers.get("link", ""))
+        path = link[1] if link else ""
+    return found
+
+
+def test_messages_are_read_page_by_page_each_once_and_in_order(api: Api, rocketmq: RocketMQ) -> None:
+    rocketmq.topic("orders", queues=3)
+    for number in range(50):
+        rocketmq.send("orders", str(number), queue_id=number % 3)
+    for words in ("", "&queue=1", "&from_ms=1", "&offset=4"):
+        whole = api.get(f"/api/topics/orders/messages?limit=1000{words}")
+        found = pages(api, f"/api/topics/orders/messages?limit=7{words}")
+        assert [len(page) for page in found[:-1]] == [7] * (len(found) - 1)
+        assert [one for page in found for one in page] == whole
+        assert [one["store_timestamp"] for one in whole] == sorted(one["store_timestamp"] for one in whole)
+    assert len(api.get("/api/topics/orders/messages?queue=1&offset=4")) == 13
+
+
+def test_a_page_of_messages_has_a_limited_size_and_one_message_at_least(
+    api: Api, server: EmbeddedServer, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("fat", queues=1)
+    for _ in range(8):
+        rocketmq.send("fat", b"\x00" * 400_000, keys="k")
+    with turns_of(server) as turns:
+        found = pages(api, "/api/topics/fat/messages")
+        by_key = pages(api, "/api/topics/fat/messages?key=k")
+    assert [len(page) for page in found] == [len(page) for page in by_key] == [1] * 8
+    assert turns.longest < MOST_SECONDS
+
+
+def test_a_page_ends_at_its_size(api: Api, rocketmq: RocketMQ) -> None:
+    rocketmq.topic("fat", queues=1)
+    for _ in range(30):
+        rocketmq.send("fat", "x" * 100_000)
+    sizes = [len(json.dumps(page)) for page in pages(api, "/api/topics/fat/messages")]
+    assert len(sizes) > 5
+    assert max(sizes) < 1.5 * PAGE_BYTES
+
+
+@pytest.mark.parametrize("after", ["1", "1-2", "a-b-c", "1-2-3-4", "1-1-99999999999999999999"])
+def test_a_place_that_no_page_named_is_400(api: Api, rocketmq: RocketMQ, after: str) -> None:
+    rocketmq.topic("orders")
+    assert api.ask("GET", f"/api/topics/orders/messages?after={after}")[0] == 400
+
+
+def test_a_body_that_cannot_be_shown_is_one_entry_with_an_error(
+    api: Api, server: EmbeddedServer, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=1)
+    rocketmq.send("orders", "good")
+    with Peer(int(server.broker_addr.rpartition(":")[2])) as peer:
+        for sys_flag in (1, 0x101, 0x201, 0x701):
+            peer.call(SEND_MESSAGE, send_fields("orders", sysFlag=sys_flag), b"not compressed")
+    rocketmq.send("orders", "x" * 100)
+    found = api.get("/api/topics/orders/messages")
+    assert [one["text"] for one in found] == ["good", None, None, None, None, "x" * 100]
+    assert ["error" in one for one in found] == [False, True, True, True, True, False]
+    assert found[1]["error"].startswith("the body cannot be decompressed: zlib")
+
+
+def test_a_small_message_with_a_huge_body_is_not_shown(
+    api: Api, server: EmbeddedServer, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=1)
+    with Peer(int(server.broker_addr.rpartition(":")[2])) as peer:
+        for size in (BODY_BYTES, BODY_BYTES + 1):
+            peer.call(SEND_MESSAGE, send_fields("orders", sysFlag=1), zlib.compress(bytes(size)))
+    (shown,), (hidden,) = pages(api, "/api/topics/orders/messages")
+    assert len(shown["text"]) == BODY_BYTES
+    assert (hidden["text"], hidden["body_base64"]) == (None, None)
+    assert "zlib: more than 4194304 bytes when decompressed" in hidden["error"]
+
+
+def test_topics_and_groups_are_read_page_by_page_without_holding_the_loop(
+    api: Api, server: EmbeddedServer
+) -> None:
+    broker = server.node.broker
+    names = [f"name-{number:05}" for number in range(3000)]
+
+    def fill() -> None:
+        for name in names:
+            broker.topics.update(TopicConfig(topic_name=name))
+            broker.offsets.commit(name, name, 0, 1)
+
+    server.call(fill)
+    with turns_of(server) as turns:
+        for kind in ("topics", "groups"):
+            found = pages(api, f"/api/{kind}")
+            assert [len(page) for page in found] == [1000] * 3
+            assert [one["name"] for page in found for one in page] == names
+            assert [one["name"] for one in api.get(f"/api/{kind}?after=name-00041&limit=2")] == names[42:44]
+        assert api.raw("GET", "/metrics")[0] == 200
+    assert turns.longest < MOST_SECONDS
+
+
+def test_making_a_topic_that_exists_is_refused_and_changing_it_changes_what_is_given(api: Api) -> None:
+    made = api.post("/api/topics", {"name": "orders", "queues": 2, "perm": 4})
+    status, problem = api.ask("POST", "/api/topics", {"name": "orders"})
+    assert (status, problem["error"]) == (409, "topic orders exists: PUT /api/topics/orders changes it")
+    assert api.get("/api/topics/orders") == made
+    for change, seen in (
+        ({"order": True}, (2, 4, True)),
+        ({"queues": 3}, (3, 4, True)),
+        ({"perm": 6}, (3, 6, True)),
+    ):
+        changed = api.ask("PUT", "/api/topics/orders", change)[1]
+        assert (changed["queues"], changed["perm"], changed["order"]) == seen
+    assert api.ask("PUT", "/api/topics/none", {"queues": 1})[0] == 404
+    assert api.ask("PUT", "/api/topics/TBW102", {"queues": 1})[0] == 400
+    assert api.ask("PUT", "/api/topics/orders", {"perm": 7})[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"properties": {"a\u0001b": "c"}}, "must not contain U+0001"),
+        ({"properties": {"a": "b\u0002c"}}, "must not contain U+0001"),
+        ({"properties": {"UNIQ_KEY": "1"}}, "is used by system"),
+        ({"tags": "a\u0002"}, "must not contain U+0001"),
+        ({"keys": ["a\u0001"]}, "must not contain U+0001"),
+        ({"properties": [1]}, "properties must be an object"),
+        ({"properties": {"a": 1}}, "property a must be a text, got 1"),
+        ({"delay_ms": -1}, "delay_ms must be a whole number"),
+        ({"colour": "red"}, "unknown field `colour`"),
+        ({"queue_id": [[]]}, "has no queue [[]]"),
+    ],
+)
+def test_a_message_that_would_be_stored_wrongly_is_refused(
+    api: Api, rocketmq: RocketMQ, message: dict[str, Any], words: str
+) -> None:
+    rocketmq.topic("orders", queues=1)
+    status, problem = api.ask("POST", "/api/topics/orders/messages", {"text": "x", **message})
+    assert (status, words in problem["error"]) == (400, True), problem
+    assert rocketmq.messages("orders") == []
