@@ -196,7 +196,8 @@ class Api:
 
     async def requests(self, request: Request) -> Response:
         given = query_of(request, stand_in_views.REQUEST_WORDS)
-        return as_json(stand_in_views.list_requests(self._stand, given))
+        page, following = await stand_in_views.list_requests(self._stand, given, self._reading)
+        return page.response(request, **following)
 
     async def request_stream(self, request: Request) -> Response:
         given = query_of(request, stand_in_views.SEARCH_WORDS)

@@ -13,6 +13,7 @@ the address of the next one.
 
 import asyncio
 import heapq
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from time import perf_counter
 from types import TracebackType
@@ -60,7 +61,7 @@ class Page:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._entries: list[bytes] = []
+        self._entries: deque[bytes] = deque()
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -70,15 +71,19 @@ class Page:
     def is_full(self) -> bool:
         return len(self._entries) >= self._limit or self._bytes >= PAGE_BYTES
 
-    def add(self, value: object) -> None:
+    def add(self, value: object, *, first: bool = False) -> None:
+        """Add an entry, behind the others or before them."""
         entry = _encode(value)
-        self._entries.append(entry)
+        if first:
+            self._entries.appendleft(entry)
+        else:
+            self._entries.append(entry)
         self._bytes += len(entry)
 
     def response(self, request: Request, **following: object) -> Response:
         """The answer; with `following`, the parameters that the next page has instead of this one's."""
         headers = {}
-        if following:
+        if following and self._entries:  # limit=0 has no next page
             given: dict[str, Any] = {**request.query_params, **following}
             path = quote(request.url.path, safe="/%")
             headers["link"] = f'<{path}?{urlencode(given)}>; rel="next"'

@@ -5,7 +5,7 @@ knows them by what they can do only. Everything belongs to the node's event loop
 of these parts becomes an answer 400; its attribute `allowed`, if it has one, says what is allowed.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -44,14 +44,16 @@ class Follower(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    async def next_json(self) -> list[dict[str, Any]]: ...
+    async def next_json(self) -> Iterator[dict[str, Any]]: ...
 
 
 class RequestLog(Protocol):
     """Requests with their replies as JSON values. `words` are match words; ValueError for wrong ones."""
 
-    def find(self, words: dict[str, Any], after: int, limit: int, last: int | None) -> list[dict[str, Any]]:
-        """Oldest first: the oldest `limit` with an id above `after`, or, with `last`, so many of the newest."""
+    def one_by_one(
+        self, words: dict[str, Any], after: int, *, newest_first: bool
+    ) -> Iterator[dict[str, Any] | None]:
+        """Each with an id above `after` that matches, and None in place of each that does not."""
 
     def follow(self, words: dict[str, Any]) -> Follower: ...
 

@@ -3,6 +3,7 @@
 The words are those of Python: `rocketmq.faults`, `.requests`, `.clock`.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -11,6 +12,7 @@ import msgspec
 from pocketmq.broker.state.virtual_time import TimeStuckError
 
 from .answers import Problem, number_of
+from .pages import Page, Reading
 from .stand import Snapshots, Stand
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
@@ -66,16 +68,26 @@ def search_of(given: dict[str, str]) -> dict[str, Any]:
     return words
 
 
-def list_requests(stand: Stand, given: dict[str, str]) -> list[dict[str, Any]]:
+async def list_requests(stand: Stand, given: dict[str, str], reading: Reading) -> tuple[Page, dict[str, Any]]:
+    """Oldest first: the oldest `limit`, or the newest `last`; with the parameters of the next page. What is left out of
+    the newest because the page is full has none."""
     words = search_of(given)
-    after, limit = number_of(given, "after", 0), number_of(given, "limit", 1000, MOST_REQUESTS)
-    last = number_of(given, "last", 0, MOST_REQUESTS) if "last" in given else None
-    if last is not None and "limit" in given:
+    is_newest = "last" in given
+    if is_newest and "limit" in given:
         raise Problem(400, "give limit (the oldest) or last (the newest), not both", ["limit", "last"])
-    if limit == 0:
-        return []
+    page = Page(number_of(given, "last" if is_newest else "limit", 1000, MOST_REQUESTS))
+    last_id = number_of(given, "after", 0)
     with wrong_values():
-        return stand.requests.find(words, after, limit, last)
+        found = stand.requests.one_by_one(words, last_id, newest_first=is_newest)
+    async with reading as pause:
+        for request in found:
+            await pause()
+            if page.is_full:
+                return page, {} if is_newest else {"after": last_id}
+            if request is not None:
+                page.add(request, first=is_newest)
+                last_id = request["id"]
+    return page, {}
 
 
 class Streams:
@@ -101,12 +113,12 @@ class Streams:
             with self._stand.requests.follow(words) as follower:
                 yield b": the requests of this server, as they arrive\n\n"
                 while True:
-                    batch = await follower.next_json()
-                    events = [b"id: %d\ndata: %s\n\n" % (one["id"], _encode(one)) for one in batch]
+                    for one in await follower.next_json():
+                        yield b"id: %d\ndata: %s\n\n" % (one["id"], _encode(one))
+                        await asyncio.sleep(0)
                     if follower.missed:
-                        events.append(b"event: missed\ndata: %d\n\n" % follower.missed)
+                        yield b"event: missed\ndata: %d\n\n" % follower.missed
                         follower.missed = 0
-                    yield b"".join(events)
         finally:
             self._open -= 1
 

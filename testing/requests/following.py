@@ -5,6 +5,7 @@ what leaves the log. A request that waits long for its reply is given twice: whe
 """
 
 import asyncio
+import itertools
 from types import TracebackType
 from typing import Final, Self
 
@@ -12,8 +13,8 @@ from .logged_request import LoggedRequest
 from .matching import Match
 from .request_log import RequestLog
 
-BATCH: Final = 1000
-"""Requests given at once."""
+BATCH: Final = 200
+"""Requests looked at in one turn of the loop."""
 OPEN: Final = 1000
 """Requests without a reply that a reader remembers; the oldest are forgotten."""
 
@@ -42,11 +43,15 @@ class Follower:
     async def next(self) -> list[LoggedRequest]:
         """Wait for requests that are new or got their reply; at most `BATCH`, by id. Cancel it to stop waiting."""
         while True:
+            before = self._place
             found = self._answered() + self._new()
             if found:
                 return found
-            self._news.clear()
-            await self._news.wait()
+            if self._place > before:
+                await asyncio.sleep(0)  # there may be more
+            else:
+                self._news.clear()
+                await self._news.wait()
 
     def _answered(self) -> list[LoggedRequest]:
         found = [request for request in self._open.values() if request.response is not None]
@@ -56,7 +61,7 @@ class Follower:
 
     def _new(self) -> list[LoggedRequest]:
         found = []
-        for request in self._log.after(self._place)[:BATCH]:
+        for request in itertools.islice(self._log.one_by_one(self._place, newest_first=False), BATCH):
             self.missed += request.id - self._place - 1
             self._place = request.id
             if not self._match.holds_before_reply(request):

@@ -25,6 +25,9 @@ _SECRET_BODIES: Final = frozenset(
 _HIDDEN: Final = "********"
 """In JSON, for a password and for what signs a request: it can be sent again."""
 
+SHOWN_BYTES: Final = 4 << 20
+"""The longest body that JSON has."""
+
 
 class LoggedConnection:
     """What the log knows of a connection."""
@@ -205,7 +208,8 @@ class LoggedRequest:
         return cast("Command | None", self._kept.reply)
 
     def as_json(self) -> dict[str, Any]:
-        """For JSON: the same names; codes and responses as names, the body as text (or None) and in base64.
+        """For JSON: the same names; codes and responses as names, the body as text (or None) and in base64, or
+        `error` if it is too long.
 
         Passwords are hidden, and the bodies that may hold some."""
         response = self.response
@@ -225,8 +229,7 @@ class LoggedRequest:
             "fields": {
                 name: _HIDDEN if name in _SECRET_FIELDS else value for name, value in self.fields.items()
             },
-            "text": _text(body),
-            "body_base64": base64.b64encode(body).decode(),
+            **_shown(body),
             "response": None if response is None else response_name(response),
             "remark": self.remark,
             "reply_fields": self.reply_fields,
@@ -259,6 +262,13 @@ class LoggedRequest:
 
     def __repr__(self) -> str:
         return f"<request {self}>"
+
+
+def _shown(body: bytes) -> dict[str, Any]:
+    if len(body) > SHOWN_BYTES:
+        error = f"the body has {len(body)} bytes: more than {SHOWN_BYTES} are not shown"
+        return {"text": None, "body_base64": None, "error": error}
+    return {"text": _text(body), "body_base64": base64.b64encode(body).decode()}
 
 
 def _text(body: bytes) -> str | None:

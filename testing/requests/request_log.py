@@ -68,6 +68,13 @@ class RequestLog:
         """All entries of this moment but those that are kept together: sends."""
         return [kept for kept in list(self._kept) if not isinstance(kept.request, bytes)]
 
+    def one_by_one(self, last_id: int, *, newest_first: bool) -> Iterator[LoggedRequest]:
+        """Entries of this moment with an id above this one; each is decoded when the iteration reaches it."""
+        kept = self._kept_after(last_id)
+        if not newest_first:
+            return self._singly(kept, last_id)
+        return (one for together in reversed(kept) for one in reversed([*self._singly([together], last_id)]))
+
     def _kept_after(self, last_id: int) -> list[Kept]:
         """From the newest one back: most readers want what is new since they looked last."""
         found: list[Kept] = []

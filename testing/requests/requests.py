@@ -10,9 +10,8 @@ do not wait inside a running event loop, which they would block: `await rocketmq
 """
 
 import asyncio
-import itertools
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final, TypeVar, Unpack, cast
 
 from ..errors import WouldBlockError
@@ -88,18 +87,13 @@ class Requests:
 
     # -- for the HTTP port
 
-    def as_json(
-        self, *, after: int = 0, limit: int = 1000, last: int | None = None, **words: Unpack[FindWords]
-    ) -> list[dict[str, Any]]:
-        """The requests with an id above `after` that match, oldest first, as JSON values: the oldest `limit`, or the
-        newest `last`."""
-        match = match_of("as_json", dict(words), allowed=FIND_WORDS)
-        candidates = self._log.after(whole("after", after))
-        if last is None:
-            found = [*_first(whole("limit", limit, least=1), candidates, match)]
-        else:
-            found = [*_first(whole("last", last), reversed(candidates), match)][::-1]
-        return [request.as_json() for request in found]
+    def one_by_one(
+        self, *, after: int, newest_first: bool, **words: Unpack[FindWords]
+    ) -> Iterator[LoggedRequest | None]:
+        """The requests with an id above `after` that match, and None in place of each that does not."""
+        match = match_of("find", dict(words), allowed=FIND_WORDS)
+        candidates = self._log.one_by_one(after, newest_first=newest_first)
+        return (request if match.holds(request) else None for request in candidates)
 
     def follow(self, kind: type[FollowerT] = Follower, /, **words: Unpack[FindWords]) -> FollowerT:  # type: ignore[assignment]
         """A reader of the requests from now on; use it on the server's loop, as a context manager."""
@@ -149,11 +143,6 @@ class Requests:
         if not near:
             return f"{text}; no request was logged{dropped}"
         return f"{text}{dropped}. The nearest of {len(entries)}:\n{lines(near)}"
-
-
-def _first(count: int, requests: Iterable[LoggedRequest], match: Match) -> Iterator[LoggedRequest]:
-    """The first `count` that match."""
-    return itertools.islice((request for request in requests if match.holds(request)), count)
 
 
 class RequestsInLoop:

@@ -6,7 +6,7 @@
 Imported when a port is asked for: it loads `pocketmq.console`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -54,8 +54,8 @@ class RulesAsJson:
 class FollowerAsJson(Follower):
     """A reader of new requests that gives JSON values."""
 
-    async def next_json(self) -> list[dict[str, Any]]:
-        return [request.as_json() for request in await self.next()]
+    async def next_json(self) -> Iterator[dict[str, Any]]:
+        return (request.as_json() for request in await self.next())
 
 
 class RequestsAsJson:
@@ -64,8 +64,11 @@ class RequestsAsJson:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
 
-    def find(self, words: dict[str, Any], after: int, limit: int, last: int | None) -> list[dict[str, Any]]:
-        return self._requests.as_json(after=after, limit=limit, last=last, **words)
+    def one_by_one(
+        self, words: dict[str, Any], after: int, *, newest_first: bool
+    ) -> Iterator[dict[str, Any] | None]:
+        found = self._requests.one_by_one(after=after, newest_first=newest_first, **words)
+        return (None if request is None else request.as_json() for request in found)
 
     def follow(self, words: dict[str, Any]) -> FollowerAsJson:
         return self._requests.follow(FollowerAsJson, **words)

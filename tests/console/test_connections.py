@@ -158,10 +158,10 @@ def test_a_client_that_reads_no_reply_is_closed(port: Port) -> None:
     ids=["chunks", "pipelined", "headers"],
 )
 def test_many_small_parts_do_not_hold_the_loop(port: Port, head: bytes, part: bytes) -> None:
-    """Half a megabyte of them; the judge is the loop's processor time in a turn."""
+    """200,000 bytes of them; the judge is the loop's processor time in a turn."""
     with turns_of(port.server) as turns, port.connect() as connection:
         try:
-            connection.sendall(head + part * (500_000 // len(part)))
+            connection.sendall(head + part * (200_000 // len(part)))
             connection.settimeout(0.5)
             while connection.recv(1 << 20):
                 pass

@@ -11,7 +11,7 @@ from pocketmq.console.pages import PAGE_BYTES
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from raw_peer import SEND_MESSAGE, Peer, send_fields
+from raw_peer import SEND_MESSAGE, Peer, request, send_fields
 
 from .conftest import Api
 from .turns import MOST_SECONDS, turns_of
@@ -159,3 +159,30 @@ def test_a_message_that_would_be_stored_wrongly_is_refused(
     status, problem = api.ask("POST", "/api/topics/orders/messages", {"text": "x", **message})
     assert (status, words in problem["error"]) == (400, True), problem
     assert rocketmq.messages("orders") == []
+
+
+def test_requests_are_read_page_by_page_and_in_turns(
+    api: Api, server: EmbeddedServer, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=1)
+    for number in range(6):
+        rocketmq.send("orders", str(number) * 700_000)
+    sends = "/api/requests?code=SEND_MESSAGE_V2&topic=orders"
+    with turns_of(server) as turns:
+        found = pages(api, sends)
+        newest = api.get(f"{sends}&last=3")
+    assert [[one["text"][0] for one in page] for page in found] == [[str(number)] for number in range(6)]
+    assert [one["text"][0] for one in newest] == ["5"]
+    assert turns.longest < MOST_SECONDS
+
+
+def test_a_full_log_is_searched_in_turns(api: Api, server: EmbeddedServer) -> None:
+    with Peer(int(server.broker_addr.rpartition(":")[2])) as peer:
+        one = request(34, {}, b"", flag=2)
+        for _ in range(60):
+            peer.say(one * 1000)
+        peer.call(34)
+    with turns_of(server) as turns:
+        assert api.get("/api/requests?topic=none") == []
+        assert len(api.get("/api/requests?oneway=true&limit=10000")) > 1000
+    assert turns.longest < MOST_SECONDS
