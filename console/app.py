@@ -214,7 +214,11 @@ class Api:
         return as_json(await stand_in_views.advance(self._stand, given))
 
     async def ledger(self, request: Request) -> Response:
-        return as_json(stand_in_views.verdict(self._stand, query_of(request, ("topic", "group", "message"))))
+        given = query_of(request, stand_in_views.LEDGER_WORDS)
+        if "message" in given or ("topic" in given and "group" in given):
+            return as_json(await stand_in_views.verdict(self._stand, given, self._reading))
+        page, following = await stand_in_views.verdicts(self._stand, given, self._reading)
+        return page.response(request, **following)
 
     async def reset(self, request: Request) -> Response:
         await stand_in_views.reset(self._stand)

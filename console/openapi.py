@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any, Final
 
 from .message_views import LIST_WORDS
-from .stand_in_views import REQUEST_WORDS, SEARCH_WORDS
+from .stand_in_views import LEDGER_WORDS, REQUEST_WORDS, SEARCH_WORDS
 
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer"}
@@ -119,7 +119,7 @@ def _stand_in_paths() -> dict[str, Any]:
         "/api/ledger": {
             "get": _action(
                 "What became of the messages: lost, duplicated, out of order; or of one message",
-                query=("topic", "group", "message"),
+                query=LEDGER_WORDS,
             )
         },
         "/api/reset": {"post": _action("Forget everything since the start")},

@@ -5,7 +5,7 @@ knows them by what they can do only. Everything belongs to the node's event loop
 of these parts becomes an answer 400; its attribute `allowed`, if it has one, says what is allowed.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -13,6 +13,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
 from pocketmq.broker.state.virtual_time import VirtualTime
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
+
+from .pages import Pause
 
 SEND_SECONDS = 5.0
 """How long the broker may take to answer a message that was posted."""
@@ -61,11 +63,13 @@ class RequestLog(Protocol):
 class Ledger(Protocol):
     """What became of every message."""
 
-    def verdict(self, topic: str | None, group: str | None) -> Any:
-        """A JSON value; a list of all that match if topic or group is missing. ValueError, with what is `allowed`, for
-        an unknown one."""
+    def verdicts(
+        self, topic: str | None, group: str | None, after: tuple[str, str], pause: Pause
+    ) -> AsyncIterator[dict[str, Any]]:
+        """JSON values of all that match, by topic and group, behind these two; the only one if both are given.
+        ValueError, with what is `allowed`, for an unknown topic or group then."""
 
-    def message(self, message_id: str) -> Any:
+    async def message(self, message_id: str, pause: Pause) -> Any:
         """A JSON value: what became of one message. ValueError for an unknown id."""
 
 

@@ -13,14 +13,17 @@ from pocketmq.broker.state.virtual_time import TimeStuckError
 
 from .answers import Problem, number_of
 from .pages import Page, Reading
-from .stand import Snapshots, Stand
+from .stand import Ledger, Snapshots, Stand
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
+LEDGER_WORDS: Final = ("topic", "group", "message", "after", "limit")
 REQUEST_WORDS: Final = (*SEARCH_WORDS, "after", "limit", "last")
 MOST_REQUESTS: Final = 10_000
 """Requests in one answer."""
 MOST_STREAMS: Final = 64
 """Streams of requests that may be open at once."""
+MOST_VERDICTS: Final = 1000
+"""Verdicts in one answer."""
 SNAPSHOT_BYTES: Final = 256 << 20
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -174,13 +177,40 @@ async def restore(stand: Stand, data: bytes) -> None:
 # -- ledger
 
 
-def verdict(stand: Stand, given: dict[str, str]) -> Any:
-    ledger = stand.ledger
-    if ledger is None:
+async def verdict(stand: Stand, given: dict[str, str], reading: Reading) -> dict[str, Any]:
+    """What became of a message, or of a topic for a group: a JSON value."""
+    with _unknown_names():
+        async with reading as pause:
+            if "message" in given:
+                found: dict[str, Any] = await _ledger_of(stand).message(given["message"], pause)
+                return found
+            verdicts = _ledger_of(stand).verdicts(given["topic"], given["group"], ("", ""), pause)
+            return await anext(verdicts)
+
+
+async def verdicts(stand: Stand, given: dict[str, str], reading: Reading) -> tuple[Page, dict[str, Any]]:
+    """The verdicts of every topic and group, or of those that are given, with the parameters of the next page."""
+    ledger, page = _ledger_of(stand), Page(number_of(given, "limit", MOST_VERDICTS, MOST_VERDICTS))
+    topic, _, group = given.get("after", "").partition(" ")
+    with _unknown_names():
+        async with reading as pause:
+            found = ledger.verdicts(given.get("topic"), given.get("group"), (topic, group), pause)
+            async for one in found:
+                page.add(one)
+                if page.is_full:
+                    return page, {"after": f"{one['topic']} {one['group']}"}
+    return page, {}
+
+
+def _ledger_of(stand: Stand) -> Ledger:
+    if stand.ledger is None:
         raise Problem(409, "this server keeps no ledger")
+    return stand.ledger
+
+
+@contextmanager
+def _unknown_names() -> Iterator[None]:
     try:
-        if "message" in given:
-            return ledger.message(given["message"])
-        return ledger.verdict(given.get("topic"), given.get("group"))
+        yield
     except ValueError as error:  # a topic, a group or a message that does not exist
         raise Problem(404, str(error), getattr(error, "allowed", ())) from error

@@ -229,17 +229,17 @@ export function ledger() {
     const answer = await ask("GET", address("/api/ledger", given));
     const verdicts = Array.isArray(answer) ? answer : [{ ...given, ...answer }];
     const bad = verdicts.filter((one) => FINDINGS.some((name) => one[name]?.length)).length;
-    told.say(verdicts.length === 0 ? "Nothing has been read yet." : bad ? `${plural(bad, "verdict")} with findings` : "clean");
+    told.say(verdicts.length === 0 ? "Nothing has been read yet." : bad ? `${plural(bad, "verdict")} with findings` : `clean${answer.more ?? ""}`);
     place.append(...verdicts.map(verdictOf));
   });
   return { nodes: [whole, told, place] };
 }
 
 function verdictOf(verdict) {
-  const rows = FINDINGS.filter((name) => Array.isArray(verdict[name])).map((name) => ({ name, findings: verdict[name] }));
+  const rows = FINDINGS.filter((name) => Array.isArray(verdict[name])).map((name) => ({ name, findings: verdict[name], count: verdict.counts?.[name] ?? verdict[name].length }));
   const list = table("Findings", [
     ["finding", (row) => row.name],
-    ["count", (row) => String(row.findings.length), "number"],
+    ["count", (row) => String(row.count), "number"],
     ["messages", (row) => row.findings.length === 0 ? "" : el("details", {}, el("summary", {}, "show"),
       el("ul", {}, row.findings.slice(0, 100).map(findingOf)))],
   ], (row) => row.name);

@@ -16,8 +16,8 @@ from .reading import deliveries, done
 from .subscriptions import Subscriptions
 
 FACTS: Final = 100_000
-UNREAD_BYTES: Final = 4 * 1024 * 1024
-UNREAD: Final = 4096
+UNREAD_BYTES: Final = 256 * 1024
+UNREAD: Final = 512
 """Requests and answers that wait to be read."""
 BEGINNINGS: Final = 100_000
 """Queues of groups whose first pull is remembered."""

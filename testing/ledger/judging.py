@@ -7,10 +7,14 @@
 
 A retry is a record of its own in a retry topic, so it is neither a duplicate nor out of order. An ordered pop hands out
 the same record again: a retry as well, once its invisible time is over or was changed.
+
+A judge works in steps (a generator that yields None): beside a server it leaves the loop between two of them.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from bisect import bisect_right
+from collections.abc import Generator, Iterable, Sequence
+from itertools import islice
+from typing import Final, TypeVar, cast
 
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message import properties as names
@@ -22,7 +26,7 @@ from pocketmq.protocol.wire.schema import REQUESTS
 from ..requests.logged_request import Kept, LoggedRequest
 from ..requests.request_log import RequestLog
 from .book import Book
-from .facts import Acked, Committed, Delivery, Place, Pulled, Queue, SentBack
+from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
 from .stored import Stored, message_at, queues, wanted
 from .verdict import Finding, Verdict
 
@@ -32,31 +36,77 @@ _SENDS: Final = frozenset(
     code for code, kind in REQUESTS.items() if issubclass(kind, SendMessage | SendMessageV2)
 )
 
+ResultT = TypeVar("ResultT")
+Steps = Generator[None, None, ResultT]
+
+
+def result_of(steps: Steps[ResultT]) -> ResultT:
+    """The result of all steps, one directly after the other."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(ResultT, end.value)
+
+
+class Sends:
+    """The sends in the log, read once for all judges that get it."""
+
+    def __init__(self, log: RequestLog) -> None:
+        self._log = log
+        self._found: dict[object, LoggedRequest] | None = None
+
+    def read(self) -> Steps[None]:
+        """Before the first `find`."""
+        if self._found is not None:
+            return
+        found: dict[object, LoggedRequest] = {}
+        for request in islice(self._log.one_by_one(0, newest_first=True), SENDS_LOOKED_AT):
+            yield
+            if request.code in _SENDS and request.response is not None:
+                for key in _keys_of(request):
+                    found.setdefault(key, request)
+        self._found = found
+
+    def find(self, message: Stored) -> LoggedRequest | None:
+        known = self._found or {}
+        return known.get(message.message_id) or known.get((message.queue, message.offset))
+
 
 class Judge:
     """Judges one group and topic; used once."""
 
     def __init__(
-        self, book: Book, log: RequestLog, brokers: Sequence[Broker], topic: str, group: str
+        self,
+        book: Book,
+        facts: Sequence[Fact],
+        sends: "Sends",
+        brokers: Sequence[Broker],
+        topic: str,
+        group: str,
     ) -> None:
+        """`facts` are those of the group."""
         self._book = book
-        self._log = log
+        self._sends = sends
         self._brokers = brokers
         self._topic = topic
         self._group = group
-        self._facts = [fact for fact in book.facts if fact.group == group]
+        self._facts = facts
         self._deliveries = [fact for fact in self._facts if isinstance(fact, Delivery)]
         self._is_broadcast = group in book.subscriptions.broadcasting
-        self._sends: dict[object, LoggedRequest] | None = None
 
-    def verdict(self) -> Verdict:
-        lost, unread = self._undelivered()
+    def steps(self) -> Steps[Verdict]:
+        lost, unread = yield from self._undelivered()
+        duplicated = self._duplicated()
+        yield
+        out_of_order = self._out_of_order()
+        yield
         return Verdict(
             topic=self._topic,
             group=self._group,
             lost=lost,
-            duplicated=self._duplicated(),
-            out_of_order=self._out_of_order(),
+            duplicated=duplicated,
+            out_of_order=out_of_order,
             offset_moved_back=self._moved_back(),
             unread=unread,
             forgotten=self._book.forgotten[self._topic, self._group],
@@ -64,8 +114,8 @@ class Judge:
 
     # -- lost, unread
 
-    def _undelivered(self) -> tuple[list[Finding], list[Finding]]:
-        lost: list[Finding] = self._passed_by_members() if self._is_broadcast else []
+    def _undelivered(self) -> Steps[tuple[list[Finding], list[Finding]]]:
+        lost: list[Finding] = (yield from self._passed_by_members()) if self._is_broadcast else []
         unread: list[Finding] = []
         passed_by_members = {(one.broker, one.queue_id, one.queue_offset) for one in lost}
         delivered = {fact.place for fact in self._deliveries}
@@ -83,12 +133,14 @@ class Judge:
             and (one.is_filtered or (one.is_given_up and is_retry_topic(one.queue.topic)))
         }
         subscriptions = self._book.subscriptions.by_pair.get((self._topic, self._group), ())
+        commits = self._commits()
         for broker, name, queue in queues(self._brokers, self._topic):
             wants = wanted(self._topic, subscriptions, is_5=broker.config.is_5)
-            passes = self._passes(name)
+            passes = self._passes(name, commits.get(name, ()))
             judged_from = self._book.judged_from.get((self._group, name), 0)
             for offset in range(max(queue.min_offset, judged_from), queue.max_offset):
-                found = message_at(broker, name, queue, offset)
+                yield
+                found = message_at(broker, name, offset)
                 if found is None or found[1].place in delivered or not wants(found[0], found[1].record):
                     continue
                 if found[1].message_id in retried or (name, offset) in not_meant:
@@ -97,6 +149,7 @@ class Judge:
                     continue
                 passed = acks.get((name, offset)) or _passing(passes, offset)
                 passed = passed or given_up.get(found[1].message_id)
+                yield from self._sends.read()
                 finding = self._finding_of(found[1], passed)
                 (unread if passed is None else lost).append(finding)
         return lost, unread
@@ -112,23 +165,30 @@ class Judge:
             broker = held.get(fact.queue.broker)
             if broker is None or (fact.queue, fact.offset) in delivered:
                 continue
-            queue = broker.store.consume_queue(fact.queue.topic, fact.queue.queue_id)
-            stored = None if queue is None else message_at(broker, fact.queue, queue, fact.offset)
+            stored = message_at(broker, fact.queue, fact.offset)
             if stored is not None:
                 found[stored[1].message_id] = fact.request
         return found
 
-    def _passes(self, queue: Queue) -> list[tuple[int, int, Kept]]:
-        """Offsets that the group's offset passed: from, to, and the commit. It passes nothing before its first pull."""
+    def _commits(self) -> dict[Queue, list[Committed]]:
+        found: dict[Queue, list[Committed]] = {}
+        for fact in self._facts:
+            if isinstance(fact, Committed):
+                found.setdefault(fact.queue, []).append(fact)
+        return found
+
+    def _passes(self, queue: Queue, commits: Iterable[Committed]) -> list[tuple[int, int, Kept]]:
+        """Offsets that the group's offset passed, rising: from, to, and the commit. It passes nothing before its first
+        pull."""
         at = self._book.began.get((self._group, queue, None), 0)
         passes = []
-        for fact in self._facts:
-            if isinstance(fact, Committed) and fact.queue == queue and fact.offset > at:
+        for fact in commits:
+            if fact.offset > at:
                 passes.append((at, fact.offset, fact.request))
                 at = fact.offset
         return passes
 
-    def _passed_by_members(self) -> list[Finding]:
+    def _passed_by_members(self) -> Steps[list[Finding]]:
         """What members of a broadcasting group did not get: their pulls passed it, and no answer held it."""
         lost = []
         got = {(fact.place, fact.member) for fact in self._deliveries}
@@ -145,18 +205,20 @@ class Judge:
             for (of_queue, member), pulled in passed.items():
                 begin = self._book.began.get((self._group, name, member), pulled.offset)
                 for offset in range(max(begin, judged_from), pulled.offset if of_queue == name else 0):
-                    found = message_at(broker, name, queue, offset)
+                    yield
+                    found = message_at(broker, name, offset)
                     if (
                         found is None
                         or (found[1].place, member) in got
                         or not wants(found[0], found[1].record)
                     ):
                         continue
+                    yield from self._sends.read()
                     lost.append(self._finding_of(found[1], pulled.request, client_id=member))
         return lost
 
     def _finding_of(self, message: Stored, passed: Kept | None, client_id: str | None = None) -> Finding:
-        sent = self._send_of(message)
+        sent = self._sends.find(message)
         proof = [] if sent is None else [sent]
         if passed is not None:
             proof.append(LoggedRequest(passed))
@@ -170,16 +232,6 @@ class Judge:
             message.offset,
             client_id=client_id,
         )
-
-    def _send_of(self, message: Stored) -> LoggedRequest | None:
-        if self._sends is None:
-            self._sends = {}
-            for request in self._log.last(SENDS_LOOKED_AT):
-                if request.code in _SENDS and request.response is not None:
-                    for key in _keys_of(request):
-                        self._sends[key] = request
-        found = self._sends.get(message.message_id)
-        return found or self._sends.get((message.queue, message.offset))
 
     # -- duplicated
 
@@ -235,7 +287,7 @@ class Judge:
     def _moved_back(self) -> list[Finding]:
         found = []
         before: dict[Queue, Committed] = {}
-        held = {name: (broker, queue) for broker, name, queue in queues(self._brokers, self._topic)}
+        held = {name: broker for broker, name, _ in queues(self._brokers, self._topic)}
         for fact in self._facts:
             if not isinstance(fact, Committed) or fact.queue.topic != self._topic:
                 continue
@@ -245,8 +297,7 @@ class Judge:
                 continue
             stored = None
             if fact.queue in held:
-                broker, queue = held[fact.queue]
-                stored = message_at(broker, fact.queue, queue, fact.offset)
+                stored = message_at(held[fact.queue], fact.queue, fact.offset)
             found.append(
                 Finding(
                     None if stored is None else stored[1].message_id,
@@ -272,8 +323,9 @@ class Judge:
         )
 
 
-def _passing(passes: Iterable[tuple[int, int, Kept]], offset: int) -> Kept | None:
-    return next((commit for begin, end, commit in passes if begin <= offset < end), None)
+def _passing(passes: Sequence[tuple[int, int, Kept]], offset: int) -> Kept | None:
+    at = bisect_right(passes, offset, key=lambda one: one[0]) - 1
+    return passes[at][2] if at >= 0 and offset < passes[at][1] else None
 
 
 def _is_due_again(before: Delivery, fact: Delivery) -> bool:

@@ -8,7 +8,8 @@ Methods may be called from any thread. A verdict is about everything so far: wai
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final, TypeVar
 
 from pocketmq.broker.broker import Broker
@@ -26,14 +27,16 @@ from pocketmq.protocol.message.topics import (
 from ..errors import WrongValueError
 from ..requests.request_log import LogWatcher, RequestLog
 from .book import Book
-from .facts import Acked, Committed, Delivery, Place, Queue, SentBack
-from .judging import Judge
+from .facts import Acked, Committed, Delivery, Fact, Place, Queue, SentBack
+from .judging import Judge, Sends, Steps, result_of
 from .reading import message_id_of
 from .stored import records
 from .verdict import MessageHistory, Verdict, other_kinds
 from .watchers import Arrivals, Executions
 
 ResultT = TypeVar("ResultT")
+_ALLOWED: Final = 1000
+"""Names that an error lists at most, and among which it looks for one that may be meant."""
 
 
 class Ledger:
@@ -54,7 +57,7 @@ class Ledger:
 
     def verdict(self, topic: str, group: str) -> Verdict:
         """How the group fared with the topic. `WrongValueError` (a ValueError) for a topic or group that is unknown."""
-        return self._on_loop(lambda: self._judged(topic, group))
+        return self._on_loop(lambda: result_of(next(self.each_judged(topic, group))))
 
     def assert_clean(self, topic: str, group: str, *, allow: Iterable[str] = ()) -> None:
         """Raises AssertionError, with the findings and their requests, unless there are none but of `allow`."""
@@ -65,7 +68,7 @@ class Ledger:
 
     def verdicts(self) -> list[Verdict]:
         """Of every topic and group that read, or subscribed to, anything; not of the broker's own."""
-        return self._on_loop(lambda: [self._judged(topic, group) for topic, group in self._pairs()])
+        return self._on_loop(lambda: [result_of(steps) for steps in self.each_judged()])
 
     def assert_all_clean(self, *, allow: Iterable[str] = ()) -> None:
         """As `assert_clean`, for every topic and group."""
@@ -75,7 +78,7 @@ class Ledger:
 
     def message(self, message_id: str) -> MessageHistory:
         """What became of one message, by the id of its producer or of the broker. `WrongValueError` if none has it."""
-        return self._on_loop(lambda: self._history(message_id))
+        return self._on_loop(lambda: result_of(self.history_steps(message_id)))
 
     def deliveries(self) -> list[Delivery]:
         """Every message that a client got, in the order of the answers; retries and the broker's own topics too."""
@@ -115,7 +118,34 @@ class Ledger:
                     queue = Queue(broker.config.broker_name, topic, queue_id)
                     self._book.judged_from[group, queue] = offset
 
+    # -- on the loop, for the HTTP port, which leaves the loop between two steps
+
+    def each_judged(
+        self, topic: str | None = None, group: str | None = None, after: tuple[str, str] = ("", "")
+    ) -> Iterator[Steps[Verdict]]:
+        """A verdict for each topic and group that fit, sorted, behind these; for a topic and a group, as `verdict`."""
+        self._book.read()
+        sends = Sends(self._log)
+        if topic and group:
+            yield self._judged(topic, group, self._facts_of({group})[group], sends)
+            return
+        pairs = [
+            (one, other)
+            for one, other in self._pairs()
+            if topic in (None, "", one) and group in (None, "", other) and (one, other) > after
+        ]
+        facts = self._facts_of({other for _, other in pairs})
+        for one, other in pairs:
+            yield self._judged(one, other, facts[other], sends)
+
     # -- on the loop
+
+    def _facts_of(self, groups: Set[str]) -> dict[str, list[Fact]]:
+        found: dict[str, list[Fact]] = {group: [] for group in groups}
+        for fact in self._book.facts:
+            if fact.group in found:
+                found[fact.group].append(fact)
+        return found
 
     def _on_loop(self, function: Callable[[], ResultT]) -> ResultT:
         found: list[ResultT] = []
@@ -127,17 +157,18 @@ class Ledger:
         self._call(called)
         return found[0]
 
-    def _judged(self, topic: str, group: str) -> Verdict:
+    def _judged(self, topic: str, group: str, facts: Sequence[Fact], sends: Sends) -> Steps[Verdict]:
         topics = {name for node in self._nodes for name in node.broker.topics.topics}
         if topic not in topics:
-            near = _near(topic, [name for name in topics if not is_system_topic(name)])
-            raise WrongValueError(f"topic {topic} does not exist{near}", sorted(topics))
+            allowed = heapq.nsmallest(_ALLOWED, topics)
+            near = _near(topic, [name for name in allowed if not is_system_topic(name)])
+            raise WrongValueError(f"topic {topic} does not exist{near}", allowed)
         known = self._book.subscriptions.by_pair
         if (topic, group) not in known:
-            groups = sorted({one for name, one in known if name == topic})
+            groups = heapq.nsmallest(_ALLOWED, {one for name, one in known if name == topic})
             named = f"; those that did: {', '.join(groups)}" if groups else ", and no other group did"
             raise WrongValueError(f"group {group} never read topic {topic}{named}", groups)
-        return Judge(self._book, self._log, self._masters(), topic, group).verdict()
+        return (yield from Judge(self._book, facts, sends, self._masters(), topic, group).steps())
 
     def _masters(self) -> list[Broker]:
         """One broker of each name: slaves hold copies."""
@@ -156,13 +187,16 @@ class Ledger:
             if topic in topics and not is_system_topic(topic) and not is_internal_group(group)
         )
 
-    def _history(self, message_id: str) -> MessageHistory:
+    def history_steps(self, message_id: str) -> Steps[MessageHistory]:
+        """As `message`."""
+        self._book.read()
         deliveries = [
             fact for fact in self._book.facts if isinstance(fact, Delivery) and fact.message_id == message_id
         ]
         places = {fact.place: (fact.queue, fact.offset) for fact in deliveries}
         topic, dead = "", None
         for queue, place, record, properties in records(self._masters()):
+            yield
             if message_id not in (
                 message_id_of(record, properties),
                 encode_message_id(record.store_host, record.position),

@@ -40,9 +40,11 @@ def queues(brokers: Iterable[Broker], topic: str) -> Iterator[tuple[Broker, Queu
             yield broker, Queue(broker.config.broker_name, topic, queue.queue_id), queue
 
 
-def message_at(broker: Broker, name: Queue, queue: ConsumeQueue, offset: int) -> tuple[int, Stored] | None:
-    """Tags code and message; None where the store has none."""
-    unit = queue.unit(offset) if queue.min_offset <= offset < queue.max_offset else None
+def message_at(broker: Broker, name: Queue, offset: int) -> tuple[int, Stored] | None:
+    """Tags code and message; None where the store has none, or the queue no more."""
+    queue = broker.store.consume_queue(name.topic, name.queue_id)
+    is_held = queue is not None and queue.min_offset <= offset < queue.max_offset
+    unit = queue.unit(offset) if queue is not None and is_held else None
     record = None if unit is None else broker.store.read_record(unit[0], unit[1])
     if unit is None or record is None:
         return None
@@ -55,7 +57,7 @@ def records(brokers: Iterable[Broker]) -> Iterator[tuple[Queue, Place, Record, d
         for topic in broker.store.topics_with_queues():
             for _, name, queue in queues((broker,), topic):
                 for offset in range(queue.min_offset, queue.max_offset):
-                    found = message_at(broker, name, queue, offset)
+                    found = message_at(broker, name, offset)
                     if found is not None:
                         record = decode_record(found[1].record)
                         yield name, found[1].place, record, decode_properties(record.properties)

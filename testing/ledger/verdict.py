@@ -10,6 +10,7 @@ from ..requests.logged_request import LoggedRequest
 
 KINDS: Final = ("lost", "duplicated", "out_of_order", "offset_moved_back", "unread")
 _SHOWN: Final = 10
+_IN_JSON: Final = 100
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -88,11 +89,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     __str__ = report
 
     def as_json(self) -> dict[str, Any]:
-        """For JSON: the same names."""
+        """For JSON: the same names, the first findings of each kind, and how many there are in all."""
         found: dict[str, Any] = {"topic": self.topic, "group": self.group}
         for kind in KINDS:
-            found[kind] = [one.as_json() for one in getattr(self, kind)]
-        return found | {"forgotten": self.forgotten}
+            found[kind] = [one.as_json() for one in getattr(self, kind)[:_IN_JSON]]
+        counts = {kind: len(getattr(self, kind)) for kind in KINDS}
+        return found | {"forgotten": self.forgotten, "counts": counts}
 
 
 def other_kinds(allow: Iterable[str]) -> list[str]:

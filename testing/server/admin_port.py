@@ -8,17 +8,19 @@ Imported when a port is asked for: it loads `pocketmq.console`.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 from pocketmq.broker.node import Node
 from pocketmq.broker.state.virtual_time import VirtualTime
+from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
 from pocketmq.console.stand import Snapshots, Stand
 
 from ..faults.faults import Faults
 from ..faults.rule_json import add_rule, rule_as_json, rules_as_json
 from ..faults.watched_node import WatchedNodes
+from ..ledger.judging import Steps
 from ..ledger.ledger import Ledger
 from ..requests.following import Follower
 from ..requests.requests import Requests
@@ -26,6 +28,8 @@ from ..state.mark import Mark, take_mark
 from ..state.reset import restore
 from ..state.restoring import ACCESS_TABLES, restore_snapshot, take_snapshot
 from ..state.snapshot import Snapshot, snapshot_of
+
+ResultT = TypeVar("ResultT")
 
 
 class RulesAsJson:
@@ -80,19 +84,23 @@ class LedgerAsJson:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def verdict(self, topic: str | None, group: str | None) -> Any:
-        """One verdict; without a topic or a group, all that remain, in a list."""
-        if topic and group:
-            return self._ledger.verdict(topic, group).as_json()
-        found = self._ledger.verdicts()
-        return [
-            one.as_json()
-            for one in found
-            if topic in (None, "", one.topic) and group in (None, "", one.group)
-        ]
+    async def verdicts(
+        self, topic: str | None, group: str | None, after: tuple[str, str], pause: Pause
+    ) -> AsyncIterator[dict[str, Any]]:
+        for steps in self._ledger.each_judged(topic, group, after):
+            yield (await _in_turns(steps, pause)).as_json()
 
-    def message(self, message_id: str) -> Any:
-        return self._ledger.message(message_id).as_json()
+    async def message(self, message_id: str, pause: Pause) -> Any:
+        return (await _in_turns(self._ledger.history_steps(message_id), pause)).as_json()
+
+
+async def _in_turns(steps: Steps[ResultT], pause: Pause) -> ResultT:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(ResultT, end.value)
+        await pause()
 
 
 class SnapshotsOfNode:

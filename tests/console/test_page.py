@@ -1,11 +1,12 @@
 """The page, by what a user does in a browser: tabs, fields and buttons by their names, and what the page shows then."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 from pocketmq.client import LitePullConsumer, PushConsumer
+from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
 from pocketmq.console.stand import Stand
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -198,7 +199,9 @@ def test_a_real_clock_and_a_missing_ledger_say_so(page: Browser, api: Api) -> No
 class PlantedLedger:
     """Knows one verdict, with one finding."""
 
-    def verdict(self, topic: str | None, group: str | None) -> Any:
+    async def verdicts(
+        self, topic: str | None, group: str | None, after: tuple[str, str], pause: Pause
+    ) -> AsyncIterator[dict[str, Any]]:
         proof = [{"id": 41, "code": "PULL_MESSAGE", "client_id": "c1", "response": "SUCCESS"}]
         finding = {"message_id": "7F00AA", "queue_id": 3, "requests": proof}
         clean: dict[str, list[object]] = {
@@ -207,7 +210,7 @@ class PlantedLedger:
             "out_of_order": [],
             "offset_moved_back": [],
         }
-        return {"topic": topic, "group": group, **clean, "duplicated": [finding], "forgotten": 2}
+        yield {"topic": topic, "group": group, **clean, "duplicated": [finding], "forgotten": 2}
 
 
 def test_a_verdict_shows_its_findings_and_their_proof(window: Browser) -> None:

@@ -11,7 +11,7 @@ from pocketmq.console.pages import PAGE_BYTES
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from raw_peer import SEND_MESSAGE, Peer, request, send_fields
+from raw_peer import SEND_MESSAGE, Peer, pull_fields, request, send_fields
 
 from .conftest import Api
 from .turns import MOST_SECONDS, turns_of
@@ -102,7 +102,7 @@ def test_topics_and_groups_are_read_page_by_page_without_holding_the_loop(
     api: Api, server: EmbeddedServer
 ) -> None:
     broker = server.node.broker
-    names = [f"name-{number:05}" for number in range(3000)]
+    names = [f"name-{number:05}" for number in range(1500)]
 
     def fill() -> None:
         for name in names:
@@ -112,8 +112,8 @@ def test_topics_and_groups_are_read_page_by_page_without_holding_the_loop(
     server.call(fill)
     with turns_of(server) as turns:
         for kind in ("topics", "groups"):
-            found = pages(api, f"/api/{kind}")
-            assert [len(page) for page in found] == [1000] * 3
+            found = pages(api, f"/api/{kind}?limit=500")
+            assert [len(page) for page in found] == [500] * 3
             assert [one["name"] for page in found for one in page] == names
             assert [one["name"] for one in api.get(f"/api/{kind}?after=name-00041&limit=2")] == names[42:44]
         assert api.raw("GET", "/metrics")[0] == 200
@@ -185,4 +185,32 @@ def test_a_full_log_is_searched_in_turns(api: Api, server: EmbeddedServer) -> No
     with turns_of(server) as turns:
         assert api.get("/api/requests?topic=none") == []
         assert len(api.get("/api/requests?oneway=true&limit=10000")) > 1000
+    assert turns.longest < MOST_SECONDS
+
+
+def test_verdicts_are_read_page_by_page_and_in_turns(
+    api: Api, server: EmbeddedServer, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=1)
+    with Peer(int(server.broker_addr.rpartition(":")[2])) as peer:
+        for number in range(3000):
+            peer.say(
+                request(
+                    SEND_MESSAGE, send_fields("orders", properties=f"UNIQ_KEY\x01{number}\x02"), b"x", flag=2
+                )
+            )
+        for group in range(20):
+            fields = {"topic": "orders", "consumerGroup": f"g{group:02}", "queueId": 0, "commitOffset": 0}
+            peer.call(11, pull_fields("orders", consumerGroup=f"g{group:02}", maxMsgNums=1))
+            peer.call(15, fields)
+            peer.call(15, {**fields, "commitOffset": 2000})
+    with turns_of(server) as turns:
+        found = pages(api, "/api/ledger?limit=7")
+        history = api.get("/api/ledger?message=2999")
+        one = api.get("/api/ledger?topic=orders&group=g19")
+    assert [len(page) for page in found] == [7, 7, 6]
+    assert found[-1][-1] == one
+    assert [verdict["group"] for page in found for verdict in page] == [f"g{group:02}" for group in range(20)]
+    assert (len(one["lost"]), one["counts"]["lost"], one["counts"]["unread"]) == (100, 1999, 1000)
+    assert history["topic"] == "orders"
     assert turns.longest < MOST_SECONDS
