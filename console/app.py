@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from pocketmq.broker.said_once import SaidOnce
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -340,10 +342,17 @@ async def _not_running(request: Request, error: Exception) -> Response:
 
 
 async def _failure(request: Request, error: Exception) -> Response:
-    _log.error("%s %s", request.method, request.url.path, exc_info=error)
-    return as_error(Problem(500, f"{type(error).__name__}: {error}"))
+    traces = traceback.extract_tb(error.__traceback__)
+    is_new = _failures.first((type(error), traces[-1].filename, traces[-1].lineno))
+    words = "%s %.200s: %s: %.200s"
+    _log.error(
+        words, request.method, request.url.path, type(error).__name__, error, exc_info=is_new and error
+    )
+    return as_error(Problem(500, f"{type(error).__name__}: {error!s:.200}"))
 
 
+_failures: Final = SaidOnce()
+"""Their stacks are logged once for each place."""
 _HANDLERS: Final[dict[Any, Any]] = {
     Problem: _problem,
     NotRunning: _not_running,

@@ -58,7 +58,7 @@ def search_of(given: dict[str, str]) -> dict[str, Any]:
     """The match words of an address, with the types that they have in Python."""
     words: dict[str, Any] = {name: value for name, value in given.items() if name in SEARCH_WORDS}
     for name in ("code", "response"):
-        if name in words and words[name].isdecimal():
+        if name in words and words[name].isdecimal() and len(words[name]) < 10:
             words[name] = int(words[name])
     if "queue_id" in words:
         words["queue_id"] = number_of(given, "queue_id", 0)

@@ -102,7 +102,8 @@ ROOMS: dict[str, list[str]] = {
         "factories pytest_plugin",
     ],
     "console": [
-        "answers connections guard pages stand",
+        "answers connections guard pages",
+        "stand",
         "cluster_views metrics",
         "assignment message_views stand_in_views",
         "openapi",

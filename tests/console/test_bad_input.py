@@ -243,3 +243,18 @@ def test_time_is_not_moved_backwards(step: object) -> None:
         status, answer, _ = api.raw("POST", "/api/clock/advance", body)
         assert (status, b"allowed" in answer) == (400, True)
         assert server.clock.now_ms() == before
+
+
+def test_the_stack_of_a_failure_is_logged_once(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("pocketmq.console.stand_in_views.clock_value", lambda stand: 1 / 0)
+    for _ in range(3):
+        assert api.ask("GET", "/api/clock") == (500, {"error": "ZeroDivisionError: division by zero"})
+    failures = [record for record in caplog.records if record.name == "pocketmq.console"]
+    assert [bool(record.exc_info) for record in failures] == [True, False, False]
+
+
+@pytest.mark.parametrize("name", ["code", "response"])
+def test_a_number_of_any_length_is_refused(api: Api, name: str) -> None:
+    assert api.ask("GET", f"/api/requests?{name}={'9' * 5000}")[0] == 400

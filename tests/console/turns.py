@@ -35,7 +35,7 @@ class Turns:
 
 @contextmanager
 def turns_of(server: EmbeddedServer) -> Iterator[Turns]:
-    """Looks at every turn inside; `longest` has seconds afterwards. What other tests left is not collected meanwhile."""
+    """Looks at every turn inside; `longest` has seconds afterwards. What other tests left is not collected then."""
     turns = Turns()
     gc.collect()
     gc.freeze()

@@ -190,7 +190,8 @@ class Judge:
                 while (chunk := peer.recv(1 << 16)) and not is_done(tail + chunk):
                     tail = (tail + chunk)[-4096:]
             if attack.port == "http":
-                peer.shutdown(socket.SHUT_WR)
+                with contextlib.suppress(OSError):  # the server has reset it
+                    peer.shutdown(socket.SHUT_WR)
             reader.join(ANSWER_SECONDS)
 
     def _settle(self) -> None:
