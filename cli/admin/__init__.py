@@ -8,5 +8,5 @@ topics.py  groups.py  offsets.py  messages.py  brokers.py  name_servers.py  secu
 upkeep.py           clean-up, replication, cold data, timer engine
 reading.py          queues, printed from one end to the other
 sending.py          round trips of sends
-export.py           settings of a cluster, as JSON files
+export.py           files: settings of a cluster as JSON
 """

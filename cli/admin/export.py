@@ -1,8 +1,11 @@
-"""`pocketmq admin`: writes topics, groups and settings of a cluster to a JSON file.
+"""`pocketmq admin`: files, those of mqadmin below /tmp/rocketmq; topics, groups and settings of a cluster as JSON.
 
-As in mqadmin, the queue numbers of the brokers are added up.
+As in mqadmin, the queue numbers of the brokers are added up. Every user of the machine may have laid a link below /tmp
+before, so folders there must be ours, a file must be no link, and only its owner can read it.
 """
 
+import os
+import stat
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +25,8 @@ from pocketmq.protocol.text import fastjson
 
 from .given import Given
 
-FOLDER: Final = "/tmp/rocketmq/export"
+SHARED: Final = Path("/tmp/rocketmq")
+FOLDER: Final = SHARED / "export"
 SETTINGS: Final = (
     *("brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime", "filterServerNums"),
     *(
@@ -136,8 +140,27 @@ def _joined_group(
 
 def _write(path: Path, content: object, *, end: str = "\n") -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(fastjson.dumps(content, pretty=True))
+        write_file(path, fastjson.dumps(content, pretty=True))
     except OSError as error:
         raise ClientError(f"cannot write {path}: {error}") from error
     echo(f"export {path} success{end}", nl=False)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file and make its folders. Raises OSError, also for a folder of another user."""
+    for folder in reversed(path.parents):
+        if folder.is_relative_to(SHARED):
+            _make_own(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _make_own(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            raise PermissionError(f"{folder} is a link, or belongs to another user") from None

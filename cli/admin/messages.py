@@ -29,6 +29,7 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.text import fastjson
 
+from .export import SHARED, write_file
 from .given import Given
 from .texts import (
     entry_text,
@@ -41,7 +42,7 @@ from .texts import (
     time_text,
 )
 
-BODIES: Final = Path("/tmp/rocketmq/msgbodys")
+BODIES: Final = SHARED / "msgbodys"
 HOUR_MS: Final = 3_600_000
 AROUND_MS: Final = 36 * HOUR_MS
 """How far from now to look for a message by its unique id."""
@@ -252,8 +253,7 @@ def _describe(message: MessageExt, path: Path) -> None:
 def _write_body(message: MessageExt, suffix: str) -> Path:
     path = BODIES / file_name(message.message_id + suffix)
     try:
-        BODIES.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(message.body)
+        write_file(path, message.body)
     except OSError as error:
         raise ClientError(f"cannot write the body to {path}: {error}") from error
     return path
