@@ -16,7 +16,7 @@ from pocketmq.protocol.text.java_properties import parse_properties, set_propert
 from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody
 
 from ..connections.route import MASTER_ID
-from ..errors import ClientError, InvalidArgument, RouteNotFound, UnreadableReply
+from ..errors import ClientError, InvalidArgument, InvalidSetting, RouteNotFound, UnreadableReply
 from ..hooks.rpc_hooks import RPCHook
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
@@ -50,7 +50,13 @@ class AdminCalls(Client):
     ) -> None:
         if timeout_ms < 1:
             raise InvalidArgument(f"timeout_ms must be at least 1, got {timeout_ms}")
-        super().__init__("", settings_of(ClientSettings, settings, options), hooks)
+        chosen = settings_of(ClientSettings, settings, options)
+        if chosen.namespace:
+            raise InvalidSetting(
+                f"namespace={chosen.namespace!r} changes no name here: write them as brokers have them, "
+                f"'{chosen.namespace}%Orders', or set namespace_v2"
+            )
+        super().__init__("", chosen, hooks)
         self.timeout_ms = timeout_ms
         self.hooks = tuple(hooks)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pocketmq.client import AdminClient, ClientError, Producer
-from pocketmq.client.errors import UnreadableReply
+from pocketmq.client.errors import InvalidSetting, UnreadableReply
 from pocketmq.client.values.results import SendStatus
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, GetColdDataFlowCtrInfo
 from pocketmq.protocol.requests.group import GetAllSubscriptionGroupConfig
@@ -77,3 +77,11 @@ def test_the_error_for_a_java_name_names_the_python_one(java_name: str, python_n
         getattr(AdminClient(namesrv_addr="127.0.0.1:1"), java_name)
     with pytest.raises(AttributeError, match=r"AdminClient has no colour$"):
         AdminClient(namesrv_addr="127.0.0.1:1").colour  # noqa: B018
+
+
+def test_a_namespace_that_would_change_no_name_is_refused() -> None:
+    with pytest.raises(
+        InvalidSetting, match=r"write them as brokers have them, 'blue%Orders', or set namespace_v2"
+    ):
+        AdminClient(namesrv_addr="127.0.0.1:1", namespace="blue")
+    AdminClient(namesrv_addr="127.0.0.1:1", namespace_v2="blue")
