@@ -9,12 +9,12 @@ What is compared:
     places     how many messages are on one side only, and where in their queues: at the start, the end, or between
     missing    these messages, by topic and id
     repeated   messages that one side has more often
-    different  messages with one id and different bodies, by CRC
+    different  messages with one id and different bodies, by their MD5
 
 Messages are matched by the ids of the clients (UNIQ_KEY), whatever their queues and order; messages without one are
-counted only. The CRC is that of the stored bytes, so bodies that one side has compressed are not compared. The report
-says how many these are. System topics are skipped. Exit code 1 says that there is a difference. The proof after a
-mirror, a migration or a fail-over.
+counted only, and the report says how many these are. Bodies are read and decompressed, so a damaged one differs from
+its copy, and one that only one side has compressed does not. System topics are skipped. Exit code 1 says that there is
+a difference. The proof after a mirror, a migration or a fail-over.
 """
 
 from pathlib import Path
@@ -32,14 +32,14 @@ from .on_engine import engine_options, run_on_engine
 from .run import exit_on_user_error
 
 COLUMNS: Final = (
-    *("topic", "brokerName", "queueId", "queueOffset", "msgId", "offsetMsgId", "bodyCRC", "sysFlag"),
+    *("topic", "brokerName", "queueId", "queueOffset", "msgId", "offsetMsgId", "body"),
     *("storeSize", "bornTimestamp", "storeTimestamp"),
 )
 SIDES: Final = ("left", "right")
 ROWS: Final = """
 select '{side}' as side, topic, coalesce(brokerName, '') as brokerName, queueId, queueOffset,
        case when msgId <> offsetMsgId then msgId end as id, storeSize,
-       case when (sysFlag & 1) = 0 then bodyCRC end as crc, date_trunc('minute', bornTimestamp) as minute
+       case when msgId <> offsetMsgId then md5(body) end as md5, date_trunc('minute', bornTimestamp) as minute
 from {side}_messages where not ({is_system}) and {times}
 """
 COUNTS: Final = """
@@ -51,13 +51,11 @@ from sums group by {group} order by {group}
 """
 SUMS: Final = """
 select side, topic, brokerName, queueId, minute, count(*) as n, cast(sum(storeSize) as bigint) as bytes,
-       min(queueOffset) as least, max(queueOffset) as most, count(*) - count(id) as nameless,
-       count(*) - count(crc) as packed
+       min(queueOffset) as least, max(queueOffset) as most, count(*) - count(id) as nameless
 from both_sides group by side, topic, brokerName, queueId, minute
 """
 UNCOMPARED: Final = """
-select side, cast(sum(nameless) as bigint) as nameless, cast(sum(packed) as bigint) as packed from sums
-group by side order by side
+select side, cast(sum(nameless) as bigint) as nameless from sums group by side order by side
 """
 MATCHED: Final = """
 select topic, id,
@@ -69,10 +67,11 @@ select topic, id,
        min(case when side = 'left' then queueOffset end) as leftOffset,
        min(case when side = 'right' then queueId end) as rightQueue,
        min(case when side = 'right' then queueOffset end) as rightOffset,
-       min(crc) as leastCrc, max(crc) as mostCrc
+       min(case when side = 'left' then md5 end) as leftMd5, min(case when side = 'right' then md5 end) as rightMd5,
+       max(case when side = 'left' then md5 end) as leftLast, max(case when side = 'right' then md5 end) as rightLast
 from both_sides where id is not null group by topic, id
 having sum(case when side = 'left' then 1 else 0 end) <> sum(case when side = 'right' then 1 else 0 end)
-    or min(crc) <> max(crc)
+    or min(md5) <> max(md5)
 """
 PLACED: Final = """
 select topic, id, missingIn, brokerName, queueId, queueOffset,
@@ -112,16 +111,18 @@ REPEATED: Final = """
 select topic, id, lefts as leftMessages, rights as rightMessages
 from unmatched where lefts > 0 and rights > 0 and lefts <> rights order by topic, id
 """
-DIFFERENT: Final = """
-select topic, id, leftQueue, leftOffset, rightQueue, rightOffset, leastCrc, mostCrc
-from unmatched where lefts > 0 and rights > 0 and leastCrc <> mostCrc order by topic, id
+IS_DIFFERENT: Final = "(leftMd5 <> rightMd5 or leftLast <> rightLast)"
+"""An id that two messages share has two bodies, which may be the same two on both sides."""
+DIFFERENT: Final = f"""
+select topic, id, leftQueue, leftOffset, rightQueue, rightOffset, leftMd5, rightMd5
+from unmatched where lefts > 0 and rights > 0 and {IS_DIFFERENT} order by topic, id
 """
-FINDINGS: Final = """
+FINDINGS: Final = f"""
 select topic, sum(case when lefts = 0 then 1 else 0 end) as notLeft,
        sum(case when rights = 0 then 1 else 0 end) as notRight,
        sum(case when rights > 0 and lefts > rights then 1 else 0 end) as moreLeft,
        sum(case when lefts > 0 and rights > lefts then 1 else 0 end) as moreRight,
-       sum(case when lefts > 0 and rights > 0 and leastCrc <> mostCrc then 1 else 0 end) as different
+       sum(case when lefts > 0 and rights > 0 and {IS_DIFFERENT} then 1 else 0 end) as different
 from unmatched group by topic order by topic
 """
 ABOUT_PLACES: Final = (
@@ -165,15 +166,11 @@ def build(
 
 def _uncompared(engine: Engine) -> str:
     """What is only counted, as more sentences."""
-    words = ""
-    for row in engine.sql(UNCOMPARED).collect():
-        for count, what in (
-            (row["nameless"], "without a client's id, counted only"),
-            (row["packed"], "with a compressed body, which is not compared"),
-        ):
-            if count:
-                words += f" On the {row['side']} {counted(int(count), 'message')} {what}."
-    return words
+    return "".join(
+        f" On the {row['side']} {counted(int(row['nameless']), 'message')} without a client's id, counted only."
+        for row in engine.sql(UNCOMPARED).collect()
+        if row["nameless"]
+    )
 
 
 def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[str]:
