@@ -6,7 +6,9 @@
 A record is compared with the unit at its own offset, so nothing is sorted or joined. Only records that the broker had
 dispatched when the scan was planned are compared, so a store that is being written has no false findings. Units of
 deleted log files and units of other topics that point at the same record (as multi-dispatch makes them) are not
-findings. Records of deleted topics, also of one that was created again under its name, are counted on their own.
+findings. Records of deleted topics, also of one that was created again under its name, are counted on their own. A
+queue that is missing may be one that such a topic has not used since, or lost: its records before the first unit of the
+topic have a status of their own, and `jobs/audit.py` decides.
 """
 
 import contextlib
@@ -29,11 +31,10 @@ from ..records.sound_records import own_units
 from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units
 from .log_files import LogFile, log_files, mapped
 from .mapped_file import FILE_NAME
-from .run_statuses import DELETED_TOPIC, NO_RECORD, NO_UNIT, OTHER_RECORD, OTHER_SIZE
+from .run_statuses import DELETED_TOPIC, NO_QUEUE, NO_RECORD, NO_UNIT, OTHER_RECORD, OTHER_SIZE
 from .runs import RUN, Runs, RunTable
 
 UNIT_ROWS: Final = 1 << 16
-_NEVER: Final = 1 << 62
 _Units = npt.NDArray[Any]
 
 
@@ -43,7 +44,8 @@ class QueueFiles:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._files: dict[tuple[str, int], list[tuple[int, str]]] = {}
-        self._begins: dict[tuple[str, int], int] = {}
+        self._firsts: dict[tuple[str, int], tuple[int, int] | None] = {}
+        self._begins: dict[str, int] = {}
         self._topics: dict[str, bool] = {}
 
     def has_topic(self, topic: str) -> bool:
@@ -73,24 +75,27 @@ class QueueFiles:
         (unit,) = self.units(topic, queue_id, offset, offset + 1)
         return bool(unit["size"] > 0 and unit["position"] == position)
 
-    def begin(self, topic: str, queue_id: int) -> int:
-        """The log position of the queue's first unit; of the topic's first one if the queue has none."""
+    def first_unit(self, topic: str, queue_id: int) -> tuple[int, int] | None:
+        """(offset, log position) of the queue's first unit; None if the queue has none."""
         queue = (topic, queue_id)
-        if queue not in self._begins:
-            found = self._first_position(topic, queue_id)
-            if found is None:
-                ids = [path.name for path in (self._root / topic).iterdir() if path.name.isdigit()]
-                firsts = [self._first_position(topic, int(name)) for name in ids]
-                found = min((first for first in firsts if first is not None), default=-1)
-            self._begins[queue] = found
-        return self._begins[queue]
+        if queue not in self._firsts:
+            self._firsts[queue] = self._find_first(topic, queue_id)
+        return self._firsts[queue]
 
-    def _first_position(self, topic: str, queue_id: int) -> int | None:
-        for _, path in self._files_of(topic, queue_id)[:1]:
-            first = np.fromfile(path, UNIT)
-            written = np.flatnonzero((first["size"] > 0) & (first["size"] < PRE_BLANK))
+    def begin(self, topic: str) -> int:
+        """The log position of the first unit of a topic; 0 if it has none."""
+        if topic not in self._begins:
+            ids = [path.name for path in (self._root / topic).iterdir() if path.name.isdigit()]
+            firsts = [self.first_unit(topic, int(name)) for name in ids]
+            self._begins[topic] = min((first[1] for first in firsts if first is not None), default=0)
+        return self._begins[topic]
+
+    def _find_first(self, topic: str, queue_id: int) -> tuple[int, int] | None:
+        for base, path in self._files_of(topic, queue_id):
+            units_of_file = np.fromfile(path, UNIT)
+            written = np.flatnonzero((units_of_file["size"] > 0) & (units_of_file["size"] < PRE_BLANK))
             if len(written):
-                return int(first["position"][written[0]])
+                return base + int(written[0]), int(units_of_file["position"][written[0]])
         return None
 
     def _files_of(self, topic: str, queue_id: int) -> list[tuple[int, str]]:
@@ -143,17 +148,31 @@ class RecordCheck:
             without[known] = self._are_without_unit(topic, queue_id, runs[known])
         if not without.any():
             return runs
-        is_deleted = without & (positions < self._begin(topic, queue_id))
-        for mask, status in ((is_deleted, DELETED_TOPIC), (without & ~is_deleted, NO_UNIT)):
+        status = self._statuses(topic, queue_id, runs)
+        is_deleted: Flags = without & (status == DELETED_TOPIC)
+        for each in (DELETED_TOPIC, NO_QUEUE, NO_UNIT):
+            mask = without & (status == each)
             if mask.any():
-                self._report(topic, queue_id, runs[mask], status)
+                self._report(topic, queue_id, runs[mask], each)
         return runs[~is_deleted]
 
-    def _begin(self, topic: str, queue_id: int) -> int:
-        """Where the log of the topic begins: a record before it, without a unit, is of a topic deleted since."""
+    def _statuses(self, topic: str, queue_id: int, runs: Runs) -> npt.NDArray[Any]:
+        """What a record of each run is, if it has no unit.
+
+        A topic that the broker does not know is deleted. One that was created again began its queues at offset 0 again:
+        a record before the first unit of its queue, with an offset that the queue has had since, is of the first life.
+        """
         if not self._files.has_topic(topic):
-            return -1 if topic in self._topics or not self._has_queues else _NEVER
-        return self._files.begin(topic, queue_id)
+            is_known = self._topics is None or topic in self._topics or not self._has_queues
+            return np.full(len(runs), NO_UNIT if is_known else DELETED_TOPIC)
+        first = self._files.first_unit(topic, queue_id)
+        if first is None:
+            is_before, status = runs["firstPosition"] < self._files.begin(topic), NO_QUEUE
+        else:
+            is_before = (runs["firstPosition"] < first[1]) & (runs["firstOffset"] >= first[0])
+            status = DELETED_TOPIC
+        statuses: npt.NDArray[Any] = np.where(is_before, status, NO_UNIT)
+        return statuses
 
     def _are_without_unit(self, topic: str, queue_id: int, runs: Runs) -> Flags:
         offsets = runs["firstOffset"]
@@ -188,12 +207,12 @@ class RecordCheck:
         self._table.add(found)
 
 
-def _known_topics(path: Path) -> frozenset[str]:
-    """The topics that the broker knows; none if the table cannot be read."""
+def _known_topics(path: Path) -> frozenset[str] | None:
+    """The topics that the broker knows; None if the table cannot be read."""
     try:
         return frozenset(loads(path.read_bytes())["topicConfigTable"])
     except (OSError, ProtocolError, ValueError, KeyError, TypeError):
-        return frozenset()
+        return None
 
 
 def check_units(split: QueueSplit, log_folder: str) -> Iterator[Any]:

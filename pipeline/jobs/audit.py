@@ -4,7 +4,8 @@
     gaps       queue offsets that no record has, and offsets that several records have
     order      records that lie in the log after one with a higher offset of their queue
     index      units of consume queues without their record, and records without their unit
-    deleted    records of topics that were deleted, which are no finding
+    deleted    records of topics that were deleted, which are no finding; also of a topic that was created again, and
+               then those of a queue that it has not used since, which looks like a lost one
 
 The scan makes runs of the records and compares them with the consume queues (`files/runs.py`, `files/queue_check.py`),
 so the questions here are about a few rows for each queue, however many messages it has. They are plain SQL over the
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 import click
 
-from ..files.run_statuses import DELETED_TOPIC, OK, QUEUE_STATUSES
+from ..files.run_statuses import DELETED_TOPIC, NO_QUEUE, OK, QUEUE_STATUSES
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput, is_remote, shown, sql_text, stores_named
@@ -51,10 +52,26 @@ DISORDER: Final = f"""
         from runs where status = '{OK}'
     ) as following where firstOffset < previous
     order by 1, 2, 5"""
+_IS_DELETED: Final = f"""(status = '{DELETED_TOPIC}' or (status = '{NO_QUEUE}' and topic in (
+        select topic from runs where status = '{DELETED_TOPIC}')))"""
 INDEX: Final = f"""
-    select topic, queueId, firstOffset as queueOffset, lastOffset, firstPosition as physicalOffset, status as what
-    from runs where status in ({_OF_QUEUES})
-    order by 1, 2, 3"""
+    select topic, queueId, min(firstOffset) as queueOffset, max(lastOffset) as lastOffset,
+        min(firstPosition) as physicalOffset, status as what
+    from (
+        select *, sum(case when firstOffset = previous + 1 then 0 else 1 end) over (
+            partition by topic, queueId, status order by firstOffset, firstPosition
+            rows between unbounded preceding and current row
+        ) as island
+        from (
+            select *, lag(lastOffset) over (
+                partition by topic, queueId, status order by firstOffset, firstPosition
+            ) as previous
+            from runs where status in ({_OF_QUEUES}) and not {_IS_DELETED}
+        ) as following
+    ) as numbered
+    group by topic, queueId, status, island
+    order by 1, 2, 3, 6"""
+"""A run ends where a task of the scan ends; here they are joined."""
 QUEUES: Final = f"""{_STEPPED}
     select topic, queueId, cast(sum(records) as bigint) as records, min(firstOffset) as first,
         max(lastOffset) as last, cast(sum(case
@@ -65,7 +82,7 @@ QUEUES: Final = f"""{_STEPPED}
     order by 1, 2"""
 DELETED: Final = f"""
     select topic, cast(sum(records) as bigint) as records, cast(sum(bytes) as bigint) as bytes
-    from runs where status = '{DELETED_TOPIC}' group by topic
+    from runs where {_IS_DELETED} group by topic
     order by 1"""
 TABLES: Final = (
     ("damaged", "Damaged records", DAMAGED),

@@ -16,6 +16,7 @@ from pocketmq.pipeline.files.consume_queues import known_log_end, queue_splits
 from pocketmq.pipeline.files.queue_check import check_units
 from pocketmq.pipeline.files.run_statuses import (
     DELETED_TOPIC,
+    NO_QUEUE,
     NO_RECORD,
     NO_UNIT,
     OTHER_RECORD,
@@ -77,12 +78,18 @@ def test_a_wrong_unit_is_found_from_both_sides(one: Message, other: Message, fau
             pair = [] if one == other else [place, other_place]
             expected = {NO_UNIT: pair, OTHER_RECORD: pair if one.topic == other.topic else []}
         write_queues(root, units)
-        # A lost first unit leaves its record before the queue's first unit, as records of an earlier topic are.
         found = findings(root, known_end=1 << 40)
+    # A wrong first unit behind its record leaves that as records of an earlier topic are.
     told = {status: sorted(_places(rows)) for status, rows in found.items() if status != DELETED_TOPIC}
-    is_first = fault != "size" and (one.offset == 0 or (fault == "swapped" and other.offset == 0))
+    is_first = fault in ("swapped", "wild") and 0 in (one.offset, other.offset)
     if not is_first:
         assert told == {status: sorted(rows) for status, rows in expected.items() if rows}
+
+
+def write_topics(root: Path, *topics: str) -> None:
+    (root / "config").mkdir(exist_ok=True)
+    table = {"topicConfigTable": {topic: {} for topic in topics}}
+    (root / "config" / "topics.json").write_text(json.dumps(table))
 
 
 def _places(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -115,6 +122,7 @@ def test_units_of_deleted_log_files_are_no_finding(tmp_path: Path) -> None:
 def test_records_of_a_deleted_topic_are_counted_on_their_own(tmp_path: Path) -> None:
     units = units_of(write_log(tmp_path, SOUND))
     write_queues(tmp_path, {queue: of_queue for queue, of_queue in units.items() if queue[0] == "A"})
+    write_topics(tmp_path, "A")
     found = findings(tmp_path)
     assert found.keys() == {DELETED_TOPIC}
     assert {row[0] for row in found[DELETED_TOPIC]} == {"B"}
@@ -124,9 +132,28 @@ def test_records_of_a_deleted_topic_are_counted_on_their_own(tmp_path: Path) -> 
 def test_a_known_topic_without_its_queues_is_a_finding(tmp_path: Path) -> None:
     units = units_of(write_log(tmp_path, SOUND))
     write_queues(tmp_path, {queue: of_queue for queue, of_queue in units.items() if queue[0] == "A"})
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": {"B": {}}}))
+    assert findings(tmp_path).keys() == {NO_UNIT}, "no table says that the topic was deleted"
+    write_topics(tmp_path, "B")
     assert findings(tmp_path).keys() == {NO_UNIT}
+
+
+def test_a_lost_queue_is_a_finding_wherever_its_records_are(tmp_path: Path) -> None:
+    """As a producer that fills one queue after another leaves them."""
+    messages = [Message("A", queue_id, offset) for queue_id in range(3) for offset in range(6)]
+    units = units_of(write_log(tmp_path, messages))
+    write_queues(tmp_path, {queue: of_queue for queue, of_queue in units.items() if queue[1] != 0})
+    write_topics(tmp_path, "A")
+    assert findings(tmp_path) == {NO_QUEUE: [("A", 0, 0, 5)]}
+
+
+def test_a_lost_first_file_of_a_queue_is_a_finding(tmp_path: Path) -> None:
+    units = units_of(write_log(tmp_path, [Message("A", 0, offset) for offset in range(12)]))
+    write_queues(tmp_path, units)
+    path = tmp_path / "consumequeue" / "A" / "0" / f"{0:020}"
+    raw = path.read_bytes()
+    path.unlink()
+    (path.parent / f"{5 * 20:020}").write_bytes(raw[5 * 20 :])
+    assert findings(tmp_path) == {NO_UNIT: [("A", 0, 0, 4)]}
 
 
 def test_records_of_the_first_life_of_a_recreated_topic_are_deleted_not_repeated(tmp_path: Path) -> None:
@@ -154,6 +181,7 @@ def test_a_damaged_topic_or_offset_leads_to_no_file_outside_the_store(tmp_path: 
     ]
     written = write_log(tmp_path, messages)
     write_queues(tmp_path, units_of(written[2:3]))
+    write_topics(tmp_path, "A")
     found = findings(tmp_path, known_end=1 << 40)
     assert found == {
         DELETED_TOPIC: [("../../etc", 0, 0, 0), ("A", 0, 1 << 60, 1 << 60)],

@@ -58,6 +58,8 @@ def write_seeded_store(root: Path, seed: int) -> Path:
             folder.mkdir(parents=True)
             (folder / f"{0:020}").write_bytes(of_queue + bytes(200))
     (root / "config").mkdir()
+    table = {"topicConfigTable": {topic: {} for topic in TOPICS if topic != DELETED}}
+    (root / "config" / "topics.json").write_text(json.dumps(table), encoding="utf-8")
     (root / "config" / "consumerOffset.json").write_text(
         json.dumps({"offsetTable": {"Orders@billing": {"0": 3, "1": 1}}}), encoding="utf-8"
     )

@@ -25,8 +25,10 @@ from pocketmq.pipeline.jobs import sql as sql_job
 from pocketmq.pipeline.report.report import findings_line
 from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.protocol.message.record import Record, encode_record
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from pipeline.files.random_stores import Message, units_of, write_log, write_queues
 from pipeline.jobs.reports import rows
 from pipeline.tables.stores import BEGIN_MS, COUNT, STEP_MS, message
 from spark.planted_store import BAD_BODY, DOUBLE, MISSING, TOPIC
@@ -196,12 +198,61 @@ def test_one_duplicate_is_found_with_its_queues_and_offsets(engine: Any, tmp_pat
     assert report.findings == [f"{TOPIC}: msgId {DOUBLE} is stored 2 times, 31.0 s apart: 0/11, 1/25"]
 
 
+@pytest.mark.parametrize("by", ["msgId", "keys"])
+def test_copies_in_another_topic_are_no_duplicates(engine: Any, tmp_path: Path, by: str) -> None:
+    messages = [("A", ""), ("B", ""), ("A", ""), ("%RETRY%g", "B"), ("C", "")]
+    source = MessageInput(store=str(write_copies(tmp_path, messages)))
+    report = duplicates.build(engine, source, by=by)
+    found = [(row["topic"], row["level"], row["copies"], row["places"]) for row in rows(report, "duplicates")]
+    assert found == [
+        ("A", "stored twice", 2, "0/0, 0/2"),
+        ("B", "redelivered", 2, "%RETRY%g 0/3, 0/1"),
+    ] or found == [("B", "redelivered", 2, "%RETRY%g 0/3, 0/1"), ("A", "stored twice", 2, "0/0, 0/2")]
+    assert report.findings is not None
+    assert len(report.findings) == 1
+
+
+def write_copies(root: Path, messages: list[tuple[str, str]]) -> Path:
+    """A log of messages with one id and key: (topic, topic of origin of a retry)."""
+    log = bytearray()
+    for number, (topic, origin) in enumerate(messages):
+        properties = f"KEYS\x01k\x02UNIQ_KEY\x01{7:032X}\x02" + (
+            f"RETRY_TOPIC\x01{origin}\x02" if origin else ""
+        )
+        log += encode_record(
+            Record(topic, 0, number, len(log), b"x", properties.encode(), store_timestamp=BEGIN_MS + number)
+        )
+    (root / "commitlog").mkdir()
+    (root / "commitlog" / f"{0:020}").write_bytes(log)
+    return root
+
+
 def test_no_duplicate_is_no_finding(engine: Any, store: Path) -> None:
     report = duplicates.build(engine, MessageInput(store=str(store)))
     assert (report.findings, rows(report, "duplicates")) == ([], [])
 
 
 # -- audit
+
+
+def test_the_audit_names_the_messages_of_a_lost_queue(engine: Any, tmp_path: Path) -> None:
+    store = write_planted_store(tmp_path / "store", is_faulty=False)
+    shutil.rmtree(store / "consumequeue" / TOPIC / "0")
+    report = audit.build(engine, str(store))
+    assert report.findings == [
+        f"{TOPIC} queue 0 offset 0: its consume queue is missing",
+        f"{TOPIC} queue 0 offsets 1 to 39: no unit in its consume queue",
+    ]
+    assert rows(report, "deleted") == []
+
+
+def test_a_queue_that_a_recreated_topic_has_not_used_again_is_not_lost(engine: Any, tmp_path: Path) -> None:
+    messages = [Message(TOPIC, queue_id, offset) for offset in range(3) for queue_id in (0, 1)]
+    written = write_log(tmp_path, [*messages, Message(TOPIC, 1, 0), Message(TOPIC, 1, 1)])
+    write_queues(tmp_path, units_of(written[-2:]))
+    report = audit.build(engine, str(tmp_path))
+    assert report.findings == []
+    assert [(row["topic"], row["records"]) for row in rows(report, "deleted")] == [(TOPIC, 6)]
 
 
 def test_the_audit_finds_one_gap_and_one_bad_crc(engine: Any, tmp_path: Path) -> None:
