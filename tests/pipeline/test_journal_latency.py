@@ -1,5 +1,6 @@
 """Latency from a journal: each message counts once for each group, from its send to the first pull that covers it."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.client import LocalTransactionState, Message, TransactionProducer
 from pocketmq.pipeline.behaviour import journal_latency
 from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.protocol.requests.pull import PullMessage
@@ -55,6 +57,38 @@ def test_each_message_counts_once_for_each_group(journal: Path) -> None:
             ("timed", 1),
             ("unread", 1),
         ]
+
+
+def test_batches_count_as_their_messages_and_what_is_stored_elsewhere_first_is_left_out(
+    tmp_path: Path,
+) -> None:
+    with EmbeddedServer(journal=tmp_path, virtual_time=True) as server:
+        rocketmq = RocketMQ(server)
+        topic = rocketmq.topic("mixed", queues=1)
+        asyncio.run(send_mixed(rocketmq, topic))
+        rocketmq.clock.advance("10s")
+        for offset in range(0, 8, 2):
+            pull(rocketmq, topic, rocketmq.group("one"), offset)
+    with DuckEngine() as engine:
+        report = journal_latency.build(engine, [str(tmp_path)])
+        (group,) = rows(report, "groups")
+        assert group["messages"] == 1 + 3
+        assert rows(report, "unmatched") == []
+        assert [(row["what"], row["messages"]) for row in rows(report, "leftOut")] == [
+            ("delayed", 2),
+            ("in a transaction", 1),
+        ]
+
+
+async def send_mixed(rocketmq: RocketMQ, topic: str) -> None:
+    """One message, a batch of three, a delayed and a timed one, one in a transaction."""
+    commit = LocalTransactionState.COMMIT_MESSAGE
+    async with TransactionProducer("p", lambda _: commit, namesrv_addr=rocketmq.namesrv_addr) as producer:
+        await producer.send(topic, b"alone")
+        await producer.send_batch([Message(topic, b"batch %d" % number) for number in range(3)])
+        await producer.send(topic, b"level", delay_level=3)
+        await producer.send(topic, b"timed", delay_ms=5000)
+        await producer.send_in_transaction(topic, b"half", lambda *_: commit)
 
 
 def test_the_command_takes_journals_alone(journal: Path) -> None:
