@@ -92,7 +92,7 @@ def _group(
             f"{run.client}: {run.pulls:,} pulls, {run.messages:,} messages, {run.end - run.begin:.1f} s",
             number_of.get(name_of[run.client], ""),
         )
-        for run in sorted(merge_tenures(runs, doubles), key=lambda run: (run.topic, run.queue_id, run.begin))
+        for run in sorted(merge_tenures(runs), key=lambda run: (run.topic, run.queue_id, run.begin))
     ]
     marks = [
         Mark(_row(double), double.begin, f"two owners for {double.end - double.begin:.1f} s")

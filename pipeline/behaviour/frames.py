@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 
-from .ownership import DoubleOwner, PullRun, end_at_next_run, merge_tenures
+from ..planning.topic_options import DEFAULT_GROUP
+from .ownership import PullRun, end_at_next_run, merge_tenures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,10 +82,11 @@ def side_names(paths: Sequence[str]) -> list[str]:
 
 
 def pulls_of(entries: "DataFrame") -> "DataFrame":
-    """Pulls with their results."""
+    """Pulls with their results, without those of this package's own readers: they own no queue."""
     return (
         entries.where(entries.kind == "exchange")
         .where(entries.code.isin(*PULLS))
+        .where(f"coalesce(`group`, '') <> '{DEFAULT_GROUP}'")
         .selectExpr(
             *(
                 "source",
@@ -157,7 +159,7 @@ def runs_of(pulls: "DataFrame") -> list[PullRun]:
     )
 
 
-def owners_of(spark: "SparkSession", runs: Sequence[PullRun], doubles: Sequence[DoubleOwner]) -> "DataFrame":
+def owners_of(spark: "SparkSession", runs: Sequence[PullRun]) -> "DataFrame":
     """The tenures in the drawing, as a table."""
     rows = [
         (
@@ -171,7 +173,7 @@ def owners_of(spark: "SparkSession", runs: Sequence[PullRun], doubles: Sequence[
             run.pulls,
             run.messages,
         )
-        for run in merge_tenures(runs, doubles)
+        for run in merge_tenures(runs)
     ]
     schema = (
         "journal string, `group` string, topic string, queueId int, client string, begin double, end double"
@@ -199,10 +201,8 @@ def releases_of(entries: "DataFrame") -> Any:
 
 
 def members_of(entries: "DataFrame") -> "DataFrame":
-    """Each member from its first heartbeat with a group to its end:
-
-    unregistered, connection closed, or still connected.
-    """
+    """Each member from its first heartbeat with a group to its end: unregistered, the connection of its last heartbeat
+    closed, or still connected."""
     from pyspark.sql import functions as F
 
     beats = (
@@ -217,7 +217,7 @@ def members_of(entries: "DataFrame") -> "DataFrame":
             F.first("consumer.messageModel").alias("messageModel"),
             F.first("language").alias("language"),
             F.first("version").alias("version"),
-            F.first("connection").alias("connection"),
+            F.max_by("connection", "time").alias("connection"),
         )
     )
     left = entries.where(entries.code.isin(*GOODBYES)).selectExpr(
@@ -229,6 +229,7 @@ def members_of(entries: "DataFrame") -> "DataFrame":
         .join(left.groupBy("journal", "client", "group").agg(F.max("unregistered").alias("unregistered")),
               ["journal", "client", "group"], "left")
         .join(closed, ["journal", "connection"], "left")
+        .withColumn("gone", F.expr("case when unregistered >= lastHeartbeat then unregistered end"))
     )  # fmt: skip
     return joined.selectExpr(
         *(
@@ -242,8 +243,8 @@ def members_of(entries: "DataFrame") -> "DataFrame":
             "messageModel",
             "joined",
         ),
-        "coalesce(least(unregistered, closed), lastHeartbeat) as until",
-        "case when unregistered is not null then 'unregistered' when closed is not null then 'connection closed' "
+        "coalesce(least(gone, closed), lastHeartbeat) as until",
+        "case when gone is not null then 'unregistered' when closed is not null then 'connection closed' "
         "else 'still connected' end as how",
     ).orderBy("journal", "group", "joined")
 

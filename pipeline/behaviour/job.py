@@ -71,9 +71,7 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
         [
             Section("clients", "Clients, side by side", clients, CLIENTS_NOTE),
             Section("members", "Members of the groups", members),
-            Section(
-                "owners", "Owners of the queues, with times", owners_of(spark, runs, doubles), OWNERS_NOTE
-            ),
+            Section("owners", "Owners of the queues, with times", owners_of(spark, runs), OWNERS_NOTE),
             Section("positions", "First positions, and the rule that decided", positions, POSITIONS_NOTE),
             Section("requests", "Requests by code", requests_of(entries)),
         ],

@@ -5,7 +5,7 @@ owner changes once: A A A B B B. If two clients own a queue at the same time, th
 changes between the same two clients are a double owner. A B A alone is a queue that was handed over and handed back.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import Final
 
@@ -83,25 +83,29 @@ def end_at_next_run(runs: Iterable[PullRun]) -> list[PullRun]:
     return result
 
 
+def _alternations(queue: Sequence[PullRun]) -> Iterator[tuple[int, int]]:
+    """(first, last) of each sequence of runs in which two clients alternate at least `ALTERNATIONS` times."""
+    first = 0
+    while first < len(queue) - 1:
+        pair = {queue[first].client, queue[first + 1].client}
+        last = first + 1
+        while last + 1 < len(queue) and queue[last + 1].client in pair:
+            last += 1
+        if last - first >= ALTERNATIONS and len(pair) == 2:
+            yield first, last
+        first = last
+
+
 def double_owners(runs: Iterable[PullRun]) -> list[DoubleOwner]:
     """Every sequence of runs in which two clients alternate at least `ALTERNATIONS` times."""
     found = []
     for queue in by_queue(runs):
-        first = 0
-        while first < len(queue) - 1:
-            pair = {queue[first].client, queue[first + 1].client}
-            last = first + 1
-            while last + 1 < len(queue) and queue[last + 1].client in pair:
-                last += 1
-            changes = last - first
-            if changes >= ALTERNATIONS and len(pair) == 2:
-                first_client, second_client = sorted(pair)
-                # In the first and the last run of the sequence the other client does not read the queue.
-                begin, end = queue[first + 1].begin, queue[last - 1].end
-                found.append(
-                    DoubleOwner(*queue[first].queue, (first_client, second_client), begin, end, changes)
-                )
-            first = last
+        for first, last in _alternations(queue):
+            first_client, second_client = sorted((queue[first].client, queue[first + 1].client))
+            # In the first and the last run of the sequence the other client does not read the queue.
+            begin, end = queue[first + 1].begin, queue[last - 1].end
+            clients = first_client, second_client
+            found.append(DoubleOwner(*queue[first].queue, clients, begin, end, last - first))
     return found
 
 
@@ -115,24 +119,30 @@ def gaps(runs: Iterable[PullRun], least_seconds: float) -> list[Gap]:
     ]
 
 
-def merge_tenures(runs: Iterable[PullRun], doubles: Iterable[DoubleOwner]) -> list[PullRun]:
+def merge_tenures(runs: Iterable[PullRun]) -> list[PullRun]:
     """Runs as tenures: the alternating runs of double owners become one tenure for each of the two."""
-    shared = {(double.journal, double.group, double.topic, double.queue_id): double for double in doubles}
     tenures: list[PullRun] = []
     for queue in by_queue(runs):
-        double = shared.get(queue[0].queue)
-        if double is None:
-            tenures += queue
-            continue
-        for client in double.clients:
-            of_client = [run for run in queue if run.client == client]
-            tenures.append(
-                msgspec.structs.replace(
-                    of_client[0],
-                    end=of_client[-1].end,
-                    pulls=sum(run.pulls for run in of_client),
-                    messages=sum(run.messages for run in of_client),
-                )
-            )
-        tenures += [run for run in queue if run.client not in double.clients]
+        merged: set[int] = set()
+        for first, last in _alternations(queue):
+            for begin in (first, first + 1):
+                numbers = [
+                    number
+                    for number in range(begin, last + 1)
+                    if queue[number].client == queue[begin].client and number not in merged
+                ]
+                merged.update(numbers)
+                of_client = [queue[number] for number in numbers]
+                if of_client:  # a run may end one sequence and begin the next
+                    tenures.append(_merged(of_client))
+        tenures += [run for number, run in enumerate(queue) if number not in merged]
     return tenures
+
+
+def _merged(runs: Sequence[PullRun]) -> PullRun:
+    return msgspec.structs.replace(
+        runs[0],
+        end=runs[-1].end,
+        pulls=sum(run.pulls for run in runs),
+        messages=sum(run.messages for run in runs),
+    )

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.behaviour.drawing import draw, names
-from pocketmq.pipeline.behaviour.ownership import PullRun, double_owners, end_at_next_run, gaps
+from pocketmq.pipeline.behaviour.ownership import PullRun, double_owners, end_at_next_run, gaps, merge_tenures
 from pocketmq.pipeline.report.page import table
 
 
@@ -21,6 +21,21 @@ def test_a_pull_that_still_waits_after_a_hand_over_is_not_a_second_owner() -> No
     cut = end_at_next_run([run("A", 0, 20), run("B", 5, 9)])
     assert [(one.client, one.begin, one.end) for one in cut] == [("A", 0, 5), ("B", 5, 9)]
     assert double_owners(cut) == []
+
+
+def test_each_pair_of_double_owners_is_two_tenures() -> None:
+    clients = ["A", "B"] * 3 + ["C", "D"] * 2 + ["A"]
+    runs = [run(client, number, number + 1) for number, client in enumerate(clients)]
+    assert [double.clients for double in double_owners(runs)] == [("A", "B"), ("C", "D")]
+    tenures = sorted(merge_tenures(runs), key=lambda one: one.begin)
+    assert [(one.client, one.begin, one.end, one.pulls) for one in tenures] == [
+        ("A", 0, 5, 3), ("B", 1, 6, 3), ("C", 6, 9, 2), ("D", 7, 10, 2), ("A", 10, 11, 1),
+    ]  # fmt: skip
+
+
+def test_a_client_that_alternates_with_two_others_keeps_each_of_its_runs_once() -> None:
+    runs = [run(client, number, number + 1) for number, client in enumerate("ABABCBC")]
+    assert sum(one.pulls for one in merge_tenures(runs)) == len(runs)
 
 
 def test_a_queue_held_by_a_waiting_pull_is_not_a_gap() -> None:

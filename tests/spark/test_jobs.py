@@ -24,6 +24,7 @@ from pocketmq.pipeline.moving import replay as replay_job
 from pocketmq.pipeline.report.report import Outputs, Report, write
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.pipeline.sql.spark_engine import SparkEngine
+from pocketmq.pipeline.tables import open_topic
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData
 from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.pull import PullMessage
@@ -178,7 +179,11 @@ async def _pull(connection: Connection, topic: str, queue_id: int) -> None:
 
 
 async def _two_owners(address: str, topic: str) -> None:
-    """Queue 0 is handed over from one client to another; both read queue 1 alternately."""
+    """Queue 0 is handed over from one client to another, which has connected before; both read queue 1 alternately."""
+    earlier = await Connection.connect(address)
+    beat = HeartbeatData(client_id="client-1", consumer_data_set=[ConsumerData(group_name="g")])
+    await earlier.call(HeartBeat(), beat.encode())
+    earlier.close()
     clients = [await Connection.connect(address) for _ in range(2)]
     for number, connection in enumerate(clients):
         beat = HeartbeatData(client_id=f"client-{number}", consumer_data_set=[ConsumerData(group_name="g")])
@@ -195,12 +200,19 @@ def test_the_behaviour_report_finds_the_one_double_owner(spark: SparkSession, tm
     with EmbeddedServer(journal=tmp_path / "journal") as server:
         topic = RocketMQ(server).topic("shared", queues=2)
         asyncio.run(_two_owners(server.broker_addr, topic))
+        RocketMQ(server).send(topic, "m", queue_id=1)
+        for _ in range(3):
+            open_topic(server.namesrv_addr, topic).read_all()
     report = behaviour_job.build(spark, [str(tmp_path / "journal")])
     assert report.findings is not None
     (finding,) = report.findings
     assert "queue 1 was read by two clients at once, client-0 and client-1" in finding
     clients = {row[2]: row[4] for row in rows(report, "clients")}
-    assert clients == {"client-0": 5, "client-1": 5}
+    assert clients == {"client-0": 5, "client-1": 5}, "a read of the pipeline is no client"
+    ends = {row[3]: row[-2] for row in rows(report, "members")}
+    assert ends["client-1"] >= max(row[6] for row in rows(report, "owners")), (
+        "not the end of its first connection"
+    )
     assert any("<svg" in piece for piece in report.drawings)
 
 
