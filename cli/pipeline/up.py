@@ -1,7 +1,7 @@
 """`pocketmq pipeline up`: one Spark engine that stays, until a signal.
 
 Jobs on Spark use it unless they name a master, memory or settings, and start in the time that Python needs. Programs of
-your own connect to the printed address: `SparkSession.builder.remote("sc://127.0.0.1:15002")`.
+your own connect to the printed address, which has the token of this engine: `SparkSession.builder.remote(address)`.
 """
 
 import threading

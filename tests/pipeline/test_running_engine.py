@@ -28,7 +28,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def address() -> Iterator[str]:
     """The address of a port that answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield f"sc://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"sc://localhost:{listener.getsockname()[1]}/;token=t"
 
 
 def test_an_engine_is_found_until_it_withdraws(address: str) -> None:
@@ -38,6 +38,17 @@ def test_an_engine_is_found_until_it_withdraws(address: str) -> None:
     assert engine_file().stat().st_mode & 0o077 == 0
     withdraw()
     assert running_engine() is None
+
+
+def test_without_a_folder_of_the_session_the_file_is_in_the_users_own_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str
+) -> None:
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    announce(address)
+    assert engine_file() == tmp_path / "cache" / "pocketmq" / "engine.json"
+    assert engine_file().parent.stat().st_mode & 0o077 == engine_file().stat().st_mode & 0o077 == 0
+    assert running_engine() == address
 
 
 def test_an_engine_that_was_killed_is_not_found(address: str) -> None:

@@ -4,7 +4,6 @@ what its Python processes find in their environment."""
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,11 +63,26 @@ def test_the_wheel_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_the_script_removes_one_argument_and_keeps_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     home = java.java_without_vector_module(make_java(tmp_path / "real", "21.0.8"))
     words = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=*", "", "Main", "$HOME"]
     ran = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True)
     assert ran.stdout.split("\n")[:-1] == [one for one in words if "incubator" not in one]
+    assert home == tmp_path / "cache" / "pocketmq" / "java"
+    assert (home / "bin" / "java").stat().st_mode & 0o077 == 0
+
+
+def test_the_script_is_never_written_through_a_link(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nor is it ever there in part: another session may be starting it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program = tmp_path / "cache" / "pocketmq" / "java" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    (tmp_path / "precious").write_text("kept")
+    program.symlink_to(tmp_path / "precious")
+    java.java_without_vector_module(make_java(tmp_path / "real", "21.0.8"))
+    assert (tmp_path / "precious").read_text() == "kept"
+    assert not program.is_symlink()
+    assert [path.name for path in program.parent.iterdir()] == ["java"]
 
 
 class ThreadsSource(DataSource):

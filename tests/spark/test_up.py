@@ -1,5 +1,6 @@
 """`pocketmq pipeline up`: jobs run on its engine, and nothing is left when it ends."""
 
+import contextlib
 import os
 import re
 import signal
@@ -14,6 +15,22 @@ pytest.importorskip("grpc_status", reason="the extra pocketmq[connect] is not in
 pytest.importorskip("pandas", reason="the extra pocketmq[connect] is not installed")
 
 from pipeline.tables.stores import write_store
+
+CONNECT = """
+import sys
+from pyspark.sql import SparkSession
+SparkSession.builder.remote(sys.argv[1]).getOrCreate().range(1).collect()
+"""
+
+
+def command_lines() -> list[bytes]:
+    """Of all processes, which every user can read."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            found.append(path.read_bytes())
+    return found
+
 
 PROGRAM = [sys.executable, "-m", "pocketmq.cli", "pipeline"]
 
@@ -30,7 +47,15 @@ def test_a_job_runs_on_the_engine_that_stays(tmp_path: Path) -> None:
     try:
         assert engine.stdout is not None
         line = engine.stdout.readline()
-        assert re.fullmatch(r"SPARK_REMOTE=sc://127\.0\.0\.1:\d+\n", line)
+        address = re.fullmatch(r"SPARK_REMOTE=(sc://localhost:\d+/;token=(\S+))\n", line)
+        assert address is not None
+        assert not any(address[2].encode() in arguments for arguments in command_lines())
+        for wrong in (address[1].partition(";")[0], address[1] + "x"):
+            refused = subprocess.run(
+                [sys.executable, "-c", CONNECT, wrong], capture_output=True, text=True, check=False
+            )
+            assert refused.returncode == 1
+            assert "UNAUTHENTICATED" in refused.stderr
         words = ["find", "--engine", "spark", "--store", str(store), "--key", "k5"]
         ran = subprocess.run([*PROGRAM, *words], env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == 1, ran.stderr
