@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 
+from ..planning.absolute_paths import absolute
 from ..planning.topic_options import DEFAULT_GROUP
 from .ownership import PullRun, end_at_next_run, merge_tenures
 
@@ -54,7 +55,7 @@ def load(spark: "SparkSession", paths: Sequence[str]) -> "DataFrame":
     from pyspark.sql import functions as F
 
     frames = [
-        spark.read.format("pocketmq-journal").load(path).withColumn("source", F.lit(name))
+        spark.read.format("pocketmq-journal").load(absolute(path)).withColumn("source", F.lit(name))
         for path, name in zip(paths, side_names(paths), strict=True)
     ]
     whole = frames[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from pocketmq.protocol.message.topics import SYSTEM_PREFIX, SYSTEM_TOPICS
 
+from ..planning.absolute_paths import absolute
 from ..planning.access import Access, source_options
 from ..sql.message_input import MessageInput, stores_named
 from .access_options import access_options
@@ -95,7 +96,7 @@ def messages(
     """The messages of an input, with the columns in `schema`, or those that the option `columns` chooses."""
     source.check()
     if source.store is not None:
-        reader = spark.read.format("rocketmq-store").option("path", source.store)
+        reader = spark.read.format("rocketmq-store").option("path", absolute(source.store))
         reader = reader if source.topics is None else reader.option("topics", source.topics)
     else:
         assert source.namesrv_addr is not None

@@ -1,7 +1,8 @@
 """Messages to Parquet, for repeated queries: `python -m pocketmq.pipeline.moving.export --store DIR --to DIR`.
 
 Folders are `date=YYYY-MM-DD/topic=...`. An export replaces an earlier export in the folder and refuses a folder that
-holds other files. A single query is faster on the store itself than on Parquet.
+holds anything else: what an export has written has a marker file (`report/output_folders.py`). A single query is
+faster on the store itself than on Parquet.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,9 @@ import click
 from ..jobs.inputs import input_options, messages
 from ..jobs.on_engine import check_brokers, note_missing_topics
 from ..jobs.run import output_options, run_job
-from ..report.report import Report, Section, check_replaceable
+from ..planning.absolute_paths import absolute
+from ..report.output_folders import replaced, write_mode
+from ..report.report import Report, Section
 from ..sql.message_input import MessageInput
 
 if TYPE_CHECKING:
@@ -22,8 +25,10 @@ def build(spark: "SparkSession", source: MessageInput, folder: str) -> Report:
     """Write the files, and report the rows of each topic and day."""
     from pyspark.sql import functions as F
 
+    folder = absolute(folder)
     rows = messages(spark, source, columns="all").withColumn("date", F.to_date("storeTimestamp"))
-    rows.write.mode("overwrite").partitionBy("date", "topic").parquet(folder)
+    with replaced("--to", folder) as mode:
+        rows.write.mode(mode).partitionBy("date", "topic").parquet(folder)
     # With a schema, because Spark cannot infer one from an empty folder, and would read a topic named 7 as a number.
     written = spark.read.schema(rows.schema).parquet(folder)
     counts = written.groupBy("topic", "date").count().orderBy("topic", "date")
@@ -40,7 +45,7 @@ def main(*, folder: str, source: MessageInput, **options: Any) -> None:
     def check() -> None:
         source.check_topics()
         note_missing_topics(source)
-        check_replaceable("--to", folder)
+        write_mode("--to", absolute(folder))
         check_brokers(source)
 
     run_job("export", lambda spark: build(spark, source, folder), check=check, **options)

@@ -27,6 +27,7 @@ from ..errors import OptionError
 from ..jobs.access_options import access_options
 from ..jobs.inputs import epoch_ms
 from ..jobs.run import INTERRUPTED, ended_by_signals, output_options, run_job, spark_error_line
+from ..planning.absolute_paths import absolute
 from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
@@ -84,7 +85,7 @@ class Ingest(msgspec.Struct, frozen=True, kw_only=True):
             raise OptionError(
                 "--bad is required with --decode: the folder for messages that cannot be decoded"
             )
-        if self.bad is not None and self.bad == self.target:
+        if self.bad is not None and absolute(self.bad) == absolute(self.target):
             raise OptionError("--bad and --to must be different folders")
         if self.decode == PROTOBUF and not Path(self.schema or "").is_file():
             raise OptionError(
@@ -166,7 +167,8 @@ def start(spark: "SparkSession", ingest: Ingest, *, is_bad: bool) -> "StreamingQ
     if ingest.files is not None:
         rows = rows.coalesce(ingest.files)
     kind, target = (PARQUET, ingest.bad or "") if is_bad else (ingest.format, ingest.target)
-    checkpoint = f"{ingest.checkpoint.rstrip('/')}/{'bad' if is_bad else 'table'}"
+    target = target if kind == ICEBERG else absolute(target)  # the name of a table
+    checkpoint = f"{absolute(ingest.checkpoint).rstrip('/')}/{'bad' if is_bad else 'table'}"
     writer = rows.writeStream.format(kind).option("checkpointLocation", checkpoint).outputMode("append")
     writer = writer.partitionBy("date", "topic")
     if ingest.every is None:
@@ -232,7 +234,9 @@ def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
         else:
             from pyspark.sql.protobuf.functions import from_protobuf
 
-            value = from_protobuf("body", ingest.message or "", ingest.schema, {"mode": "PERMISSIVE"})
+            value = from_protobuf(
+                "body", ingest.message or "", absolute(ingest.schema or ""), {"mode": "PERMISSIVE"}
+            )
             empty = None  # such a message has no bytes, and RocketMQ stores no empty bodies
         rows = messages.withColumn("value", value)
         return rows, is_decoded(rows, empty)

@@ -20,6 +20,7 @@ from ..errors import OptionError
 from ..jobs.access_options import access_options
 from ..jobs.inputs import epoch_ms
 from ..jobs.run import exit_on_user_error, output_options, run_job, spark_error_line
+from ..planning.absolute_paths import absolute
 from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
@@ -189,7 +190,9 @@ def _send(rows: "DataFrame", replay: Replay) -> int:
     counted = prepared.observe(SENT, F.count(F.lit(1)).alias("messages"))
     writer = counted.writeStream.format("rocketmq").options(**options)
     keep_reports(rows.sparkSession)
-    query = writer.option("checkpointLocation", replay.checkpoint).trigger(availableNow=True).start()
+    query = (
+        writer.option("checkpointLocation", absolute(replay.checkpoint)).trigger(availableNow=True).start()
+    )
     counts = BatchCounts(query, SENT)
     while not query.awaitTermination(POLL_SECONDS):
         counts.look()

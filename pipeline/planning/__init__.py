@@ -1,5 +1,6 @@
 """What a read or write is asked to do: options, access keys, positions and ranges. Pure; no network, no Spark.
 
+absolute_paths.py   paths that mean the same in every process
 option_values.py    typed reading of option texts
 spelling.py         the name that a misspelt topic or group may mean
 kafka_names.py      what Spark's Kafka connector calls options and columns, for error messages

@@ -5,7 +5,6 @@ A job's `build` returns a `Report`: data frames with names, and findings, a sent
 """
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,17 +14,15 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from ..errors import OptionError, PipelineError
+from ..errors import PipelineError
+from ..planning.absolute_paths import absolute
 from ..sql.engine import Frame
 from . import page as html_page
+from .output_folders import replaced, write_mode
 from .terminal import console, print_table
 
 SHOWN_ROWS: Final = 50
 """Rows of a table on the terminal and in HTML; JSON and Parquet have all."""
-
-
-_PARQUET_FILES: Final = re.compile(r"_SUCCESS|_temporary|date=.*|part-.*|\..*\.crc")
-"""The files that Spark and Arrow write into a folder of Parquet files."""
 
 
 class Section(msgspec.Struct):
@@ -70,11 +67,13 @@ def write(report: Report, outputs: Outputs) -> None:
     """Write a report to the terminal and to the files in `outputs`. Only the rows that people see are held here."""
     tables = {section.name: shown_rows(section.frame) for section in report.sections}
     if outputs.parquet_folder is not None:
-        folders = [inside_folder(outputs.parquet_folder, section.name) for section in report.sections]
+        whole = absolute(outputs.parquet_folder)
+        folders = [inside_folder(whole, section.name) for section in report.sections]
         for folder in folders:
-            check_replaceable("--parquet", folder)
+            write_mode("--parquet", folder)
         for section, folder in zip(report.sections, folders, strict=True):
-            section.frame.write.mode("overwrite").parquet(folder)
+            with replaced("--parquet", folder) as mode:
+                section.frame.write.mode(mode).parquet(folder)
     if outputs.json_file is not None:
         with (
             writing("--json-file", outputs.json_file),
@@ -100,18 +99,6 @@ def writing(option: str, path: str) -> Iterator[None]:
 def inside_folder(folder: str, name: str) -> str:
     """A name inside a folder, which may be any URL that Spark knows, such as s3a://bucket/path."""
     return f"{folder.rstrip('/')}/{name}" if "://" in folder else str(Path(folder) / name)
-
-
-def check_replaceable(option: str, text: str) -> None:
-    """`OptionError` unless a folder is new, empty or of Parquet files: everything in it will be replaced."""
-    folder = Path(text)
-    if "://" in text or not folder.exists():
-        return
-    if not folder.is_dir():
-        raise OptionError(f"{option}: {text} is a file")
-    for path in folder.iterdir():
-        if not _PARQUET_FILES.fullmatch(path.name):
-            raise OptionError(f"{option}: {text} holds {path.name}; it must be empty or an earlier export")
 
 
 def shown_rows(frame: Frame) -> ShownRows:

@@ -82,9 +82,11 @@ class ArrowWriter:
 
     def __init__(self, frame: ArrowFrame) -> None:
         self._frame = frame
+        self._existing = "error"
 
-    def mode(self, _: str) -> "ArrowWriter":
-        """Always overwrites."""
+    def mode(self, mode: str) -> "ArrowWriter":
+        """overwrite, or errorifexists."""
+        self._existing = "delete_matching" if mode == "overwrite" else "error"
         return self
 
     def parquet(self, folder: str) -> None:
@@ -104,7 +106,7 @@ class ArrowWriter:
             filesystem=files,
             format="parquet",
             basename_template="part-{i}.parquet",
-            existing_data_behavior="delete_matching",
+            existing_data_behavior=self._existing,
         )
 
 

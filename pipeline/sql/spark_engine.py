@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import OptionError
+from ..planning.absolute_paths import absolute
 from ..planning.access import source_options
 from ..records.columns import STORE_COLUMNS
 from .engine import SQL_ERROR
@@ -49,13 +50,15 @@ class SparkEngine:
     def _store(self, source: MessageInput) -> "DataFrameReader":
         reader = self.spark.read.format("rocketmq-store")
         if source.stores:
-            reader = reader.option("paths", json.dumps(dict(source.stores)))
+            reader = reader.option(
+                "paths", json.dumps({name: absolute(path) for name, path in source.stores})
+            )
         else:
-            reader = reader.option("path", source.store or "")
+            reader = reader.option("path", absolute(source.store or ""))
         return reader if source.topics is None else reader.option("topics", source.topics)
 
     def open_journal(self, name: str, path: str) -> None:
-        self.spark.read.format("pocketmq-journal").load(path).createOrReplaceTempView(name)
+        self.spark.read.format("pocketmq-journal").load(absolute(path)).createOrReplaceTempView(name)
 
     def sql(self, text: str) -> "DataFrame":
         """`OptionError` with Spark's words for a text that it cannot read."""

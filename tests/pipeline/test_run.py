@@ -1,5 +1,6 @@
 """How a job runs: errors that the user can correct are one line before Spark starts, and each end has its exit code."""
 
+import contextlib
 import json
 import logging
 import os
@@ -23,9 +24,11 @@ from pocketmq.cli.pipeline.command import JOBS, pipeline
 from pocketmq.pipeline.errors import NoJavaError, OptionError
 from pocketmq.pipeline.jobs import run as job_run
 from pocketmq.pipeline.jobs.access_options import with_keys_of_file
+from pocketmq.pipeline.planning.absolute_paths import absolute
 from pocketmq.pipeline.planning.access import Access, source_options
 from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.report.report import Report, Section, check_replaceable
+from pocketmq.pipeline.report.output_folders import ERROR_IF_EXISTS, MARKER, OVERWRITE, replaced, write_mode
+from pocketmq.pipeline.report.report import Report, Section
 from pocketmq.pipeline.session import session
 from pocketmq.pipeline.sql.arrow_frame import frame_of_rows
 from pocketmq.protocol.journal_frames import MAGIC, encode_head
@@ -349,16 +352,72 @@ def test_no_table_replaces_a_folder_that_holds_other_files(spark: FakeSession, t
     assert pq.read_table(tmp_path / "rows").to_pylist() == [{"n": 1}]
 
 
-def test_only_spark_s_own_folders_are_replaced(tmp_path: Path) -> None:
-    check_replaceable("--to", str(tmp_path / "new"))
-    check_replaceable("--to", "s3a://bucket/anything")
-    for name in ("_SUCCESS", "._SUCCESS.crc", "part-0.parquet"):
-        (tmp_path / name).touch()
-    (tmp_path / "date=2026-01-01").mkdir()
-    check_replaceable("--to", str(tmp_path))
-    (tmp_path / "thesis.txt").touch()
-    with pytest.raises(OptionError, match=r"--to: .* holds thesis\.txt"):
-        check_replaceable("--to", str(tmp_path))
+class FakeFrame:
+    """A data frame of Spark without rows; what is written of it is remembered."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, str]] = []
+        self._mode = ""
+
+    def limit(self, _: int) -> "FakeFrame":
+        return self
+
+    def collect(self) -> list[Any]:
+        return []
+
+    toLocalIterator = collect
+
+    def count(self) -> int:
+        return 0
+
+    @property
+    def write(self) -> "FakeFrame":
+        return self
+
+    def mode(self, mode: str) -> "FakeFrame":
+        self._mode = mode
+        return self
+
+    def parquet(self, folder: str) -> None:
+        self.written.append((self._mode, folder))
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_only_what_a_job_has_written_is_replaced(tmp_path: Path, scheme: str) -> None:
+    folder = f"{scheme}{tmp_path}"
+    assert write_mode("--to", f"{folder}/new") == write_mode("--to", folder) == OVERWRITE
+    with replaced("--to", folder) as mode:
+        assert mode == OVERWRITE
+        (tmp_path / "date=2026-01-01").mkdir()
+        (tmp_path / "part-0.parquet").touch()
+    assert write_mode("--to", folder) == OVERWRITE
+    (tmp_path / MARKER).unlink()
+    with pytest.raises(OptionError, match=r"--to: .* holds date=2026-01-01, and no job has written it"):
+        write_mode("--to", folder)
+
+
+def test_a_write_that_fails_leaves_a_folder_that_may_be_written_again(tmp_path: Path) -> None:
+    with contextlib.suppress(RuntimeError), replaced("--to", str(tmp_path)):
+        (tmp_path / "part-0.parquet").touch()
+        raise RuntimeError
+    assert write_mode("--to", str(tmp_path)) == OVERWRITE
+
+
+def test_where_nobody_can_look_spark_refuses_what_exists() -> None:
+    assert write_mode("--to", "nofs://bucket/x") == ERROR_IF_EXISTS
+
+
+def test_paths_are_those_of_the_command_whatever_the_engines_folder_is(
+    spark: FakeSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert absolute("out") == str(tmp_path / "out")
+    assert absolute("./a/../b") == str(tmp_path / "b")
+    for same in ("/out", "s3a://bucket/x", "file:/x", "hdfs://name:8020/x", ""):
+        assert absolute(same) == same
+    frame = FakeFrame()
+    run_built(lambda _: Report("Title", "", [Section("rows", "Rows", frame)]), parquet_folder="out")
+    assert frame.written == [("overwrite", str(tmp_path / "out" / "rows"))]
 
 
 def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> None:
