@@ -57,8 +57,10 @@ class PlannedSends:
                 try:
                     count = self._store_alike(connection, frames, done)
                 except Exception as error:  # as for a handler: our mistake must not end the connection
-                    connection.refuse(as_command(frames[done]), error)
-                    count = 1
+                    # Those of one header may be in the log: handled one by one they would be stored again.
+                    while done + count < len(frames) and frames[done + count][0] is header:
+                        connection.refuse(as_command(frames[done + count]), error)
+                        count += 1
             if not count:
                 self._take_ordinarily(connection, frames[done])
                 count = 1

@@ -71,8 +71,9 @@ class PlannedEnds:
                 alike[0].template, [commit.half for commit in alike]
             )
         except Exception as error:  # as for a handler: our mistake must not end the connection
-            connection.refuse(alike[0].command, error)
-            alike, count = alike[1:], 0
+            for commit in alike:  # they may be in the log: handled one by one they would be stored again
+                connection.refuse(commit.command, error)
+            return
         for commit in alike[:count]:
             connection.answer(commit.command, Answer())
         for commit in alike[count:]:

@@ -202,6 +202,23 @@ async def test_an_error_in_the_store_is_answered_and_the_connection_goes_on(
     assert (answer.opaque, answer.code) == (10, 0)
 
 
+async def test_an_error_behind_the_store_stores_nothing_again(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first send was refused and the others handled anew: eight sends left 36 records."""
+    wire = Wire(broker, plans=True)
+    await wire.exchange(a_send(), a_send(), a_send())
+    before = broker.store.statistics.messages
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(broker.statistics, "messages_put", fail)
+    answers = FrameCutter().feed(await wire.exchange(*[a_send(opaque=opaque) for opaque in range(8)]))
+    assert [(answer.opaque, answer.code) for answer in answers] == [(opaque, 1) for opaque in range(8)]
+    assert broker.store.statistics.messages == before + 8
+
+
 async def test_a_value_that_breaks_the_header_closes_the_connection_after_the_answers_before_it(
     broker: Broker,
 ) -> None:

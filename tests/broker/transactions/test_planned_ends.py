@@ -181,3 +181,23 @@ async def test_an_error_in_the_store_is_answered_and_the_other_ends_are_handled(
     assert [answer.code for answer in found] == [1, 1]
     found = FrameCutter().feed(await wire.exchange(end(answers[2], 6, COMMIT, JSON)))
     assert [answer.code for answer in found] == [0]
+
+
+async def test_an_error_behind_the_store_commits_nothing_again(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Wire(broker, plans=True)
+    answers = FrameCutter().feed(await wire.exchange(*[half(number, JSON, {}, 0) for number in range(6)]))
+    for reply in answers[:2]:
+        await wire.exchange(end(reply, 1, COMMIT, JSON))
+    before = broker.store.max_offset("orders", 0)
+    commit_alike = broker.transactions.half_messages.commit_alike
+
+    def fail_behind(*arguments: Any) -> int:
+        commit_alike(*arguments)
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(broker.transactions.half_messages, "commit_alike", fail_behind)
+    found = FrameCutter().feed(await wire.exchange(*[end(reply, 5, COMMIT, JSON) for reply in answers[2:5]]))
+    assert [answer.code for answer in found] == [1, 1, 1]
+    assert broker.store.max_offset("orders", 0) == before + 3
