@@ -24,6 +24,7 @@ from .durability.foreign_parts import refuse_foreign_parts
 from .durability.recovery import Recovery, RecoveryReport
 from .durability.store_lock import StoreLock
 from .errors import DiskFailedError, StoreClosedError, StoreError, refused_by_system
+from .files import disk
 from .log.commit_log import CommitLog
 from .log.replicated_log import ReplicatedLog
 from .lookup.consume_queue import ConsumeQueue
@@ -45,7 +46,7 @@ DISPATCH_AT_ONCE = 256
 
 
 class MessageStore:
-    """Created closed; `open` recovers, `close` stops cleanly.
+    """Created closed; `open` recovers, `close` stops cleanly. An object is opened once.
 
     `on_arrival` is called for each message that became visible in its queue. For the messages of a batch,
     `is_awaited` is asked once whether to call it at all; `may_be_awaited` is asked before, once for messages of several
@@ -126,23 +127,30 @@ class MessageStore:
         self._lock = StoreLock(config.root)
         self._abort = AbortMarker(config.root)
         self._flusher: Flusher | None = None
+        self._has_loaded = False
 
     # Opening and closing
 
     def open(self) -> None:
         """Lock, load, recover, start the flusher. Raises StoreError with one line that says what to do.
 
-        On failure nothing is left locked or running.
+        On failure nothing is left locked or running. Once it has begun to load files, another try needs a new object:
+        raises StoreClosedError.
         """
+        if self._has_loaded:
+            raise StoreClosedError(
+                f"store {self.config.root} was opened before: make a new MessageStore for it"
+            )
         refuse_foreign_parts(self.config.root)
         try:
-            self.config.root.mkdir(parents=True, exist_ok=True)
+            disk.make_directory(self.config.root)
         except OSError as error:
             raise refused_by_system("make", self.config.root, error) from error
         self._lock.acquire()
         try:
             self.rewinding.open()
             clean = not self._abort.exists()
+            self._has_loaded = True
             checkpoint = Checkpoint(self.config.root / layout.CHECKPOINT)
             self.log.files.load(may_lack_files=False)
             self._queues.load()

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 from pocketmq.protocol.message.flags import TRANSACTION_ROLLBACK, is_in_queue, with_transaction_type
-from pocketmq.protocol.message.record import SYS_FLAG_AT, store_timestamp_of
+from pocketmq.protocol.message.record import SYS_FLAG_AT, renew_crc_property, store_timestamp_of
 
 from .config import StoreConfig
 from .discarding import Discarding
@@ -147,7 +147,7 @@ class Rewinding:
             if file is None:
                 position = max(self._log.start, self._log.next_file_start(position))
                 continue
-            for at, _, queue_id, queue_offset, sys_flag, _, topic, _ in scan_records(
+            for at, size, queue_id, queue_offset, sys_flag, _, topic, _ in scan_records(
                 file.view, position - file.base, file.written, check_crc=False
             ):
                 queue = self._queues.get(self._dispatcher.topic_of(topic), queue_id)
@@ -155,6 +155,7 @@ class Rewinding:
                 if is_in_queue(sys_flag) and (unit is None or unit[0] != file.base + at):
                     rolled_back = with_transaction_type(sys_flag, TRANSACTION_ROLLBACK)
                     file.map[at + SYS_FLAG_AT : at + SYS_FLAG_AT + 4] = rolled_back.to_bytes(4, "big")
+                    renew_crc_property(file.view[at : at + size])
             position = file.base + file.size
 
     def _forget_log(self) -> None:

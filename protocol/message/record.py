@@ -85,6 +85,7 @@ MAX_TOPIC_BYTES_V1 = 127
 MAX_PROPERTIES_BYTES = 32767
 CRC_PROPERTY_BYTES = 20
 
+_CRC_NAME = b"__CRC32#\x01"
 _SIZE_MAGIC = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
@@ -406,7 +407,13 @@ def crc_property(record: bytes | memoryview) -> bytes:
 
     Ten decimal digits, least significant first: official brokers compute it in place without reversing.
     """
-    return b"__CRC32#\x01" + f"{body_crc(record):010d}"[::-1].encode() + b"\x02"
+    return _CRC_NAME + f"{body_crc(record):010d}"[::-1].encode() + b"\x02"
+
+
+def renew_crc_property(record: memoryview) -> None:
+    """Compute the CRC property of a record whose bytes were changed, if it ends in one. `record` is writable."""
+    if record[-CRC_PROPERTY_BYTES : -CRC_PROPERTY_BYTES + len(_CRC_NAME)] == _CRC_NAME:
+        record[-CRC_PROPERTY_BYTES:] = crc_property(record[:-CRC_PROPERTY_BYTES])
 
 
 def has_valid_crc_property(record: memoryview) -> bool:

@@ -14,13 +14,9 @@ import msgspec
 
 from .. import layout
 from ..config import QUEUE_UNIT_BYTES
-from ..errors import StoreError, StoreLockedError, refused_by_system
+from ..durability.store_lock import refuse_locked
+from ..errors import StoreError, refused_by_system
 from ..lookup.queue_unit import end_of_units
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -108,25 +104,12 @@ def map_file(path: Path) -> memoryview:
 
 
 def refuse_open_store(root: Path) -> None:
-    """Raises StoreError if there is no store, StoreLockedError if another process has it open and may change it."""
+    """Raises StoreError if there is no store, StoreLockedError if a store has it open and may change it."""
     if not root.is_dir():
         raise StoreError(f"{root} is not a directory" if root.exists() else f"{root} does not exist")
     if not any((root / name).exists() for name in (layout.COMMIT_LOG, layout.CHECKPOINT, layout.CONFIG)):
         raise StoreError(f"{root} is no store: it has neither commitlog nor checkpoint nor config")
-    if fcntl is None:
-        return
-    try:
-        descriptor = os.open(root / layout.LOCK, os.O_RDONLY)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise refused_by_system("read", root / layout.LOCK, error) from error
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 0)
-    except OSError as error:
-        raise StoreLockedError(f"store {root} is in use by another process: stop it first") from error
-    finally:
-        os.close(descriptor)
+    refuse_locked(root)
 
 
 def _files_in(directory: Path) -> list[Path]:

@@ -140,11 +140,11 @@ class LogDamage:
         pieces = []
         while at < end:
             size, unit = self._size_by_head(file, at), units.get(at)
-            if 0 < size <= end - at:
-                piece = self._placeholder(decode_record(file.view, at), size)
-            elif unit is not None and MIN_RECORD_BYTES < unit[1] <= end - at:
+            if unit is not None and MIN_RECORD_BYTES < unit[1] <= end - at:
                 size, place = unit[1], (unit[2], unit[3], unit[4], unit[0], b"", b"")
                 piece = self._placeholder(Record(*place, store_timestamp=store_timestamp), size)
+            elif 0 < size <= end - at:
+                piece = self._placeholder(decode_record(file.view, at), size)
             elif end == file.size and not any(place > at for place in units):
                 pieces.append(FILLER.pack(end - at, BLANK_MAGIC))
                 break

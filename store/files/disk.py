@@ -12,7 +12,29 @@ from typing import Final
 
 from ..errors import DiskFailedError
 
-sync_descriptor = getattr(os, "fdatasync", os.fsync)
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+"""macOS: there fsync ends when the drive's cache has the bytes, which a power loss empties."""
+FLUSHES_MAPS: Final = _FULL_SYNC is not None
+"""Whether what was changed through a map must be flushed from it before the file is forced. Not on Linux."""
+
+
+def full_sync(descriptor: int) -> None:
+    """fsync down to the medium (macOS); where the file system cannot, as far as fsync goes."""
+    assert _FULL_SYNC is not None
+    try:
+        fcntl.fcntl(descriptor, _FULL_SYNC)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+        os.fsync(descriptor)
+
+
+sync_descriptor = full_sync if FLUSHES_MAPS else getattr(os, "fdatasync", os.fsync)
 """fdatasync where the system has it; on Linux it also writes what was changed through a map."""
 
 reserve_blocks = getattr(os, "posix_fallocate", None)
@@ -44,7 +66,7 @@ def force_directory(path: Path) -> None:
     except (PermissionError, FileNotFoundError):
         return
     try:
-        os.fsync(descriptor)
+        (full_sync if FLUSHES_MAPS else os.fsync)(descriptor)
     except OSError as error:
         if error.errno not in _CANNOT_FORCE_DIRECTORIES:
             raise DiskFailedError.of("force", path, error) from error

@@ -49,7 +49,7 @@ def write_fields(path: Path, data: bytes) -> None:
     """
     descriptor = _open(path)
     try:
-        os.write(descriptor, data)
+        disk.write_all(descriptor, data, 0)
         _set_length(descriptor)
         disk.force_file(descriptor, path)
     finally:

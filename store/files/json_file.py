@@ -79,7 +79,7 @@ class JsonFile:
 
         Raises OSError or DiskFailedError; X or X.bak then still holds the former content.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        disk.make_directory(self.path.parent)
         temporary = self.path.with_name(self.path.name + ".tmp")
         temporary.unlink(missing_ok=True)
         with open(temporary, "wb", opener=self._create) as file:

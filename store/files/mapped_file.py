@@ -59,10 +59,12 @@ class MappedFile:
         maps: OpenMaps | None = None,
         *,
         exists: bool = False,
+        evicts: bool = True,
     ) -> None:
         """Open the file, or create it. Raises FileSizeError for an existing file of another length.
 
-        With `exists` the caller has checked name and length: the file is opened when its first byte is needed.
+        With `exists` the caller has checked name and length: the file is opened when its first byte is needed. Without
+        `evicts` no other file is unmapped for it: for a thread that is not the owner.
         """
         self._directory = directory
         self._name = name
@@ -76,7 +78,7 @@ class MappedFile:
         self._entry_synced = False
         self._ahead_from = self._ahead_to = -1
         if not exists:
-            self._open_map()
+            self._open_map(evicts=evicts)
 
     @property
     def map(self) -> mmap.mmap:
@@ -94,7 +96,7 @@ class MappedFile:
             self._open_map()
             return self._view
 
-    def _open_map(self) -> None:
+    def _open_map(self, *, evicts: bool = True) -> None:
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
             try:
@@ -113,7 +115,7 @@ class MappedFile:
         disk.advise(self.memory, "MADV_RANDOM")
         self._view = memoryview(self.memory)
         if self._maps is not None:
-            self._maps.opened(self)
+            self._maps.opened(self, evicts=evicts)
 
     @property
     def is_mapped(self) -> bool:
@@ -196,6 +198,8 @@ class MappedFile:
         `descriptor` is the file's, if it is open already. Raises DiskFailedError if the disk refuses (see
         `disk.force_file`). Other OSErrors (no descriptor left) may be tried again.
         """
+        if disk.FLUSHES_MAPS and (memory := getattr(self, "memory", None)) is not None:
+            memory.flush()
         if descriptor is not None:
             disk.force_file(descriptor, self.path)
         else:

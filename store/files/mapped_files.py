@@ -24,13 +24,14 @@ from ..errors import (
     StoreError,
     refused_by_system,
 )
+from . import disk
 from .mapped_file import PAGE_BYTES, MappedFile
 from .open_maps import OpenMaps
 
 logger = logging.getLogger(__name__)
 
 _making = threading.Lock()
-"""Held while a file is made: owner and flusher must not both use or delete the file made ahead of time."""
+"""The lock of all who share one."""
 
 
 class MappedFiles(Sequence[MappedFile]):
@@ -40,7 +41,9 @@ class MappedFiles(Sequence[MappedFile]):
         "_descriptor",
         "_files",
         "_forced",
+        "_making",
         "_maps",
+        "_new_entries",
         "_prepared",
         "_step_bytes",
         "directory",
@@ -49,9 +52,18 @@ class MappedFiles(Sequence[MappedFile]):
     )
 
     def __init__(
-        self, directory: Path, file_bytes: int, step_bytes: int, maps: OpenMaps | None = None
+        self,
+        directory: Path,
+        file_bytes: int,
+        step_bytes: int,
+        maps: OpenMaps | None = None,
+        making: threading.Lock = _making,
     ) -> None:
-        """Files of `file_bytes` each, which reserve room on disk in steps of `step_bytes`."""
+        """Files of `file_bytes` each, which reserve room on disk in steps of `step_bytes`.
+
+        `making` is held while a file is made: owner and flusher must not both use or delete the file made ahead of
+        time. Who has files made ahead needs a lock of their own, because the disk may let the flusher wait with it.
+        """
         self.directory = directory
         self.file_bytes = file_bytes
         self._step_bytes = step_bytes
@@ -59,6 +71,9 @@ class MappedFiles(Sequence[MappedFile]):
         self._files: list[MappedFile] = []
         self.flushed = 0
         """Everything before this position is on disk."""
+        self._making = making
+        self._new_entries: tuple[Path, ...] = ()
+        """Folders with a new folder that leads here, which are to be forced."""
         self._prepared: MappedFile | None = None
         """The file that will follow the last one, made ahead of time."""
         self._forced: MappedFile | None = None
@@ -69,7 +84,8 @@ class MappedFiles(Sequence[MappedFile]):
         """List the directory. Each file counts as full; recovery then sets the end.
 
         Raises FileSizeError or StoreDamagedError where an official broker refuses to start, and, unless
-        `may_lack_files`, for a file missing between two others.
+        `may_lack_files`, for a file missing between two others. Files with a name that begins with a dot (made by file
+        managers and network disks) are left alone, as is any that cannot be one of these where files may lack.
         """
         try:
             with os.scandir(self.directory) as entries:
@@ -78,13 +94,17 @@ class MappedFiles(Sequence[MappedFile]):
             return
         except NotADirectoryError:
             raise StoreDamagedError(f"{self.directory} is not a directory") from None
+        last_name = max((name for name, _ in found if name.isdecimal()), default="")
         for name, entry in found:
             if not name.isdecimal():
+                if name.startswith(".") or may_lack_files:
+                    logger.warning("%s does not belong here: left alone", self.directory / name)
+                    continue
                 raise StoreDamagedError(
                     f"{self.directory / name} does not belong here: only files named by 20 digits do"
                 )
             length = entry.stat().st_size
-            if length == 0 and name == found[-1][0]:
+            if length == 0 and name == last_name:
                 # Made by a process that died before it could set the length: nothing was ever in it.
                 (self.directory / name).unlink()
                 continue
@@ -174,7 +194,7 @@ class MappedFiles(Sequence[MappedFile]):
         """Create the next file with room for its first `room_bytes`. Raises StoreError when the system refuses (disk
         full, too many open files); then no file was made."""
         self._make_directory()
-        with _making:
+        with self._making:
             file = self._take_prepared(base) or self._new_file(base)
             try:
                 file.reserve(room_bytes)
@@ -186,13 +206,19 @@ class MappedFiles(Sequence[MappedFile]):
 
     def _make_directory(self) -> None:
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            self._new_entries += tuple(disk.new_directories(self.directory))
         except OSError as error:
             raise refused_by_system("make", self.directory, error) from error
 
-    def _new_file(self, base: int) -> MappedFile:
+    def _new_file(self, base: int, *, evicts: bool = True) -> MappedFile:
         return MappedFile(
-            self.directory, layout.file_name(base), base, self.file_bytes, self._step_bytes, self._maps
+            self.directory,
+            layout.file_name(base),
+            base,
+            self.file_bytes,
+            self._step_bytes,
+            self._maps,
+            evicts=evicts,
         )
 
     def _take_prepared(self, base: int) -> MappedFile | None:
@@ -204,7 +230,7 @@ class MappedFiles(Sequence[MappedFile]):
 
         Called by the flusher. Raises StoreError if the system refuses; the append that needs the file then makes it.
         """
-        with _making:
+        with self._making:
             last = self._files[-1] if self._files else None
             if last is None or last.written * 2 < last.size:
                 return
@@ -214,13 +240,13 @@ class MappedFiles(Sequence[MappedFile]):
         """Make the file that begins at 0 ahead of time, if there is no file. Raises StoreError."""
         if not self._files:
             self._make_directory()
-            with _making:
+            with self._making:
                 self._prepare(0)
 
     def _prepare(self, base: int) -> None:
         if self._prepared is not None and self._prepared.base == base:
             return
-        file = self._new_file(base)
+        file = self._new_file(base, evicts=False)
         try:
             file.reserve(1)
         except StoreError:
@@ -273,7 +299,10 @@ class MappedFiles(Sequence[MappedFile]):
             if not full and end // PAGE_BYTES - self.flushed // PAGE_BYTES < least_pages:
                 break
             file.sync(self._descriptor_of(file) if leave_open else None)
-            self.flushed = end
+            while self._new_entries:
+                disk.force_directory(self._new_entries[0])
+                self._new_entries = self._new_entries[1:]
+            self.flushed = min(end, self.end)  # the owner may have shortened the files meanwhile
             worked = True
         return worked
 

@@ -12,6 +12,7 @@ in `protocol/message/record.py`. Official class: CommitLog. Owner: the event-loo
 
 import logging
 import struct
+import threading
 from collections.abc import Sequence
 
 from pocketmq.protocol.message.record import (
@@ -21,6 +22,7 @@ from pocketmq.protocol.message.record import (
     MAGIC_V2,
     MIN_RECORD_BYTES,
     PHYSICAL_OFFSET_AT,
+    renew_crc_property,
     store_timestamp_of,
 )
 
@@ -49,7 +51,11 @@ class CommitLog:
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
         self.files = MappedFiles(
-            config.commit_log_dir, config.mapped_file_size_commit_log, _STEP_BYTES, OpenMaps(MOST_LOG_MAPS)
+            config.commit_log_dir,
+            config.mapped_file_size_commit_log,
+            _STEP_BYTES,
+            OpenMaps(MOST_LOG_MAPS),
+            threading.Lock(),
         )
         self.file_bytes = config.mapped_file_size_commit_log
         self.newest_store_timestamp = 0
@@ -201,6 +207,7 @@ class CommitLog:
         file.memory[at : at + size] = record
         position_at = at + PHYSICAL_OFFSET_AT
         file.memory[position_at : position_at + 8] = (file.base + at).to_bytes(8, "big")
+        renew_crc_property(file.view[at : at + size])
         file.written = at + size
 
     # Reading

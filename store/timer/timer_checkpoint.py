@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from ..files import disk
 from ..files.fields_file import decode_fields, read_fields, write_fields
 
 _FIELDS: Final = struct.Struct(">qqqqqqq")
@@ -58,5 +59,5 @@ def read_timer_checkpoint(path: Path) -> TimerCheckpoint | None:
 
 def write_timer_checkpoint(path: Path, checkpoint: TimerCheckpoint) -> None:
     """Write the file and force it to disk; any thread, one call at a time. Raises OSError, DiskFailedError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    disk.make_directory(path.parent)
     write_fields(path, checkpoint.encode())

@@ -14,6 +14,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
+from ..files import disk
 from ..files.fields_file import read_fields
 
 logger = logging.getLogger(__name__)
@@ -30,13 +31,13 @@ class TimerProgress:
     def __init__(self, path: Path) -> None:
         """Raises OSError."""
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        disk.make_directory(path.parent)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def write(self, moment_ms: int, delivered: int, queue_offset: int) -> None:
         """Never raises: after a kill, messages are then delivered again."""
         try:
-            os.pwrite(self._descriptor, _FIELDS.pack(moment_ms, delivered, queue_offset), 0)
+            disk.write_all(self._descriptor, _FIELDS.pack(moment_ms, delivered, queue_offset), 0)
         except OSError:
             logger.exception("cannot write %s", self._path)
 

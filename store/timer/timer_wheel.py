@@ -106,7 +106,7 @@ class TimerWheel:
 
     def _write(self, data: bytes, position: int) -> None:
         try:
-            os.pwrite(self._descriptor, data, position)
+            disk.write_all(self._descriptor, data, position)
         except OSError as error:
             raise refused_by_system("write", self.path, error) from error
 

@@ -138,12 +138,13 @@ def test_placeholders_have_the_crc_that_a_strict_start_asks_for(open_store, put,
     crash(store)
     flip(root, results[20].position + results[20].size - 30)  # in the properties
     flip(root, results[25].position + 5)
+    flip(root, results[30].position + 27)  # its queue offset: the queue knows it
     store = open_store(**strict)
-    assert read(store) == expected(20, 25)
+    assert read(store) == expected(20, 25, 30)
     crash(store)
     store = open_store(**strict)
     assert store.recovery_report.placeholders == 0
-    assert read(store) == expected(20, 25)
+    assert read(store) == expected(20, 25, 30)
 
 
 def test_bytes_of_a_body_are_not_taken_for_a_record(open_store, put, crash, root):

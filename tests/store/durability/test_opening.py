@@ -3,15 +3,20 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from pocketmq.store import (
     FileSizeError,
     PutStatus,
+    StoreClosedError,
     StoreDamagedError,
     StoreLockedError,
 )
+from pocketmq.store.at_rest.check import check_store
+from pocketmq.store.at_rest.contents import StoreContents
+from pocketmq.store.durability.store_lock import StoreLock
 from pocketmq.store.files import disk
 
 
@@ -96,4 +101,85 @@ def test_abort_is_on_disk_before_the_store_accepts_messages(open_store, monkeypa
         pytest.skip("finds out which file a descriptor is through /proc")
     store = open_store()
     root = str(store.config.root)
-    assert [f"{root}/abort", root] == [path for path in forced if path in (root, f"{root}/abort")]
+    assert [path for path in forced if path in (root, f"{root}/abort")][-2:] == [f"{root}/abort", root]
+
+
+def test_store_is_opened_once(open_store, put):
+    store = open_store()
+    put(store)
+    store.close()
+    with pytest.raises(StoreClosedError, match="was opened before"):
+        store.open()
+    assert open_store().max_offset("orders", 0) == 1
+
+
+def test_look_at_an_open_store_is_refused_in_its_process_and_leaves_it_locked(open_store, put, root):
+    """Closing any descriptor of `lock` would give up the process's record lock."""
+    store = open_store()
+    put(store)
+    for look in (check_store, StoreContents):
+        with pytest.raises(StoreLockedError, match="already open in this process"):
+            look(root)
+    run = subprocess.run([sys.executable, "-c", LOCK, root / "lock"], capture_output=True, text=True)
+    assert run.stdout.strip() == "locked"
+
+
+LOCK = """
+import fcntl, os, sys
+try:
+    fcntl.lockf(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
+    print("free")
+except OSError:
+    print("locked")
+"""
+
+
+def test_of_threads_that_open_one_directory_at_once_one_gets_it(tmp_path):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for number in range(60):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            locks, got = [StoreLock(folder), StoreLock(folder)], []
+            barrier = threading.Barrier(2)
+
+            def acquire(lock: StoreLock, got=got, barrier=barrier) -> None:
+                barrier.wait()
+                try:
+                    lock.acquire()
+                    got.append(lock)
+                except StoreLockedError:
+                    pass
+
+            threads = [threading.Thread(target=acquire, args=(lock,)) for lock in locks]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(got) == 1
+            got[0].release()
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("name", [".DS_Store", ".nfs0000000001a2b3c400000001"])
+def test_hidden_files_of_other_programs_are_left_alone(open_store, put, bodies, root, name):
+    store = open_store()
+    put(store)
+    store.close()
+    places = [root / "commitlog" / name, root / "consumequeue" / "orders" / "0" / name]
+    for place in places:
+        place.write_bytes(b"x")
+    assert bodies(open_store()) == [b"body"]
+    assert all(place.exists() for place in places)
+
+
+def test_foreign_file_in_one_queue_keeps_no_broker_from_starting(open_store, put, bodies, root):
+    store = open_store()
+    put(store)
+    store.close()
+    (root / "consumequeue" / "orders" / "0" / "notes.txt").write_bytes(b"x")
+    store = open_store()
+    assert put(store).queue_offset == 1
+    assert len(bodies(store)) == 2

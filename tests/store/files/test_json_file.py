@@ -85,6 +85,7 @@ def test_content_is_on_disk_before_the_file_is_renamed(file: JsonFile, monkeypat
     monkeypatch.setattr(disk, "sync_descriptor", lambda fd: (order.append("fsync"), fsync(fd)))
     monkeypatch.setattr(os, "fsync", lambda fd: (order.append("fsync"), fsync(fd)))
     monkeypatch.setattr(os, "replace", lambda a, b: (order.append(Path(b).name), replace(a, b)))
+    file.path.parent.mkdir(exist_ok=True)
     file.save(OLD)
     file.save(NEW)
     assert order == ["fsync", "topics.json", "fsync", "fsync", "topics.json.bak", "topics.json", "fsync"]

@@ -139,7 +139,9 @@ def test_whole_record_crc_is_appended_if_it_is_turned_on(open_store, put, crash)
     # The CRC covers what bodyCRC does not: one bit of the second record's queue id.
     store.log.files[0].map[offsets[1] + 15] ^= 1
     crash(store)
-    assert open_store(**settings).log_end == offsets[1]
+    store = open_store(**settings)
+    assert store.recovery_report.placeholders == 1
+    assert has_valid_crc_property(store.read_record(offsets[1]))
 
 
 def test_new_file_that_cannot_be_created_is_reported_in_the_put_status(open_store, put, tmp_path):
@@ -169,3 +171,23 @@ def test_unused_first_log_file_is_deleted_at_a_stop(open_store, tmp_path):
     assert not first.exists()
     open_store(broker_role="SLAVE")
     assert not first.exists()
+
+
+def test_records_changed_by_a_rewind_keep_a_valid_crc(open_store, put):
+    """With a start that verifies it, a rewind before a clean stop would otherwise cost the messages behind it."""
+    settings = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
+    store = open_store(**settings)
+    put(store)
+    copies = store.rewinding.records()
+    mark = store.rewinding.mark()
+    undone = put(store, body=b"undone").position
+    store.rewinding.rewind(mark)
+    put(store, body=b"later")
+    store.rewinding.append_records([bytes(copies[0][:20]) + (2).to_bytes(8, "big") + bytes(copies[0][28:])])
+    end = store.log_end
+    assert has_valid_crc_property(store.read_record(undone))
+    assert has_valid_crc_property(store.read_record(end - len(copies[0])))
+    store.close()
+    store = open_store(**settings)
+    assert (store.log_end, store.max_offset("orders", 0)) == (end, 3)
+    assert store.recovery_report.placeholders == 0

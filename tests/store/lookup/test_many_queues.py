@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pocketmq.store import PutStatus
 from pocketmq.store.files import open_maps
+from pocketmq.store.files.mapped_files import MappedFiles
 from pocketmq.store.lookup import queue_table
 from pocketmq.store.lookup.queue_unit import UNIT
 
@@ -88,3 +89,30 @@ def test_message_of_four_mebibytes_is_stored_and_one_byte_more_is_not(open_store
     assert put(store, body=body).status is PutStatus.PUT_OK
     assert put(store, body=body + b"x").status is PutStatus.MESSAGE_ILLEGAL
     assert bodies(store) == [body]
+
+
+def test_thread_that_makes_a_file_ahead_unmaps_none(tmp_path):
+    """The owner may be in the middle of a write into any."""
+    maps = open_maps.OpenMaps(2)
+    files = MappedFiles(tmp_path / "log", 4096, 4096, maps)
+    for number in range(2):
+        files.add_file(4096 * number, 1)
+        files[number].written = 4096
+    files.prepare_next()
+    assert [file.is_mapped for file in files] == [True, True]
+    files.add_file(8192, 1)
+    files[2].written = 4096
+    files.add_file(12288, 1)
+    assert len(maps) == 2
+    assert files[3].is_mapped
+
+
+def test_queue_that_is_written_to_stays_mapped(open_store, put, few_maps):
+    store = open_store(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=4000)
+    put(store, "hot")
+    file = store.consume_queue("hot", 0).files[-1]
+    memory = file.memory
+    for number in range(100):
+        put(store, f"t{number}")
+        put(store, "hot")
+        assert file.memory is memory
