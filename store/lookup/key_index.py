@@ -20,6 +20,7 @@ from .. import layout
 from ..clock import Clock
 from ..config import StoreConfig
 from ..errors import StoreError
+from ..files import disk
 from .index_file import IndexEntry, IndexFile, IndexHeader
 from .key_hash import KeyHash, UniqueIdHash
 
@@ -55,7 +56,7 @@ class KeyIndex:
         position on. A missing directory is rebuilt from the log's start. Raises StoreError for a file of a wrong size.
         """
         missing = not self._directory.is_dir()
-        self._directory.mkdir(parents=True, exist_ok=True)
+        disk.make_directory(self._directory)
         rebuild_from = 0 if missing else None
         for path in sorted(path for path in self._directory.iterdir() if path.is_file()):
             if not path.name.isdecimal():
@@ -154,14 +155,13 @@ class KeyIndex:
 
     def _add_file(self) -> IndexFile:
         previous = self.files[-1] if self.files else None
-        moment_ms = self._clock.now_ms()
-        # Names must differ and rise: two files within one millisecond, or a clock set back, would break that.
+        name = _file_name(self._clock.now_ms())
+        # Names must differ and rise: two files within one millisecond, a clock set back, or the hour that clocks repeat
+        # in autumn would break that. The name need not be a time.
         if previous is not None:
-            moment_ms = max(moment_ms, _moment_ms(previous.file.path.name) + 1)
-        while (path := self._directory / _file_name(moment_ms)).exists() or (
-            previous is not None and path.name <= previous.file.path.name
-        ):
-            moment_ms += 1
+            name = max(name, _following_name(previous.file.path.name))
+        while (path := self._directory / name).exists():
+            name = _following_name(name)
         file = IndexFile(path, self._slots, self._units)
         try:
             file.make_room(1)
@@ -231,9 +231,10 @@ class KeyIndex:
         if not files:
             return 0
         safe_timestamp = files[-1].end_timestamp - 1
-        while self.unflushed:
-            self.unflushed[0].file.sync()
-            self.unflushed.pop(0)
+        while unflushed := self.unflushed[:1]:
+            unflushed[0].file.sync()
+            if unflushed[0] in self.unflushed:  # the owner may have deleted the file meanwhile
+                self.unflushed.remove(unflushed[0])
         files[-1].file.sync()
         return safe_timestamp
 
@@ -243,10 +244,5 @@ def _file_name(moment_ms: int) -> str:
     return f"{moment:%Y%m%d%H%M%S}{moment_ms % 1000:03d}"
 
 
-def _moment_ms(file_name: str) -> int:
-    """The moment in a file's name, 0 if it is none."""
-    try:
-        moment = datetime.strptime(file_name[:14], "%Y%m%d%H%M%S")
-        return round(moment.timestamp()) * 1000 + int(file_name[14:17] or 0)
-    except ValueError:
-        return 0
+def _following_name(name: str) -> str:
+    return f"{int(name) + 1:017d}"

@@ -1,12 +1,14 @@
 """The hash index: bytes, chains, collisions, files that fill up, queries by time."""
 
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.record import decode_record
+from pocketmq.store.lookup import key_index
 from pocketmq.store.lookup.key_hash import KeyHash
 
 ALWAYS = (0, 1 << 62)
@@ -215,3 +217,23 @@ def test_damaged_chain_ends_the_search(open_store, put, link):
     put(store, KEYS="a")
     struct.pack_into(">i", store._index.files[0].file.map, 40 + 256 + 40 + 16, link)
     assert found(store, "a") == [1]
+
+
+def test_file_made_in_the_hour_that_clocks_repeat_follows_the_one_before(
+    open_store, put, clock, tmp_path, monkeypatch
+):
+    """The local time goes back; the names must rise all the same, and nobody may count milliseconds for that."""
+    store = open_store(max_index_num=10)
+    names = iter(["20251026025959000", "20251026020001000", "20251026020001000", "20251026030001000"])
+    looked_at = []
+    exists = Path.exists
+    monkeypatch.setattr(key_index, "_file_name", lambda _: next(names))
+    monkeypatch.setattr(Path, "exists", lambda path: looked_at.append(path) or exists(path))
+    for number in range(9 * 4):
+        put(store, KEYS=f"k{number}")
+    found = [file.file.path.name for file in store._index.files]
+    assert found == ["20251026025959000", "20251026025959001", "20251026025959002", "20251026030001000"]
+    assert len(looked_at) < 20
+    store.close()
+    monkeypatch.undo()
+    assert [file.file.path.name for file in open_store(max_index_num=10)._index.files] == found
