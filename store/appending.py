@@ -44,7 +44,6 @@ from .put_values import (
 logger = logging.getLogger(__name__)
 
 _MAX_QUEUE_ID = (1 << 31) - 1
-_SLOW_NS = 1_000_000
 
 
 class Appending:
@@ -138,12 +137,7 @@ class Appending:
             )
         if self.after_append is not None:
             self.after_append()
-        statistics = self.statistics
-        statistics.messages += 1
-        statistics.bytes += size
-        elapsed_ns = time.perf_counter_ns() - started_ns
-        if elapsed_ns >= _SLOW_NS:
-            statistics.record_slow(elapsed_ns // _SLOW_NS)
+        self.statistics.count(1, size, started_ns)
         return AppendResult(PutStatus.PUT_OK, position, size, queue_offset, store_timestamp)
 
     def append_batch(self, messages: Sequence[NewMessage]) -> list[AppendResult]:
@@ -153,6 +147,7 @@ class Appending:
         """
         if not messages:
             return []
+        started_ns = time.perf_counter_ns()
         if not self._admission.accepting and not self._has_room_again(messages):
             return [self._refused(PutStatus.SERVICE_NOT_AVAILABLE) for _ in messages]
         first = messages[0]
@@ -186,9 +181,7 @@ class Appending:
         for number, size in enumerate(sizes, queue_offset):
             results.append(AppendResult(ok, position, size, number, store_timestamp))
             position += size
-        statistics = self.statistics
-        statistics.messages += len(sizes)
-        statistics.bytes += position - results[0].position
+        self.statistics.count(len(sizes), position - results[0].position, started_ns)
         return results
 
     def template(self, message: NewMessage, *, shares_text: bool = True) -> MessageTemplate | None:
@@ -263,12 +256,7 @@ class Appending:
             self._index.write_header()
         if self.after_append is not None:
             self.after_append()
-        statistics = self.statistics
-        statistics.messages += len(sizes)
-        statistics.bytes += end - positions[0]
-        elapsed_ns = time.perf_counter_ns() - started_ns
-        if elapsed_ns >= _SLOW_NS:
-            statistics.record_slow(elapsed_ns // _SLOW_NS)
+        self.statistics.count(len(sizes), end - positions[0], started_ns)
         return stored
 
     def append_alike_batch(self, template: MessageTemplate, batch: AlikeBatch) -> Stored | None:
@@ -277,6 +265,7 @@ class Appending:
         None: nothing was stored, and `append_batch` must judge it: a body may be too large, or the batch may begin a
         queue, or need more room than is reserved.
         """
+        started_ns = time.perf_counter_ns()
         queue = self._queues.get(template.topic, batch.queue_id)
         if queue is None or not self._admission.accepting:
             return None
@@ -303,8 +292,7 @@ class Appending:
             )
         if self.after_append is not None:
             self.after_append()
-        self.statistics.messages += count
-        self.statistics.bytes += end - position
+        self.statistics.count(count, end - position, started_ns)
         return stored
 
     def append_elements(self, batch: ElementBatch) -> Stored | None:
@@ -314,6 +302,7 @@ class Appending:
         judge them: one may be too large or not readable, or the batch may begin a queue, or need more room than is
         reserved.
         """
+        started_ns = time.perf_counter_ns()
         topic = batch.topic
         queue = self._queues.get(topic, batch.queue_id)
         if (
@@ -346,8 +335,7 @@ class Appending:
             self._held.hold(positions[0], end, dispatch, queue, batch, packed, stored)
         if self.after_append is not None:
             self.after_append()
-        self.statistics.messages += count
-        self.statistics.bytes += end - positions[0]
+        self.statistics.count(count, end - positions[0], started_ns)
         return stored
 
     def _number_light_queues(self, messages: Sequence[NewMessage]) -> Counter[str] | None:

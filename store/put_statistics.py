@@ -3,6 +3,9 @@
 Plain numbers on the append path; rates are computed by their reader. Official class: StoreStatsService.
 """
 
+import time
+
+_SLOW_NS = 1_000_000
 PUT_TIME_LIMITS_MS = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10000)
 """Upper ends of the classes of putMessageDistributeTime; the first is "below 1 ms", the last class has no end."""
 
@@ -19,6 +22,14 @@ class PutStatistics:
         self.entire_time_max_ms = 0
         self.slow = [0] * len(PUT_TIME_LIMITS_MS)
         """Appends that took 1 ms or more, by class; the rest were faster."""
+
+    def count(self, messages: int, size: int, started_ns: int) -> None:
+        """Count an append of some messages; `started_ns` is from `time.perf_counter_ns`."""
+        self.messages += messages
+        self.bytes += size
+        elapsed_ns = time.perf_counter_ns() - started_ns
+        if elapsed_ns >= _SLOW_NS:
+            self.record_slow(elapsed_ns // _SLOW_NS)
 
     def record_slow(self, elapsed_ms: int) -> None:
         """Note an append of a millisecond or more."""

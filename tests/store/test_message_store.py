@@ -1,12 +1,16 @@
 """The facade: results of appends, batches, transactions, delays, deletion, light queues, numbers."""
 
 import itertools
+import time
 
 import pytest
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties, tags_code
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.store import NewMessage, PutStatus, StoreClosedError, StoreError
+from pocketmq.store.accelerated.choice import is_native
 from pocketmq.store.put_statistics import PutStatistics
+from pocketmq.store.put_values import AlikeBatch, ElementBatch
 
 
 def test_append_returns_the_position_of_the_message(open_store, put, clock):
@@ -261,3 +265,25 @@ def test_put_times_fall_into_the_official_classes():
     assert counted == {"<=0ms": 1, "0~10ms": 2, "100~200ms": 1, "10s~": 1}
     assert statistics.entire_time_max_ms == 10_000
     assert len(statistics.distribution()) == 13
+
+
+def test_slow_appends_of_every_kind_are_counted(open_store, put, new_message, monkeypatch):
+    """Batches, too: one of 4 MiB may take a second."""
+    store = open_store(mapped_file_size_commit_log=1 << 20)
+    put(store)
+    template = store.template(new_message(UNIQ_KEY="A" * 32))
+    elements = encode_batch([BatchElement(0, b"x", b""), BatchElement(0, b"y", b"")])
+    before, times = sum(store.statistics.slow), itertools.count(0, 60_000_000)
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: next(times))
+    put(store)
+    store.append_batch([new_message(), new_message()])
+    assert store.append_alike(template, [(0, b"x", b"A" * 32, 0, 0)]) is not None
+    assert store.append_alike_batch(template, AlikeBatch(0, 0, [b"a"], [b"1" * 32])) is not None
+    kinds = 4
+    if is_native:
+        kinds += (
+            store.append_elements(ElementBatch("orders", 0, elements, 0, 0, bytes(8), bytes(8), 0))
+            is not None
+        )
+    assert sum(store.statistics.slow) - before == kinds
+    assert store.statistics.entire_time_max_ms == 60
