@@ -8,5 +8,6 @@ batch_records.py    the records of a batch whose messages are alike
 index_units.py      the units of many keys in a file of the key index
 id_hashes.py        the hashes of unique ids
 gathered_records.py the records that units of a queue name, copied out of the log
+repeated_struct.py  structs of many equal parts
 plain_records.py    the records of a log file, as long as they have the plain form
 """

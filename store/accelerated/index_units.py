@@ -3,19 +3,14 @@
 import mmap
 import struct
 from collections.abc import Sequence
-from functools import lru_cache
 
 from .choice import chosen
+from .repeated_struct import repeated_struct
 
 SLOTS_AT, UNIT_BYTES = 40, 20
 _INT = struct.Struct(">i")
 _PACK_INT, _READ_INT = _INT.pack_into, _INT.unpack_from
 _PACK_UNIT = struct.Struct(">iqii").pack_into
-
-
-@lru_cache(256)
-def _units(count: int) -> struct.Struct:
-    return struct.Struct(">" + "iqii" * count)
 
 
 def add_units(
@@ -42,7 +37,7 @@ def add_units(
     fields = [seconds] * (4 * added)
     fields[0::4], fields[1::4] = hashes, positions
     fields[3::4] = previous = [number if 0 < number < first else 0 for number in newest]
-    _units(added).pack_into(memory, units_at + UNIT_BYTES * first, *fields)
+    repeated_struct("iqii", added).pack_into(memory, units_at + UNIT_BYTES * first, *fields)
     for number, slot_at in enumerate(slots_at, first):
         _PACK_INT(memory, slot_at, number)
     return previous.count(0)

@@ -11,8 +11,8 @@ A queue whose first unit is not number 0 has *pre-blank* units (0, 0x7FFFFFFF, 0
 
 import struct
 from collections.abc import Callable
-from functools import lru_cache
 
+from ..accelerated.repeated_struct import repeated_struct
 from ..config import QUEUE_UNIT_BYTES
 from ..files.mapped_file import MappedFile
 
@@ -24,16 +24,14 @@ _FIRST_READ_BYTES = 200 * QUEUE_UNIT_BYTES
 _READ_BYTES = 13_000 * QUEUE_UNIT_BYTES
 
 
-@lru_cache(256)
 def units_of(count: int) -> struct.Struct:
     """So many units one behind the other."""
-    return struct.Struct(">" + "qiq" * count)
+    return repeated_struct("qiq", count)
 
 
-@lru_cache(256)
 def sizes_of(count: int) -> struct.Struct:
     """The sizes alone of so many units."""
-    return struct.Struct(">" + "8xi8x" * count)
+    return repeated_struct("8xi8x", count)
 
 
 def position_at(file: MappedFile, at: int) -> int:
