@@ -12,6 +12,9 @@
 /* Stores before this line stay before it: a process may die between any two, and what is in the map then is the file. */
 #define STORES_BEFORE __asm__ __volatile__("" ::: "memory")
 
+/* Counts the changes of what the functions take and return; `choice.py` has the same number. */
+enum { FORMAT = 1 };
+
 enum { MIDDLE_AT = 36, MIDDLE_BYTES = 48, ID_BYTES = 32 };
 enum { SLOTS_AT = 40, UNIT_BYTES = 20, UNITS_AHEAD = 16, ELEMENT_BODY_AT = 20 };
 
@@ -266,9 +269,11 @@ static int list_elements(struct packed *packed, const Py_buffer *elements, Py_ss
 {
     const uint8_t *p = elements->buf, *end = p + elements->len;
     uint8_t *unit = (uint8_t *)PyBytes_AS_STRING(packed->units);
+    const uint8_t *end_of_units = unit + PyBytes_GET_SIZE(packed->units);
     struct element element;
     for (; p < end; p += element.bytes, unit += UNIT_BYTES) {
-        if (!read_element(p, end - p, &element))
+        /* The elements were counted for the room of the units: who changed them since must not write behind it. */
+        if (!read_element(p, end - p, &element) || unit + UNIT_BYTES > end_of_units)
             return 0;
         Py_ssize_t size = around + element.body_bytes + element.text_bytes;
         int64_t code;
@@ -579,5 +584,14 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "native", "Functions 
 PyMODINIT_FUNC PyInit_native(void)
 {
     make_crc_tables();
-    return PyModule_Create(&module);
+    PyObject *made = PyModule_Create(&module);
+    if (made == NULL)
+        return NULL;
+#ifdef Py_GIL_DISABLED
+    /* Lists are read without locks, and the flusher relies on the GIL, too. */
+    PyUnstable_Module_SetGIL(made, Py_MOD_GIL_USED);
+#endif
+    if (PyModule_AddIntConstant(made, "FORMAT", FORMAT) < 0)
+        Py_CLEAR(made);
+    return made;
 }
