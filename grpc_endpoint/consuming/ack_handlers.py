@@ -37,12 +37,18 @@ def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall)
     group = checked_group(request.group)
     if not request.entries:
         raise RpcRefused(Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
-    outcomes = [_ack(consuming, call, group, topic, entry) for entry in request.entries]
+    refusals: list[str] = []
+    outcomes = [_ack(consuming, call, group, topic, entry, refusals) for entry in request.entries]
+    if refusals:
+        _log.info("%d messages are not acknowledged for %s, the first: %s", len(refusals), group, refusals[0])
     consuming.acks.add(call, request.entries, outcomes)
     return AT_PASS_END
 
 
-def _ack(consuming: Consuming, call: RpcCall, group: str, topic: str, entry: AckMessageEntry) -> Outcome:
+def _ack(
+    consuming: Consuming, call: RpcCall, group: str, topic: str, entry: AckMessageEntry, refusals: list[str]
+) -> Outcome:
+    """The outcome of one entry; what the broker refuses is added to `refusals`."""
     try:
         sent = Delivered(consuming.broker, group, topic, parse_handle(entry.receipt_handle))
         delivered = consuming.renewal.take(call.client_id, entry.message_id, sent)
@@ -52,7 +58,7 @@ def _ack(consuming: Consuming, call: RpcCall, group: str, topic: str, entry: Ack
     try:
         return delivered.acknowledged() or OK
     except Refusal as error:
-        _log.info("%s is not acknowledged for %s: %s", delivered.handle, group, error)
+        refusals.append(f"{delivered.handle}: {error}")
         return NOT_ACKNOWLEDGED
 
 

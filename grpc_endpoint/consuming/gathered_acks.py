@@ -51,9 +51,16 @@ class GatheredAcks:
             return
         gathered, self._gathered = self._gathered, []
         acks = [one for _, _, outcomes in gathered for one in outcomes if isinstance(one, tuple)]
-        refusals = iter(self._refusals(acks))
+        found = self._refusals(acks)
+        refused = [one for one in found if isinstance(one, Refusal)]
+        if refused:
+            _log.info("%d acks are refused, the first: %s", len(refused), refused[0])
+        refusals = iter(found)
         for call, entries, outcomes in gathered:
-            statuses = [_status(one, next(refusals)) if isinstance(one, tuple) else one for one in outcomes]
+            statuses = [
+                (NOT_ACKNOWLEDGED if next(refusals) else OK) if isinstance(one, tuple) else one
+                for one in outcomes
+            ]
             call.answer(reply_of(entries, statuses))
 
     def _refusals(self, acks: Sequence[AckedMessage]) -> Sequence[Exception | None]:
@@ -62,14 +69,6 @@ class GatheredAcks:
         except Exception as error:  # our mistake: the calls are answered all the same
             _log.exception("%d acks cannot be stored", len(acks))
             return [error] * len(acks)
-
-
-def _status(ack: AckedMessage, refusal: Exception | None) -> Status:
-    if refusal is None:
-        return OK
-    if isinstance(refusal, Refusal):
-        _log.info("offset %d of %s is not acknowledged: %s", ack[1], ack[0], refusal)
-    return NOT_ACKNOWLEDGED
 
 
 def reply_of(entries: Sequence[AckMessageEntry], statuses: Sequence[Status]) -> AckMessageResponse | Encoded:

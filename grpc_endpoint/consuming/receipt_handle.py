@@ -23,6 +23,8 @@ _LEAST_FIELDS: Final = 8
 _FIELDS: Final = 9
 _END: Final = 1 << 63
 _LONGEST_NUMBER: Final = 20
+LONGEST_HANDLE: Final = 512
+"""Nine fields, of which the broker's name has at most 255 characters."""
 
 
 class ReceiptHandle(msgspec.Struct, frozen=True, gc=False):
@@ -57,6 +59,10 @@ class ReceiptHandle(msgspec.Struct, frozen=True, gc=False):
 
 def parse_handle(text: str) -> ReceiptHandle:
     """The handle of a request. Raises `RpcRefused` with INTERNAL_SERVER_ERROR, the code of the official proxy."""
+    if len(text) > LONGEST_HANDLE:
+        raise _not_a_handle(
+            f"a receipt handle of {len(text)} characters, at most {LONGEST_HANDLE} are allowed"
+        )
     parts = text.split(" ")
     if len(parts) == _FIELDS and (handle := _ordinary(text, parts)) is not None:
         return handle

@@ -1,5 +1,6 @@
 """AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue: handles first, changed, expired and forged."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.grpc_endpoint.calls.rpc_call import Encoded
 from pocketmq.grpc_endpoint.consuming.gathered_acks import reply_of
+from pocketmq.grpc_endpoint.consuming.receipt_handle import LONGEST_HANDLE
 from pocketmq.grpc_endpoint.messages import (
     OK,
     AckMessageEntry,
@@ -69,6 +71,28 @@ async def test_acks_of_one_pass_are_stored_by_one_append(
     assert appends == [2], "acks of one receive are one record"
     consumers.pass_time(16)
     assert consumers.receive().bodies == []
+
+
+async def test_what_a_request_makes_us_log_does_not_grow_with_its_entries(
+    consumers: Consumers, caplog: pytest.LogCaptureFixture
+) -> None:
+    now_ms = consumers.broker.clock.now_ms()
+    forged = [("x", f"0 {now_ms} 60000 0 0 broker-a 0 {offset} 0") for offset in range(1_000, 1_500)]
+    with caplog.at_level(logging.INFO, "pocketmq"):
+        acked = consumers.ack(*forged)
+    assert {entry.status.code for entry in acked.reply.entries} == {Code.INTERNAL_SERVER_ERROR}
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("500 messages are not acknowledged for g, the first: ")
+    assert len(line) < 300
+
+
+async def test_a_handle_longer_than_any_is_refused(consumers: Consumers) -> None:
+    handle = f"0 1 60000 0 0 {'b' * LONGEST_HANDLE} 0 0 0"
+    status = consumers.ack(("x", handle)).reply.entries[0].status
+    assert (status.code, status.message) == (
+        Code.INTERNAL_SERVER_ERROR,
+        f"a receipt handle of {len(handle)} characters, at most {LONGEST_HANDLE} are allowed",
+    )
 
 
 async def test_acks_that_cannot_be_stored_are_refused(
