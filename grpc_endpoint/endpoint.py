@@ -17,7 +17,7 @@ from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.node import Node, reachable
 
 from .calls.registry import HANDLERS
-from .calls.serving import Calls
+from .calls.serving import SEND_BYTES, Calls
 from .clients.clients import Clients
 from .consuming.consuming import Consuming
 from .endpoint_settings import EndpointSettings, settings_of
@@ -25,6 +25,7 @@ from .handler_modules import HANDLER_MODULES
 from .http2.certificates import Certificates, GrpcTls
 from .http2.port import Http2Port
 from .http2.role import Limits
+from .messages.service import REQUEST_BYTES
 from .producing.producing import Producing
 from .producing.routes import Routes
 
@@ -61,7 +62,8 @@ class Endpoint:
         self.producing = Producing(broker, self.clients, self.routes)
         self.consuming = Consuming(broker, self.clients, self.routes)
         handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
-        self.calls = Calls(handlers, broker.state.timers, _journal_watchers(node))
+        send_bytes = max(SEND_BYTES, settings.max_message_size + REQUEST_BYTES)
+        self.calls = Calls(handlers, broker.state.timers, _journal_watchers(node), send_bytes=send_bytes)
         self.calls.when_pass_ends.append(self.consuming.acks.store)
         limits = Limits(
             message_bytes=settings.max_inbound_message_size,

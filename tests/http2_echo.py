@@ -59,6 +59,7 @@ class EchoCall:
     def __init__(self, echo: Echo, stream: ReplyStream, head: RequestHead) -> None:
         self._echo, self._stream = echo, stream
         self.head = head
+        self.most_bytes = 1 << 40
         self.needs_end = head.path != "/echo/Each"
         self._messages: list[bytes] = []
 

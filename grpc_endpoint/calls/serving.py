@@ -30,6 +30,8 @@ from .watching import WatchedClient, Watching, framed, messages_of
 _log = logging.getLogger("pocketmq.grpc")
 
 
+SEND_BYTES: Final = 16 << 20
+"""Of a request with messages to store, or more: a body takes 2 ms a MiB. Official clients send one of up to 4 MiB."""
 _INSPECTION: Final = ("/grpc.health.", "/grpc.reflection.")
 """Paths of the services that tools ask."""
 _DECLARED: Final = frozenset(rpc.path for rpc in MESSAGING)
@@ -40,9 +42,15 @@ class Calls:
     """The handlers of the port, by path."""
 
     def __init__(
-        self, handlers: Mapping[str, Handler], timers: Timers, watchers: Sequence[Watcher] = ()
+        self,
+        handlers: Mapping[str, Handler],
+        timers: Timers,
+        watchers: Sequence[Watcher] = (),
+        *,
+        send_bytes: int = SEND_BYTES,
     ) -> None:
-        """`watchers` see every call from the first one on."""
+        """`watchers` see every call from the first one on. A request with messages to store may have `send_bytes`."""
+        self.send_bytes = send_bytes
         self.handlers = dict(handlers)
         self.timers: Final = timers
         self.loop = asyncio.get_running_loop()
@@ -101,6 +109,7 @@ class OpenCall:
         "_stream",
         "_timeout",
         "_watched",
+        "most_bytes",
         "needs_end",
     )
 
@@ -117,6 +126,7 @@ class OpenCall:
         self._watched: _Watched | None = None
         """While watchers see the call."""
         self._timeout = head.timeout_seconds
+        self.most_bytes = handler.rpc.most_bytes or calls.send_bytes
         self.needs_end = handler.rpc.kind is not Kind.BIDI
         loop = calls.loop
         self._call = RpcCall(

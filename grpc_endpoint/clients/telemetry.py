@@ -107,7 +107,7 @@ class TelemetryStream:
     def _check_language(self) -> None:
         language = self._call.language
         if language not in LANGUAGE_CODES:
-            text = f"{_ENUM}{language}" if language else "Name is null"
+            text = f"{_ENUM}{language[:64]}" if language else "Name is null"
             raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)
 
     def _check_type(self, client_type: ClientType | None) -> None:

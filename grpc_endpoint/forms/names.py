@@ -15,6 +15,8 @@ from ..calls.refusals import RpcRefused
 from ..messages import Code, Resource
 
 MAX_LITE_TOPIC_BYTES: Final = 64
+_SHOWN: Final = 1024
+"""Characters of a group's name in the refusal; the official proxy repeats all."""
 _KNOWN: Final = 1024
 """Legal names that are remembered."""
 _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -23,8 +25,14 @@ _LEGAL_TEXT: Final = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-
 
 
 def checked_topic(resource: Resource, topics: TopicTable) -> str:
-    """The name of a topic that clients may use. Raises `RpcRefused` with ILLEGAL_TOPIC."""
+    """The name of a topic that clients may use. Raises `RpcRefused` with ILLEGAL_TOPIC.
+
+    A route repeats namespace and name with every queue, so the namespace may be as long as the name.
+    """
     name = _legal_topic(resource.name)
+    if len(resource.resource_namespace) > MAX_TOPIC_LENGTH:
+        text = f"The specified namespace is longer than topic max length {MAX_TOPIC_LENGTH}."
+        raise RpcRefused(Code.ILLEGAL_TOPIC, text)
     if topics.is_system_topic(name):
         raise RpcRefused(Code.ILLEGAL_TOPIC, "cannot access system topic")
     return name
@@ -52,7 +60,8 @@ def _legal_group(name: str) -> str:
     if not name or name.isspace():
         raise RpcRefused(Code.ILLEGAL_CONSUMER_GROUP, "the specified group is blank")
     if len(name) > MAX_GROUP_LENGTH:
-        text = f"the specified group[{name}] is longer than group max length: {MAX_GROUP_LENGTH}."
+        shown = name[:_SHOWN]
+        text = f"the specified group[{shown}] is longer than group max length: {MAX_GROUP_LENGTH}."
         raise RpcRefused(Code.ILLEGAL_CONSUMER_GROUP, text)
     if _LEGAL.fullmatch(name) is None:
         raise RpcRefused(Code.ILLEGAL_CONSUMER_GROUP, f"the specified group[{name}] {_LEGAL_TEXT}")

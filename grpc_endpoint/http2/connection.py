@@ -194,7 +194,7 @@ class Http2Connection(asyncio.Protocol):
             except StreamFault as fault:
                 self._reset(stream_id, fault)
             if time.perf_counter() > until:
-                return at < end
+                return self._at < end
         return False
 
     def _send_preface(self) -> None:

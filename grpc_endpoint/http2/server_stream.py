@@ -91,11 +91,11 @@ class ServerStream:
     # -- from the client
 
     def begin(self, exchange: Exchange, head: RequestHead, most_bytes: int) -> None:
-        """The call is open; its messages may be so long."""
+        """The call is open; its messages may be so long, if its program allows it."""
         self.exchange = exchange
         self._encoding = head.encoding
         self._content_left = head.content_length
-        self._most_bytes = most_bytes
+        self._most_bytes = min(most_bytes, exchange.most_bytes)
 
     def data_received(self, data: bytes, frame_bytes: int, *, is_end: bool) -> None:
         """One DATA frame, of so many bytes with its padding. Raises `ConnectionFault` or `StreamFault`."""

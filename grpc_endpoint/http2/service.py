@@ -57,6 +57,8 @@ class ReplyStream(Protocol):
 class Exchange(Protocol):
     """One call, as its stream sees it. After `finish` only `undelivered` is called, after `cancelled` nothing."""
 
+    most_bytes: int
+    """The longest message that the client may send."""
     needs_end: bool
     """Whether nothing happens before the client has closed its side: all but streams of both sides."""
 

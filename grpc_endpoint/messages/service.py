@@ -15,12 +15,18 @@ class Kind(Enum):
     BIDI = "bidi"
 
 
+REQUEST_BYTES: Final = 1 << 20
+"""Of a request that carries no message to store; official clients send some hundred."""
+
+
 class Rpc(NamedTuple):
     name: str
     request: type[Message]
     reply: type[Message]
     kind: Kind = Kind.UNARY
     service: str = SERVICE
+    most_bytes: int | None = REQUEST_BYTES
+    """Of one request; `None`: as messages to store may be."""
 
     @property
     def path(self) -> str:
@@ -34,7 +40,7 @@ class Rpc(NamedTuple):
 MESSAGING: Final = (
     Rpc("QueryRoute", routing.QueryRouteRequest, routing.QueryRouteResponse),
     Rpc("Heartbeat", telemetry.HeartbeatRequest, telemetry.HeartbeatResponse),
-    Rpc("SendMessage", producing.SendMessageRequest, producing.SendMessageResponse),
+    Rpc("SendMessage", producing.SendMessageRequest, producing.SendMessageResponse, most_bytes=None),
     Rpc("QueryAssignment", routing.QueryAssignmentRequest, routing.QueryAssignmentResponse),
     Rpc(
         "ReceiveMessage",
@@ -53,7 +59,7 @@ MESSAGING: Final = (
     Rpc("GetOffset", offsets.GetOffsetRequest, offsets.GetOffsetResponse),
     Rpc("QueryOffset", offsets.QueryOffsetRequest, offsets.QueryOffsetResponse),
     Rpc("EndTransaction", producing.EndTransactionRequest, producing.EndTransactionResponse),
-    Rpc("Telemetry", telemetry.TelemetryCommand, telemetry.TelemetryCommand, Kind.BIDI),
+    Rpc("Telemetry", telemetry.TelemetryCommand, telemetry.TelemetryCommand, Kind.BIDI, most_bytes=4 << 20),
     Rpc(
         "NotifyClientTermination",
         telemetry.NotifyClientTerminationRequest,

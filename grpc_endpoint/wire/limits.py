@@ -8,9 +8,9 @@ from typing import Final
 
 DEPTH: Final = 100
 """Messages inside one another; the limit of the official protobuf libraries."""
-VALUES: Final = 10_000
-"""Values in one message, all levels together: at most 10 ms and some MiB. The largest that clients send have a few
-hundred."""
+VALUES: Final = 5_000
+"""Values in one message, all levels together: what the handlers do with each takes up to 20 us. The largest that
+clients send have a few hundred."""
 FIELD_NUMBER: Final = (1 << 29) - 1
 """The highest field number."""
 

@@ -13,6 +13,7 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages
+from pocketmq.grpc_endpoint.calls.serving import SEND_BYTES
 from pocketmq.grpc_endpoint.clients.clients import (
     MAX_ALL_SETTINGS_BYTES,
     MAX_SETTINGS_BYTES,
@@ -35,6 +36,7 @@ from pocketmq.grpc_endpoint.messages.inspection import (
     ServerReflectionRequest,
     ServingStatus,
 )
+from pocketmq.grpc_endpoint.messages.service import REQUEST_BYTES
 from pocketmq.grpc_endpoint.wire.limits import DEPTH, VALUES
 from pocketmq.testing import EmbeddedServer
 
@@ -221,7 +223,9 @@ def test_the_limits_of_the_document_are_those_of_the_program() -> None:
     text = DOCUMENT.read_text(encoding="utf-8").partition("## Limits")[2].partition("\n## ")[0]
     limits, config = Limits(), BrokerConfig().endpoint
     for wanted in (
-        f"| a request | `grpcMaxInboundMessageSize` ({config.grpc_max_inbound_message_size >> 20} MiB)",
+        f"| a request | with messages to store {SEND_BYTES >> 20} MiB, or `maxMessageSize` and 1 MiB more;",
+        f"all others {REQUEST_BYTES >> 20} MiB. `grpcMaxInboundMessageSize` ",
+        f"({config.grpc_max_inbound_message_size >> 20} MiB) where it is less",
         f"requests and unread replies: {LEAST_PORT_BYTES >> 20} MiB",
         f"| all clients together, calls | {limits.port_calls:,} open ones",
         f"| connections | {limits.connections:,} at once |",

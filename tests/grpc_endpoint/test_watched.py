@@ -316,6 +316,6 @@ async def test_a_reply_with_more_values_than_a_request_may_have_is_seen(
 ) -> None:
     """Each entry of an acknowledgement has three values, that of its reply five."""
     await announce(client)
-    reply = await client.ask(acked(["x y z"] * 3_000))
-    assert len(reply.entries) == 3_000
+    reply = await client.ask(acked(["x y z"] * 1_600))
+    assert len(reply.entries) == 1_600
     assert rocketmq.requests.count(code="AckMessage") == 1

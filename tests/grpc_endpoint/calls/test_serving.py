@@ -15,6 +15,8 @@ from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Held, RpcCall
 from pocketmq.grpc_endpoint.calls.serving import Calls
 from pocketmq.grpc_endpoint.http2.port import Http2Port
 from pocketmq.grpc_endpoint.http2.role import Limits
+from pocketmq.grpc_endpoint.messages.service import REQUEST_BYTES
+from pocketmq.grpc_endpoint.wire.encoding import varint
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from grpc_client import GrpcClient, RpcError, framed
@@ -137,6 +139,21 @@ async def test_a_unary_call_has_one_request(data: bytes, text: str, caplog: pyte
         assert not part.calls
         assert len(caplog.records) == 1
         assert await client.ask(m.QueryRouteRequest()) == OK
+
+
+async def test_a_request_may_be_as_long_as_its_rpc_needs() -> None:
+    """The limit of the port is that of all rpcs together: 130 MiB are copied and read on the loop."""
+    async with serving(lambda request, call: OK) as (client, part, _):
+        for size, status in ((REQUEST_BYTES, 0), (REQUEST_BYTES + 1, 8)):
+            unknown = b"\xfa\x7f" + varint(size - 5) + bytes(size - 5)
+            call = client.open("QueryRoute", framed(unknown))
+            if status:
+                with pytest.raises(RpcError) as error:
+                    await call.all()
+                assert (error.value.status, len(unknown)) == (status, size)
+            else:
+                assert await call.all() == [OK]
+        assert len(part.calls) == 1
 
 
 async def test_a_held_call_is_answered_later_or_expires() -> None:

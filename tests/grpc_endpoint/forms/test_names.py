@@ -12,6 +12,7 @@ from pocketmq.grpc_endpoint.messages import Code, Resource
         ("", "the specified group is blank"),
         (" ", "the specified group is blank"),
         ("g" * 121, f"the specified group[{'g' * 121}] is longer than group max length: 120."),
+        ("g" * 99_999, f"the specified group[{'g' * 1024}] is longer than group max length: 120."),
         (
             "g.h",
             "the specified group[g.h] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$",

@@ -190,3 +190,10 @@ async def test_name_server_that_does_not_answer_hides_no_topic(grpc_maker: Any) 
         await asyncio.sleep(0)
     (reply,) = stream.replies
     assert places(reply) == [("broker-a", 0, "127.0.0.1")]
+
+
+async def test_a_long_namespace_is_refused(grpc: GrpcBroker) -> None:
+    """It is repeated with every queue: a request of 1 MB for a topic of 1,000 queues had a reply of 1 GB."""
+    grpc.topic("t", queues=100)
+    asked = QueryRouteRequest(topic=Resource(resource_namespace="n" * 128, name="t"))
+    assert grpc.refused(asked)[0] == Code.ILLEGAL_TOPIC
