@@ -7,8 +7,9 @@ members get them at once. Times are those of the broker's clock, which may be vi
 `DefaultReceiptHandleManager`, `ReceiptHandleGroup` and `RenewStrategyPolicy`; owned by the event loop.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -34,8 +35,9 @@ _LARGEST_EXPONENT: Final = 32
 _FIRST_RETRY_STEP: Final = 2
 """Where in the list of retry delays the first redelivery is (official nextDelayDuration)."""
 
-Member = tuple[str, str]
-"""Client id and group."""
+TURN_MESSAGES: Final = 200
+"""Of a scan, in one turn of the loop: about 10 ms if all are renewed."""
+
 MessageKey = tuple[str, str, str, int, int]
 """Topic, message id, retry flag, queue and offset."""
 
@@ -63,10 +65,14 @@ class Renewal:
     ) -> None:
         """`is_member` says whether a client is in a group now."""
         self._clock, self._groups = broker.clock, broker.groups
+        self._timers = broker.state.timers
         self._settings = settings
         self._is_member = is_member
-        self._messages: dict[Member, dict[MessageKey, RenewedMessage]] = {}
+        self._messages: dict[str, dict[str, dict[MessageKey, RenewedMessage]]] = {}
+        """By client id and group."""
         self._count = 0
+        self._turns: Iterator[None] | None = None
+        """The rest of a scan that has begun."""
         self._earliest_ms: int | None = None
         """No message is due before; `None` if there is none."""
 
@@ -78,7 +84,7 @@ class Renewal:
     def add(self, client_id: str, group: str, messages: Iterable[tuple[str, Delivered, int]]) -> None:
         """Renew these from now on: each message id with its delivery and the number of earlier ones."""
         now_ms = self._clock.now_ms()
-        known = self._messages.setdefault((client_id, group), {})
+        known = self._messages.setdefault(client_id, {}).setdefault(group, {})
         for message_id, delivered, reconsume_times in messages:
             if self._count >= MOST_MESSAGES:
                 _log.warning("%d messages are renewed already: further ones are not", self._count)
@@ -88,40 +94,47 @@ class Renewal:
             self._count += key not in known
             known[key] = message
             self._note_due(message)
-        if not known:
-            del self._messages[client_id, group]
+        self._drop_if_empty(client_id, group)
 
     def take(self, client_id: str, message_id: str, delivered: Delivered) -> Delivered:
         """The message with its newest handle, and not renewed any more; as given if it never was renewed."""
-        member = client_id, delivered.group
-        known = self._messages.get(member)
-        if known is None:
-            return delivered
-        message = known.pop(_key(message_id, delivered), None)
+        group = delivered.group
+        known = self._messages.get(client_id, {}).get(group)
+        message = None if known is None else known.pop(_key(message_id, delivered), None)
         if message is None:
             return delivered
         self._count -= 1
-        if not known:
-            del self._messages[member]
+        self._drop_if_empty(client_id, group)
         return message.delivered
 
-    def client_left(self, client_id: str) -> None:
-        """Give all messages of a client back."""
-        for member in [member for member in self._messages if member[0] == client_id]:
-            self._give_back(member)
+    def _drop_if_empty(self, client_id: str, group: str) -> None:
+        of_client = self._messages.get(client_id)
+        if of_client is not None and not of_client.get(group):
+            of_client.pop(group, None)
+            if not of_client:
+                del self._messages[client_id]
 
-    def member_left(self, client_id: str, group: str) -> None:
-        """Give the messages back that a client received as a member of this group."""
-        self._give_back((client_id, group))
+    def client_left(self, client_id: str) -> None:
+        """Give the messages of a client back; of very many, the next scan gives back the rest."""
+        left = TURN_MESSAGES
+        for group in list(self._messages.get(client_id, ())):
+            for _ in self._give_back(client_id, group):
+                left -= 1
+                if not left:
+                    return
 
     def stop(self) -> None:
         """Give all messages back, because the endpoint stops."""
-        for member in list(self._messages):
-            self._give_back(member)
+        self._turns = None
+        for client_id, groups in list(self._messages.items()):
+            for group in list(groups):
+                for _ in self._give_back(client_id, group):
+                    pass
 
     def forget(self) -> None:
         """Drop everything, because the broker goes back to an earlier state."""
         self._messages.clear()
+        self._turns = None
         self._count = 0
         self._earliest_ms = None
 
@@ -132,30 +145,64 @@ class Renewal:
         return self._earliest_ms
 
     def scan(self) -> None:
-        """Renew what is due; give back what clients hold that are no members any more."""
+        """Renew what is due; give back what clients hold that are no members any more. In real time other work has its
+        turn between; a scan that is under way when the next is due goes on."""
+        if self._turns is None:
+            self._earliest_ms = None
+            self._turns = self._scan_turns()
+            self._go_on()
+
+    def _go_on(self) -> None:
+        turns = self._turns
+        if turns is None:
+            return
+        try:
+            for _ in turns:
+                if not self._timers.is_virtual:
+                    asyncio.get_running_loop().call_soon(self._go_on)
+                    return
+        except Exception:
+            self._turns, self._earliest_ms = None, self._clock.now_ms()  # the next scan begins anew
+            raise
+        self._turns = None
+
+    def _scan_turns(self) -> Iterator[None]:
+        left = TURN_MESSAGES
+        for client_id, groups in list(self._messages.items()):
+            for group, messages in list(groups.items()):
+                if self._is_member(client_id, group):
+                    seen = self._renew_due(client_id, group, messages)
+                else:
+                    seen = self._give_back(client_id, group)
+                for _ in seen:
+                    left -= 1
+                    if not left:
+                        left = TURN_MESSAGES
+                        yield
+
+    def _renew_due(
+        self, client_id: str, group: str, messages: dict[MessageKey, RenewedMessage]
+    ) -> Iterator[None]:
+        """Each message of a member in turn: renewed if it is due."""
         now_ms = self._clock.now_ms()
-        self._earliest_ms = None
-        for member, messages in list(self._messages.items()):
-            if not self._is_member(*member):
-                self._give_back(member)
-                continue
-            for key, message in list(messages.items()):
+        for key, message in list(messages.items()):
+            if messages.get(key) is message:  # it was not acknowledged since
                 if self._due_ms(message) > now_ms or self._renew(message, now_ms):
                     self._note_due(message)
                 else:
                     del messages[key]
                     self._count -= 1
-            if not messages:
-                self._messages.pop(member, None)
+            yield
+        self._drop_if_empty(client_id, group)
 
     def _renew(self, message: RenewedMessage, now_ms: int) -> bool:
         """Hide the message again; False if it is not renewed any more."""
         if message.delivered.handle.is_expired(now_ms):
             return False
-        if now_ms - message.delivered_ms >= self._settings.renew_max_ms:
-            self._hide(message, self._retry_delay_ms(message))
-            return False
         try:
+            if now_ms - message.delivered_ms >= self._settings.renew_max_ms:
+                self._hide(message, self._retry_delay_ms(message))
+                return False
             is_hidden = self._hide(message, RENEWAL_MS[min(message.renewals, len(RENEWAL_MS) - 1)])
         except StoreError as error:
             message.failures += 1
@@ -172,13 +219,20 @@ class Renewal:
         message.delivered = msgspec.structs.replace(message.delivered, handle=handle)
         return True
 
-    def _give_back(self, member: Member) -> None:
+    def _give_back(self, client_id: str, group: str) -> Iterator[None]:
+        """Each message of a client in turn: others get it soon, or after its time if the store fails."""
+        messages = self._messages.get(client_id, {}).get(group, {})
         now_ms = self._clock.now_ms()
-        messages = self._messages.pop(member, {})
-        self._count -= len(messages)
-        for message in messages.values():
+        while messages:
+            _, message = messages.popitem()
+            self._count -= 1
             if not message.delivered.handle.is_expired(now_ms):
-                self._hide(message, self._settings.invisible_time_ms_when_cleared)
+                try:
+                    self._hide(message, self._settings.invisible_time_ms_when_cleared)
+                except StoreError as error:
+                    _log.warning("%s is not given back: %s", message.delivered.handle, error)
+            self._drop_if_empty(client_id, group)
+            yield
 
     def _due_ms(self, message: RenewedMessage) -> int:
         return message.delivered.handle.receipt.visible_again_ms - self._settings.renew_ahead_ms

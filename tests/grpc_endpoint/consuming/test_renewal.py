@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pocketmq.grpc_endpoint.consuming import renewal as renewal_module
 from pocketmq.grpc_endpoint.consuming.delivered import Delivered
 from pocketmq.grpc_endpoint.consuming.renewal import RENEWAL_MS, retry_delay_ms
 from pocketmq.grpc_endpoint.messages import Code
@@ -33,7 +34,7 @@ async def test_each_renewal_is_for_longer(consumers: Consumers, clock: VirtualCl
     for _ in range(3 * 720):
         clock.advance(5000)
         consumers.consuming.renewal.scan()
-        [held] = consumers.consuming.renewal._messages["c1", "g"].values()
+        [held] = consumers.consuming.renewal._messages["c1"]["g"].values()
         invisible_ms = held.delivered.handle.receipt.invisible_time_ms
         if held.renewals and (not seen or seen[-1] != invisible_ms):
             seen.append(invisible_ms)
@@ -69,9 +70,61 @@ async def test_a_renewal_that_fails_is_tried_again_some_times(
         for _ in range(failures):
             consumers.consuming.renewal.scan()
     consumers.consuming.renewal.scan()
-    held = [one for member in consumers.consuming.renewal._messages.values() for one in member.values()]
+    held = [
+        one
+        for groups in consumers.consuming.renewal._messages.values()
+        for held in groups.values()
+        for one in held.values()
+    ]
     assert [one.renewals for one in held] == ([1] if is_kept else [])
     assert len(consumers.consuming.renewal) == len(held)
+
+
+async def test_a_store_that_fails_for_one_client_costs_the_others_nothing(
+    consumers: Consumers, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The messages of a client that left were given back outside of what catches the error: the scan ended there."""
+    consumers.announce("c2")
+    consumers.receive(batch_size=1)
+    consumers.receive(batch_size=1, client_id="c2")
+    renewal = consumers.consuming.renewal
+    clock.advance(51_000)
+    hide, is_member = Delivered.hide, renewal._is_member
+    monkeypatch.setattr(
+        renewal, "_is_member", lambda client, group: client != "c1" and is_member(client, group)
+    )
+
+    def fails_for_first(self: Delivered, *arguments: Any, **options: Any) -> Any:
+        return failing() if self.handle.receipt.offset == 0 else hide(self, *arguments, **options)
+
+    monkeypatch.setattr(Delivered, "hide", fails_for_first)
+    renewal.scan()
+    assert list(renewal._messages) == ["c2"]
+    [held] = renewal._messages["c2"]["g"].values()
+    assert held.renewals == 1
+    assert len(renewal) == 1
+
+
+async def test_a_scan_of_many_messages_is_done_in_turns(
+    consumers: Consumers, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200,000 messages due at once held the loop for seconds. Virtual time does not go on before all is done."""
+    monkeypatch.setattr(renewal_module, "TURN_MESSAGES", 2)
+    consumers.receive()
+    renewal = consumers.consuming.renewal
+    held = list(renewal._messages["c1"]["g"].values())
+    assert len(held) == 4
+    clock.advance(51_000)
+    monkeypatch.setattr(type(renewal._timers), "is_virtual", False)
+    renewal.scan()
+    renewal.scan()
+    assert [one.renewals for one in held] == [1, 1, 0, 0]
+    await turns()
+    assert [one.renewals for one in held] == [1, 1, 1, 1]
+    monkeypatch.setattr(type(renewal._timers), "is_virtual", True)
+    clock.advance(51_000)
+    renewal.scan()
+    assert [one.renewals for one in held] == [2, 2, 2, 2]
 
 
 def failing(*arguments: object, **options: object) -> None:
@@ -90,7 +143,7 @@ async def test_when_a_message_is_renewed_is_set_by_keys(
     consumers.fill(count=1)
     consumers.announce("c1")
     consumers.receive()
-    [held] = consumers.consuming.renewal._messages["c1", "g"].values()
+    [held] = consumers.consuming.renewal._messages["c1"]["g"].values()
     found = []
     for seconds in (20, 20, 15):
         consumers.pass_time(seconds)
