@@ -139,6 +139,26 @@ async def test_a_receive_waits_by_virtual_time(rocketmq: RocketMQ, client: GrpcC
     assert attempts == [1, 2]
 
 
+async def test_a_hidden_message_is_back_three_seconds_after_its_time(
+    rocketmq: RocketMQ, client: GrpcClient
+) -> None:
+    """The broker waits so long for late acknowledgements, as the official one."""
+    await announce(client)
+    await client.ask(sent())
+    assert len(await received(client)) == 1
+    waiting = client.open("ReceiveMessage", receive())
+    await client.ping()
+    rocketmq.clock.advance("19s")
+    rocketmq.clock.advance("1s")
+    assert [reply.message for reply in await waiting.all() if reply.message is not None] == []
+    rocketmq.clock.advance("12s")
+    waiting = client.open("ReceiveMessage", receive())
+    await client.ping()
+    assert not waiting.is_ended
+    rocketmq.clock.advance("1s")
+    assert len([reply for reply in await waiting.all() if reply.message is not None]) == 1
+
+
 async def test_the_ledger_judges_a_grpc_consumer(rocketmq: RocketMQ, client: GrpcClient) -> None:
     await announce(client)
     for body in (b"one", b"two"):
