@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pocketmq.broker.network.dispatch import Result
     from pocketmq.broker.network.watch import ReplyBody
 
+MOST_MESSAGES: Final = 1000
+"""Telemetry messages of a client that watchers hold back; a rule that drops them does not say when it is done."""
 MOST_CLIENTS: Final = 1000
 """Ids of clients on one connection; official clients use one or a few."""
 _OF_MESSAGES: Final = ("ReceiveMessage", "PullMessage")
@@ -71,6 +73,8 @@ class WatchedClient:
         self.client_id = client_id
         self._language = language
         self._calls: dict[int, tuple[Command, Held]] = {}
+        self._messages: dict[int, None] = {}
+        """Those that are telemetry messages, the oldest first."""
         self._commands: dict[int, tuple[Command, Callable[[], None]]] = {}
         """Commands to the client that a watcher holds back."""
 
@@ -84,6 +88,12 @@ class WatchedClient:
         """The frame as which a request is shown; `received` shows it."""
         command = _command_of(call.rpc, request, self.client_id, self._language)
         self._calls[id(command)] = command, call
+        if command.is_oneway:
+            self._messages[id(command)] = None
+            if len(self._messages) > MOST_MESSAGES:
+                oldest = next(iter(self._messages))
+                del self._messages[oldest]
+                self._calls.pop(oldest, None)
         return command
 
     def received(self, command: Command) -> bool:
@@ -125,6 +135,7 @@ class WatchedClient:
     def ended(self, command: Command) -> None:
         """The call was answered."""
         self._calls.pop(id(command), None)
+        self._messages.pop(id(command), None)
 
     def cancelled(self, command: Command) -> None:
         """The client wants no reply any more, or it has waited long enough."""

@@ -159,6 +159,20 @@ async def test_a_hidden_message_is_back_three_seconds_after_its_time(
     assert len([reply for reply in await waiting.all() if reply.message is not None]) == 1
 
 
+async def test_swallowed_telemetry_is_not_kept_for_ever(
+    rocketmq: RocketMQ, client: GrpcClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "MOST_MESSAGES", 5)
+    rocketmq.faults.silence(code="Telemetry", times=20)
+    stream = client.open("Telemetry")
+    for _ in range(20):
+        stream.send(m.TelemetryCommand())
+    await client.ping()
+    (port,) = rocketmq.server.node.beside
+    (known,) = [one for clients in port._clients.values() for one in clients.values()]
+    assert len(known._calls) == 5
+
+
 async def test_the_ledger_judges_a_grpc_consumer(rocketmq: RocketMQ, client: GrpcClient) -> None:
     await announce(client)
     for body in (b"one", b"two"):

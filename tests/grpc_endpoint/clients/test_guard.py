@@ -130,6 +130,22 @@ async def test_settings_need_the_rights_of_their_topics_and_group(guarded: GrpcB
     assert status_of(consumer("g")) == Code.OK
 
 
+@pytest.mark.parametrize("kind", list(ClientType))
+async def test_a_consumer_joins_no_group_that_it_has_no_right_to(
+    guarded: GrpcBroker, kind: ClientType
+) -> None:
+    """Its settings say that it is a consumer, whatever its heartbeat says."""
+    bob = signed("bob", "secret")
+    grant(guarded, "Topic:t", "Sub")
+    grant(guarded, "Group:g", "Sub")
+    guarded.telemetry(consumer("g"), metadata=bob)
+    joining = HeartbeatRequest(group=Resource(name="other"), client_type=kind)
+    assert guarded.refused(joining, metadata=bob)[0] == Code.UNAUTHORIZED
+    assert guarded.broker.membership.consumers.get("other") is None
+    own = HeartbeatRequest(group=Resource(name="g"), client_type=kind)
+    assert guarded.refused(own, metadata=bob)[0] == Code.OK
+
+
 async def test_requests_that_name_nothing(guarded: GrpcBroker) -> None:
     bob = signed("bob", "secret")
     assert guarded.refused(send(), metadata=bob) == (Code.UNAUTHORIZED, "message is null.")
