@@ -17,6 +17,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
+from stream_server import stream_server
 from waiting import until_it_says
 
 CLUSTER = "DefaultCluster"
@@ -93,14 +94,9 @@ async def fake(answers: Answers) -> AsyncIterator[str]:
                 writer.write(
                     encode_frame(Command(code, asked.opaque, RESPONSE_FLAG, remark, {}, body or None))
                 )
-        writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    host, port = server.sockets[0].getsockname()
-    try:
-        yield f"{host}:{port}"
-    finally:
-        server.close()
+    async with stream_server(serve) as port:
+        yield f"127.0.0.1:{port}"
 
 
 def route(*addresses: str) -> bytes:

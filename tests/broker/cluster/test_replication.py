@@ -28,6 +28,7 @@ from pocketmq.store import NewMessage, StoreConfig
 from pocketmq.store.config import DEFAULT_HA_PORT
 
 from ports import fixed_port
+from stream_server import stream_server
 from waiting import until
 
 WAIT_SECONDS = 30.0
@@ -368,13 +369,11 @@ async def test_master_that_sends_garbage_does_no_harm(tmp_path: Path) -> None:
         writer.write(struct.pack(">qi", 0, -5) + b"x" * 100)
         await reader.read()
         heard.set()
-        writer.close()
 
     async with (
         running(make_node(tmp_path / "m")) as master,
-        await asyncio.start_server(lie, "127.0.0.1", 0) as liar,
+        stream_server(lie) as port,
     ):
-        port = liar.sockets[0].getsockname()[1]
         settings = {"ha_master_address": f"127.0.0.1:{port}"}
         async with running(slave_of(master, tmp_path / "s", store=settings)) as slave:
             async with asyncio.timeout(WAIT_SECONDS):

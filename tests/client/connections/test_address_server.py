@@ -11,6 +11,7 @@ from pocketmq.client.errors import ClientError, NotReachable
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.settings.client_settings import ClientSettings
 
+from stream_server import stream_server
 from waiting import until
 
 
@@ -22,12 +23,9 @@ async def page(answer: Callable[[str], bytes]) -> AsyncIterator[str]:
         request = (await reader.readuntil(b"\r\n\r\n")).decode()
         writer.write(answer(request.split(" ")[1]))
         await writer.drain()
-        writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        host, port = server.sockets[0].getsockname()
-        yield f"{host}:{port}"
+    async with stream_server(serve) as port:
+        yield f"127.0.0.1:{port}"
 
 
 def ok(body: str) -> bytes:

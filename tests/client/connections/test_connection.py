@@ -14,6 +14,7 @@ from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from stream_server import stream_server
 from waiting import until
 
 QUESTION = GetMaxOffset(topic="T", queue_id=0)
@@ -27,18 +28,12 @@ async def peer(answer: Answers) -> AsyncIterator[str]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         cutter = FrameCutter()
-        try:
-            while data := await reader.read(65536):
-                for command in cutter.feed(data):
-                    answer(command, writer)
-        finally:
-            writer.close()
+        while data := await reader.read(65536):
+            for command in cutter.feed(data):
+                answer(command, writer)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
+    async with stream_server(serve) as port:
+        yield f"127.0.0.1:{port}"
 
 
 def reply(asked: Command, writer: asyncio.StreamWriter, code: int = 0) -> None:

@@ -17,6 +17,7 @@ from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 
 from client_waits import open_sockets
+from stream_server import stream_server
 
 FILES = Path(__file__).parent.parent / "certificates"
 TRUSTS = {"tls_client_auth_server": True, "tls_client_trust_cert_path": str(FILES / "ca.pem")}
@@ -51,16 +52,15 @@ async def tls_before(
         inner_reader, inner_writer = await asyncio.open_connection(host, int(port))
         there = asyncio.create_task(copy(reader, inner_writer))
         back = asyncio.create_task(copy(inner_reader, writer))
-        await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (there, back):
-            task.cancel()
-        await asyncio.gather(there, back, return_exceptions=True)
-        writer.close()
-        inner_writer.close()
+        try:
+            await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (there, back):
+                task.cancel()
+            inner_writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    async with server:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with stream_server(serve, ssl=context) as tls_port:
+        yield f"127.0.0.1:{tls_port}"
 
 
 async def ask(address: str, tls: ssl.SSLContext | None) -> bytes:
@@ -135,12 +135,19 @@ async def test_a_server_may_ask_for_the_clients_certificate(node: Node, locked: 
 
 
 async def test_a_plain_port_and_a_silent_one_are_not_reachable_by_tls(
-    node: Node, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pocketmq.client.connections.pool.CONNECT_TIMEOUT_SECONDS", 0.3)
-    silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    async with silent:
-        for port in (silent.sockets[0].getsockname()[1],):
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async def say_hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        await reader.read()
+
+    async with stream_server(say_hello) as plain, stream_server(say_nothing) as silent:
+        for port in (plain, silent):
             with pytest.raises(NotReachable, match="cannot connect"):
                 await ask(f"127.0.0.1:{port}", context_of())
 

@@ -221,11 +221,14 @@ def test_the_clusters_own_thread_cannot_wait_for_itself() -> None:
 
 def test_a_failure_of_one_member_ends_the_others_too(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail() -> None:
+        await stop()
         raise RuntimeError("no end")
 
     cluster = RocketMQCluster(brokers=2).start()
     other, name_server = cluster.broker("b1"), cluster.name_server("n0")
-    monkeypatch.setattr(cluster.broker("b0").node.broker.cluster.metadata_sync, "stop", fail)
+    part = cluster.broker("b0").node.broker.cluster
+    stop = part.stop
+    monkeypatch.setattr(part, "stop", fail)
     with pytest.raises(RuntimeError, match="no end"):
         cluster.stop()
     assert not other.is_running

@@ -16,6 +16,7 @@ from pocketmq.testing.faults.shaping import Line, Shape
 from pocketmq.testing.faults.tcp_proxy import TcpProxy
 
 from frames_client import raw
+from stream_server import stream_server
 from waiting import until
 
 
@@ -153,15 +154,13 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def test_a_proxy_passes_bytes_and_half_closes() -> None:
-    async with await asyncio.start_server(echo, "127.0.0.1", 0) as target:
-        port = target.sockets[0].getsockname()[1]
-        async with TcpProxy(f"127.0.0.1:{port}") as proxy:
-            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
-            writer.write(b"x" * 3_000_000)
-            writer.write_eof()
-            assert await reader.read() == b"x" * 3_000_000 + b"bye"
-            writer.close()
-            await until(lambda: not proxy._links)
+    async with stream_server(echo) as port, TcpProxy(f"127.0.0.1:{port}") as proxy:
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        writer.write(b"x" * 3_000_000)
+        writer.write_eof()
+        assert await reader.read() == b"x" * 3_000_000 + b"bye"
+        writer.close()
+        await until(lambda: not proxy._links)
 
 
 async def test_bytes_that_arrive_before_the_target_is_connected_wait_for_it() -> None:
@@ -188,21 +187,19 @@ async def test_bytes_that_arrive_before_the_target_is_connected_wait_for_it() ->
 
 
 async def test_a_proxys_latency_is_once_a_round_trip() -> None:
-    async with await asyncio.start_server(echo, "127.0.0.1", 0) as target:
-        port = target.sockets[0].getsockname()[1]
-        async with TcpProxy(f"127.0.0.1:{port}", shape=Shape(latency=0.05)) as proxy:
-            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
-            begun = time.monotonic()
-            writer.write(b"x")
-            await reader.readexactly(1)
-            assert time.monotonic() - begun >= 0.05
-            [link] = proxy._links
-            assert (link.client.line.shape.latency, link.target.line.shape.latency) == (0.05, 0)
-            proxy.shape = Shape(half_open=True)
-            writer.write(b"lost")
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(reader.read(1), 0.05)
-            writer.close()
+    async with stream_server(echo) as port, TcpProxy(f"127.0.0.1:{port}", shape=Shape(latency=0.05)) as proxy:
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        begun = time.monotonic()
+        writer.write(b"x")
+        await reader.readexactly(1)
+        assert time.monotonic() - begun >= 0.05
+        [link] = proxy._links
+        assert (link.client.line.shape.latency, link.target.line.shape.latency) == (0.05, 0)
+        proxy.shape = Shape(half_open=True)
+        writer.write(b"lost")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.read(1), 0.05)
+        writer.close()
 
 
 async def test_a_proxy_whose_target_is_gone_closes_the_connection() -> None:
@@ -229,19 +226,20 @@ async def test_a_proxy_reads_no_further_than_its_client() -> None:
         except ConnectionError:
             pass
 
-    async with await asyncio.start_server(flood, "127.0.0.1", 0) as target:
-        port = target.sockets[0].getsockname()[1]
-        async with TcpProxy(f"127.0.0.1:{port}", shape=Shape(bandwidth=1_000_000)) as proxy:
-            _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
-            await until(lambda: sent > 0)
-            await asyncio.sleep(0.1)  # long enough for all of it, were there no limit
-            assert sent < 30_000_000
-            writer.transport.abort()
+    async with (
+        stream_server(flood) as port,
+        TcpProxy(f"127.0.0.1:{port}", shape=Shape(bandwidth=1_000_000)) as proxy,
+    ):
+        _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        await until(lambda: sent > 0)
+        await asyncio.sleep(0.1)  # long enough for all of it, were there no limit
+        assert sent < 30_000_000
+        writer.transport.abort()
 
 
 async def test_stopping_a_proxy_cuts_its_connections() -> None:
-    async with await asyncio.start_server(echo, "127.0.0.1", 0) as target:
-        proxy = await TcpProxy(f"127.0.0.1:{target.sockets[0].getsockname()[1]}").start()
+    async with stream_server(echo) as port:
+        proxy = await TcpProxy(f"127.0.0.1:{port}").start()
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
         writer.write(b"x")
         await reader.readexactly(1)
