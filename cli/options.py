@@ -72,10 +72,21 @@ def run_command(
         )  # so that the flush at exit cannot fail again
         return
     if isinstance(first, NotReachable) and not isinstance(first, UnreadableReply):
-        click.echo(f"pocketmq: {first}; is a server there? `pocketmq serve` starts one", err=True)
+        click.echo(
+            f"pocketmq: {printable(str(first))}; is a server there? `pocketmq serve` starts one", err=True
+        )
         sys.exit(UNREACHABLE)
-    click.echo(f"pocketmq: {first}", err=True)
+    click.echo(f"pocketmq: {printable(' '.join(str(first).split()))}", err=True)
     sys.exit(USER_ERROR)
+
+
+def printable(text: str) -> str:
+    """The same text on one line, without what a terminal would obey: a line feed is shown as `\\n`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+    )
 
 
 def _first(error: BaseException) -> BaseException:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from pocketmq.store.errors import StoreError
 
-from .options import USER_ERROR
+from .options import USER_ERROR, printable
 
 if TYPE_CHECKING:
     from pocketmq.store.at_rest.contents import StoredQueue
@@ -141,7 +141,9 @@ def _print_messages(messages: list[Any], *, as_json: bool) -> None:
             _echo_json(message)
             continue
         names = " ".join(
-            f"{name}={message.properties[name]}" for name in ("TAGS", "KEYS") if name in message.properties
+            f"{name}={printable(message.properties[name])}"
+            for name in ("TAGS", "KEYS")
+            if name in message.properties
         )
         click.echo(
             f"queue {message.queue_id} offset {message.queue_offset} position {message.position} "
@@ -156,8 +158,7 @@ def _echo_json(value: Any) -> None:
 
 
 def _preview(body: bytes) -> str:
-    text = body[:60].decode("utf-8", "replace")
-    return "".join(letter if letter.isprintable() else "." for letter in text)
+    return printable(body[:60].decode("utf-8", "replace"))
 
 
 def _time(time_ms: int) -> str:

@@ -13,7 +13,7 @@ import click
 import msgspec
 from pocketmq.client import AdminClient
 
-from ..options import run_command
+from ..options import printable, run_command
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -54,7 +54,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+    return f"{value:,.1f}" if isinstance(value, float) else printable(str(value))
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool]) -> str:

@@ -1,6 +1,6 @@
 """How `pocketmq tail` prints a message: as a line, its body alone, in full, or as JSON.
 
-text   Orders queue 0 offset 12: the body as text
+text   Orders queue 0 offset 12: the body as text, on one line: a line feed is shown as \\n
 body   the bytes of the body, and a line end
 full   the line, and below it times, ids and properties
 json   one object a line, with the names of the HTTP port; `text` is null for a body that is not UTF-8
@@ -14,10 +14,12 @@ from typing import Any, Final
 import orjson
 from pocketmq.client import MessageExt
 
+from ..options import printable
+
 
 def text_form(message: MessageExt) -> bytes:
-    """One line; bytes that are not UTF-8 become U+FFFD."""
-    body = message.body.decode("utf-8", "replace")
+    """One line, which a terminal only shows; bytes that are not UTF-8 become U+FFFD."""
+    body = printable(message.body.decode("utf-8", "replace"))
     return f"{message.topic} queue {message.queue_id} offset {message.queue_offset}: {body}\n".encode()
 
 
@@ -38,7 +40,7 @@ def full_form(message: MessageExt) -> bytes:
     if message.flag:
         rows.append(("flag", str(message.flag)))
     rows += sorted(message.properties.items())
-    lines = "".join(f"    {name}: {value}\n" for name, value in rows)
+    lines = "".join(f"    {printable(name)}: {printable(value or '')}\n" for name, value in rows)
     return text_form(message) + lines.encode("utf-8", "replace")
 
 

@@ -3,10 +3,10 @@
 Messages are sent one after the other, so that lines keep their order. Each result is printed on a line of its own.
 """
 
-import sys
-from collections.abc import Iterator
+import os
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 import msgspec
@@ -14,6 +14,7 @@ from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by
 
 from ..cluster_names import complete_topics
 from ..options import client_options, run_command
+from .input import bodies_of
 from .times import moment_of
 
 
@@ -136,15 +137,20 @@ def send(
         quiet=quiet,
         as_json=as_json,
     )
-    source = (body.encode() for body in bodies) if bodies else _messages(file, whole=whole)
+    source = _each(bodies) if bodies else bodies_of(file, whole=whole)
     run_command(_send(wanted, source, group, timeout_ms, client))
 
 
+async def _each(bodies: Sequence[str]) -> AsyncIterator[bytes]:
+    for body in bodies:
+        yield os.fsencode(body)  # as it was typed, UTF-8 or not
+
+
 async def _send(
-    wanted: Wanted, bodies: Iterator[bytes], group: str, timeout_ms: int, client: dict[str, Any]
+    wanted: Wanted, bodies: AsyncIterator[bytes], group: str, timeout_ms: int, client: dict[str, Any]
 ) -> None:
     async with Producer(group, **client, send_msg_timeout=timeout_ms) as producer:
-        for body in bodies:
+        async for body in bodies:
             message = Message(
                 wanted.topic,
                 body,
@@ -186,22 +192,3 @@ def _json(result: SendResult) -> str:
         "recall_handle": result.recall_handle,
     }
     return msgspec.json.encode(seen).decode()
-
-
-def _messages(file: Path | None, *, whole: bool) -> Iterator[bytes]:
-    """The lines of a file or of standard input, without line ends."""
-    if file is None or str(file) == "-":
-        yield from _cut(sys.stdin.buffer, whole=whole)
-        return
-    with file.open("rb") as stream:
-        yield from _cut(stream, whole=whole)
-
-
-def _cut(stream: BinaryIO, *, whole: bool) -> Iterator[bytes]:
-    if whole:
-        yield stream.read()
-        return
-    for line in stream:
-        body = line.rstrip(b"\r\n")
-        if body:
-            yield body

@@ -27,6 +27,7 @@ from pocketmq.client import (
     PullConsumer,
     RouteNotFound,
 )
+from pocketmq.client.admin.calls import TOOLS_GROUP
 from pocketmq.client.settings.timestamps import format_timestamp
 
 from ..cluster_names import complete_groups, complete_topics
@@ -185,7 +186,7 @@ async def _consume(wanted: Wanted, group: str, client: dict[str, Any]) -> AsyncG
 
 async def _read(wanted: Wanted, client: dict[str, Any]) -> AsyncGenerator[MessageExt, None]:
     arrived: asyncio.Queue[MessageExt] = asyncio.Queue(READ_AHEAD)
-    async with PullConsumer("pocketmq-tail", **client) as consumer:
+    async with PullConsumer(TOOLS_GROUP, **client) as consumer:
         queues = await consumer.queues(wanted.topic)
         if wanted.queue_id is not None:
             queues = [queue for queue in queues if queue.queue_id == wanted.queue_id]

@@ -70,6 +70,6 @@ def test_messages_of_a_topic_are_shown(folder: Path) -> None:
     lines = result.output.splitlines()
     assert len(lines) == 2
     assert lines[1].startswith("queue 0 offset 4 position ")
-    assert lines[1].endswith("TAGS=paid KEYS=o-1 body 4.")
+    assert lines[1].endswith("TAGS=paid KEYS=o-1 body 4\\n")
     assert run("show", folder, "--topic", "none").exit_code == 2
     assert run("show", folder, "--topic", "orders", "--queue", 3).exit_code == 2

@@ -2,6 +2,10 @@
 
 import base64
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +13,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from pocketmq.cli.main import main
-from pocketmq.testing import EmbeddedServer
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from waiting import wait_until
 
 USER_ERROR, UNREACHABLE = 2, 3
 Run = Callable[..., Result]
@@ -161,3 +167,56 @@ def test_no_server_is_one_line_and_exit_code_3() -> None:
     result = CliRunner().invoke(main, ["tail", "T", "-n", "127.0.0.1:1"])
     assert result.exit_code == UNREACHABLE
     assert result.stderr.startswith("pocketmq: cannot connect to 127.0.0.1:1")
+
+
+def test_what_a_terminal_would_obey_is_shown_and_a_message_is_one_line(run: Run, topic: str) -> None:
+    body = "red \x1b[31m, \r\nline, é, \u202etxt"
+    run("send", topic, "-q", "--queue", "0", "--property", "p=\x1b]0;title\x07", body)
+    line = read(run, topic, "--from", "first")
+    assert line == f"{topic} queue 0 offset 0: red \\x1b[31m, \\r\\nline, é, \\u202etxt\n"
+    full = read(run, topic, "--from", "first", "-o", "full")
+    assert "    p: \\x1b]0;title\\x07\n" in full
+    assert "\x1b[31m" in read(run, topic, "--from", "first", "-o", "body")
+
+
+def test_tail_leaves_no_group(run: Run, server: EmbeddedServer, topic: str) -> None:
+    run("send", topic, "x", "-q")
+    before = set(server.node.broker.groups.groups)
+    read(run, topic, "--from", "first")
+    assert set(server.node.broker.groups.groups) == before
+
+
+def test_a_body_that_is_not_utf_8_is_sent_as_it_is(run: Run, server: EmbeddedServer, topic: str) -> None:
+    assert run("send", topic, "-q", os.fsdecode(b"\xff\xfe")).exit_code == 0
+    assert [message.body for message in RocketMQ(server).messages(topic)] == [b"\xff\xfe"]
+
+
+def test_lines_of_a_slow_pipe_are_sent_as_they_arrive(server: EmbeddedServer, topic: str) -> None:
+    words = [
+        sys.executable,
+        "-m",
+        "pocketmq.cli",
+        "send",
+        topic,
+        "-q",
+        "--one-way",
+        "-n",
+        server.namesrv_addr,
+    ]
+    rocketmq = RocketMQ(server)
+    rocketmq.topic(topic, queues=1)
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        for number in range(3):
+            process.stdin.write(b"line %d\n" % number)
+            process.stdin.flush()
+            wait_until(lambda: len(rocketmq.messages(topic)) == number + 1, "the line is stored")  # noqa: B023
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+
+
+@pytest.mark.parametrize("size", [0, 1, 65535, 65536, 65537, 200_000])
+def test_lines_of_any_length_are_whole(run: Run, server: EmbeddedServer, topic: str, size: int) -> None:
+    lines = [b"x" * size, b"last"]
+    assert run("send", topic, "--queue", "0", "-q", stdin=b"\n".join(lines)).exit_code == 0
+    assert [message.body for message in RocketMQ(server).messages(topic)] == [line for line in lines if line]
