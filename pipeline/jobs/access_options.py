@@ -1,6 +1,7 @@
 """Access keys, TLS and broker addresses on a job's command line, the same as for `pocketmq admin`.
 
-Without `--access-key` the keys are read from mqadmin's file `$ROCKETMQ_HOME/conf/tools.yml`, if it exists.
+Secrets on a command line can be read in the machine's list of processes, so each may come from a variable instead.
+Without an access key the keys are read from mqadmin's file `$ROCKETMQ_HOME/conf/tools.yml`, if it exists.
 """
 
 import functools
@@ -43,6 +44,13 @@ _OPTIONS: Final = (
         "Reach the broker whose route says A at B, each host:port.",
     ),
 )
+VARIABLES: Final = {
+    "--access-key": "POCKETMQ_ACCESS_KEY",
+    "--secret-key": "POCKETMQ_SECRET_KEY",
+    "--security-token": "POCKETMQ_SECURITY_TOKEN",
+    "--tls-key-password": "POCKETMQ_TLS_KEY_PASSWORD",
+}
+"""Variable of the environment that is read if the option is not given."""
 
 
 def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +65,10 @@ def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     decorated: Callable[..., Any] = gathered
     for name, field, metavar, words in reversed(_OPTIONS):
-        decorated = click.option(name, field, metavar=metavar, help=words)(decorated)
+        variable = VARIABLES.get(name)
+        decorated = click.option(
+            name, field, metavar=metavar, help=words, envvar=variable, show_envvar=variable is not None
+        )(decorated)
     return click.option("--tls", "uses_tls", is_flag=True, help="Encrypt connections.")(decorated)
 
 

@@ -42,6 +42,13 @@ def test_a_command_is_served_with_keys_and_tls(server: EmbeddedServer, words: tu
     assert result.exit_code == 0, result.output
 
 
+def test_keys_may_come_from_the_environment(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POCKETMQ_ACCESS_KEY", "root")
+    monkeypatch.setenv("POCKETMQ_SECRET_KEY", "secret12")
+    assert run(server, COMMANDS[0], "--tls").exit_code == 0
+    assert run(server, COMMANDS[0], "--secret-key", "wrong", "--tls").exit_code == 2
+
+
 def test_mqadmins_commands_accept_keys_and_tls_before_their_name(server: EmbeddedServer) -> None:
     result = CliRunner().invoke(main, ["admin", *KEYS, "--tls", "clusterList", "-n", server.namesrv_addr])
     assert result.exit_code == 0, result.output
