@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable
 
 from pocketmq.client.errors import RequestRefused
 from pocketmq.protocol.requests.membership import GetConsumerListByGroup
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import GroupInUse
 from ..planning.positions import Offsets, Queue
-from .broker_client import BUSY, BrokerClient
+from .broker_client import BrokerClient
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -29,8 +30,8 @@ def live_members(
         try:
             reply = await connection.call(GetConsumerListByGroup(consumer_group=group))
         except RequestRefused as refusal:
-            if refusal.code in BUSY:
-                raise
+            if refusal.code != ResponseCode.SYSTEM_ERROR:
+                raise  # such as no permission: then nobody knows whether the group has members
             return []  # so brokers answer for a group without members
         return reply.consumer_id_list
 

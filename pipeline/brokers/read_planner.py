@@ -208,7 +208,14 @@ class Planner:
 
     def _committed(self, bounds: Bounds) -> Offsets:
         stored = self.client.committed(self.options.group, bounds, self.options.plan_timeout_ms)
-        return {queue: offset for queue, offset in stored.items() if offset is not None}
+        found = {queue: offset for queue, offset in stored.items() if offset is not None}
+        if bounds and not found:
+            topics = ", ".join(sorted({queue.topic for queue in bounds}))
+            _log.warning(
+                "group %s has no offsets of %s: its queues are taken from their first message",
+                self.options.group, topics,
+            )  # fmt: skip
+        return found
 
     def _at_time(self, chosen: StartOrEnd, bounds: Bounds, *, is_start: bool) -> Offsets:
         times = dict.fromkeys(bounds, chosen.timestamp_ms)

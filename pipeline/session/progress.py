@@ -1,13 +1,15 @@
 """Progress of streaming queries: committed as offsets of consumer groups, as numbers, and as a line for each batch.
 
 Spark commits a batch to its source when it plans the next one, and so never the last batch. This listener commits the
-end offsets of every progress event, also of the last. Lag tools then see each query like a consumer. The numbers:
-`metrics.py`.
+end offsets of every progress event, also of the last, for which the end of `commit_progress` waits. Lag tools then see
+each query like a consumer. The numbers: `metrics.py`.
 """
 
 import json
 import logging
 import re
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -31,6 +33,7 @@ from .metrics import StreamMetrics, metrics_line, position_of, stream_metrics
 _log = logging.getLogger("pocketmq.pipeline")
 
 COMMIT_TIMEOUT_MS: Final = 3000
+SETTLE_SECONDS: Final = 10.0
 GROUP_PREFIX: Final = "spark-"
 LONGEST_GROUP: Final = 200
 Line = Callable[[str], None]
@@ -60,14 +63,27 @@ class ProgressListener(StreamingQueryListener):
         self._query_of: dict[str, str] = {}
         """Each group with the id of the query that commits to it."""
 
+        self._last_batch: dict[str, int] = {}
+        """The number of the last batch of each query that was reported."""
+        self._running: set[str] = set()
+        self._has_event = threading.Event()
+
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing is read yet."""
+        """Nothing is read yet. Spark waits for this call, and for no other."""
+        self._running.add(str(event.id))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Nothing new."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         progress = json.loads(event.progress.json)
+        try:
+            self._report(progress)
+        finally:
+            self._last_batch[str(progress.get("id"))] = progress.get("batchId", 0)
+            self._has_event.set()
+
+    def _report(self, progress: dict[str, Any]) -> None:
         numbers = stream_metrics(progress)
         if numbers.missing:
             _log.warning(
@@ -82,7 +98,33 @@ class ProgressListener(StreamingQueryListener):
                 self._commit(source.get("endOffset"), str(progress.get("id")), progress.get("name"))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Its last batch was in a progress event."""
+        """Its last batch was in a progress event, which came before this one."""
+        self._running.discard(str(event.id))
+        self._has_event.set()
+
+    def settle(self, spark: SparkSession) -> None:
+        """Wait, `SETTLE_SECONDS` at most, until the events of all batches that have ended are here."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while not self._is_settled(spark) and time.monotonic() < deadline:
+            self._has_event.wait(0.1)
+            self._has_event.clear()
+
+    def _is_settled(self, spark: SparkSession) -> bool:
+        try:
+            active = {str(query.id): query.lastProgress for query in spark.streams.active}
+        except Exception:  # Spark has been stopped: no event will come
+            _log.debug("Spark names no queries", exc_info=True)
+            return True
+        reported = {query: last.batchId for query, last in active.items() if last is not None}
+        return self._running <= active.keys() and all(
+            self._last_batch.get(query, -1) >= batch for query, batch in reported.items()
+        )
+
+    def close(self) -> None:
+        """Close the connections of the commits."""
+        if self._client is not None:
+            with self._client.closing():
+                self._client = None
 
     def _commit(self, end: Any, query_id: str, name: str | None) -> None:
         try:
@@ -138,4 +180,6 @@ def commit_progress(
     try:
         yield listener
     finally:
+        listener.settle(spark)
         spark.streams.removeListener(listener)
+        listener.close()

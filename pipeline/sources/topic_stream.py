@@ -53,6 +53,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_target_wanted = False
         self._is_group_checked = False
         self._latest: Offsets = {}
+        self._committed: Offsets = {}
         self._waiting_since: float | None = None
         self._cached_planner: Planner | None = None
 
@@ -105,6 +106,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check_topics(position)
         queues = self._planner.queues(position.offsets, waits=self._is_target_wanted)
         self._check_group(queues)
+        if not position.is_initial:  # what was read up to here is done: Spark says so only if a batch follows
+            self._commit(position.offsets)
         bounds = self._planner.bounds(queues)
         if self._is_target_wanted:
             self._fix_target(bounds)
@@ -223,10 +226,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         the query's own position is in its checkpoint, so a failure here does not end the query.
         """
-        if not self._options.commits_offsets:
+        self._commit(StreamPosition.of_json(end).offsets)
+
+    def _commit(self, offsets: Offsets) -> None:
+        if not self._options.commits_offsets or offsets == self._committed:
             return
         try:
-            self._group_writer.commit(StreamPosition.of_json(end).offsets)
+            self._group_writer.commit(offsets)
+            self._committed = offsets
         except PipelineError as error:
             _log.warning("the offsets of group %s were not committed: %s", self._options.group, error)
 

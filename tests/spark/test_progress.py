@@ -11,7 +11,8 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.brokers.broker_client import BrokerClient
-from pocketmq.pipeline.errors import GroupInUse, OptionError
+from pocketmq.pipeline.brokers.group_offsets import live_members
+from pocketmq.pipeline.errors import GroupInUse, OptionError, PipelineError
 from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
 from pocketmq.pipeline.planning.topic_options import read_source_options
@@ -56,6 +57,56 @@ def test_progress_is_committed_with_access_keys_and_not_without(tmp_path: Path) 
                 session.tell(StreamPosition({queue: 7}).to_json())
             assert client.committed("lag", [queue], 30_000) == {queue: stored}
             assert session.listeners == []
+        with BrokerClient(server.namesrv_addr).closing() as nobody, pytest.raises(PipelineError):
+            live_members(nobody, "lag", [queue], 30_000)  # a refusal does not say that there are none
+
+
+class LateSession(Session):
+    """The bus brings an event when it is asked for the third time."""
+
+    def __init__(self, end: dict[str, Any], *, has_ended: bool) -> None:
+        super().__init__()
+        self._end, self._has_ended, self._asked = end, has_ended, 0
+        self.streams = type("Streams", (), {"active": property(lambda _: self.active())})()
+        self.streams.addListener, self.streams.removeListener = self.add, self.listeners.remove
+
+    def add(self, listener: Any) -> None:
+        self.listeners.append(listener)
+        listener.onQueryStarted(SimpleNamespace(id="1"))
+
+    def active(self) -> list[Any]:
+        self._asked += 1
+        if self._asked == 3:
+            self.tell(self._end, batchId=4)
+            if self._has_ended:
+                self.listeners[0].onQueryTerminated(SimpleNamespace(id="1"))
+        last = SimpleNamespace(batchId=4)
+        return [] if self._has_ended else [SimpleNamespace(id="1", lastProgress=last)]
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_the_last_batch_is_committed_although_its_event_is_late(rocketmq: RocketMQ, has_ended: bool) -> None:
+    queue, group = Queue(rocketmq.topic("late", queues=1), "broker-a", 0), rocketmq.group("late")
+    session: Any = LateSession(position(queue, 7), has_ended=has_ended)
+    with commit_progress(session, rocketmq.namesrv_addr, group):
+        pass
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
+        assert client.committed(group, [queue], 5_000) == {queue: 7}
+    assert session.listeners == []
+
+
+def test_a_stream_commits_what_it_has_read_also_if_no_batch_follows(rocketmq: RocketMQ) -> None:
+    topic, group = rocketmq.topic("empty", queues=1), rocketmq.group("empty")
+    rocketmq.send(topic, "m")
+    queue = Queue(topic, "broker-a", 0)
+    texts = {"nameServer": rocketmq.namesrv_addr, "subscribe": topic, "groupId": group}
+    stream = TopicStreamReader(read_source_options(texts, is_stream=True), StructType([]))
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
+        stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+        assert client.committed(group, [queue], 5_000) == {queue: None}, "nothing is read yet"
+        read = position(queue, 1)
+        assert stream.latestOffset(read, ReadAllAvailable()) is read
+        assert client.committed(group, [queue], 5_000) == {queue: 1}
 
 
 def test_an_option_that_is_not_about_access_is_refused() -> None:

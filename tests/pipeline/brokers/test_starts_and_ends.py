@@ -46,6 +46,12 @@ def test_a_read_begins_and_ends_at_times(hours: RocketMQ) -> None:
     assert texts(hours, startingTimestamp=str(stored[1] + 1), endingTimestamp=str(stored[4])) == ["m2", "m3"]
 
 
+def test_a_group_without_offsets_is_said(hours: RocketMQ, caplog: pytest.LogCaptureFixture) -> None:
+    committed = {"groupId": "nobody", "startingOffsets": "committed", "commitOffsets": "false"}
+    assert texts(hours, **committed) == [f"m{number}" for number in range(6)]
+    assert "group nobody has no offsets of T: its queues are taken from their first message" in caplog.text
+
+
 def test_times_are_given_by_topic_or_by_queue(hours: RocketMQ) -> None:
     stored = times(hours)
     by_topic = json.dumps({"T": stored[3]})
