@@ -18,6 +18,8 @@ from .broker_client import BrokerClient
 _log = logging.getLogger("pocketmq.pipeline")
 
 LISTED_MEMBERS = 3
+NO_MEMBERS = "no consumer for this group"
+"""What brokers answer for a group without members."""
 
 
 def live_members(
@@ -30,9 +32,9 @@ def live_members(
         try:
             reply = await connection.call(GetConsumerListByGroup(consumer_group=group))
         except RequestRefused as refusal:
-            if refusal.code != ResponseCode.SYSTEM_ERROR:
-                raise  # such as no permission: then nobody knows whether the group has members
-            return []  # so brokers answer for a group without members
+            if refusal.code == ResponseCode.SYSTEM_ERROR and NO_MEMBERS in str(refusal):
+                return []
+            raise  # such as no permission, for which 4.9 has the same code: nobody knows whether there are members
         return reply.consumer_id_list
 
     of_broker = {queue.broker_name: queue for queue in queues}
