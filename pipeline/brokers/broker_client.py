@@ -402,16 +402,20 @@ class BrokerClient:
                     said_as=said_as or f"{what} {_place(subject)}",
                 )
 
-        async def ask_all() -> list[ResultT]:
-            tasks = [asyncio.ensure_future(ask_with_retries(subject)) for subject in all_subjects]
-            try:
-                return await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+        found = self.run(gather_all(map(ask_with_retries, all_subjects)))
+        return dict(zip(all_subjects, found, strict=True))
 
-        return dict(zip(all_subjects, self.run(ask_all()), strict=True))
+
+async def gather_all(work: Iterable[Coroutine[Any, Any, ResultT]]) -> list[ResultT]:
+    """The results of coroutines that run together. After a failure the others are ended before it is raised: the loop
+    is that of the process, and runs again."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _place(subject: str | Queue) -> str:

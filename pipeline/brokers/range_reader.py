@@ -30,7 +30,7 @@ from ..planning.topic_options import SourceOptions, tags_of
 from ..records.boundaries import walk_records
 from ..records.lanes import walk_joined
 from ..records.records import Records
-from .broker_client import BrokerClient
+from .broker_client import BrokerClient, gather_all
 from .pulls import Puller, PullReply
 from .waiting_notes import Silence
 
@@ -345,7 +345,4 @@ def read_ranges_whole(
         async with limit:
             return await RangeReader(client, wanted, options).read_whole()
 
-    async def read_all() -> list[list[Records]]:
-        return await asyncio.gather(*map(read, ranges))
-
-    return client.run(read_all())
+    return client.run(gather_all(map(read, ranges)))

@@ -6,17 +6,18 @@ brokers   the statistics of each group (request 208); with topics and groups the
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from pocketmq.client.admin.client import AdminClient
-from pocketmq.client.errors import ClientError, NotReachable
+from pocketmq.client.errors import ClientError, NotReachable, RequestRefused
 from pocketmq.protocol.message.topics import is_internal_group
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..brokers.broker_client import BrokerClient
-from ..brokers.range_reader import RangeReader
+from ..brokers.broker_client import BrokerClient, gather_all
+from ..brokers.range_reader import read_ranges_whole
 from ..brokers.reachable import check_reachable
 from ..brokers.waiting_notes import Waiting, WaitingNotes
 from ..errors import PipelineError, SourceUnreachable
@@ -32,6 +33,7 @@ from ..sql.message_input import MessageInput
 RETRY_TIMEOUT_MS: Final = 10_000
 STATISTICS_TIMEOUT_MS: Final = 15_000
 """How long a broker has for the statistics of a group."""
+GROUPS_AT_ONCE: Final = 16
 
 
 class Lag(msgspec.Struct, frozen=True, order=True):
@@ -98,9 +100,9 @@ def lags_of_brokers(source: MessageInput, groups: list[str]) -> list[Lag]:
         else:
             found = client.run(_statistics(source, groups, client.notes))
         wanted = [lag for lag in found if not topics or lag.topic in topics]
+        stored = _stored_times(client, [lag for lag in wanted if lag.messages], source)
         return [
-            msgspec.structs.replace(lag, stored_ms=_pulled_ms(client, lag, source)) if lag.messages else lag
-            for lag in wanted
+            msgspec.structs.replace(lag, stored_ms=stored.get((_queue_of(lag), lag.offset))) for lag in wanted
         ]
 
 
@@ -125,7 +127,7 @@ async def _statistics(source: MessageInput, groups: list[str], notes: WaitingNot
         ) as admin:
             info = await admin.cluster_info()
             for cluster in info.cluster_addr_table or {}:
-                for address in await admin.master_addresses(cluster):
+                for address in map(source.access.reachable, await admin.master_addresses(cluster)):
                     with Waiting(notes, f"offsets of groups at {address}", STATISTICS_TIMEOUT_MS):
                         found += await _statistics_at(admin, address, groups)
     except NotReachable as error:
@@ -143,7 +145,9 @@ async def _statistics_at(admin: AdminClient, address: str, groups: list[str]) ->
             table = (await admin.consume_stats_at(address, group)).offset_table
         except NotReachable:
             raise
-        except ClientError:
+        except ClientError as error:
+            if isinstance(error, RequestRefused) and error.code == ResponseCode.NO_PERMISSION:
+                raise
             return []  # a group that has no offsets here
         return [
             Lag(
@@ -158,17 +162,32 @@ async def _statistics_at(admin: AdminClient, address: str, groups: list[str]) ->
             if place.consumer_offset >= 0
         ]
 
-    return [lag for lags in await asyncio.gather(*map(of_group, names)) for lag in lags]
+    limit = asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    async def limited(group: str) -> list[Lag]:
+        async with limit:
+            return await of_group(group)
+
+    return [lag for lags in await gather_all(map(limited, names)) for lag in lags]
 
 
-def _pulled_ms(client: BrokerClient, lag: Lag, source: MessageInput) -> int | None:
-    """When the first unread message was stored; None if it cannot be pulled."""
+def _queue_of(lag: Lag) -> Queue:
+    return Queue(lag.topic, lag.broker_name, lag.queue_id)
+
+
+def _stored_times(
+    client: BrokerClient, lags: Sequence[Lag], source: MessageInput
+) -> dict[tuple[Queue, int], int]:
+    """When the first unread message of each queue and offset was stored, of those that can be pulled."""
     options = SourceOptions(namesrv_addr=client.namesrv_addr, access=source.access, fail_on_data_loss=False)
-    queue = Queue(lag.topic, lag.broker_name, lag.queue_id)
-    held = client.bounds([queue], RETRY_TIMEOUT_MS)[queue]
-    first = max(lag.offset, held.low)
-    if first >= held.high:
-        return None
-    for records in RangeReader(client, Range(queue, first, first + 1), options).batches():
-        return int(records.store_times_ms[0])
-    return None
+    places = sorted({(_queue_of(lag), lag.offset) for lag in lags})
+    bounds = client.bounds({queue for queue, _ in places}, RETRY_TIMEOUT_MS)
+    firsts = {(queue, offset): max(offset, bounds[queue].low) for queue, offset in places}
+    unread = [place for place, first in firsts.items() if first < bounds[place[0]].high]
+    parts = [Range(queue, firsts[queue, offset], firsts[queue, offset] + 1) for queue, offset in unread]
+    found = read_ranges_whole(client, parts, options)
+    return {
+        place: int(records[0].store_times_ms[0])
+        for place, records in zip(unread, found, strict=True)
+        if records and len(records[0])
+    }

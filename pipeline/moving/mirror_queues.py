@@ -106,6 +106,7 @@ async def _create(side: Side, topic: str, queues: int) -> None:
     try:
         async with AdminClient(hooks=side.access.hooks(), **settings) as admin:
             for cluster in (await admin.cluster_info()).cluster_addr_table or {}:
-                await admin.update_topic(config, cluster=cluster)
+                for address in await admin.master_addresses(cluster):
+                    await admin.update_topic(config, address=side.access.reachable(address))
     except ClientError as error:
         raise PipelineError(f"topic {topic} cannot be created at {side.namesrv_addr}: {error}") from error

@@ -101,6 +101,10 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             result[advertised] = reachable
         return result
 
+    def reachable(self, address: str) -> str:
+        """The address under which this machine reaches a broker."""
+        return self.addresses().get(address, address)
+
 
 NO_ACCESS_KEYS: Final = Access()
 """No keys, no TLS."""

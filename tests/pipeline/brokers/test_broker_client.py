@@ -1,12 +1,13 @@
 """Name servers, routes, access and offsets, asked through a `BrokerClient`. No Spark."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.brokers.broker_client import BrokerClient, gather_all
 from pocketmq.pipeline.errors import (
     OptionError,
     PipelineError,
@@ -64,3 +65,25 @@ def test_offsets_of_a_group_that_does_not_exist_are_stored(rocketmq: RocketMQ) -
         assert client.committed("nobody-made-me", [queue], 30_000) == {queue: None}
         client.commit("nobody-made-me", {queue: 1}, 30_000)
         assert client.committed("nobody-made-me", [queue], 30_000) == {queue: 1}
+
+
+def test_nothing_runs_on_the_loop_of_a_client_after_a_failure() -> None:
+    ended = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise SourceUnreachable("h:1 does not answer")
+
+    async def both() -> None:
+        with pytest.raises(SourceUnreachable):
+            await gather_all([wait(), fail()])
+        assert ended == [True]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(both())

@@ -7,12 +7,14 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.jobs import lag
+from pocketmq.pipeline.moving.mirror import Mirror
 from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.jobs.reports import rows
+from pipeline.moving.mirrors import run
 from pipeline.tables.stores import BEGIN_MS, STEP_MS
 from reader_account import only_reader
 
@@ -83,3 +85,28 @@ def test_lag_of_named_groups_and_topics_needs_the_right_to_read_only(tmp_path: P
         (0, 2, 5, 3),
         (1, 5, 5, 0),
     ]
+
+
+def test_brokers_are_asked_at_the_addresses_of_the_map() -> None:
+    """`lag` asks their masters, and a mirror has them create its topics."""
+    with EmbeddedServer(brokerIP1="192.0.2.1") as hidden, EmbeddedServer() as source:
+        port = hidden.broker_addr.rpartition(":")[2]
+        access = Access(address_map=f"192.0.2.1:{port}=127.0.0.1:{port}")
+        behind, here = RocketMQ(hidden), RocketMQ(source)
+        topic, group = behind.topic("hidden", queues=1), behind.group("far")
+        behind.send(topic, "m", queue_id=0)
+        commit(behind, topic, group, {0: 0})
+        report = lag.build(MessageInput(namesrv_addr=hidden.namesrv_addr, access=access), groups=group)
+        (row,) = rows(report, "queues")
+        assert (row["lag"], row["waitingSeconds"] is not None) == (1, True)
+        copied = here.topic("copied", queues=1)
+        here.send(copied, "m", queue_id=0)
+        mirror = Mirror(
+            namesrv_addr=source.namesrv_addr,
+            target_namesrv_addr=hidden.namesrv_addr,
+            topics=copied,
+            is_once=True,
+            target_access=access,
+        )
+        assert run(mirror).lead.startswith("1 messages copied")
+        assert [message.text for message in behind.messages(copied)] == ["m"]
