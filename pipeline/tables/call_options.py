@@ -22,7 +22,7 @@ _NAMED_OTHERWISE: Final = {
     "filterType": "sql92",
 }
 _LEFT_TO_ARGUMENTS: Final = (
-    *("subscribePattern", "assign", "columns", "includeProperties", "pushdown"),
+    *("subscribePattern", "assign", "columns", "includeProperties", "pushdown", "storePath"),
     *(
         "startingTimestamp",
         "endingTimestamp",

@@ -7,6 +7,7 @@ store times become offsets by a request to the brokers.
 
 import queue
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -49,7 +50,7 @@ class TopicTable:
         """The rows that meet the condition. Errors of planning are raised by this call, not by the first `next`."""
         pull = _Pull(self._options, lambda client: self._batches(client, names, condition))
         pull.wait_for_plan()
-        return pull.batches()
+        return _Rows(pull)
 
     def _ranges(self, client: BrokerClient, condition: Any) -> list[Range]:
         return narrow(Planner(client, self._options).batch(), condition, self.schema)
@@ -125,6 +126,28 @@ def between_times(options: SourceOptions, since_ms: int | None, until_ms: int | 
     return options
 
 
+class _Rows:
+    """The batches of a thread, which ends with them, or with this object, also one that was never asked for any."""
+
+    def __init__(self, pull: "_Pull") -> None:
+        self._pull = pull
+        self._end = weakref.finalize(self, pull.close)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            found = self._pull.next_batch() if self._end.alive else None
+        except BaseException:
+            self._end()
+            raise
+        if found is None:
+            self._end()
+            raise StopIteration
+        return found
+
+
 class _Pull:
     """A thread that pulls, and the queue through which its batches come. Ends when its reader is closed."""
 
@@ -138,21 +161,25 @@ class _Pull:
 
     def wait_for_plan(self) -> None:
         """Wait for the answers of the brokers; raises the error if there is one."""
-        first = self._ready.get()
+        try:
+            first = self._ready.get()
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
         if isinstance(first, BaseException):
             raise first
 
-    def batches(self) -> Iterator[Any]:
-        try:
-            while True:
-                found = self._ready.get()
-                if found is None:
-                    return
-                if isinstance(found, BaseException):
-                    raise found
-                yield found
-        finally:
-            self._is_closed.set()
+    def next_batch(self) -> Any:
+        """The next batch; None at the end. Raises the error of the thread."""
+        found = self._ready.get()
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def close(self) -> None:
+        """End the thread, which closes its connections."""
+        self._is_closed.set()
+        if threading.current_thread() is not self._thread:  # objects are removed in any thread
             self._thread.join()
 
     def _run(self) -> None:

@@ -112,11 +112,21 @@ def test_a_reader_that_is_left_unread_ends_its_thread(rocketmq: RocketMQ) -> Non
     assert begun_since(before, prefix="pocketmq-topic-table") == []
 
 
+def test_a_reader_that_is_never_read_ends_its_thread(rocketmq: RocketMQ) -> None:
+    before = running_threads()
+    reader = open_topic(rocketmq.namesrv_addr, "T", decode_rows=1, pull_batch_size=1)
+    assert len(begun_since(before, prefix="pocketmq-topic-table")) == 1
+    del reader
+    assert begun_since(before, prefix="pocketmq-topic-table") == []
+
+
 def test_mistakes_are_raised_by_the_call(rocketmq: RocketMQ) -> None:
     with pytest.raises(OptionError, match="topic Nobody does not exist on any broker"):
         open_topic(rocketmq.namesrv_addr, "Nobody")
     with pytest.raises(OptionError, match="unknown option colour"):
         open_topic(rocketmq.namesrv_addr, "T", colour="red")
+    with pytest.raises(OptionError, match="unknown option store_path"):
+        open_topic(rocketmq.namesrv_addr, "T", store_path="/no/store")
     with pytest.raises(OptionError, match="tags and sql92: set one of them"):
         open_topic(rocketmq.namesrv_addr, "T", tags="A", sql92="a > 1")
     with pytest.raises(
