@@ -3,8 +3,13 @@
     head 20 | body | properties length 2 | properties      one element, as `pocketmq.protocol.message.batch` draws it
 
 The elements of one array are contiguous in one Arrow buffer, so a batch of rows [i, j) is a slice of it, sent without a
-copy. The id of a row depends only on its writer and its number: 24 digits from a text that names the write, the batch
-and the partition, 8 from the row's number. A task that runs again over the same rows creates the same ids.
+copy. The id of a row depends only on its writer and its number: a hash of a text that names the write, the batch and
+the partition, and the row's number. A task that runs again over the same rows creates the same ids.
+
+    id, 16 bytes      hash 6 | row 4 | zeros 4 | hash 2
+
+Official clients have a time there, in milliseconds since the first of the month, where these have zeros. The tools of
+4.9 look for a message from that time on, so they look from the first of the month on.
 """
 
 import hashlib
@@ -56,8 +61,10 @@ def row_ids(writer: str, first: int, count: int) -> Any:
     if first + count > _ID_ROWS:
         raise OptionError(f"a partition must have at most {_ID_ROWS} rows: repartition the data")
     raw = np.empty((count, 16), dtype=np.uint8)
-    raw[:, :12] = np.frombuffer(hashlib.blake2b(writer.encode(), digest_size=12).digest(), dtype=np.uint8)
-    raw[:, 12:] = np.arange(first, first + count).astype(">u4").view(np.uint8).reshape(count, 4)
+    digest = np.frombuffer(hashlib.blake2b(writer.encode(), digest_size=8).digest(), dtype=np.uint8)
+    raw[:, :6], raw[:, 14:] = digest[:6], digest[6:]
+    raw[:, 10:14] = 0
+    raw[:, 6:10] = np.arange(first, first + count).astype(">u4").view(np.uint8).reshape(count, 4)
     return hexadecimal(raw)
 
 

@@ -75,7 +75,8 @@ def test_ids_depend_only_on_the_writer_and_the_row() -> None:
     assert row_ids("query/7/1", 4, 3).to_pylist() == whole[4:7]
     assert not set(whole) & set(row_ids("query/7/2", 0, 10).to_pylist())
     assert all(len(one) == 32 and int(one, 16) >= 0 for one in whole)
-    assert [one[24:] for one in row_ids("w", 2**32 - 2, 2).to_pylist()] == ["FFFFFFFE", "FFFFFFFF"]
+    assert [one[12:20] for one in row_ids("w", 2**32 - 2, 2).to_pylist()] == ["FFFFFFFE", "FFFFFFFF"]
+    assert {one[20:28] for one in whole} == {"00000000"}, "the time from which 4.9 tools look for the message"
 
 
 @pytest.mark.parametrize("gap", [None, ""])
