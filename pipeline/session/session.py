@@ -46,7 +46,8 @@ def pocketmq_session(
     shows_progress: bool = False,
     shows_log: bool = False,
 ) -> SparkSession:
-    """A session with the formats registered: the active one if there is one, else a new one.
+    """A session with the formats registered: the active one if there is one, else a new one. Of the active one only
+    `settings` are changed: its master and all else are its maker's.
 
     `master` may also be a Spark Connect server, `sc://HOST:15002`. Without it `chosen_master` says which applies.
     `memory` is that of the driver; on a local master the default is 1g, and Spark's log is quiet unless the user
@@ -56,9 +57,14 @@ def pocketmq_session(
     master, must_be_set = chosen_master(master, own, os.environ)
     if is_connect(master):
         return _connected(master, own)
-    java_home = None
-    if SparkSession.getActiveSession() is None:
-        java_home = _prepare_environment(master)
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        for key, value in own.items():
+            if key != MASTER:
+                active.conf.set(key, value)
+        register(active)
+        return active
+    java_home = _prepare_environment(master)
     chosen = settings_for(
         master,
         memory=memory,
