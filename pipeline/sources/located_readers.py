@@ -139,7 +139,7 @@ class RemoteStoreReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         if self._table == CONSUMER_OFFSETS:
-            return [SplitPartition(None, [])]
+            return [SplitPartition(None)]
         location = Location(self._url)
         with temporary_copies() as folder:
             copy_plan(location, folder)
@@ -185,7 +185,8 @@ def _moved(partition: InputPartition, move: Any) -> SplitPartition:
         split = msgspec.structs.replace(split, file=_moved_file(split.file, move))
     elif isinstance(split, QueueSplit):
         split = msgspec.structs.replace(split, folder=move(split.folder))
-    return SplitPartition(split, [_moved_file(file, move) for file in partition.files])
+    hole_after = partition.hole_after
+    return SplitPartition(split, None if hole_after is None else _moved_file(hole_after, move))
 
 
 def _moved_file(file: LogFile, move: Any) -> LogFile:

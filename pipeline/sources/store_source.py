@@ -169,11 +169,11 @@ Split = LogSplit | QueueSplit | FoundRecords
 
 
 class SplitPartition(InputPartition):
-    """One task. `files` are the files that a queue's units may point into; without a split, the file before a hole."""
+    """One task: a split, or the file before a hole. Without both, the offset table."""
 
-    def __init__(self, split: Split | None, files: list[LogFile]) -> None:
+    def __init__(self, split: Split | None, hole_after: LogFile | None = None) -> None:
         self.value = split
-        self.files = files
+        self.hole_after = hole_after
 
 
 class StoreReader(DataSourceReader):
@@ -191,7 +191,7 @@ class StoreReader(DataSourceReader):
         exempt_loaded_modules()
         options = self._options
         if options.table == CONSUMER_OFFSETS:
-            return [SplitPartition(None, [])]
+            return [SplitPartition(None)]
         files = log_files(Path(options.log_folder))
         queues_root = Path(options.root) / "consumequeue"
         if CONSUME_QUEUE in (options.table, options.driver) and files and not queues_root.is_dir():
@@ -200,8 +200,7 @@ class StoreReader(DataSourceReader):
             raise PathError(f"{queues_root} is not a folder; {reason}")
         if options.table == CONSUME_QUEUE:
             return [
-                SplitPartition(split, [])
-                for split in queue_splits(queues_root, options.scan.topics, UNIT_ROWS)
+                SplitPartition(split) for split in queue_splits(queues_root, options.scan.topics, UNIT_ROWS)
             ]
         holes = self._holes(files)
         queues = queue_splits(queues_root, frozenset(), UNIT_ROWS)
@@ -215,8 +214,8 @@ class StoreReader(DataSourceReader):
                 rest: list[Split] = [*lost, *splits_after(of_log, known_end)]
                 return [
                     *holes,
-                    *(SplitPartition(split, files) for split in of_queues),
-                    *(SplitPartition(split, []) for split in rest),
+                    *(SplitPartition(split) for split in of_queues),
+                    *(SplitPartition(split) for split in rest),
                 ]
             _log.warning(
                 "%s: consume queues and log do not match: read in the order of the log", options.root
@@ -224,7 +223,7 @@ class StoreReader(DataSourceReader):
         splits: list[Split] = [*of_log]
         if options.checks_queues:
             splits += [queue for queue in queues if self._is_wanted(queue.topic)]
-        return [*holes, *(SplitPartition(split, []) for split in splits)]
+        return [*holes, *(SplitPartition(split) for split in splits)]
 
     def _rows_of_a_split(self, files: list[LogFile]) -> int:
         """Units of about `splitBytes` of records, by the mean of the log."""
@@ -252,7 +251,7 @@ class StoreReader(DataSourceReader):
             if self._options.scan.on_corrupt == SKIP:
                 _log.warning("skipped: %s", damage)
             else:
-                partitions.append(SplitPartition(None, [file]))
+                partitions.append(SplitPartition(None, file))
         return partitions
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
@@ -265,8 +264,8 @@ class StoreReader(DataSourceReader):
             if rows.num_rows:
                 yield self._chosen(rows)
         elif split is None:
-            (file,) = partition.files
-            hole = hole_after(file)
+            assert partition.hole_after is not None
+            hole = hole_after(partition.hole_after)
             if self._options.table == MESSAGES:
                 yield self._batch(hole)
             elif self._options.table == RUNS:
@@ -280,7 +279,8 @@ class StoreReader(DataSourceReader):
         elif self._options.table == CONSUME_QUEUE:
             yield from map(self._chosen, unit_rows(split))
         else:
-            yield from map(self._batch, scan_queue(split, partition.files, self._options.scan))
+            files = log_files(Path(self._options.log_folder))  # not of the plan: a large store has a thousand
+            yield from map(self._batch, scan_queue(split, files, self._options.scan))
 
     # -- rows
 
