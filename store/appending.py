@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.batch import decode_batch
 from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
@@ -299,20 +301,26 @@ class Appending:
         """Store the messages of a batch request as `append_batch` does: back to back, all of them or none.
 
         They are not taken apart, unless something waits for them. None: nothing was stored, and `append_batch` must
-        judge them: one may be too large or not readable, or the batch may begin a queue, or need more room than is
-        reserved.
+        judge them: one may be too large or not readable, or the batch may need more room than is left in the file.
         """
         started_ns = time.perf_counter_ns()
         topic = batch.topic
-        queue = self._queues.get(topic, batch.queue_id)
         if (
-            queue is None
-            or not is_native  # without C `append_alike_batch` and `append_batch` are faster
+            not is_native  # without C `append_alike_batch` and `append_batch` are faster
             or not self._admission.accepting
             or self._has_light_queues
             or topic == SCHEDULE_TOPIC
             or not is_in_queue(batch.sys_flag)
         ):
+            return None
+        queue = self._queues.get(topic, batch.queue_id)
+        if queue is None:
+            try:
+                decode_batch(batch.elements)  # one that cannot be read begins no queue
+            except BodyError:
+                return None
+            queue = self._new_queue(topic, batch.queue_id)
+        if queue is None:
             return None
         store_timestamp, queue_offset = self._now_ms(), queue.next_offset
         packed = self._log.append_elements(

@@ -3,9 +3,11 @@
 Mirrors `SendMessageProcessor.sendBatchMessage`. A single message: `send_handlers.py`.
 """
 
+from typing import Final
+
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.batch import alike_elements, decode_batch
+from pocketmq.protocol.message.batch import alike_elements, decode_batch, is_storable
 from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH, is_retry_topic
@@ -23,6 +25,9 @@ from .durable_answers import STORED, answer_when_durable, send_answer
 from .send_checks import asks_for_delay, check_send, queue_of
 from .sending import Sending
 
+MAX_ODD: Final = 1000
+"""A batch with more messages has properties in UTF-8: only then they are stored without taking them apart."""
+
 
 def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held:
     """Store the messages of a batch under consecutive offsets; the reply names the first offset and every id."""
@@ -34,7 +39,11 @@ def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {topic}")
     queue_id = queue_of(request, topic_config, sending.random)
     shared = decode_properties(request.properties or "")
-    if len(call.body) > sending.config.store.max_message_size or cannot_be_batched(request, shared):
+    if (
+        len(call.body) > sending.config.store.max_message_size
+        or cannot_be_batched(request, shared)
+        or not is_storable(call.body)
+    ):
         raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
     added = _added(sending, shared)
     born_host = call.connection.packed_host
@@ -127,9 +136,11 @@ def _elements(
     topic, sys_flag, born_timestamp = request.topic, request.sys_flag, request.born_timestamp
     born_host, store_host = call.connection.packed_host, sending.store_host
     reconsume_times = request.reconsume_times or 0
-    messages = []
+    messages: list[NewMessage] = []
     for element in decode_batch(call.body):
         properties = bytes(element.properties)
+        if len(messages) >= MAX_ODD and not _is_utf8(properties):
+            raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
         if added:
             separator = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
             properties = properties + separator + added
@@ -149,6 +160,14 @@ def _elements(
             )
         )
     return messages
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def cannot_be_batched(request: AnySend, shared: dict[str, str]) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.batch import is_storable
 from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH
@@ -89,6 +90,7 @@ def store_planned_batch(sending: Sending, connection: Connection, plan: BatchPla
         or not unique_id.isalnum()
         or (plan.is_json and not (opaque.isdigit() and (opaque[0] != _ZERO or opaque == b"0")))
         or len(body) > sending.config.store.max_message_size
+        or not is_storable(body)
     ):
         return 0
     stored = store_whole(sending, plan.request, body, queue_id, int(born_text), connection.packed_host)

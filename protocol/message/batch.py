@@ -21,9 +21,15 @@ from .record import MAX_PROPERTIES_BYTES
 
 _HEAD = struct.Struct(">iiiii")
 _FLAG_AND_LENGTH = struct.Struct(">12xii")
+_BODY_LENGTH = struct.Struct(">16xi")
 _SHORT = struct.Struct(">h")
 assert _HEAD.size == _FLAG_AND_LENGTH.size == 20
 UNIQUE_ID_BYTES = 32
+SMALLEST_ELEMENT = 22
+MAX_ELEMENTS = 16_384
+MAX_KEYS = 16_384
+"""Messages of a batch that a broker stores, and blanks in their properties, which part the keys to index. The official
+limit is the size of the body, which may hold 190,000 messages, or two million keys."""
 _UNIQUE_ID_NAME = f"{UNIQ_KEY}\x01".encode()
 
 
@@ -33,6 +39,25 @@ class BatchElement(msgspec.Struct, frozen=True):
     flag: int
     body: bytes | memoryview
     properties: bytes | memoryview
+
+
+def is_storable(data: bytes | memoryview) -> bool:
+    """Whether a batch body has no more messages and keys than a broker stores in one turn. True, too, for a body that
+    cannot be read."""
+    data = bytes(data)
+    if len(data) <= SMALLEST_ELEMENT * MAX_ELEMENTS and data.count(b" ") <= MAX_KEYS:
+        return True
+    end, position, count, keys = len(data), 0, 0, 0
+    while 0 <= position <= end - SMALLEST_ELEMENT:
+        body_end = position + 20 + _BODY_LENGTH.unpack_from(data, position)[0]
+        if not position + 20 <= body_end <= end - 2:
+            break
+        position = body_end + 2 + _SHORT.unpack_from(data, body_end)[0]
+        keys += data.count(b" ", body_end + 2, position)
+        count += 1
+        if count > MAX_ELEMENTS or keys > MAX_KEYS:
+            return False
+    return True
 
 
 def decode_batch(data: bytes | memoryview) -> list[BatchElement]:

@@ -40,9 +40,9 @@ logger = logging.getLogger(__name__)
 
 _STEP_BYTES = 4 << 20
 _FILLER_BYTES = FILLER.size
-_MOST_OF_RECORDS = 2
-"""Room for a batch is reserved for so many times its bytes: a record of few bytes adds as many to them. Should its
-records take more, the batch is taken apart."""
+_MOST_OF_RECORDS = (2, 10)
+"""Room for a batch is reserved for so many times its bytes: a record of few bytes adds as many to them, one without a
+body up to nine times as many. Should its records take more, the batch is taken apart."""
 
 
 class CommitLog:
@@ -141,24 +141,26 @@ class CommitLog:
         file = self.file
         if file is None:
             return None
-        room = file.written + _MOST_OF_RECORDS * len(batch.elements) + _FILLER_BYTES
-        if room > file.reserved < file.size:
-            try:
-                file.reserve(min(room, file.size))
-            except StoreError:
-                return None
-        packed = self._pack_elements(
-            file,
-            file.reserved - _FILLER_BYTES,
-            batch,
-            queue_offset,
-            store_timestamp,
-            self._config.max_message_size,
-            key_starts,
-        )
-        if packed is not None:
-            self.newest_store_timestamp = store_timestamp
-        return packed
+        for times in _MOST_OF_RECORDS:
+            room = file.written + times * len(batch.elements) + _FILLER_BYTES
+            if room > file.reserved < file.size:
+                try:
+                    file.reserve(min(room, file.size))
+                except StoreError:
+                    return None
+            packed = self._pack_elements(
+                file,
+                file.reserved - _FILLER_BYTES,
+                batch,
+                queue_offset,
+                store_timestamp,
+                self._config.max_message_size,
+                key_starts,
+            )
+            if packed is not None:
+                self.newest_store_timestamp = store_timestamp
+                return packed
+        return None
 
     def make_room(self, messages: Sequence[NewMessage]) -> None:
         """Make sure that the records of a batch fit into the current file. Raises RefusedError."""

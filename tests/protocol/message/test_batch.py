@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.message.batch import BatchElement, alike_elements, decode_batch, encode_batch
+from pocketmq.protocol.message.batch import (
+    MAX_ELEMENTS,
+    MAX_KEYS,
+    BatchElement,
+    alike_elements,
+    decode_batch,
+    encode_batch,
+    is_storable,
+)
 
 elements = st.lists(
     st.builds(
@@ -111,3 +119,28 @@ def test_elements_without_ids_of_32_letters_and_digits_are_not_alike(other):
     assert alike_elements(encode_batch([alike, BatchElement(0, b"a", other)])) is None
     assert alike_elements(encode_batch([BatchElement(0, b"a", other), alike])) is None
     assert alike_elements(b"") is None
+
+
+@pytest.mark.parametrize(
+    ("count", "keys", "is_stored"),
+    [
+        (MAX_ELEMENTS, 0, True),
+        (MAX_ELEMENTS + 1, 0, False),
+        (2, MAX_KEYS // 2, True),
+        (2, MAX_KEYS // 2 + 1, False),
+    ],
+)
+def test_a_batch_has_limited_messages_and_keys(count: int, keys: int, is_stored: bool) -> None:
+    text = b"KEYS\x01" + b" " * keys + b"\x02" if keys else b""
+    assert is_storable(encode_batch([BatchElement(0, b"", text)] * count)) is is_stored
+
+
+def test_blanks_in_bodies_are_no_keys() -> None:
+    assert is_storable(encode_batch([BatchElement(0, b" " * MAX_KEYS, b"")] * 3))
+
+
+@pytest.mark.parametrize("cut", [1, 5, 21, 23])
+def test_a_long_body_that_cannot_be_read_is_left_to_its_reader(cut: int) -> None:
+    body = encode_batch([BatchElement(0, b" " * MAX_KEYS, b"")] * 3)
+    assert is_storable(body[:-cut])
+    assert is_storable(body[:16] + b"\xff\xff\xff\xff" + body[20:])
