@@ -27,6 +27,7 @@ from pocketmq.store import Clock
 from ..config.broker_config import MASTER_ID
 from ..errors import Refusal
 from ..network.dispatch import Peer
+from ..said_once import SaidOnce
 
 if TYPE_CHECKING:
     from ..config.name_server_config import NameServerConfig
@@ -35,6 +36,13 @@ _log = logging.getLogger("pocketmq.name_server")
 
 EXPIRY_MS: Final = 120_000
 """A broker without heartbeat for longer is removed; 5.x brokers may register another time."""
+
+MAX_BROKERS: Final = 1000
+MAX_NAMES: Final = 10_000
+"""Pairs of a cluster and a broker name: one broker may register under several."""
+MAX_ROUTES: Final = 500_000
+"""Pairs of a topic and a broker, about 300 bytes each. Registrations beyond these three numbers are refused; official
+name servers know no limit."""
 
 BrokerKey = tuple[str, str]
 """Cluster and address. 4.x uses only the address: its cluster is the empty text."""
@@ -83,6 +91,9 @@ class RouteTable:
         self.live: dict[BrokerKey, LiveBroker] = {}
         self.filter_servers: dict[BrokerKey, list[str]] = {}
         self.queue_mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
+        self._routes = 0
+        """Pairs of a topic and a broker."""
+        self._said = SaidOnce()
 
     def key(self, cluster: str, address: str) -> BrokerKey:
         """The key of a broker in `live` and `filter_servers`."""
@@ -104,6 +115,7 @@ class RouteTable:
         an empty reply.
         """
         address, broker_id = request.broker_addr, request.broker_id
+        self._check_room(request, len(wrapper.topic_config_table))
         self.clusters.setdefault(request.cluster_name, {})[request.broker_name] = None
         group, is_first = self._group_of(request)
         addresses = _addresses(group)
@@ -127,6 +139,17 @@ class RouteTable:
         if is_new_minimum and self._config.notify_min_broker_id_changed:
             self._min_broker_changed(addresses, None, request.ha_server_addr)
         return self._master_for(request, addresses)
+
+    def _check_room(self, request: RegisterBroker, topics: int) -> None:
+        """Raise `Refusal` for a registration that would fill the table."""
+        is_new = self.key(request.cluster_name, request.broker_addr) not in self.live
+        names = sum(map(len, self.clusters.values()))
+        if (
+            (is_new and len(self.live) >= MAX_BROKERS)
+            or names > MAX_NAMES
+            or self._routes + (topics if is_new else 0) > MAX_ROUTES
+        ):
+            raise Refusal(ResponseCode.SYSTEM_ERROR, "register broker failed: this name server is full")
 
     def _group_of(self, request: RegisterBroker) -> tuple[BrokerData, bool]:
         """The broker's group after this registration, and whether it is new."""
@@ -176,10 +199,13 @@ class RouteTable:
                 self._put_queues(name, config, config.perm & ~PERM_WRITE if is_read_only else config.perm)
         if is_changed and self._is_5:
             for topic, mapping in mappings.items():
-                self.queue_mappings.setdefault(topic, {})[mapping.bname or ""] = mapping
+                if topic in self.topics and len(self.queue_mappings) < MAX_ROUTES:
+                    self.queue_mappings.setdefault(topic, {})[mapping.bname or ""] = mapping
 
     def _put_queues(self, broker_name: str, config: TopicConfig, perm: int) -> None:
-        self.topics.setdefault(config.name, {})[broker_name] = QueueData(
+        queues = self.topics.setdefault(config.name, {})
+        self._routes += broker_name not in queues
+        queues[broker_name] = QueueData(
             broker_name=broker_name,
             read_queue_nums=config.read_queue_nums,
             write_queue_nums=config.write_queue_nums,
@@ -312,6 +338,10 @@ class RouteTable:
         self._remove_topics(
             broker_name, [topic for topic, queues in self.topics.items() if broker_name in queues]
         )
+        for topic in [topic for topic, of_topic in self.queue_mappings.items() if broker_name in of_topic]:
+            del self.queue_mappings[topic][broker_name]
+            if not self.queue_mappings[topic]:
+                del self.queue_mappings[topic]
 
     def _after_reduction(self, broker_name: str, addresses: dict[int, str], lost: str | None) -> None:
         """A group with acting masters lost a member: without a master its topics lose their write permission."""
@@ -324,6 +354,7 @@ class RouteTable:
         for topic in topics:
             queues = self.topics[topic]
             del queues[broker_name]
+            self._routes -= 1
             if not queues:
                 del self.topics[topic]
 
@@ -354,16 +385,20 @@ class RouteTable:
                 break
             known.append(queue)
         if topic not in self.topics and len(known) < len(queues):
-            _log.warning("topic %s refused: broker %s is unknown", topic, queues[len(known)].broker_name)
+            unknown = queues[len(known)].broker_name
+            if self._said.first(unknown):
+                _log.warning("topic %.80s refused: broker %.80s is unknown", topic, unknown)
             return
-        if known:
+        if known and self._routes < MAX_ROUTES:
             held = self.topics.setdefault(topic, {})
+            self._routes -= len(held)
             held.update({queue.broker_name or "": queue for queue in known})
+            self._routes += len(held)
 
     def delete_topic(self, topic: str, cluster: str | None) -> None:
         """Remove the route of a topic; with a cluster, only its queues on that cluster (216)."""
         if not cluster:
-            self.topics.pop(topic, None)
+            self._routes -= len(self.topics.pop(topic, ()))
             return
         queues = self.topics.get(topic, {})
         for broker_name in [name for name in self.clusters.get(cluster, {}) if name in queues]:

@@ -9,11 +9,13 @@ from typing import cast
 import pytest
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import Refusal
+from pocketmq.broker.name_server import route_table
 from pocketmq.broker.name_server.route_table import RouteTable
 from pocketmq.broker.name_server.topic_routes import find_route
 from pocketmq.broker.network.dispatch import Peer
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
+from pocketmq.protocol.bodies.routes import QueueData, TopicQueueMappingInfo
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
 from pocketmq.store import VirtualClock
@@ -205,3 +207,41 @@ def test_smallest_broker_id_is_notified_only_if_the_setting_says_so() -> None:
         ({2: "10.0.0.2:1", 1: "10.0.0.1:1"}, None, "10.0.0.1:1-ha"),
         ({2: "10.0.0.2:1"}, "10.0.0.1:1", None),
     ]
+
+
+def test_registrations_beyond_the_room_of_the_table_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(route_table, "MAX_BROKERS", 2)
+    monkeypatch.setattr(route_table, "MAX_ROUTES", 6)
+    table = Table()
+    table.register("a", "10.0.0.1:1")
+    table.register("b", "10.0.0.2:1")
+    with pytest.raises(Refusal, match="full"):
+        table.register("c", "10.0.0.3:1")
+    table.register("a", "10.0.0.1:1", 0, *map(topic, "TUVW"), counter=2)
+    table.routes.unregister("c", "10.0.0.2:1", "b", 0)
+    with pytest.raises(Refusal, match="full"):
+        table.register("b", "10.0.0.2:1", 0, *map(topic, "TUV"))
+    table.routes.delete_topic("W", None)
+    table.register("b", "10.0.0.2:1", 0, *map(topic, "TUV"))
+
+
+def test_queue_mappings_leave_with_their_broker() -> None:
+    table = Table()
+    mappings = {name: TopicQueueMappingInfo(topic=name, bname="a") for name in ("T", "unknown")}
+    request = RegisterBroker(
+        broker_name="a", broker_addr="10.0.0.1:1", cluster_name="c", ha_server_addr="h", broker_id=0
+    )
+    wrapper = TopicConfigAndMappingSerializeWrapper(
+        topic_config_table={name: topic(name) for name in ("T", "U")}, topic_queue_mapping_info_map=mappings
+    )
+    table.routes.register(request, wrapper, [], None)
+    assert table.routes.queue_mappings.keys() == {"T"}
+    table.routes.unregister("c", "10.0.0.1:1", "a", 0)
+    assert not table.routes.queue_mappings
+
+
+def test_a_refused_topic_is_said_once_a_broker(caplog: pytest.LogCaptureFixture) -> None:
+    table = Table()
+    for number in range(5):
+        table.routes.register_topic(f"T{number}", [QueueData(broker_name="nobody")])
+    assert len(caplog.records) == 1
