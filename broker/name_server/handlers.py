@@ -11,7 +11,9 @@ from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import (
     RegisterBrokerBody,
     TopicConfigAndMappingSerializeWrapper,
+    UndecodedRegistration,
     decode_compressed_registration,
+    decode_topic,
 )
 from pocketmq.protocol.bodies.routes import (
     BrokerMemberGroup,
@@ -55,6 +57,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
 from ..network.dispatch import NAME_SERVER, Answer, Call, CallWithBody
+from ..state.slices import in_slices
 from . import topic_routes
 from .kv_config import ORDER_TOPIC_CONFIG
 from .name_server import NameServer
@@ -65,10 +68,10 @@ _log = logging.getLogger("pocketmq.name_server")
 
 
 @NAME_SERVER.handles(RegisterBroker)
-def register_broker(name_server: NameServer, request: RegisterBroker, call: Call) -> Answer:
+async def register_broker(name_server: NameServer, request: RegisterBroker, call: Call) -> Answer:
     if request.body_crc32 and request.body_crc32 != body_crc(call.body or b""):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "crc32 not match")
-    wrapper, filter_servers = _registration(request, call)
+    wrapper, filter_servers = await _registration(request, call)
     reply = name_server.routes.register(request, wrapper, filter_servers, call.connection)
     ordered = None
     if not name_server.is_5 or name_server.config.return_order_topic_config_to_broker:
@@ -76,7 +79,7 @@ def register_broker(name_server: NameServer, request: RegisterBroker, call: Call
     return Answer(reply=reply, body=None if ordered is None else KVTable(table=ordered).encode())
 
 
-def _registration(
+async def _registration(
     request: RegisterBroker, call: Call
 ) -> tuple[TopicConfigAndMappingSerializeWrapper, list[str] | None]:
     """Topics and filter servers of a 103; a missing body means no topics."""
@@ -87,6 +90,10 @@ def _registration(
         body = RegisterBrokerBody()
     elif request.compressed:
         body = decode_compressed_registration(bytes(call.body), call.command.version)
+    elif len(call.body) > fastjson.MAX_REQUEST_BYTES:
+        long = fastjson.decode_long(call.body, UndecodedRegistration)
+        texts = long.topic_config_serialize_wrapper.topic_config_table.items()
+        body = long.with_topics({topic: decode_topic(text) async for topic, text in in_slices(texts)})
     else:
         body = RegisterBrokerBody.decode(call.body)
     return body.topic_config_serialize_wrapper, body.filter_server_list

@@ -14,6 +14,7 @@ import struct
 import zlib
 from typing import Final
 
+import msgspec
 from msgspec import field
 
 from ..errors import BodyError
@@ -24,8 +25,8 @@ from .body import Body, DataVersion
 from .routes import TopicQueueMappingInfo
 from .topic_config import TopicConfig, from_text, to_text
 
-MAX_REGISTRATION_BYTES: Final = 64 * 1024 * 1024
-"""Longest content of a compressed registration: half a million topics."""
+MAX_REGISTRATION_BYTES: Final = 2 * 1024 * 1024
+"""Longest content of a compressed registration: 40,000 topics."""
 _COMPRESSION_LEVEL: Final = 9
 _INT: Final = struct.Struct(">i")
 
@@ -86,6 +87,36 @@ class RegisterBrokerBody(Body, frozen=True):
             parts.append(_INT.pack(len(wrapper.topic_queue_mapping_info_map)))
             parts += [_sized(info.encode()) for info in wrapper.topic_queue_mapping_info_map.values()]
         return zlib.compress(b"".join(parts), _COMPRESSION_LEVEL)
+
+
+class _TopicsUndecoded(Body, frozen=True):
+    topic_config_table: dict[str, msgspec.Raw] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+    topic_queue_mapping_info_map: dict[str, TopicQueueMappingInfo] = field(default_factory=dict)
+
+
+class UndecodedRegistration(Body, frozen=True):
+    """A long registration before its topics are decoded, one by one (`decode_topic`)."""
+
+    topic_config_serialize_wrapper: _TopicsUndecoded = field(default_factory=_TopicsUndecoded)
+    filter_server_list: list[str] = field(default_factory=list)
+
+    def with_topics(self, topics: dict[str, TopicConfig]) -> RegisterBrokerBody:
+        """The same registration with its topics decoded."""
+        wrapper = self.topic_config_serialize_wrapper
+        return RegisterBrokerBody(
+            topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
+                topic_config_table=topics,
+                data_version=wrapper.data_version,
+                topic_queue_mapping_info_map=wrapper.topic_queue_mapping_info_map,
+            ),
+            filter_server_list=self.filter_server_list,
+        )
+
+
+def decode_topic(text: msgspec.Raw) -> TopicConfig:
+    """One topic of a long registration. Raises BodyError."""
+    return fastjson.decode(bytes(text), TopicConfig)
 
 
 class CompressedRegistration(bytes):

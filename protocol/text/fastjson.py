@@ -23,7 +23,7 @@ from .json_reader import read
 from .json_references import resolve_references
 from .json_writer import dumps
 
-__all__ = ["MAX_BYTES", "convert", "decode", "dumps", "loads"]
+__all__ = ["MAX_BYTES", "MAX_REQUEST_BYTES", "convert", "decode", "decode_long", "dumps", "loads"]
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 """Longest text that arrives in a frame."""
@@ -69,16 +69,32 @@ def decode(
     max_nonstandard = _check_size(data, max_bytes)
     mentions_reference = _mentions_reference(data)
     if not mentions_reference:
-        decoder = _decoders.get(form)
-        if decoder is None:
-            decoder = _decoders[form] = msgspec.json.Decoder(form, strict=False)
         try:
-            result: _Value = decoder.decode(data)
-            return result
+            return _decode_standard(data, form)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass  # nulls, unquoted keys, ...: the reader below accepts them or reports the fault
     tree = _parse(data, max_nonstandard)
     return convert(_resolved(tree, data, max_nonstandard) if mentions_reference else tree, form)
+
+
+def decode_long(data: bytes | bytearray | memoryview, form: type[_Value]) -> _Value:
+    """As `decode` for a request of up to `MAX_BYTES`, which must be standard JSON without nulls. Of members that are
+    `msgspec.Raw` only the end is searched: they are decoded later."""
+    if len(data) > MAX_BYTES:
+        raise BodyError(f"JSON of {len(data)} bytes; the limit is {MAX_BYTES}")
+    _check_items(data)
+    try:
+        return _decode_standard(data, form)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BodyError(f"{getattr(form, '__name__', form)}: {error}") from error
+
+
+def _decode_standard(data: bytes | bytearray | memoryview | str, form: type[_Value]) -> _Value:
+    decoder = _decoders.get(form)
+    if decoder is None:
+        decoder = _decoders[form] = msgspec.json.Decoder(form, strict=False)
+    result: _Value = decoder.decode(data)
+    return result
 
 
 def convert(tree: Any, form: type[_Value]) -> _Value:
@@ -96,12 +112,16 @@ def _check_size(data: bytes | bytearray | memoryview | str, max_bytes: int | Non
         raise BodyError(f"JSON of {len(data)} bytes; the limit is {limit}")
     if max_bytes is not None:
         return max_bytes
+    _check_items(data)
+    return MAX_NONSTANDARD_BYTES
+
+
+def _check_items(data: bytes | bytearray | memoryview | str) -> None:
     if len(data) > _FREE_ITEMS // 3:
         text = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
         items = text.count(b",") + 3 * (text.count(b"{") + text.count(b"["))
         if items > _FREE_ITEMS + len(text) // _BYTES_PER_ITEM:
             raise BodyError(f"JSON with too many items: {items} in {len(text)} bytes")
-    return MAX_NONSTANDARD_BYTES
 
 
 def _parse(data: bytes | bytearray | memoryview | str, max_nonstandard: int) -> Any:

@@ -16,7 +16,9 @@ from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server import kv_config
 from pocketmq.broker.network.server import Server
+from pocketmq.protocol.bodies.registration import RegisterBrokerBody, TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.requests.name_server import (
     DeleteKvConfig,
@@ -263,3 +265,20 @@ async def test_the_log_says_once_why_a_topic_has_no_route(
         server.say_why_no_route(topic)
     assert len(caplog.messages) == 1
     assert words in caplog.messages[0]
+
+
+async def test_a_long_registration_is_read_in_slices(name_server: RunningNameServer, client: Server) -> None:
+    who = RegisterBroker(
+        broker_name="b", broker_addr="10.0.0.1:1", cluster_name="c", ha_server_addr="10.0.0.1:2", broker_id=0
+    )
+    names = [f"Topic{number:06}" + "x" * 40 for number in range(15_000)]
+    topics = {name: TopicConfig(topic_name=name, write_queue_nums=7) for name in names}
+    wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=topics)
+    body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode()
+    assert len(body) > fastjson.MAX_REQUEST_BYTES
+    connection = await client.connect(f"127.0.0.1:{name_server.port}")
+    await connection.call(who, body, timeout_seconds=20)
+    assert len(name_server.state.routes.topics) == 15_000
+    assert name_server.state.routes.topics[names[-1]]["b"].write_queue_nums == 7
+    with pytest.raises(Refusal, match="BodyError"):
+        await connection.call(who, body[:-1], timeout_seconds=20)
