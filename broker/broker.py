@@ -29,7 +29,6 @@ from .sending.planned_sends import PlannedSends
 from .sending.sending import Sending
 from .state.broker_state import BrokerState, Identity, persist
 from .state.periodic import Periodic, PeriodicActions
-from .state.slices import MAX_REPORTS
 from .state.timers import Timers
 from .transactions.transactions import Transactions
 
@@ -74,8 +73,7 @@ class Broker:
         self.popping = Popping(state, self.delayed, self.membership, self.cluster)
         self.sending = Sending(state, self.delayed, self.transactions, self.cluster, self.membership)
         self.planned_sends = PlannedSends(state, self.sending)
-        self.reports = asyncio.Semaphore(MAX_REPORTS)
-        """Held by each handler that makes a report in slices."""
+        self.reports = state.reports
         self._periodic_actions = PeriodicActions(state.timers)
 
     @property

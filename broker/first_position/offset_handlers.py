@@ -21,6 +21,7 @@ from pocketmq.store.reading.time_search import Boundary
 
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
+from ..state.slices import in_slices
 from .first_position import FirstPosition
 from .rules import Rule
 from .verdict import decide_first_position, explain
@@ -102,13 +103,15 @@ def get_earliest_msg_storetime(
 
 
 @handles(ExplainFirstPosition)
-def explain_first_position(first_position: FirstPosition, request: ExplainFirstPosition) -> Answer:
+async def explain_first_position(first_position: FirstPosition, request: ExplainFirstPosition) -> Answer:
     """One verdict for each read queue of the topic."""
     topic_config = first_position.topics.find(request.topic)
     if topic_config is None:
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
-    verdicts = [
-        explain(first_position.state, request.consumer_group, request.topic, queue_id)
-        for queue_id in range(topic_config.read_queue_nums)
-    ]
-    return Answer(body=encode_verdicts(verdicts))
+    state = first_position.state
+    async with state.reports:
+        verdicts = [
+            explain(state, request.consumer_group, request.topic, queue_id)
+            async for queue_id in in_slices(range(topic_config.read_queue_nums))
+        ]
+        return Answer(body=encode_verdicts(verdicts))

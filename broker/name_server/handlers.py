@@ -57,7 +57,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
 from ..network.dispatch import NAME_SERVER, Answer, Call, CallWithBody
-from ..state.slices import in_slices
+from ..state.slices import encoded, in_slices
 from . import topic_routes
 from .kv_config import ORDER_TOPIC_CONFIG
 from .name_server import NameServer
@@ -216,16 +216,16 @@ def delete_topic_in_namesrv(name_server: NameServer, request: DeleteTopicInNames
 
 
 @NAME_SERVER.handles(GetAllTopicListFromNameServer)
-def get_all_topic_list(name_server: NameServer, request: GetAllTopicListFromNameServer) -> TopicList:
+async def get_all_topic_list(name_server: NameServer, request: GetAllTopicListFromNameServer) -> Answer:
     if name_server.is_5 and not name_server.config.enable_all_topic_list:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "disable")
-    return TopicList(topic_list=list(name_server.routes.topics))
+    return await _topics_where(name_server, lambda queues: True)
 
 
 @NAME_SERVER.handles(GetTopicsByCluster)
-def get_topics_by_cluster(name_server: NameServer, request: GetTopicsByCluster) -> TopicList:
+async def get_topics_by_cluster(name_server: NameServer, request: GetTopicsByCluster) -> Answer:
     _check_topic_list_enabled(name_server)
-    return topic_routes.topics_of_cluster(name_server.routes, request.cluster)
+    return await _topics_where(name_server, topic_routes.is_of_cluster(name_server.routes, request.cluster))
 
 
 @NAME_SERVER.handles(GetSystemTopicListFromNs)
@@ -234,23 +234,30 @@ def get_system_topic_list(name_server: NameServer, request: GetSystemTopicListFr
 
 
 @NAME_SERVER.handles(GetUnitTopicList)
-def get_unit_topic_list(name_server: NameServer, request: GetUnitTopicList) -> TopicList:
+async def get_unit_topic_list(name_server: NameServer, request: GetUnitTopicList) -> Answer:
     _check_topic_list_enabled(name_server)
-    return topic_routes.unit_topics(name_server.routes)
+    return await _topics_where(name_server, topic_routes.has_unit)
 
 
 @NAME_SERVER.handles(GetHasUnitSubTopicList)
-def get_has_unit_sub_topic_list(name_server: NameServer, request: GetHasUnitSubTopicList) -> TopicList:
+async def get_has_unit_sub_topic_list(name_server: NameServer, request: GetHasUnitSubTopicList) -> Answer:
     _check_topic_list_enabled(name_server)
-    return topic_routes.unit_sub_topics(name_server.routes)
+    return await _topics_where(name_server, topic_routes.has_unit_sub)
 
 
 @NAME_SERVER.handles(GetHasUnitSubUnunitTopicList)
-def get_has_unit_sub_ununit_topic_list(
+async def get_has_unit_sub_ununit_topic_list(
     name_server: NameServer, request: GetHasUnitSubUnunitTopicList
-) -> TopicList:
+) -> Answer:
     _check_topic_list_enabled(name_server)
-    return topic_routes.unit_sub_topics_without_unit(name_server.routes)
+    return await _topics_where(name_server, topic_routes.has_unit_sub_without_unit)
+
+
+async def _topics_where(name_server: NameServer, is_wanted: topic_routes.IsWanted) -> Answer:
+    async with name_server.reports:
+        topics = list(name_server.routes.topics.items())
+        found = [topic async for topic, queues in in_slices(topics) if queues and is_wanted(queues)]
+        return Answer(body=await encoded(TopicList(topic_list=found), len(found)))
 
 
 # -- key-value settings

@@ -24,6 +24,7 @@ from ..errors import PeerError
 from ..network.connection import Connection
 from ..network.dispatch import Peer
 from ..said_once import SaidOnce
+from ..state.slices import MAX_REPORTS
 from ..state.table_saver import TableSaver
 from .kv_config import KvConfig
 from .route_table import RouteTable
@@ -49,6 +50,8 @@ class NameServer:
         self.is_5 = is_5
         self._said = SaidOnce()
         self.routes = RouteTable(config, clock, self._min_broker_changed, is_5=is_5)
+        self.reports = asyncio.Semaphore(MAX_REPORTS)
+        """Held by each handler that makes a list in slices."""
         self.files = TableSaver()
         """Writes the files of settings."""
         self.kv = KvConfig(Path(config.kv_config_path) if config.kv_config_path else None, self.files)

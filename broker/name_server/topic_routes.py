@@ -73,10 +73,14 @@ def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
     )
 
 
-def topics_of_cluster(table: RouteTable, cluster: str) -> TopicList:
+IsWanted = Callable[[dict[str, QueueData]], bool]
+"""Whether a list has a topic with these queues."""
+
+
+def is_of_cluster(table: RouteTable, cluster: str) -> IsWanted:
     """Topics with queues on a broker of the cluster (224)."""
-    names = table.clusters.get(cluster, {}).keys()
-    return TopicList(topic_list=[topic for topic, queues in table.topics.items() if names & queues.keys()])
+    names = frozenset(table.clusters.get(cluster, ()))
+    return lambda queues: not names.isdisjoint(queues)
 
 
 def system_topics(table: RouteTable) -> TopicList:
@@ -90,30 +94,24 @@ def system_topics(table: RouteTable) -> TopicList:
     return TopicList(topic_list=list(names), broker_addr=next(addresses, None))
 
 
-def unit_topics(table: RouteTable) -> TopicList:
+def has_unit(queues: dict[str, QueueData]) -> bool:
     """Topics with the unit flag (311)."""
-    return _topics_where(table, lambda flag: flag & TOPIC_UNIT != 0)
+    return _flag(queues) & TOPIC_UNIT != 0
 
 
-def unit_sub_topics(table: RouteTable) -> TopicList:
+def has_unit_sub(queues: dict[str, QueueData]) -> bool:
     """Topics with the unit-subscription flag (312)."""
-    return _topics_where(table, lambda flag: flag & TOPIC_UNIT_SUB != 0)
+    return _flag(queues) & TOPIC_UNIT_SUB != 0
 
 
-def unit_sub_topics_without_unit(table: RouteTable) -> TopicList:
+def has_unit_sub_without_unit(queues: dict[str, QueueData]) -> bool:
     """Topics with the unit-subscription flag and without the unit flag (313)."""
-    return _topics_where(table, lambda flag: flag & (TOPIC_UNIT | TOPIC_UNIT_SUB) == TOPIC_UNIT_SUB)
+    return _flag(queues) & (TOPIC_UNIT | TOPIC_UNIT_SUB) == TOPIC_UNIT_SUB
 
 
-def _topics_where(table: RouteTable, is_wanted: Callable[[int], bool]) -> TopicList:
-    """Topics selected by the flag of the first broker that registered them: all brokers should have the same flag."""
-    return TopicList(
-        topic_list=[
-            topic
-            for topic, queues in table.topics.items()
-            if queues and is_wanted(next(iter(queues.values())).topic_sys_flag)
-        ]
-    )
+def _flag(queues: dict[str, QueueData]) -> int:
+    """The flag of the first broker that registered the topic: all brokers should have the same."""
+    return next(iter(queues.values())).topic_sys_flag
 
 
 def _with_acting_master(group: BrokerData, queue: QueueData) -> BrokerData:

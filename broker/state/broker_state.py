@@ -26,6 +26,7 @@ from pocketmq.store.tables.topic_table import TopicTable
 
 from ..config.broker_config import BrokerConfig
 from .periodic import Periodic
+from .slices import MAX_REPORTS
 from .statistics import Statistics
 from .store_owner import refuse_other_brokers_store
 from .table_saver import TableSaver
@@ -77,6 +78,8 @@ class BrokerState:
         self.identity = identity
         self.timers: Timers = timers or LoopTimers(clock)
         """Whatever the broker does later, except saving and waits on disks and peers."""
+        self.reports = asyncio.Semaphore(MAX_REPORTS)
+        """Held by each handler that makes a report in slices."""
         self.random = Random(seed)
         """For every random choice of the broker."""
         self._seed = seed
