@@ -13,6 +13,7 @@ from pocketmq.protocol.requests.topic import (
 
 from ..broker import Broker
 from ..network.dispatch import handles
+from ..state.slices import in_slices
 
 
 @handles(DeleteExpiredCommitLog)
@@ -29,9 +30,9 @@ def clean_expired_consume_queue(broker: Broker, request: CleanExpiredConsumeQueu
 
 
 @handles(CleanUnusedTopic)
-def clean_unused_topic(broker: Broker, request: CleanUnusedTopic) -> None:
+async def clean_unused_topic(broker: Broker, request: CleanUnusedTopic) -> None:
     """Delete the queues of topics that are not in the topic table, except built-in topics and light queues."""
-    for topic in broker.store.topics_with_queues():
+    async for topic in in_slices(list(broker.store.topics_with_queues())):
         if topic in broker.topics or broker.topics.is_system_topic(topic) or is_lmq(topic):
             continue
         broker.store.delete_topic_queues(topic)

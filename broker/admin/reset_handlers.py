@@ -21,6 +21,7 @@ from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
+from ..state.slices import encoded, in_slices
 from .client_relay_handlers import refuse_old_client
 
 OFFSET_AT_END: Final = -1
@@ -28,14 +29,18 @@ OFFSET_AT_END: Final = -1
 
 
 @handles(InvokeBrokerToResetOffset)
-def invoke_broker_to_reset_offset(broker: Broker, request: InvokeBrokerToResetOffset, call: Call) -> Answer:
-    """Reset a group to a time, to the end of the queues, or (5.x) to an offset of one queue."""
-    if broker.config.is_5 and broker.config.use_server_side_reset_offset:
-        return _reset_here(broker, request)
-    return _reset_at_clients(broker, request, is_cpp=call.command.language == "CPP")
+async def invoke_broker_to_reset_offset(
+    broker: Broker, request: InvokeBrokerToResetOffset, call: Call
+) -> Answer:
+    """Reset a group to a time, to the end of the queues, or (5.x) to an offset of one queue. The new offsets of all
+    queues are found in slices, and then take effect together."""
+    async with broker.reports:
+        if broker.config.is_5 and broker.config.use_server_side_reset_offset:
+            return await _reset_here(broker, request)
+        return await _reset_at_clients(broker, request, is_cpp=call.command.language == "CPP")
 
 
-def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
+async def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
     """Keep the new offsets until the next pull of each queue (resetOffsetInner)."""
     topic, group = request.topic, request.group
     if broker.config.is_slave:
@@ -50,7 +55,7 @@ def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
     else:
         offsets = {
             queue_id: _offset_at(broker, topic, queue_id, request.timestamp)
-            for queue_id in range(topic_config.read_queue_nums)
+            async for queue_id in in_slices(range(topic_config.read_queue_nums))
         }
     if not offsets:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
@@ -60,7 +65,7 @@ def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
         MessageQueue(topic, broker.config.broker_name, queue_id): offset
         for queue_id, offset in offsets.items()
     }
-    return Answer(body=ResetOffsetBody(offset_table=table).encode())
+    return Answer(body=await encoded(ResetOffsetBody(offset_table=table), len(table)))
 
 
 def _target_of_queue(broker: Broker, request: InvokeBrokerToResetOffset) -> int:
@@ -81,7 +86,7 @@ def _offset_at(broker: Broker, topic: str, queue_id: int, timestamp_ms: int) -> 
     return broker.store.search_offset(topic, queue_id, timestamp_ms, "LOWER")
 
 
-def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, *, is_cpp: bool) -> Answer:
+async def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, *, is_cpp: bool) -> Answer:
     """Push the new offsets to the online members (Broker2Client.resetOffset)."""
     topic, group = request.topic, request.group
     topic_config = broker.topics.find(topic)
@@ -89,7 +94,7 @@ def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, *, is_
         code = ResponseCode.SYSTEM_ERROR if not broker.config.is_5 else ResponseCode.TOPIC_NOT_EXIST
         remark = f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}"
         raise Refusal(code, remark)
-    body = ResetOffsetBody(offset_table=_pushed_offsets(broker, request, topic_config))
+    body = ResetOffsetBody(offset_table=await _pushed_offsets(broker, request, topic_config))
     members = broker.membership.consumers.get(group)
     if members is None:
         raise Refusal(
@@ -99,19 +104,20 @@ def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, *, is_
         )
     # The push has no isForce, as in the official broker: it is applied here.
     push = ResetConsumerClientOffset(topic=topic, group=group, timestamp=request.timestamp)
-    pushed_body = (body.for_c() if is_cpp else body).encode()
+    text = await encoded(body, len(body.offset_table))
+    pushed_body = await encoded(body.for_c(), len(body.offset_table)) if is_cpp else text
     for client in members.clients():
         refuse_old_client(client)
         client.connection.notify(push, pushed_body)
-    return Answer(remark=UNSET_REMARK, body=body.encode())
+    return Answer(remark=UNSET_REMARK, body=text)
 
 
-def _pushed_offsets(
+async def _pushed_offsets(
     broker: Broker, request: InvokeBrokerToResetOffset, topic_config: TopicConfig
 ) -> dict[MessageQueue, int]:
     """The new offset of each write queue; without force at most the committed offset."""
     table = {}
-    for queue_id in range(topic_config.write_queue_nums):
+    async for queue_id in in_slices(range(topic_config.write_queue_nums)):
         consumed = broker.offsets.query(request.topic, request.group, queue_id)
         if consumed == -1:
             remark = f"THe consumer group <{request.group}> not exist"  # the official spelling
