@@ -20,6 +20,7 @@ from pocketmq.store.log.record_template import whole_text
 from pocketmq.store.lookup.message_template import MessageTemplate
 from pocketmq.store.put_values import AlikeMessage
 
+from ..storing.numbers import INT_MAX, parse_number
 from ..storing.record_parts import RecordParts, Templates, parts_of, topic_bytes
 from ..storing.stored_properties import stored_properties
 from ..storing.text_shapes import (
@@ -160,7 +161,10 @@ def committed_text(properties: dict[str, str], *, is_5: bool) -> tuple[bytes, st
     KeyError or ValueError if the properties do not name the real topic and queue.
     """
     kept = b"" if is_5 else stored_properties(properties, is_5=is_5)
-    topic, queue_id = properties.pop(names.REAL_TOPIC), int(properties.pop(names.REAL_QID))
+    topic, queue_text = properties.pop(names.REAL_TOPIC), properties.pop(names.REAL_QID)
+    queue_id = parse_number(queue_text, 0, INT_MAX)
+    if queue_id is None:
+        raise ValueError(f"the queue is {queue_text[:40]!r}")
     text = kept or stored_properties(properties, is_5=is_5)
     properties.pop(names.TRAN_MSG, None)
     return text, topic, queue_id

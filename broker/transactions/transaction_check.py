@@ -19,6 +19,7 @@ notice that; ours drops the copy, so it is not committed twice.
 
 import asyncio
 import logging
+from time import perf_counter
 from typing import Final
 
 import msgspec
@@ -33,9 +34,11 @@ from pocketmq.store.lookup.consume_queue import ConsumeQueue
 from pocketmq.store.remembered import Remembered
 
 from ..membership.producer_groups import ProducerGroups
+from ..said_once import SaidOnce
 from ..state.broker_state import BrokerState
+from ..state.slices import SLICE_SECONDS
 from ..storing.message_copies import copy_of
-from ..storing.numbers import parse_number
+from ..storing.numbers import INT_MAX, number_property, parse_number
 from ..storing.stored_properties import stored_properties
 from .half_messages import HalfMessages
 from .op_queue import OpQueue, record_at_offset
@@ -44,8 +47,6 @@ _log = logging.getLogger("pocketmq.transactions")
 
 CHECK_GROUP: Final = "CID_RMQ_SYS_TRANS"
 LONGEST_ROUND_MS: Final = 60_000
-STEPS_IN_AN_ITERATION: Final = 200
-"""Half messages checked in one loop iteration, a few milliseconds of work."""
 MAX_ENDED_BEHIND: Final = 100_000
 """Limit of remembered messages that ended after they were put back."""
 HOUR_MS: Final = 3_600_000
@@ -60,6 +61,7 @@ class TransactionCheck(Remembered):
         self._state = state
         self._half_messages = half_messages
         self._producers = producers
+        self._said = SaidOnce()
         self._task: asyncio.Task[None] | None = None
         self._ended_behind: dict[tuple[int, int], None] = {}
         """(queue id, offset) of half messages that ended after they were put back."""
@@ -106,11 +108,11 @@ class TransactionCheck(Remembered):
         half_begin = self._position(HALF_TOPIC, queue_id, queue)
         op_begin = self._position(OP_HALF_TOPIC, queue_id, state.store.consume_queue(OP_HALF_TOPIC, queue_id))
         ops = OpQueue(state, queue_id, op_begin, half_begin)
-        offset, steps = half_begin, 0
+        offset, slice_start = half_begin, perf_counter()
         while offset < queue.max_offset and state.clock.now_ms() - start_ms <= LONGEST_ROUND_MS:
-            steps += 1
-            if steps % STEPS_IN_AN_ITERATION == 0:
+            if perf_counter() - slice_start > SLICE_SECONDS:  # a message may have 4 MiB
                 await asyncio.sleep(0)
+                slice_start = perf_counter()
             if ops.take(offset) or self._half_messages.is_ended(queue_id, offset):
                 offset += 1
             elif ops.read_more(32):
@@ -225,7 +227,8 @@ class TransactionCheck(Remembered):
         group = properties.get(names.PGROUP, "")
         connection = self._producers.available_connection(group)
         if connection is None:
-            _log.warning("no producer of %s is connected: its transaction is checked later", group)
+            if self._said.first(group):
+                _log.warning("no producer of %.80s is connected: its transactions are checked later", group)
             return
         unique_id = properties.get(names.UNIQ_KEY)
         is_5 = state.config.is_5
@@ -238,9 +241,9 @@ class TransactionCheck(Remembered):
             topic=HALF_TOPIC if is_5 else None,
             broker_name=state.config.broker_name if is_5 else None,
         )
-        try:
-            topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
-        except (KeyError, ValueError):
+        topic = properties.get(names.REAL_TOPIC)
+        queue_id = number_property(properties, names.REAL_QID, 0, INT_MAX)
+        if topic is None or queue_id is None:
             _log.error("half message at %d does not name its real topic and queue", half.queue_offset)
             return
         text = stored_properties(properties, is_5=state.config.is_5)

@@ -13,7 +13,7 @@ from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
-from pocketmq.protocol.message.topics import HALF_TOPIC
+from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from pocketmq.protocol.requests.send import EndTransaction, ResumeCheckHalfMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import PutStatus
@@ -134,11 +134,14 @@ def resume_check_half_message(transactions: Transactions, request: ResumeCheckHa
         if data is None:
             raise RecordError(f"no message at log position {message_id.position}")
         record = decode_record(data)
+        properties = decode_properties(record.properties)
+        if names.REAL_TOPIC in properties and record.topic not in (CHECK_MAX_TIME_TOPIC, HALF_TOPIC):
+            # In the official broker a commit then stores it in whatever topic its sender wrote into it.
+            raise RecordError(f"the message at {message_id.position} is no half message")
     except BodyError as error:
-        _log.warning("cannot resume %s: %s", request.msg_id, error)
+        _log.warning("cannot resume %.80s: %s", request.msg_id, error)
         remark = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
         raise Refusal(ResponseCode.SYSTEM_ERROR, remark) from error
-    properties = decode_properties(record.properties)
     properties[names.TRANSACTION_CHECK_TIMES] = "0"
     text = stored_properties(properties, is_5=transactions.config.is_5)
     result = transactions.store.append(copy_of(record, HALF_TOPIC, 0, properties, text))

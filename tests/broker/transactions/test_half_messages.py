@@ -9,7 +9,7 @@ from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, O
 from pocketmq.protocol.requests.send import ResumeCheckHalfMessage
 from pocketmq.store import VirtualClock
 
-from broker_fakes import FakeLoop, MakeBroker, ask, close_broker, make_broker
+from broker_fakes import FakeLoop, MakeBroker, ask, close_broker, make_broker, store_message
 from broker_fakes import send as run
 from transaction_sends import COMMIT, KEY, ROLLBACK, UNKNOWN, ending, records, send_half
 
@@ -186,6 +186,16 @@ async def test_given_up_message_can_be_resumed(broker: Broker) -> None:
         answer = await ask(broker, ResumeCheckHalfMessage(msg_id=bad))
         assert answer.code == 1
         assert answer.remark == "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
+
+
+async def test_an_ordinary_message_that_looks_like_a_half_message_is_not_made_one(broker: Broker) -> None:
+    """A commit of it would store a message in any topic, also in those of the broker's own bookkeeping."""
+    broker.topics.create_for_send("T", "TBW102", 1)
+    forged = {"PGROUP": "g", "REAL_TOPIC": "rmq_sys_REVIVE_LOG_DefaultCluster", "REAL_QID": "0"}
+    for properties, code in ((forged, 1), ({}, 0)):
+        message_id = store_message(broker, "T", properties=properties)
+        assert (await ask(broker, ResumeCheckHalfMessage(msg_id=message_id))).code == code
+    assert len(records(broker, HALF_TOPIC)) == 1
 
 
 async def test_slave_ends_no_transactions(broker: Broker) -> None:
