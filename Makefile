@@ -136,6 +136,7 @@ bench: $(SPARK) ## the numbers of bench/RESULTS.md
 	$(BIN)/python -m bench.timed
 	$(BIN)/python -m bench.clock
 	$(BIN)/python -m bench.stalls
+	$(BIN)/python -m bench.broker_stalls
 	$(BIN)/python -m bench.recovery
 	$(BIN)/python -m bench.replication
 ifeq ($(INTEROP_MISSING),)

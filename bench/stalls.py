@@ -8,7 +8,9 @@ message on the same slow disk. Then a store whose pages were dropped from memory
 Two figures for each. A task wakes every millisecond and measures how late it is. Time spent waiting for a processor is
 subtracted if the system reports it (Linux), but no system reports that a virtual machine was paused. So each turn of
 the loop is measured too: a turn in which the thread never waited blocked others only for its processor time, any other
-turn for its whole duration.
+turn for its whole duration. The processor time of the turns does not depend on what else the machine does.
+
+What a broker does with its clients, topics and offsets is measured in `broker_stalls.py`.
 """
 
 import argparse
@@ -51,12 +53,15 @@ class TurnMeter(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.held_up: list[float] = []
+        self.used: list[float] = []
+        """Processor time of this thread in each turn."""
         self._began: tuple[int, float, float, float] | None = None
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if self._began is not None:
             waits, used, elapsed, waited = self._began
             had_to_wait = times_waited() != waits
+            self.used.append((time.thread_time() - used) * 1000)
             took = time.perf_counter() - elapsed - (waited_for_processor() - waited)
             self.held_up.append((took if had_to_wait else time.thread_time() - used) * 1000)
         events = super().select(timeout)
@@ -74,29 +79,32 @@ def summary(figures: list[float]) -> str:
 
 
 class Lateness:
-    """How late a task runs that is due every millisecond, in milliseconds."""
+    """How late a task runs that is due every `period_seconds`, in milliseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, period_seconds: float) -> None:
         self.longest: list[float] = []
+        self._period_seconds = period_seconds
 
     async def watch(self) -> None:
         while True:
-            due, waited = time.perf_counter() + 0.001, waited_for_processor()
-            await asyncio.sleep(0.001)
+            due, waited = time.perf_counter() + self._period_seconds, waited_for_processor()
+            await asyncio.sleep(self._period_seconds)
             waited = waited_for_processor() - waited
             self.longest.append(max(time.perf_counter() - due - waited, 0.0) * 1000)
 
 
 @contextlib.asynccontextmanager
-async def watched(what: str, turns: TurnMeter) -> AsyncIterator[None]:
-    lateness = Lateness()
+async def watched(what: str, turns: TurnMeter, period_seconds: float = 0.001) -> AsyncIterator[None]:
+    lateness = Lateness(period_seconds)
     task = asyncio.create_task(lateness.watch())
     await asyncio.sleep(0)  # the opening of the store before this belongs to an earlier turn
     turns.held_up.clear()
+    turns.used.clear()
     yield
     task.cancel()
     print(
-        f"{what}\n  late by        {summary(lateness.longest)}\n  blocked for    {summary(turns.held_up)}",
+        f"{what}\n  late by        {summary(lateness.longest)}\n  blocked for    {summary(turns.held_up)}\n"
+        f"  processor time {summary(turns.used)}",
         flush=True,
     )
 

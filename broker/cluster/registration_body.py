@@ -5,6 +5,7 @@ Pure functions of the broker's state; `registration.py` sends the requests. Mirr
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
@@ -31,14 +32,18 @@ from ..state.broker_state import BrokerState
 Topics = dict[str, TopicConfig]
 
 
+MAX_TOPICS: Final = 50_000
+"""Topics of one registration, about 8 MiB: name servers read no frame of more than 16 MiB."""
+
+
 def registration_parts(config: BrokerConfig, topics: Topics) -> Iterator[Topics]:
-    """The topics of each registration: all of them, or a part each with enableSplitRegistration."""
-    size = max(config.split_registration_size, 2)  # a name server reads a single topic as a change
-    if not config.enable_split_registration or len(topics) <= size:
+    """The topics of each registration: all of them, or a part each with enableSplitRegistration and of large tables."""
+    size = max(config.split_registration_size, 2) if config.enable_split_registration else MAX_TOPICS
+    if len(topics) <= size:
         yield topics
         return
     names = list(topics)
-    starts = list(range(0, len(names) - 1, size))
+    starts = list(range(0, len(names) - 1, size))  # a name server reads a single topic as a change
     for start, end in zip(starts, [*starts[1:], len(names)], strict=True):
         yield {name: topics[name] for name in names[start:end]}
 

@@ -226,9 +226,10 @@ class ConsumerGroups:
                 connection = client.connection
                 if client.last_update_ms >= limit_ms or group.connections.get(connection) is not client:
                     continue
-                _log.warning(
-                    "consumer %r of %s sends no heartbeats: closing its connection", client, group.name
-                )
+                if not connection.closed:
+                    _log.warning(
+                        "consumer %r of %s sends no heartbeats: closing its connection", client, group.name
+                    )
                 self._remove(group, connection)
                 connection.close()
 

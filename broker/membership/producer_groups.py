@@ -99,7 +99,10 @@ class ProducerGroups:
                 yield
                 if client.last_update_ms >= limit_ms or members.get(client.connection) is not client:
                     continue
-                _log.warning("producer %r of %s sends no heartbeats: closing its connection", client, group)
+                if not client.connection.closed:
+                    _log.warning(
+                        "producer %r of %s sends no heartbeats: closing its connection", client, group
+                    )
                 self._remove(group, members, client.connection)
                 self._drop_if_empty(group, members)
                 client.connection.close()

@@ -51,6 +51,8 @@ QUIET_MS: Final = 3000
 """After this long without a record, the clock decides which checkpoints are over, not the newest record."""
 MAX_BODY_BYTES: Final = 65_536
 """Of a record; no broker writes longer ones."""
+COST_OF_A_COPY: Final = 3
+"""A revived message takes as long as three delayed ones: it is looked up, and gets new properties."""
 MAX_POINTS: Final = 100_000
 """Checkpoints of one queue in memory; further ones are read later."""
 PUT_BACK_SECONDS: Final = (
@@ -272,7 +274,7 @@ class Revive:
         message = None if unit is None else record_of_unit(store, unit[0], unit[1])
         if unit is None or message is None:
             return True  # deleted meanwhile, or damaged
-        budget.spend(size_bytes=unit[1])
+        budget.spend(COST_OF_A_COPY, unit[1])
         return deliver("popped", unit[0], lambda: self._store_copy(check_point, message))
 
     def _store_copy(self, check_point: CheckPoint, message: Record) -> AppendResult:

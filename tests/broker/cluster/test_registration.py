@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.cluster import name_server_link, registration
+from pocketmq.broker.cluster import name_server_link, registration, registration_body
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.name_server.topic_routes import find_route
 from pocketmq.broker.network.dispatch import Call
@@ -313,6 +313,18 @@ async def test_large_tables_go_in_parts_where_set(
     assert set.union(*seen) == set(running.broker.topics.topics)
     assert all(2 <= len(part) <= 6 for part in seen)
     assert sum(map(len, seen)) == len(running.broker.topics.topics)
+
+
+async def test_a_table_too_large_for_a_frame_goes_in_parts(
+    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration_body, "MAX_TOPICS", 5)
+    running = make_broker(name_servers[0])
+    seen = count_registrations(name_servers[0], monkeypatch)
+    await running.registration.start()
+    assert set.union(*seen) == set(running.broker.topics.topics)
+    assert max(map(len, seen)) <= 6
+    assert set(name_servers[0].state.routes.topics) == set(running.broker.topics.topics)
 
 
 @pytest.mark.parametrize("compatible", [True, False])
