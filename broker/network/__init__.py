@@ -10,6 +10,7 @@ first_byte.py         the first byte of a connection decides between TLS and pla
 tls_stream.py         a connection inside TLS
 tls.py                certificates, and when to use TLS
 listening.py          listening sockets: every address of a host, free ports
+descriptors.py        file descriptors that are kept back for the store
 server.py             accepts, opens and closes connections
 journal.py            the files of `--journal`, a feature of its own
 journal_watcher.py    fills these files

@@ -27,6 +27,7 @@ from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_repl
 from ..config.addresses import NO_HOST, packed_host
 from ..errors import OVERLOAD, PeerError, Refusal
 from .calls import Calls
+from .descriptors import descriptor_of
 from .dispatch import HELD, Answer, Handler, Result
 from .role import Role
 from .watch import ReplyBody
@@ -93,6 +94,10 @@ class Connection(asyncio.Protocol):
         self._role.connected(self)
         if self.watch is not None:
             self.watch.opened(self)
+
+    @property
+    def descriptor(self) -> int:
+        return descriptor_of(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self.loop.time()

@@ -45,6 +45,10 @@ class Member(Peer, Protocol):
     watch: Watch | None
     """What sees its requests; the server changes it with its own."""
 
+    @property
+    def descriptor(self) -> int:
+        """The number of its socket; -1 without one."""
+
     def abort(self) -> None: ...
 
     def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None: ...

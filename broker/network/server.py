@@ -15,6 +15,7 @@ from typing import Final
 from ..config.addresses import host_and_port
 from ..errors import PeerError
 from .connection import Connection
+from .descriptors import most_for_connections
 from .dispatch import Handlers, Peer
 from .first_byte import FirstByte
 from .listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
@@ -27,6 +28,10 @@ _log = logging.getLogger("pocketmq.network")
 
 IDLE_SCAN_SECONDS: Final = 10.0
 """At most; with a short idle limit the scan runs more often."""
+CLOSED_AT_ONCE: Final = 200
+"""Idle connections; each end has work for the parts of a broker."""
+NEXT_IDLE_SECONDS: Final = 0.02
+REFUSALS_LOGGED_SECONDS: Final = 60.0
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 CLOSE_TIMEOUT_SECONDS: Final = 2.0
 
@@ -74,6 +79,9 @@ class Server(Watchable):
         """Bound; `serve` has not accepted from them yet."""
         self._listeners: list[asyncio.Server] = []
         self._is_closed = False
+        self._most_descriptors = most_for_connections()
+        self._refused = 0
+        self._refusals_logged_at = -REFUSALS_LOGGED_SECONDS
         self._last_closed: asyncio.Event | None = None
         """While `close` waits for the connections."""
         self._idle_scan_seconds = min(IDLE_SCAN_SECONDS, self.limits.idle_seconds / 4)
@@ -173,8 +181,7 @@ class Server(Watchable):
 
     def connected(self, connection: Member) -> None:
         self.connections.add(connection)
-        if self._is_closed:  # accepted from the backlog after the listener was closed
-            connection.abort()
+        self._check(connection)
 
     def disconnected(self, connection: Member) -> None:
         self.connections.discard(connection)
@@ -191,7 +198,23 @@ class Server(Watchable):
 
     def _opened_silently(self, connection: UndecidedConnection) -> None:
         self._waiting.add(connection)
+        self._check(connection)
+
+    def _check(self, connection: Member | UndecidedConnection) -> None:
+        """Close a connection accepted from the backlog after the listener was closed, or one too many."""
         if self._is_closed:
+            connection.abort()
+        elif connection.descriptor >= self._most_descriptors:
+            self._refused += 1
+            if self.loop.time() >= self._refusals_logged_at + REFUSALS_LOGGED_SECONDS:
+                self._refusals_logged_at = self.loop.time()
+                _log.error(
+                    "closing %s, %d connections were refused so far: %d file descriptors are in use, the rest is kept "
+                    "for the files of the store; raise the limit (ulimit -n)",
+                    connection.peer,
+                    self._refused,
+                    connection.descriptor,
+                )
             connection.abort()
 
     def _peers(self) -> list[Member | UndecidedConnection]:
@@ -199,8 +222,9 @@ class Server(Watchable):
 
     def _close_idle(self) -> None:
         limit = self.loop.time() - self.limits.idle_seconds
-        for connection in self._peers():
-            if connection.last_activity < limit:
-                _log.info("closing %s: idle for %d s", connection.peer, self.limits.idle_seconds)
-                connection.abort()  # not `close`: a peer that does not read would keep it open
-        self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
+        idle = [connection for connection in self._peers() if connection.last_activity < limit]
+        for connection in idle[:CLOSED_AT_ONCE]:
+            _log.info("closing %s: idle for %d s", connection.peer, self.limits.idle_seconds)
+            connection.abort()  # not `close`: a peer that does not read would keep it open
+        seconds = self._idle_scan_seconds if len(idle) <= CLOSED_AT_ONCE else NEXT_IDLE_SECONDS
+        self._idle_scan = self.loop.call_later(seconds, self._close_idle)

@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import cast
 
+from .descriptors import descriptor_of
+
 
 class UndecidedConnection(asyncio.Protocol, ABC):
     """`opened` is called with it at its start; `ended` at its end, or when another protocol takes its place."""
@@ -32,6 +34,11 @@ class UndecidedConnection(asyncio.Protocol, ABC):
         self.peer = f"{host[0]}:{host[1]}"
         self.last_activity = self._loop.time()
         self._opened(self)
+
+    @property
+    def descriptor(self) -> int:
+        """The number of its socket; -1 without one."""
+        return descriptor_of(self._transport)
 
     @abstractmethod
     def data_received(self, data: bytes) -> None:

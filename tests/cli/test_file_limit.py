@@ -1,9 +1,13 @@
 """The server raises its limit of file descriptors: each mapped file and each connection needs one."""
 
+import asyncio
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from pocketmq.client import Producer
 
 PROGRAM = """
 import resource
@@ -41,3 +45,36 @@ def test_the_table_of_descriptors_has_room_and_no_descriptor_stays_open(limit: i
         [sys.executable, "-c", TABLE, str(limit)], capture_output=True, text=True, check=True
     )
     assert ran.stdout.split() == ["True", "True"]
+
+
+def test_connections_leave_descriptors_for_the_store(tmp_path: Path) -> None:
+    """Idle ones took the last, and sends were refused as if the disk were full."""
+    limit, idle = 256, list[socket.socket]()
+    command = f"ulimit -n {limit}; exec {sys.executable} -m pocketmq.cli serve --port 0 --namesrv-port 0"
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", command], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        namesrv = process.stdout.readline().strip().removeprefix("NAMESRV_ADDR=")
+        host, _, port = namesrv.partition(":")
+        asyncio.run(send_to_a_new_topic(namesrv, "before"))
+        for _ in range(limit):
+            idle.append(socket.create_connection((host, int(port)), timeout=5))
+        idle[-1].settimeout(5)
+        assert idle[-1].recv(1) == b""  # refused
+        for peer in idle[limit // 4 :]:
+            peer.close()
+        for number in range(10):
+            asyncio.run(send_to_a_new_topic(namesrv, f"topic-{number}"))
+    finally:
+        for peer in idle:
+            peer.close()
+        process.terminate()
+        _, errors = process.communicate(timeout=20)
+    assert errors.count("file descriptors are in use") == 1
+
+
+async def send_to_a_new_topic(namesrv: str, topic: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv) as producer:
+        assert (await producer.send(topic, b"x")).status.name == "SEND_OK"
