@@ -91,13 +91,9 @@ class Connection(asyncio.Protocol):
         self.packed_host = packed_host(host[0], host[1])
         self.peer = f"{host[0]}:{host[1]}"
         self.last_activity = self.loop.time()
-        self._role.connected(self)
+        self._role.connected(self, descriptor_of(transport))
         if self.watch is not None:
             self.watch.opened(self)
-
-    @property
-    def descriptor(self) -> int:
-        return descriptor_of(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self.loop.time()

@@ -45,10 +45,6 @@ class Member(Peer, Protocol):
     watch: Watch | None
     """What sees its requests; the server changes it with its own."""
 
-    @property
-    def descriptor(self) -> int:
-        """The number of its socket; -1 without one."""
-
     def abort(self) -> None: ...
 
     def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None: ...
@@ -84,7 +80,7 @@ class Role(Protocol):
     def next_opaque(self) -> int:
         """The number of our next request."""
 
-    def connected(self, connection: Member) -> None:
+    def connected(self, connection: Member, descriptor: int) -> None:
         """The connection is open."""
 
     def disconnected(self, connection: Member) -> None:

@@ -179,9 +179,9 @@ class Server(Watchable):
 
     # -- called by the connections
 
-    def connected(self, connection: Member) -> None:
+    def connected(self, connection: Member, descriptor: int) -> None:
         self.connections.add(connection)
-        self._check(connection)
+        self._check(connection, descriptor)
 
     def disconnected(self, connection: Member) -> None:
         self.connections.discard(connection)
@@ -198,13 +198,13 @@ class Server(Watchable):
 
     def _opened_silently(self, connection: UndecidedConnection) -> None:
         self._waiting.add(connection)
-        self._check(connection)
+        self._check(connection, connection.descriptor)
 
-    def _check(self, connection: Member | UndecidedConnection) -> None:
+    def _check(self, connection: Member | UndecidedConnection, descriptor: int) -> None:
         """Close a connection accepted from the backlog after the listener was closed, or one too many."""
         if self._is_closed:
             connection.abort()
-        elif connection.descriptor >= self._most_descriptors:
+        elif descriptor >= self._most_descriptors:
             self._refused += 1
             if self.loop.time() >= self._refusals_logged_at + REFUSALS_LOGGED_SECONDS:
                 self._refusals_logged_at = self.loop.time()
@@ -213,7 +213,7 @@ class Server(Watchable):
                     "for the files of the store; raise the limit (ulimit -n)",
                     connection.peer,
                     self._refused,
-                    connection.descriptor,
+                    descriptor,
                 )
             connection.abort()
 
