@@ -97,6 +97,11 @@ class Node:
         return self._broker
 
     @property
+    def stops_cleanly(self) -> bool:
+        """False once the store of a node that was started could not be closed cleanly."""
+        return self._broker is None or self._broker.store.stops_cleanly
+
+    @property
     def server(self) -> Server:
         """The broker's main port."""
         return next(server for server in self._servers if server.handlers.name == BROKER.name)

@@ -45,8 +45,9 @@ def run(
     beside: Sequence[Beside] = (),
     *,
     virtual_time: bool = False,
-) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP. `StartError` or `StoreError` if it cannot start; nothing stays open.
+) -> bool:
+    """Serve until SIGTERM, SIGINT or SIGHUP; False if the store did not stop cleanly. `StartError` or `StoreError` if it
+    cannot start; nothing stays open.
 
     `ports_file` gets the addresses as JSON: namesrv, broker, admin, grpc; null for what does not run. With
     `virtual_time` the broker's clock stands still until `node.time` moves it.
@@ -64,6 +65,7 @@ def run(
             journal_folder=journal_folder,
         )
         runner.run(_serve(node, config, ports_file, beside))
+        return node.stops_cleanly
 
 
 def raise_file_limit() -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pocketmq.serve")
 
 USER_ERROR: Final = 2
+UNCLEAN_STOP: Final = 1
 _PORT: Final = click.IntRange(0, 65535)
 _KEYS: Final = {
     "--store": "storePathRootDir",
@@ -93,7 +94,7 @@ def serve(
     """Serve RocketMQ: a broker and its name server in one process.
 
     Once clients can connect, NAMESRV_ADDR=host:port is written to standard output; logs go to standard error. SIGTERM,
-    SIGINT and SIGHUP stop the server cleanly.
+    SIGINT and SIGHUP stop the server cleanly. Exit code 1: the store could not be closed, and the next start recovers it.
     """
     log_to_stderr(log_level)
     gc.disable()  # a start makes many objects and no garbage; `run` enables it once clients can connect
@@ -122,7 +123,11 @@ def serve(
             beside = _beside(broker, loads, admin_port)
             _log.info("store: %s", broker.store.root.absolute())
             journal_folder = None if journal is None else Path(journal)
-            run(broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time)
+            stopped_cleanly = run(
+                broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time
+            )
+            if not stopped_cleanly:
+                sys.exit(UNCLEAN_STOP)
     except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         sys.exit(USER_ERROR)

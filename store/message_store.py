@@ -128,6 +128,8 @@ class MessageStore:
         self._abort = AbortMarker(config.root)
         self._flusher: Flusher | None = None
         self._has_loaded = False
+        self.stops_cleanly = True
+        """False once `close` has failed."""
 
     # Opening and closing
 
@@ -192,7 +194,10 @@ class MessageStore:
         self.admission.open()
 
     def close(self) -> None:
-        """Force everything to disk and stop cleanly. If that fails, `abort` stays and the next open recovers."""
+        """Force everything to disk and stop cleanly.
+
+        If that fails, `stops_cleanly` is false, `abort` stays and the next open recovers.
+        """
         if self._flusher is None:
             return
         self.admission.close()
@@ -203,8 +208,11 @@ class MessageStore:
             self._log_dispatch.run(self.log.end)
             self._flusher.flush_queues()
             self._abort.remove()
-        except (OSError, StoreError):
-            logger.exception("store %s did not stop cleanly; the next start recovers it", self.config.root)
+        except (OSError, StoreError) as error:
+            self.stops_cleanly = False
+            logger.error(
+                "store %s did not stop cleanly, the next start recovers it: %s", self.config.root, error
+            )
         finally:
             self._flusher = None
             self._decide_after_append()

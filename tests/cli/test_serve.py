@@ -331,6 +331,19 @@ def test_loaded_messages_are_there_when_the_first_line_is_printed(tmp_path: Path
         assert end(process)[0] == 0
 
 
+def test_unclean_stop_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    """The next start recovers the store; who stopped it must not read success."""
+    (tmp_path / "load.yaml").write_text("messages: [{topic: T, body: hello}]")
+    with serving(*FREE_PORTS, "--store", "s", "--load", "load.yaml", folder=tmp_path) as process:
+        first_line(process)
+        (tmp_path / "s" / "checkpoint").unlink()
+        (tmp_path / "s" / "checkpoint").mkdir()
+        code, _, errors = end(process)
+    assert code == 1
+    assert "Traceback" not in errors
+    assert errors.count("did not stop cleanly, the next start recovers it: ") == 1
+
+
 def test_named_topics_exist_before_messages_are_loaded_into_them(tmp_path: Path) -> None:
     (tmp_path / "state.yml").write_text("messages: [{topic: orders, body: order 17, queue_id: 5}]\n")
     words = ("--ephemeral", "--topic", "orders:6", "--load", "state.yml")
