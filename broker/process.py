@@ -46,8 +46,8 @@ def run(
     *,
     virtual_time: bool = False,
 ) -> bool:
-    """Serve until SIGTERM, SIGINT or SIGHUP; False if the store did not stop cleanly. `StartError` or `StoreError` if it
-    cannot start; nothing stays open.
+    """Serve until SIGTERM, SIGINT or SIGHUP; False if the store did not stop cleanly. `StartError` or `StoreError` if
+    it cannot start; nothing stays open.
 
     `ports_file` gets the addresses as JSON: namesrv, broker, admin, grpc; null for what does not run. With
     `virtual_time` the broker's clock stands still until `node.time` moves it.

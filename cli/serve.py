@@ -94,7 +94,7 @@ def serve(
     """Serve RocketMQ: a broker and its name server in one process.
 
     Once clients can connect, NAMESRV_ADDR=host:port is written to standard output; logs go to standard error. SIGTERM,
-    SIGINT and SIGHUP stop the server cleanly. Exit code 1: the store could not be closed, and the next start recovers it.
+    SIGINT and SIGHUP stop the server cleanly. Exit code 1: the store could not be closed; the next start recovers it.
     """
     log_to_stderr(log_level)
     gc.disable()  # a start makes many objects and no garbage; `run` enables it once clients can connect
