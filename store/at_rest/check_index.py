@@ -20,20 +20,25 @@ class IndexCheck:
 
     def index(self) -> None:
         folder = self._root / layout.INDEX
-        for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-            if path.is_file() and path.name.isdecimal():
-                self._index_file(path, map_file(path))
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+        paths = [path for path in paths if path.is_file() and path.name.isdecimal()]
+        whole = max((path.stat().st_size for path in paths), default=0)
+        for path in paths:
+            self._index_file(path, map_file(path), whole)
 
-    def _index_file(self, path: Path, view: memoryview) -> None:
+    def _index_file(self, path: Path, view: memoryview, whole: int) -> None:
+        again = "it would make the file again from the log"
         rebuilt = "it would keep the file after a clean stop, and make it again after any other"
         self._report.index_files += 1
-        if len(view) < HEADER.size:
-            self._findings.damage(path, f"is {len(view)} bytes long", "it would refuse")
+        if len(view) < max(HEADER.size, whole):
+            self._findings.damage(path, f"is {len(view)} bytes long, its neighbours {whole}", again)
             return
         begin_ms, end_ms, begin, end, _, count = HEADER.unpack_from(view, 0)
         units_at = first_unit_at(len(view))
         if units_at is None:
-            self._findings.remark(path, "is of no common size: its entries were not looked at")
+            self._findings.remark(
+                path, "is of no common size: its entries were not looked at", f"if it was cut short, {again}"
+            )
             return
         if not 0 <= count <= (len(view) - units_at) // INDEX_UNIT.size or begin > end or begin_ms > end_ms:
             self._findings.damage(

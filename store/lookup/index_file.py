@@ -34,6 +34,11 @@ IndexHeader = tuple[int, int, int, int, int, int]
 """The fields of a header in their order; the last is the number of the next free unit."""
 
 
+def index_file_bytes(slots: int, units: int) -> int:
+    """The size of a file."""
+    return SLOTS_AT + 4 * slots + INDEX_UNIT.size * units
+
+
 class IndexFile:
     """One file; its header is kept in fields and written to the file after every message or batch."""
 
@@ -59,9 +64,7 @@ class IndexFile:
     count: int
 
     def __init__(self, path: Path, slots: int, units: int) -> None:
-        self.file = MappedFile(
-            path.parent, path.name, 0, SLOTS_AT + 4 * slots + INDEX_UNIT.size * units, _STEP_BYTES
-        )
+        self.file = MappedFile(path.parent, path.name, 0, index_file_bytes(slots, units), _STEP_BYTES)
         self._slots = slots
         self._units_at = SLOTS_AT + 4 * slots
         self.capacity = units

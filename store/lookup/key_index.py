@@ -21,7 +21,7 @@ from ..clock import Clock
 from ..config import StoreConfig
 from ..errors import StoreError
 from ..files import disk
-from .index_file import IndexEntry, IndexFile, IndexHeader
+from .index_file import IndexEntry, IndexFile, IndexHeader, index_file_bytes
 from .key_hash import KeyHash, UniqueIdHash
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,8 @@ class KeyIndex:
 
         `intact` says that no written page was lost. Otherwise a file with entries newer than the checkpoint's
         indexMsgTimestamp is deleted, as in the official broker; unlike there, its entries are put back from its first
-        position on. A missing directory is rebuilt from the log's start. Raises StoreError for a file of a wrong size.
+        position on. So is a file that was cut short. A missing directory is rebuilt from the log's start. Raises
+        StoreError for a file that is too long.
         """
         missing = not self._directory.is_dir()
         disk.make_directory(self._directory)
@@ -61,6 +62,11 @@ class KeyIndex:
         for path in sorted(path for path in self._directory.iterdir() if path.is_file()):
             if not path.name.isdecimal():
                 logger.warning("%s is no index file: left alone", path)
+                continue
+            if 0 < path.stat().st_size < index_file_bytes(self._slots, self._units):
+                logger.warning("%s was cut short: its entries are put back from the log", path)
+                rebuild_from = rebuild_from if rebuild_from is not None else self.last_update()[1]
+                path.unlink()
                 continue
             file = IndexFile(path, self._slots, self._units)
             torn = not intact and (
