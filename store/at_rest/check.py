@@ -42,12 +42,13 @@ def check_store(
     log = Segments(commit_log or root / layout.COMMIT_LOG)
     log_check = LogCheck(log, findings, progress)
     log_check.run()
-    queue_check = QueueCheck(root, log, findings, log_check.numbers)
+    tables = TableCheck(root, findings)
+    queue_check = QueueCheck(root, log, findings, log_check.records, tables.topics)
     queue_check.run()
     index_check = IndexCheck(root, findings)
     index_check.index()
     index_check.checkpoint()
-    TableCheck(root, findings, log_check.numbers, queue_check.ends).run()
+    tables.run(log_check.records, queue_check.ends)
     if not findings.report.clean:
         findings.remark(
             root / layout.ABORT,

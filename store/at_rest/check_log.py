@@ -17,18 +17,19 @@ from pocketmq.protocol.message.record import (
 
 from ..lookup.queue_table import is_possible_place
 from .findings import Findings, Place
+from .queue_records import QueueRecords
 from .segments import Segment, Segments
 
 
 class LogCheck:
-    """`numbers` are, for each queue, the position and size of the record with each number."""
+    """`records` are those of each queue."""
 
     def __init__(self, log: Segments, findings: Findings, progress: Callable[[int], None] | None) -> None:
         self._log = log
         self._findings = findings
         self._report = findings.report
         self._progress = progress
-        self.numbers: dict[Place, dict[int, tuple[int, int]]] = {}
+        self.records: dict[Place, QueueRecords] = {}
 
     def run(self) -> None:
         log, report = self._log, self._report
@@ -83,7 +84,10 @@ class LogCheck:
             number = queue_offset_of(record)
             place = topic, queue_id = topic_of(record), queue_id_of(record)
             if is_possible_place(topic, queue_id, number):
-                self.numbers.setdefault(place, {})[number] = position, len(record)
+                records = self.records.get(place)
+                if records is None:
+                    records = self.records[place] = QueueRecords()
+                records.add(number, position, len(record))
             else:
                 self._findings.damage(
                     self._log.directory,

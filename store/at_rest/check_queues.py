@@ -1,5 +1,6 @@
 """Are the queues whole? Every unit against the record it points to, every record against its unit."""
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pocketmq.protocol.message.topics import is_lmq
@@ -8,6 +9,7 @@ from .. import layout
 from ..config import QUEUE_UNIT_BYTES
 from ..lookup.queue_unit import BLANK_UNIT, UNIT
 from .findings import MOST_OF_A_KIND, Findings, Place
+from .queue_records import QueueRecords
 from .segments import Segment, Segments, count_units, queue_directories
 
 
@@ -15,13 +17,20 @@ class QueueCheck:
     """`ends` are the max offsets of the queues as a start would make them. Run it after the log."""
 
     def __init__(
-        self, root: Path, log: Segments, findings: Findings, numbers: dict[Place, dict[int, tuple[int, int]]]
+        self,
+        root: Path,
+        log: Segments,
+        findings: Findings,
+        records: Mapping[Place, QueueRecords],
+        topics: Collection[str] | None,
     ) -> None:
+        """`topics` are those that exist; None if that is not known."""
         self._root = root
         self._log = log
         self._findings = findings
         self._report = findings.report
-        self._numbers = numbers
+        self._records = records
+        self._topics = topics
         self.ends: dict[Place, int] = {}
 
     def run(self) -> None:
@@ -29,31 +38,43 @@ class QueueCheck:
         for topic, queue_id, directory in queue_directories(self._root):
             known.add((topic, queue_id))
             self._queue((topic, queue_id), Segments(directory))
-        for place, numbers in self._numbers.items():
+        for place, records in self._records.items():
             if place not in known:
-                self._findings.damage(
-                    self._root / layout.CONSUME_QUEUE / place[0] / str(place[1]),
-                    f"is missing; the log holds {len(numbers)} messages of it",
-                    "it would make the queue again from where its scan of the log begins",
-                )
-                self.ends[place] = max(numbers) + 1
+                self._missing(place, records)
+
+    def _missing(self, place: Place, records: QueueRecords) -> None:
+        directory = self._root / layout.CONSUME_QUEUE / place[0] / str(place[1])
+        if self._topics is not None and place[0] not in self._topics:
+            self._findings.remark(
+                directory, f"the log still holds {len(records)} messages of this deleted topic"
+            )
+            return
+        self._findings.damage(
+            directory,
+            f"is missing; the log holds {len(records)} messages of it",
+            "after an unclean stop it would make the queue again from where its scan of the log begins",
+        )
+        self.ends[place] = records.end
 
     def _queue(self, place: Place, queue: Segments) -> None:
         self._findings.segments(queue, refuses=False)
         self._report.queues += 1
-        missing = dict(self._numbers.get(place, {}))
+        records = self._records.get(place) or QueueRecords()
+        found = bytearray(len(records))
+        """1 for each record that has its unit."""
         end = 0
         for file in queue.files:
             count = count_units(file)
             end = file.base // QUEUE_UNIT_BYTES + count
             self._report.units += count
-            self._units(place, file, count, missing)
+            self._units(place, file, count, records, found)
             if count * QUEUE_UNIT_BYTES < len(file.view) and file is not queue.files[-1]:
                 self._findings.damage(
                     file.path,
                     f"ends after unit {end - 1}, yet later files exist",
                     "it would fill it again",
                 )
+        missing = [records.number(index) for index, has_unit in enumerate(found) if not has_unit]
         self.ends[place] = max(end, max(missing, default=-1) + 1)
         first = queue.start // QUEUE_UNIT_BYTES
         older = sum(number < first for number in missing)
@@ -62,15 +83,22 @@ class QueueCheck:
             self._findings.remark(
                 queue.directory, f"{older} older messages still in the log are not in it any more"
             )
+        if records.older:
+            self._findings.remark(
+                queue.directory,
+                f"{records.older} messages in the log are from before its topic was deleted and created again",
+            )
         for number in sorted(number for number in missing if number >= first)[:MOST_OF_A_KIND]:
+            position, _ = records.placed(records.index(number))
             self._findings.damage(
                 queue.directory,
-                f"has no unit {number}; the record is at position {missing[number][0]}",
-                "it would add the unit, if its scan of the log begins before the record",
+                f"has no unit {number}; the record is at position {position}",
+                "after an unclean stop it would add the unit, if its scan of the log begins before the record",
             )
 
-    def _units(self, place: Place, file: Segment, count: int, missing: dict[int, tuple[int, int]]) -> None:
-        numbers = self._numbers.get(place, {})
+    def _units(
+        self, place: Place, file: Segment, count: int, records: QueueRecords, found: bytearray
+    ) -> None:
         is_light = is_lmq(place[0])
         first = file.base // QUEUE_UNIT_BYTES
         units = UNIT.iter_unpack(file.view[: count * QUEUE_UNIT_BYTES])
@@ -78,15 +106,16 @@ class QueueCheck:
             position, size, _ = unit
             if unit == BLANK_UNIT or position < self._log.start or is_light:
                 continue
-            expected = numbers.get(number)
-            if expected == (position, size):
-                missing.pop(number, None)
+            index = records.index(number)
+            if index >= 0 and records.placed(index) == (position, size):
+                found[index] = 1
             elif position >= self._report.log_end:
                 self._findings.damage(
                     file.path, f"unit {number} points behind the log's end", "it would drop the unit"
                 )
             else:
-                missing.pop(number, None)
+                if index >= 0:
+                    found[index] = 1
                 self._findings.damage(
                     file.path,
                     f"unit {number} points to position {position}, where its message does not begin",

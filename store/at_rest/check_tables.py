@@ -27,30 +27,32 @@ _Table = TypeVar("_Table")
 
 
 class TableCheck:
-    """Run it after the queues: `places` are the queues of the log, `ends` the max offsets."""
+    """Reads the tables; `run` compares them with the queues."""
 
-    def __init__(
-        self, root: Path, findings: Findings, places: Collection[Place], ends: dict[Place, int]
-    ) -> None:
+    def __init__(self, root: Path, findings: Findings) -> None:
         self._root = root
         self._findings = findings
-        self._places = places
-        self._ends = ends
-
-    def run(self) -> None:
-        tables = {
-            name: self._table(self._root / layout.CONFIG / name, form) for name, form in _TABLES.items()
+        self._tables = {
+            name: self._table(root / layout.CONFIG / name, form) for name, form in _TABLES.items()
         }
-        topics = tables[layout.TOPICS]
-        if topics is not None:
-            for topic in sorted({topic for topic, _ in self._places} - set(topics.topic_config_table)):
+
+    @property
+    def topics(self) -> Collection[str] | None:
+        """The topics that a start would know; None without a table that can be read."""
+        table = self._tables[layout.TOPICS]
+        return None if table is None else table.topic_config_table
+
+    def run(self, places: Collection[Place], ends: dict[Place, int]) -> None:
+        """`places` are the queues of the log, `ends` the max offsets of all queues."""
+        if self.topics is not None:
+            for topic in sorted({topic for topic, _ in places} - set(self.topics)):
                 self._findings.remark(
                     self._root / layout.CONFIG / layout.TOPICS,
-                    f"does not know topic {topic}, which has messages",
+                    f"does not know topic {topic}, which has messages in the log: it was deleted, or the table is old",
                 )
-        offsets = tables[layout.CONSUMER_OFFSETS]
+        offsets = self._tables[layout.CONSUMER_OFFSETS]
         if offsets is not None:
-            self._offsets(offsets)
+            self._offsets(offsets, ends)
 
     def _table(self, path: Path, form: type[_Table]) -> _Table | None:
         """The table of the file, or of its backup; None if neither holds one."""
@@ -73,12 +75,12 @@ class TableCheck:
             self._findings.damage(place, what, "it would refuse")
         return None
 
-    def _offsets(self, table: OffsetFile) -> None:
+    def _offsets(self, table: OffsetFile, ends: dict[Place, int]) -> None:
         path = self._root / layout.CONFIG / layout.CONSUMER_OFFSETS
         for key, queues in table.offset_table.items():
             topic, _, group = key.partition("@")
             for queue_id, offset in queues.items():
-                end = self._ends.get((topic, queue_id))
+                end = ends.get((topic, queue_id))
                 if end is not None and offset > end:
                     self._findings.damage(
                         path,

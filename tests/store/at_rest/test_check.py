@@ -1,15 +1,21 @@
 """`check_store` finds each kind of damage, names its place, and changes nothing; a store of ours has no damage."""
 
+import json
+import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pocketmq.store import StoreError, StoreLockedError
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.at_rest.contents import StoreContents
 from pocketmq.store.at_rest.findings import Report
+from pocketmq.store.at_rest.queue_records import QueueRecords
 from pocketmq.store.tables.offset_table import OffsetTable
 
 LOOK = """
@@ -255,3 +261,68 @@ def test_the_check_ends_a_queue_where_recovery_ends_it(tmp_path, open_store, put
     report = check_store(root)
     assert (report.units, report.damaged) == (2, True)
     assert StoreContents(root).queues()[0].max_offset == 2
+
+
+def topics_with(root: Path, *names: str) -> None:
+    topics = {name: {"topicName": name} for name in names}
+    (root / "config").mkdir()
+    (root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": topics}))
+
+
+def test_messages_of_a_deleted_topic_are_no_damage(open_store, put, tmp_path):
+    store = open_store()
+    for number in range(3):
+        put(store, "gone", queue_id=number % 2)
+        put(store, "again")
+        put(store, "lost")
+    for topic in ("gone", "again"):
+        store.delete_topic_queues(topic)
+    put(store, "again", body=b"new")
+    store.close()
+    root = tmp_path / "store"
+    topics_with(root, "again", "lost")
+    report = check_store(root)
+    assert damages(report) == []
+    said = "".join(finding.what for finding in report.findings)
+    assert "2 messages of this deleted topic" in said
+    assert "3 messages in the log are from before its topic was deleted and created again" in said
+    shutil.rmtree(root / "consumequeue" / "lost")
+    assert damages(check_store(root)) == ["0: is missing; the log holds 3 messages of it"]
+
+
+def test_index_file_that_was_cut_short_is_found_and_made_again(open_store, root):
+    whole = sorted((root / "index").iterdir())[0].stat().st_size
+    for which in (0, -1):
+        file = sorted((root / "index").iterdir())[which]
+        file.write_bytes(file.read_bytes()[:300])
+        assert damages(check_store(root)) == [f"{file.name}: is 300 bytes long, its neighbours {whole}"]
+        store = open_store(mapped_file_size_commit_log=2048, max_hash_slot_num=8, max_index_num=32)
+        assert [len(store.query("orders", f"k{number}", 9, 0, 1 << 62).views) for number in range(60)] == [
+            1
+        ] * 60
+        store.close()
+        assert damages(check_store(root)) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1 << 40), st.integers(1, 99)), max_size=30))
+def test_records_of_a_queue_are_found_as_in_a_dictionary(added):
+    records, expected = QueueRecords(), {}
+    for number, position, size in added:
+        if number == 0:
+            expected = {}
+        records.add(number, position, size)
+        expected[number] = position, size
+    for number in range(8):
+        index = records.index(number)
+        assert (records.placed(index) if index >= 0 else None) == expected.get(number)
+    assert records.end == max(expected, default=-1) + 1
+
+
+def test_records_of_a_queue_take_twenty_bytes_each():
+    records = QueueRecords()
+    tracemalloc.start()
+    for number in range(20_000):
+        records.add(number, number * 300, 300)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 20_000 * 30
