@@ -37,6 +37,11 @@ MAX_ALL_SETTINGS_BYTES: Final = 64 << 20
 """Of all clients, as bytes on the wire; in memory they take up to eight times as much."""
 MAX_EARLY: Final = 10_000
 """Calls that wait for the settings of their client at once; one more is answered without waiting."""
+MAX_EARLY_OF_CLIENT: Final = 100
+"""All of a client's go on together when its settings arrive."""
+
+TURN_CLIENTS: Final = 50
+"""Silent clients that are forgotten in one turn of the loop: each is a member of up to 1,000 groups."""
 
 SCAN_SECONDS: Final = 10.0
 """How often silent clients are looked for."""
@@ -68,7 +73,7 @@ class Clients:
         self._settings: dict[str, Settings] = {}
         self._bytes: dict[str, int] = {}
         self._all_bytes = 0
-        self._early: dict[str, list[WhenAnnounced]] = {}
+        self._early: dict[str, dict[WhenAnnounced, None]] = {}
         self._early_count = 0
         self._scan: Timer | None = None
 
@@ -173,9 +178,19 @@ class Clients:
         """Drop the clients that sent neither settings nor a heartbeat for `channelExpiredTimeout`. The broker drops
         members itself; a producer without topics is a member of nothing."""
         limit_ms = self.clock.wall_ms() - self.broker.config.channel_expired_timeout
-        for peer in [peer for peer in self._peers.values() if peer.seen_ms < limit_ms]:
-            _log.warning("%r sends no heartbeats: forgetting it", peer)
-            self.forget(peer)
+        silent = [peer for peer in self._peers.values() if peer.seen_ms < limit_ms]
+        if silent:
+            _log.warning("%d clients send no heartbeats, forgetting them: %r ...", len(silent), silent[0])
+        self._forget_silent(silent, limit_ms)
+
+    def _forget_silent(self, silent: list[GrpcPeer], limit_ms: int) -> None:
+        """The last ones of the list; the others in the next loop iterations, unless they were heard of since."""
+        for peer in silent[-TURN_CLIENTS:]:
+            if peer.seen_ms < limit_ms:
+                self.forget(peer)
+        del silent[-TURN_CLIENTS:]
+        if silent:
+            asyncio.get_running_loop().call_soon(self._forget_silent, silent, limit_ms)
 
     def _scan_and_reschedule(self) -> None:
         self.scan()
@@ -188,11 +203,12 @@ class Clients:
         many seconds. A cancelled call is not called back."""
         client_id = call.client_id
         settings = self._settings.get(client_id)
-        if settings is not None or self._early_count >= MAX_EARLY:
+        waiting = self._early.get(client_id, {})
+        if settings is not None or self._early_count >= MAX_EARLY or len(waiting) >= MAX_EARLY_OF_CLIENT:
             then(settings)
             return
-        waiting = self._early.setdefault(client_id, [])
-        waiting.append(then)
+        self._early[client_id] = waiting
+        waiting[then] = None
         self._early_count += 1
 
         def give_up() -> None:
@@ -210,7 +226,7 @@ class Clients:
         waiting = self._early.get(client_id)
         if waiting is None or then not in waiting:
             return False
-        waiting.remove(then)
+        del waiting[then]
         self._early_count -= 1
         if not waiting:
             del self._early[client_id]

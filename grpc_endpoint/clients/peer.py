@@ -6,7 +6,7 @@ registered gets one for the length of a call. Mirrors `GrpcClientChannel`.
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pocketmq.broker.errors import PeerError
 from pocketmq.protocol.wire.command import Command, RawBody
@@ -16,6 +16,10 @@ from ..messages import TelemetryCommand
 
 if TYPE_CHECKING:
     from pocketmq.broker.network.dispatch import Result
+
+
+LONGEST_SHOWN: Final = 255
+"""Characters of a client id in the log."""
 
 
 class Asking(Protocol):
@@ -76,7 +80,7 @@ class GrpcPeer:
         self._on_close = on_close
 
     def __repr__(self) -> str:
-        return f"{self.client_id}@{self.peer}"
+        return f"{self.client_id[:LONGEST_SHOWN]}@{self.peer}"
 
     @property
     def is_reachable(self) -> bool:

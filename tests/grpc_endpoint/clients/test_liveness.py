@@ -1,8 +1,10 @@
 """Heartbeats, terminations, and clients that vanish."""
 
+import asyncio
 from typing import Any
 
 import pytest
+from pocketmq.grpc_endpoint.clients.clients import MAX_EARLY_OF_CLIENT, TURN_CLIENTS
 from pocketmq.grpc_endpoint.messages import (
     ClientType,
     Code,
@@ -73,6 +75,21 @@ async def test_silent_members_are_dropped_and_so_are_their_settings(
     grpc.clients.stop()
 
 
+async def test_many_silent_clients_are_forgotten_in_turns_with_one_line(
+    grpc: GrpcBroker, clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(2 * TURN_CLIENTS + 10):
+        grpc.telemetry(producer("t"), client_id=f"c{number}")
+    clock.advance(121_000)
+    grpc.clients.scan()
+    assert len(grpc.clients) == TURN_CLIENTS + 10
+    grpc.telemetry(producer("t"), client_id="c1")  # heard of again
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(grpc.clients) == 1
+    assert len(caplog.records) == 1
+
+
 async def test_member_that_the_broker_drops_is_forgotten(grpc: GrpcBroker, clock: Any) -> None:
     import asyncio
 
@@ -111,9 +128,18 @@ async def test_call_that_overtakes_its_settings_waits_for_them(grpc: GrpcBroker)
     assert got == [grpc.clients.settings_of("c1")]
 
 
-async def test_call_waits_for_settings_no_longer_than_it_is_said(grpc: GrpcBroker) -> None:
-    import asyncio
+async def test_few_calls_of_a_client_wait_for_its_settings(grpc: GrpcBroker) -> None:
+    """They go on together, in one turn of the loop."""
+    got: list[Settings | None] = []
+    for _ in range(MAX_EARLY_OF_CLIENT + 3):
+        call = grpc.new_call(HeartbeatRequest, FakeStream())
+        grpc.clients.when_announced(call, 1.0, lambda settings: got.append(settings))
+    assert got == [None] * 3
+    grpc.telemetry(consumer("g"))
+    assert len(got) == MAX_EARLY_OF_CLIENT + 3
 
+
+async def test_call_waits_for_settings_no_longer_than_it_is_said(grpc: GrpcBroker) -> None:
     got: list[Settings | None] = []
     call = grpc.new_call(HeartbeatRequest, FakeStream())
     grpc.clients.when_announced(call, 0.0, got.append)
