@@ -21,9 +21,11 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.first_position.rules import QueueFacts, Rule, decide
 from pocketmq.broker.network.dispatch import BROKER, NAME_SERVER, Handlers
 from pocketmq.cli.admin.command import command_rows
+from pocketmq.cli.behave.scenario import read_scenario
 from pocketmq.client.admin.client import AdminClient
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
+from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from documents import (
     ADDRESS,
@@ -105,27 +107,52 @@ def test_no_command_hides_in_a_block_that_is_not_run() -> None:
     assert [line for line in hidden if re.match(r"\s*(\$ |make |\.venv/bin/)", line)] == []
 
 
-TESTS_OF_USERS = {"README.md": 1, "docs/testing.md": 6, "docs/faults.md": 3}
-"""Documents whose first Python blocks are files of tests, and how many."""
+DOCUMENTS_OF_TESTERS = ("README.md", "docs/testing.md", "docs/faults.md")
+"""Documents whose Python blocks are files of tests, or programs, for somebody who has installed pytest and PocketMQ."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TESTS_OF_USERS)
+@pytest.mark.parametrize("name", DOCUMENTS_OF_TESTERS)
 def test_examples_of_tests_pass_in_a_pytest_of_their_own(name: str, tmp_path: Path) -> None:
+    """Those with coroutine tests need pytest-asyncio, as the document says; the others have pytest alone."""
     examples = blocks(ROOT / name, "python")
-    for number, program in enumerate(examples[: TESTS_OF_USERS[name]]):
+    assert any("def test_" in program for program in examples)
+    for number, program in enumerate(examples):
         folder = tmp_path / str(number)
         folder.mkdir()
-        (folder / "test_example.py").write_text(program, encoding="utf-8")
-        ran = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
-            cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-    for number, program in enumerate(examples[TESTS_OF_USERS[name] :]):
-        path = tmp_path / f"example_{number}.py"
-        path.write_text(program, encoding="utf-8")
-        subprocess.run([sys.executable, str(path)], check=True, capture_output=True)
+        words = [sys.executable, "example.py"]
+        file = folder / words[1]
+        if "def test_" in program:
+            file = folder / "test_example.py"
+            words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+            if "async def test_" in program:
+                assert program.count("async def test_") == program.count("@pytest.mark.asyncio\n")
+                assert "`pip install pytest-asyncio`" in (ROOT / name).read_text(encoding="utf-8")
+            else:
+                words += ["-p", "no:asyncio"]
+        file.write_text(program, encoding="utf-8")
+        ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, program + ran.stdout + ran.stderr
+        assert "skipped" not in ran.stdout
+        assert "pytest" in words or all(map(str.strip, ran.stdout.splitlines())), "an empty line says nothing"
+
+
+def test_starting_states_of_the_document_are_loaded_as_printed(tmp_path: Path) -> None:
+    states = blocks(ROOT / "docs" / "testing.md", "yaml")
+    assert states
+    for state in states:
+        (tmp_path / "state.yml").write_text(state, encoding="utf-8")
+        with EmbeddedServer(load=[tmp_path / "state.yml"]) as server:
+            rocketmq = RocketMQ(server)
+            [order] = rocketmq.messages("orders")
+            assert (order.text, order.keys) == ("order 17", ["17", "express"])
+            assert [message.text for message in rocketmq.delayed] == ["later"]
+
+
+def test_scenarios_of_the_document_can_be_read(tmp_path: Path) -> None:
+    for number, scenario in enumerate(blocks(ROOT / "docs" / "behaviour.md", "yaml")):
+        (tmp_path / f"{number}.yml").write_text(scenario, encoding="utf-8")
+        assert read_scenario(str(tmp_path / f"{number}.yml")).about in scenario
 
 
 def test_readme_is_short_and_begins_with_its_two_commands() -> None:
