@@ -3,6 +3,7 @@
 A route names every broker at its own gRPC port. `pocketmq.grpc_endpoint` is loaded with the first port.
 """
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from pocketmq.broker.config.addresses import host_and_port
@@ -24,11 +25,15 @@ class ClusterGrpcPort:
         self._addresses = addresses
         self._endpoint: Endpoint | None = None
         self._held: HeldPort | None = None
+        self._opening = asyncio.Lock()
 
     async def open(self, node: Node) -> None:
         """Serve gRPC clients on a running node; nothing if it does. `StartError` if it cannot."""
-        if self._endpoint is not None:
-            return
+        async with self._opening:  # two threads may ask at once
+            if self._endpoint is None:
+                await self._open(node)
+
+    async def _open(self, node: Node) -> None:
         from ..server.grpc_port import endpoint_of
 
         port = host_and_port(self.address)[1] if self.address else 0

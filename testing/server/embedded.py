@@ -117,7 +117,8 @@ class EmbeddedServer(Lifetime):
         self._failure: BaseException | None = None
         self._first_mark: Mark | None = None
         self._connection: Connection | None = None
-        self._watched: WatchedNodes | None = None
+        self._connecting = asyncio.Lock()
+        self._watched = WatchedNodes(self.call) if self._keeps_ledger else None
         self._watching = threading.Lock()
 
     def like(
@@ -299,8 +300,6 @@ class EmbeddedServer(Lifetime):
     async def _live(self, node: Node, started: "Future[None]") -> None:
         self._loop = asyncio.get_running_loop()
         await node.start()
-        if self._keeps_ledger and self._watched is None:
-            self._watched = WatchedNodes(self.call)
         if self._watched is not None:
             self._watched.attach(node)
             if self._keeps_ledger:
@@ -373,8 +372,9 @@ class EmbeddedServer(Lifetime):
     ) -> tuple[ReplyT, bytes]:
         """As `exchange`, for the server's own loop."""
         node = self._running()
-        if self._connection is None or self._connection.closed:
-            self._connection = await node.server.connect(node.bound_address)
+        async with self._connecting:
+            if self._connection is None or self._connection.closed:
+                self._connection = await node.server.connect(node.bound_address)
         command, reply = await self._connection.call(request, body, timeout_seconds=REQUEST_TIMEOUT_SECONDS)
         return reply, bytes(command.body or b"")
 

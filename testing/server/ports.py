@@ -1,6 +1,7 @@
 """The ports of an embedded server beside the remoting ones: HTTP, and gRPC. What a server without them needs is not
 loaded."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -21,6 +22,7 @@ class Ports:
         self.grpc_endpoint = ""
         """`127.0.0.1:port`; empty without one."""
         self._open = AsyncExitStack()
+        self._opening = asyncio.Lock()
 
     async def open_admin(
         self, node: Node, watched: WatchedNodes, port: int, mark: Callable[[], Mark]
@@ -36,8 +38,9 @@ class Ports:
         """Does nothing if it is open."""
         from .grpc_port import grpc_port
 
-        if not self.grpc_endpoint:
-            self.grpc_endpoint = await self._open.enter_async_context(grpc_port(node))
+        async with self._opening:  # two threads may ask at once
+            if not self.grpc_endpoint:
+                self.grpc_endpoint = await self._open.enter_async_context(grpc_port(node))
 
     async def __aenter__(self) -> Self:
         return self

@@ -125,7 +125,7 @@ def test_a_folder_of_a_living_process_stays_and_its_programs_run_on(tmp_path: Pa
         process.kill()
         process.communicate()
         wait_until(lambda: not folder.exists(), what="the folder is removed")
-        assert [exists(pid) for pid in pids] == [False, False, True]
+        wait_until(lambda: [exists(pid) for pid in pids] == [False, False, True], what="they end")
     finally:
         process.kill()
         for pid in filter(exists, pids):

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from pocketmq.broker.errors import Refusal, StartError
@@ -20,11 +22,13 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreError
 from pocketmq.store.files.disk_usage import SystemDisk
-from pocketmq.testing import EmbeddedServer, LoadError, NotRunningError, RocketMQ
+from pocketmq.testing import EmbeddedServer, LoadError, NotRunningError, RocketMQ, RocketMQCluster
 from pocketmq.testing.server import temporary_store
 
 from ports import fixed_port
 from threads import begun_since, running_threads
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -355,20 +359,37 @@ def test_a_temporary_store_takes_messages_though_the_disk_is_full(
             RocketMQ(server).send("orders", "one")
 
 
+def at_once(function: Callable[[], T]) -> list[T]:
+    """What four threads get from it that call it at the same time."""
+    barrier = threading.Barrier(4)
+
+    def called() -> T:
+        barrier.wait()
+        return function()
+
+    with ThreadPoolExecutor(4) as threads:
+        return [one.result() for one in [threads.submit(called) for _ in range(4)]]
+
+
 def test_threads_that_ask_for_the_request_log_at_once_get_one() -> None:
     """Rules of a second one would never be cleared."""
     with EmbeddedServer() as server:
-        barrier = threading.Barrier(4)
-        found = []
-
-        def ask() -> None:
-            barrier.wait()
-            found.append(server.watched)
-
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        found = at_once(lambda: server.watched)
         assert len(set(map(id, found))) == 1
         assert len(server.call(lambda: server.watched._nodes)) == 1
+
+
+def test_threads_that_ask_for_the_grpc_port_at_once_get_one() -> None:
+    with EmbeddedServer() as server, RocketMQCluster(brokers=1) as cluster:
+        assert len(set(at_once(lambda: server.grpc_endpoint))) == 1
+        assert len(server.node.beside) == 1
+        assert len(set(at_once(lambda: cluster.grpc_endpoint))) == 1
+        assert len(cluster.broker("b0").node.beside) == 1
+
+
+def test_threads_that_send_at_once_share_a_connection() -> None:
+    with EmbeddedServer() as server:
+        rocketmq = RocketMQ(server)
+        rocketmq.topic("orders")
+        at_once(lambda: rocketmq.send("orders", "one"))
+        assert len({request.peer for request in rocketmq.requests.find(code="SEND_MESSAGE_V2")}) == 1
