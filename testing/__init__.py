@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         WrongValueError,
     )
     from .faults.outcomes import DROP, PASS, Refused, Reply
+    from .faults.rule import Rule
+    from .ledger.verdict import Finding, MessageHistory, Verdict
+    from .remote import RemoteRocketMQ
     from .requests.logged_request import LoggedRequest
     from .rocketmq import RocketMQ
     from .server.clock import ServerClock
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from .state.mark import Mark
     from .state.snapshot import Snapshot
     from .views.stored_message import StoredMessage
+    from .views.values import FirstPosition, HeldPull, Lock, Member
 
 __all__ = (
     "DROP",
@@ -57,21 +61,30 @@ __all__ = (
     "ClusterBroker",
     "ClusterNameServer",
     "EmbeddedServer",
+    "Finding",
+    "FirstPosition",
+    "HeldPull",
     "LoadError",
+    "Lock",
     "LoggedRequest",
     "Mark",
+    "Member",
+    "MessageHistory",
     "MessagesMissingError",
     "NotRunningError",
     "Refused",
+    "RemoteRocketMQ",
     "Reply",
     "RocketMQ",
     "RocketMQCluster",
+    "Rule",
     "ServerClock",
     "Snapshot",
     "SnapshotError",
     "StoredMessage",
     "TestingError",
     "UnusedRulesError",
+    "Verdict",
     "WouldBlockError",
     "WrongValueError",
 )
@@ -91,6 +104,15 @@ _PLACES: Final = {
     "Snapshot": "state.snapshot",
     "ServerClock": "server.clock",
     "StoredMessage": "views.stored_message",
+    "Finding": "ledger.verdict",
+    "MessageHistory": "ledger.verdict",
+    "Verdict": "ledger.verdict",
+    "RemoteRocketMQ": "remote",
+    "Rule": "faults.rule",
+    "FirstPosition": "views.values",
+    "HeldPull": "views.values",
+    "Lock": "views.values",
+    "Member": "views.values",
 }
 
 

@@ -36,6 +36,7 @@ def rocketmq_server(
 
     @pytest.fixture(scope=scope)
     def server(request: pytest.FixtureRequest) -> "Iterator[EmbeddedServer]":
+        """A RocketMQ server with settings of its own (`factories.rocketmq_server`)."""
         from .fixtures.servers import running_server
 
         with running_server(
@@ -52,6 +53,7 @@ def rocketmq(server_fixture: str = "rocketmq_server") -> "Callable[..., Iterator
     @pytest.fixture
     @on_server(server_fixture)
     def view(request: pytest.FixtureRequest) -> "Iterator[RocketMQ]":
+        """For one test, a server of another fixture (`factories.rocketmq`). Everything that the test did is undone."""
         from .fixtures.one_test import rocketmq_for
 
         with rocketmq_for(request, server_fixture) as rocketmq:
@@ -65,6 +67,7 @@ def rocketmq_noproc(addr: str | None = None) -> "Callable[..., Iterator[RemoteRo
 
     @pytest.fixture
     def view(request: pytest.FixtureRequest) -> "Iterator[RemoteRocketMQ]":
+        """For one test, a server that already runs (`factories.rocketmq_noproc`)."""
         from .fixtures.one_test import remote_for
 
         with remote_for(request, addr) as rocketmq:

@@ -55,8 +55,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "rocketmq(topics=, groups=, load=, ledger=, strict=, settings=, emulate=, virtual_time=, seed=): what the "
-        "RocketMQ server of the test has and does; the last four give it a server of its own",
+        "rocketmq(topics=, groups=, load=, ledger=, strict=, settings=, emulate=, virtual_time=, seed=, "
+        "newGroupsStartAt=): what the RocketMQ server of the test has and does; the last five give it a server of its "
+        "own",
     )
 
 

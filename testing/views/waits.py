@@ -4,7 +4,6 @@ Members are asked with request 307 at growing intervals, so that a slow consumer
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -127,20 +126,21 @@ class _Pauses:
         return self._begin() >= self._rested
 
     def end_check(self) -> None:
-        now = time.monotonic()
+        now = asyncio.get_running_loop().time()
         self._rested = now + 4 * (now - self._begun)
         self._due = max(self._due, self._rested)
 
     def _begin(self) -> float:
-        self._begun = time.monotonic()
+        self._begun = asyncio.get_running_loop().time()
         return self._begun
 
 
 async def _until(look: Look[ResultT], timeout_seconds: float, look_seconds: float) -> ResultT:
     """The first result; `MessagesMissingError` with the last text after the time limit, which is wall time."""
-    deadline = time.monotonic() + timeout_seconds
+    loop = asyncio.get_running_loop()  # a test may have stopped the clocks of `time`
+    deadline = loop.time() + timeout_seconds
     while isinstance(found := await look(), str):
-        if time.monotonic() >= deadline:
+        if loop.time() >= deadline:
             raise MessagesMissingError(f"{found} within {timeout_seconds:g} s")
         await asyncio.sleep(look_seconds)
     return found

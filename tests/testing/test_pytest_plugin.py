@@ -4,11 +4,14 @@ Each test writes a small project and runs pytest on it, in this process if that 
 """
 
 import os
+import re
 import subprocess
 import sys
 
 import pocketmq.testing.rocketmq  # noqa: F401  # here once, not again in each of the runs below
 import pytest
+from pocketmq import testing
+from pocketmq.testing.fixtures.marker import ALLOWED
 
 pytest_plugins = ["pytester"]
 
@@ -235,3 +238,26 @@ def test_a_failed_test_is_not_blamed_for_its_rules(pytester: pytest.Pytester) ->
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(failed=1)
     assert "was never used" not in result.stdout.str()
+
+
+def test_every_word_of_the_marker_and_every_fixture_is_listed(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        from pocketmq.testing import factories
+
+        old_server = factories.rocketmq_server(settings={"emulate": "4.9"})
+        old = factories.rocketmq("old_server")
+        staging = factories.rocketmq_noproc("127.0.0.1:1")
+        """
+    )
+    listed = pytester.runpytest_inprocess("--markers").stdout.str()
+    assert all(f"{word}=" in listed for word in ALLOWED)
+    fixtures = pytester.runpytest_inprocess("--fixtures").stdout.str()
+    for name in ("old_server", "old", "staging", "rocketmq", "rocketmq_server", "rocketmq_noproc"):
+        described = re.search(rf"^{name}\b.*\n    (.*)", fixtures, re.MULTILINE)
+        assert described is not None, name
+        assert described[1] != "no docstring available", name
+
+
+def test_what_annotations_need_is_exported() -> None:
+    assert [name for name in testing.__all__ if not hasattr(testing, name)] == []
