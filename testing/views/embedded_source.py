@@ -74,8 +74,10 @@ class EmbeddedSource:
         online = self._broker.membership.consumers.get(group)
         return online is not None and online.is_broadcasting
 
-    async def count_wanted(self, topic: str, group: str, ranges: dict[int, tuple[int, int]]) -> int:
-        return await count_wanted(self._broker, self._server.watched.log, topic, group, ranges)
+    async def count_wanted(
+        self, topic: str, group: str, ranges: dict[int, tuple[int, int]], most: int | None
+    ) -> int:
+        return await count_wanted(self._broker, self._server.watched.log, topic, group, ranges, most)
 
     async def unacknowledged(self, topic: str, group: str) -> int:
         return await unacknowledged(self._broker, topic, group)

@@ -15,9 +15,15 @@ ENTRIES_A_TURN: Final = 200
 
 
 async def count_wanted(
-    broker: Broker, log: RequestLog, topic: str, group: str, ranges: dict[int, tuple[int, int]]
+    broker: Broker,
+    log: RequestLog,
+    topic: str,
+    group: str,
+    ranges: dict[int, tuple[int, int]],
+    most: int | None,
 ) -> int:
-    """How many messages of these parts of queues (first offset, end) the group wants."""
+    """How many messages of these parts of queues (first offset, end) the group wants; with `most`, that many are enough
+    to know."""
     if not ranges:
         return 0
     wants = _wanted_by(broker, log, topic, group)
@@ -30,6 +36,8 @@ async def count_wanted(
             unit = queue.unit(offset) if queue is not None else None
             record = None if unit is None else broker.store.read_record(unit[0], unit[1])
             count += unit is not None and record is not None and wants(unit[2], record)
+            if count == most:
+                return count
             seen += 1
             if seen % ENTRIES_A_TURN == 0:
                 await asyncio.sleep(0)

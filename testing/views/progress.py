@@ -50,10 +50,13 @@ async def ask_members(source: Source, group: str) -> Answers:
     return Answers(infos, len(answers) - len(infos))
 
 
-async def what_is_missing(source: Source, topic: str, group: str, answers: Answers) -> str | None:
-    """In words, what the group has not consumed of a topic and of its retries by pop; None if it has all."""
+async def what_is_missing(
+    source: Source, topic: str, group: str, answers: Answers, *, is_counted: bool
+) -> str | None:
+    """In words, what the group has not consumed of a topic and of its retries by pop; None if it has all. The number
+    may be too small unless it is counted."""
     for name in (topic, *(pop_retry_topic(topic, group, v2=v2) for v2 in (False, True))):
-        total, left = await _unconsumed(source, name, group, answers)
+        total, left = await _unconsumed(source, name, group, answers, None if is_counted else 1)
         if left:
             return f"{group} has not consumed {left} of {total} messages of {name}"
         popped = await source.unacknowledged(name, group)
@@ -64,7 +67,9 @@ async def what_is_missing(source: Source, topic: str, group: str, answers: Answe
     return None
 
 
-async def _unconsumed(source: Source, topic: str, group: str, answers: Answers) -> tuple[int, int]:
+async def _unconsumed(
+    source: Source, topic: str, group: str, answers: Answers, most: int | None
+) -> tuple[int, int]:
     """How many messages a topic has, and how many of them the group wants and has not consumed."""
     ends = await source.queue_ends(topic)
     readers = await _readers(source, topic, group, answers)
@@ -74,7 +79,7 @@ async def _unconsumed(source: Source, topic: str, group: str, answers: Answers) 
         if begin < end:
             ranges[queue_id] = begin, end
     total = sum(end - first for first, end in ends.values())
-    return total, await source.count_wanted(topic, group, ranges) if ranges else 0
+    return total, await source.count_wanted(topic, group, ranges, most) if ranges else 0
 
 
 async def _readers(source: Source, topic: str, group: str, answers: Answers) -> list[dict[int, int]]:

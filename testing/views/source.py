@@ -50,8 +50,11 @@ class Source(Protocol):
 
     async def is_broadcasting(self, group: str) -> bool: ...
 
-    async def count_wanted(self, topic: str, group: str, ranges: dict[int, tuple[int, int]]) -> int:
-        """How many messages of these parts of queues (first offset, end) the group's filter matches."""
+    async def count_wanted(
+        self, topic: str, group: str, ranges: dict[int, tuple[int, int]], most: int | None
+    ) -> int:
+        """How many messages of these parts of queues (first offset, end) the group's filter matches; with `most`, the
+        count may stop there."""
 
     async def unacknowledged(self, topic: str, group: str) -> int | None:
         """How many messages of a topic the group has popped and not acknowledged; `None` if only members know."""

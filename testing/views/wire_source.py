@@ -203,7 +203,9 @@ class WireSource:
     async def is_broadcasting(self, group: str) -> bool:
         return (await self._connections(group)).message_model == "BROADCASTING"
 
-    async def count_wanted(self, topic: str, group: str, ranges: dict[int, tuple[int, int]]) -> int:
+    async def count_wanted(
+        self, topic: str, group: str, ranges: dict[int, tuple[int, int]], most: int | None
+    ) -> int:
         subscription = (await self._connections(group)).subscription_table.get(topic)
         if subscription is None or subscription.wants_all:
             return sum(end - begin for begin, end in ranges.values())
@@ -212,6 +214,8 @@ class WireSource:
             async for record in self._records(topic, queue_id, begin, end, subscription):
                 tag = decode_properties(record.properties).get(names.TAGS)
                 count += not subscription.tags_set or tag in subscription.tags_set
+                if count == most:
+                    return count
         return count
 
     async def unacknowledged(self, topic: str, group: str) -> None:
