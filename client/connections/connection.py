@@ -121,6 +121,8 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.address = address
         self.closed = False
+        self.lost = asyncio.Event()
+        """Set once the socket is closed, which TLS does a round trip later."""
         self._on_push = on_push
         self._hooks = hooks
         self._header_type = header_type
@@ -438,6 +440,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
+        self.lost.set()
         self.resume_writing()
         if self._timer is not None:
             self._timer.cancel()

@@ -7,7 +7,7 @@ Mirrors the channel table of `NettyRemotingClient`.
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pocketmq.protocol.wire.command import JSON, Command, RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -21,6 +21,8 @@ from .connection import (
     Connection,
     Push,
 )
+
+LAST_WORD_SECONDS: Final = 0.5
 
 
 class ConnectionPool:
@@ -127,8 +129,18 @@ class ConnectionPool:
         self._closed = True
         for connection in (*self._open.values(), *self._leaving):
             connection.close()
+
+    async def until_lost(self) -> None:
+        """After `close`: until the sockets are closed too, or a peer has not ended its side of TLS in time."""
+        closing = [*self._open.values(), *self._leaving]
         self._open.clear()
         self._leaving.clear()
+        try:
+            async with asyncio.timeout(LAST_WORD_SECONDS):
+                for connection in closing:
+                    await connection.lost.wait()
+        except TimeoutError:
+            pass
 
     async def _connect(self, address: str) -> Connection:
         if self._closed:

@@ -158,6 +158,7 @@ class ClientInstance:
             await until_ended(tasks)
         finally:
             self.connections.close()
+        await self.connections.until_lost()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run something in the background until it ends or the instance does; failures are logged."""

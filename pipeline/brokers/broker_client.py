@@ -117,8 +117,8 @@ class BrokerClient:
         """Close the connections. The next request opens them again."""
         if self._connections is not None:
             self._connections.close()
+            self.run(self._connections.until_lost())
             self._connections = self._routes = None
-            self.run(asyncio.sleep(0))
 
     @contextmanager
     def closing(self) -> "Iterator[BrokerClient]":
