@@ -1,7 +1,7 @@
 """pocketmq.cli: the program `pocketmq`, one file a command.
 
 main.py             the list of commands, and what they have in common
-spelling.py         which command a misspelt name may mean
+mistakes.py         a user's mistake: one line, an exit code, and which command a misspelt name may mean
 options.py          options that commands share
 cluster_names.py    names in a cluster, for lists and for TAB
 serve.py            one server, until a signal

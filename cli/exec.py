@@ -30,7 +30,7 @@ from pocketmq.store.errors import StoreError
 from pocketmq.testing.errors import TestingError
 from pocketmq.testing.server.after_death import end_after_death, let_live
 
-from .options import USER_ERROR
+from .mistakes import USER_ERROR, one_line
 from .server_options import check_admin_port, log_to_stderr, server_options
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def exec_command(
             environment = {"NAMESRV_ADDR": server.namesrv_addr, **addresses, **for_program}
             code = program.run({**os.environ, **environment})
     except (StartError, StoreError, TestingError) as error:
-        click.echo(f"pocketmq: {error}", err=True)
+        click.echo(f"pocketmq: {one_line(error)}", err=True)
         code = USER_ERROR
     sys.exit(code)
 

@@ -23,10 +23,7 @@ from typing import Any, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from .spelling import SpellingGroup
-
-USER_ERROR: Final = 2
-INTERRUPTED: Final = 130
+from .mistakes import INTERRUPTED, SpellingGroup, refuse
 
 
 class Entry(NamedTuple):
@@ -149,13 +146,14 @@ class LazyGroup(SpellingGroup):
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
-            click.echo(f"{_program(error)}: {_one_line(error.format_message())}", err=True)
-            sys.exit(USER_ERROR)
+            refuse(error.format_message(), program=_program(error))
+        except UnicodeEncodeError as error:
+            refuse(f"{error.object!r:.100} is not UTF-8")
         except (click.Abort, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
         except OSError as error:
             if error.errno != errno.EPIPE:
-                raise
+                refuse(": ".join(str(part) for part in (error.filename, error.strerror) if part) or error)
             # The reader of our output closed it. The flush at exit must not fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
@@ -166,10 +164,6 @@ def _program(error: click.ClickException) -> str:
     """`pocketmq send`, as far as the command line got."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     return "pocketmq" if context is None else context.command_path
-
-
-def _one_line(text: str) -> str:
-    return " ".join(line.strip() for line in text.splitlines())
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

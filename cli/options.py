@@ -5,17 +5,14 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any
 
 import click
 from pocketmq.client import ClientError, NotReachable, UnreadableReply
 from pocketmq.pipeline.jobs.access_options import access_options
 from pocketmq.pipeline.planning.access import Access
 
-USER_ERROR: Final = 2
-UNREACHABLE: Final = 3
-INTERRUPTED: Final = 130
-"""Exit codes; `main.py` has all of them."""
+from .mistakes import INTERRUPTED, UNREACHABLE, refuse
 
 namesrv_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
     "-n",
@@ -72,21 +69,8 @@ def run_command(
         )  # so that the flush at exit cannot fail again
         return
     if isinstance(first, NotReachable) and not isinstance(first, UnreadableReply):
-        click.echo(
-            f"pocketmq: {printable(str(first))}; is a server there? `pocketmq serve` starts one", err=True
-        )
-        sys.exit(UNREACHABLE)
-    click.echo(f"pocketmq: {printable(' '.join(str(first).split()))}", err=True)
-    sys.exit(USER_ERROR)
-
-
-def printable(text: str) -> str:
-    """The same text on one line, without what a terminal would obey: a line feed is shown as `\\n`."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
-    )
+        refuse(f"{first}; is a server there? `pocketmq serve` starts one", code=UNREACHABLE)
+    refuse(first)
 
 
 def _first(error: BaseException) -> BaseException:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from .mistakes import refuse
+
 if TYPE_CHECKING:
     from pocketmq.testing.faults.shaping import Shape
 
-USER_ERROR: Final = 2
 LOOPBACK: Final = "127.0.0.1"
 
 
@@ -57,16 +58,11 @@ def proxy(
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(target, host, port, shape))
     except WrongValueError as error:
-        _refuse(f"--{error}".replace("_", "-", 1))
+        refuse(f"--{error}".replace("_", "-", 1), program="pocketmq proxy")
     except ValueError as error:
-        _refuse(f"--target: {error}")
+        refuse(f"--target: {error}", program="pocketmq proxy")
     except StartError as error:
-        _refuse(str(error))
-
-
-def _refuse(text: str) -> None:
-    click.echo(f"pocketmq proxy: {text}", err=True)
-    sys.exit(USER_ERROR)
+        refuse(error, program="pocketmq proxy")
 
 
 def _listen_address(listen: str) -> tuple[str, int]:

@@ -20,6 +20,7 @@ from pocketmq.broker.errors import StartError
 from pocketmq.store import StoreError
 from pocketmq.testing.errors import TestingError
 
+from .mistakes import refuse
 from .parent import ending_with_parent
 from .server_options import check_admin_port, log_to_stderr, server_options
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("pocketmq.serve")
 
-USER_ERROR: Final = 2
 UNCLEAN_STOP: Final = 1
 _PORT: Final = click.IntRange(0, 65535)
 _KEYS: Final = {
@@ -129,8 +129,7 @@ def serve(
             if not stopped_cleanly:
                 sys.exit(UNCLEAN_STOP)
     except (StartError, StoreError, TestingError) as error:
-        click.echo(f"pocketmq: {error}", err=True)
-        sys.exit(USER_ERROR)
+        refuse(error)
     finally:
         gc.enable()
 

@@ -6,12 +6,12 @@ Nothing is changed on disk. Exit code 0: whole; 1: damaged; 2: no store there, o
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 from pocketmq.store.errors import StoreError
 
-from .options import USER_ERROR, printable
+from .mistakes import printable, refuse
 
 if TYPE_CHECKING:
     from pocketmq.store.at_rest.contents import StoredQueue
@@ -50,8 +50,8 @@ def check(*, folder: Path, commit_log: Path | None, as_json: bool) -> None:
                 lambda position: status.update(f"log read up to {position >> 20} MiB"),
                 commit_log=commit_log,
             )
-    except StoreError as error:
-        _refuse(error)
+    except (StoreError, OSError) as error:
+        refuse(error)
     if as_json:
         fields = {"damaged": report.damaged, **msgspec.to_builtins(report)}
         click.echo(msgspec.json.encode(fields))
@@ -119,8 +119,8 @@ def show(
         else:
             for queue in queues:
                 _print_messages(contents.newest(queue, count), as_json=as_json)
-    except StoreError as error:
-        _refuse(error)
+    except (StoreError, OSError) as error:
+        refuse(error)
 
 
 def _print_queues(queues: "list[StoredQueue]", *, as_json: bool) -> None:
@@ -165,8 +165,3 @@ def _time(time_ms: int) -> str:
     if time_ms < 0:
         return "-"
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-
-
-def _refuse(error: StoreError) -> NoReturn:
-    click.echo(f"pocketmq: {error}", err=True)
-    sys.exit(USER_ERROR)

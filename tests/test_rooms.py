@@ -122,7 +122,8 @@ ROOMS: dict[str, list[str]] = {
         "endpoint",
     ],
     "cli": [
-        "spelling options cluster_names server_options parent",
+        "mistakes parent",
+        "options cluster_names server_options",
         "looking messages",
         "admin behave bench completion demo exec pipeline proxy serve store_command",
         "main",

@@ -17,7 +17,8 @@ import click
 from pocketmq.pipeline.jobs.access_options import access_options
 from pocketmq.pipeline.planning.access import Access
 
-from ..options import USER_ERROR, client_keywords, run_command
+from ..mistakes import USER_ERROR, one_line
+from ..options import client_keywords, run_command
 from .given import Given, OptionRow
 
 ACTION: Final = "command"
@@ -42,7 +43,7 @@ class OneLineCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            click.echo(f"pocketmq: {self.name}: {error.format_message()}", err=True)
+            click.echo(f"pocketmq: {self.name}: {one_line(error.format_message())}", err=True)
             ctx.exit(USER_ERROR)
 
 
@@ -64,7 +65,7 @@ class AdminGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            click.echo(f"pocketmq: The sub command {args[0]} not exist.", err=True)
+            click.echo(f"pocketmq: The sub command {one_line(args[0])} not exist.", err=True)
             ctx.exit(USER_ERROR)
 
 

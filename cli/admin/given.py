@@ -9,14 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import click
 import msgspec
 from pocketmq.client import ClientError
 from pocketmq.client.clock import wall_ms
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.text import fastjson
 
-from ..options import USER_ERROR
+from ..mistakes import refuse
 
 TIME_TEXT: Final = "%Y-%m-%d#%H:%M:%S:%f"
 ONE_OF: Final = "one of"
@@ -66,8 +65,7 @@ class Given:
         for rows in choices.values():
             if sum(self._values.get(row.variable) is not None for row in rows) != 1:
                 names = " or ".join(f"-{row.short} ({row.name})" for row in rows)
-                click.echo(f"pocketmq: {self.command}: give one of {names}", err=True)
-                raise SystemExit(USER_ERROR)
+                refuse(f"{self.command}: give one of {names}")
 
     def text(self, name: str) -> str | None:
         """The trimmed text; `None` if the option was not given."""

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from ..mistakes import NumberRange
 from ..options import client_options, run_command
 from .runs import Measured, Plan, Progress, consume, end_to_end, produce
 
@@ -53,7 +54,7 @@ MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
 @click.option(
     "-r",
     "--rate",
-    type=click.FloatRange(0),
+    type=NumberRange(0),
     default=0,
     help="Messages a second, all tasks together.  [default: no limit; end-to-end: 1000]",
 )
@@ -61,14 +62,14 @@ MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
     "-d",
     "--duration",
     "seconds",
-    type=click.FloatRange(0.1, 86_400),
+    type=NumberRange(0.1, 86_400),
     default=5.0,
     show_default=True,
     help="Seconds to run; for a consumer's backlog, the most.",
 )
 @click.option(
     "--warm-up",
-    type=click.FloatRange(0, 3600),
+    type=NumberRange(0, 3600),
     default=0.5,
     show_default=True,
     help="Seconds of sending before measuring begins.",

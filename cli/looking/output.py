@@ -13,7 +13,8 @@ import click
 import msgspec
 from pocketmq.client import AdminClient
 
-from ..options import printable, run_command
+from ..mistakes import NumberRange, printable
+from ..options import run_command
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -28,7 +29,7 @@ def watch_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--watch",
         "watch_seconds",
-        type=click.FloatRange(0.1, 3600),
+        type=NumberRange(0.1, 3600),
         is_flag=False,
         flag_value=1.0,
         metavar="[SECONDS]",

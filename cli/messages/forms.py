@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 from pocketmq.client import MessageExt
 
-from ..options import printable
+from ..mistakes import printable
 
 
 def text_form(message: MessageExt) -> bytes:

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from ..spelling import SpellingGroup
+from ..mistakes import SpellingGroup
 
 JOBS: Final = {
     "demo": "pocketmq.cli.pipeline.demo",

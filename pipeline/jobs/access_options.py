@@ -58,7 +58,8 @@ def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def gathered(**options: Any) -> Any:
-        access = Access(**{field: options.pop(field) for field in Access.__struct_fields__})
+        given = {field: options.pop(field) for field in Access.__struct_fields__}
+        access = Access(**{field: value for field, value in given.items() if value != ""})
         with exit_on_user_error():
             access = with_keys_of_file(access, os.environ)
         return command(**options, access=access)

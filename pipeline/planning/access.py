@@ -96,7 +96,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             advertised, _, reachable = (text.strip() for text in part.partition("="))
             if not (_ADDRESS.fullmatch(advertised) and _ADDRESS.fullmatch(reachable)):
                 raise OptionError(
-                    f"option {ADDRESS_MAP} must be host:port=host:port, or several separated by ;, got {part!r}"
+                    f"option {ADDRESS_MAP} must be host:port=host:port, or several separated by ;, got {part!r:.200}"
                 )
             result[advertised] = reachable
         return result
