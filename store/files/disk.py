@@ -90,6 +90,8 @@ def new_directories(path: Path) -> list[Path]:
     try:
         path.mkdir()
     except FileNotFoundError:
+        if path.parent.is_dir():  # a file system that makes no folders: /proc
+            raise
         return [*new_directories(path.parent), *new_directories(path)]
     except FileExistsError:
         if not path.is_dir():
