@@ -115,7 +115,6 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         "00000000000000000000 is 1000 bytes long; the configured size is",
     ),
     "short_queue_file": (cut("consumequeue/T/0/0*", 100), "is 100 bytes long; the configured size is 2000"),
-    "short_index_file": (cut("index/*", 100), "is 100 bytes long; the configured size is"),
     "stranger_in_the_log": (written("commitlog/notes.txt", b"x"), "notes.txt does not belong here"),
     "commitlog_is_a_file": (made_a_file("commitlog"), "commitlog is not a directory"),
     "consumequeue_is_a_file": (made_a_file("consumequeue"), "consumequeue is not a directory"),
@@ -161,7 +160,7 @@ def test_unreadable_table_without_backup_is_refused(
     assert content(store) == before
 
 
-@pytest.mark.parametrize("setting", [f"{LOG}=2097152", f"{QUEUE}=4000", "maxIndexNum=800"])
+@pytest.mark.parametrize("setting", [f"{LOG}=2097152", f"{QUEUE}=4000"])
 def test_store_made_with_another_file_size_is_refused(good_store: Path, tmp_path: Path, setting: str) -> None:
     before = content(good_store)
     line = refusal(tmp_path, "--store", str(good_store), *SIZES, "--set", setting)
