@@ -14,6 +14,7 @@ the next round, start them there. From then on their offsets are left alone.
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +29,7 @@ from ..jobs.run import ended_by_signals, output_options
 from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
 from ..report.report import Outputs, Report, Section
+from ..session.own_folder import only_one
 from .replay import with_other_keys
 
 if TYPE_CHECKING:
@@ -88,7 +90,19 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build(mirror: Mirror, ended: threading.Event, *, is_quiet: bool = True) -> Report:
-    """Copy until `ended` is set, or with `is_once` until everything is copied, and report how much."""
+    """Copy until `ended` is set, or with `is_once` until everything is copied, and report how much.
+
+    `PipelineError` if a mirror of this name copies one of the topics on this machine already: they share a position,
+    and both would copy everything.
+    """
+    with ExitStack() as stack:
+        for topic in sorted(mirror.topic_names()):
+            what = f"mirror {mirror.name} of {topic} from {mirror.namesrv_addr}"
+            stack.enter_context(only_one(what, what))
+        return _mirror(mirror, ended, is_quiet=is_quiet)
+
+
+def _mirror(mirror: Mirror, ended: threading.Event, *, is_quiet: bool) -> Report:
     import pyarrow as pa
 
     from ..sql.arrow_frame import frame_of_rows

@@ -3,9 +3,14 @@
 Not in the temporary folder: what has a name there that others can guess, others can make first.
 """
 
+import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from ..errors import PipelineError
 
 
 def own_folder() -> Path:
@@ -22,3 +27,29 @@ def write_own(path: Path, text: str, mode: int) -> None:
         file.write(text)
     os.chmod(name, mode)
     os.replace(name, path)
+
+
+@contextmanager
+def only_one(key: str, what: str) -> Iterator[None]:
+    """Inside the `with`, no other process of this user on this machine is inside one with the same key.
+
+    `PipelineError` if one is. A process that is killed is no longer inside.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    folder = own_folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    name = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
+    with open(folder / f"{name}.lock", "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            raise PipelineError(f"{what} runs already, as process {file.read() or '?'}") from error
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

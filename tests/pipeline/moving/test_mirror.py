@@ -1,6 +1,7 @@
 """A mirror copies in order, continues where it was, and takes groups along."""
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,11 @@ from click.testing import CliRunner
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
-from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.errors import OptionError, PipelineError
 from pocketmq.pipeline.moving.mirror import Mirror, build
 from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece
 from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.session.own_folder import only_one
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -27,6 +29,19 @@ from pipeline.moving.mirrors import mirror_of, run
 def target() -> Iterator[RocketMQ]:
     with EmbeddedServer() as server:
         yield RocketMQ(server)
+
+
+def test_two_mirrors_of_one_name_do_not_copy_a_topic_at_once(rocketmq: RocketMQ, target: RocketMQ) -> None:
+    topic, other = rocketmq.topic("once", queues=1), rocketmq.topic("other", queues=1)
+    rocketmq.send(topic, "m")
+    mirror = mirror_of(rocketmq, target, topic)
+    what = f"mirror default of {topic} from {rocketmq.namesrv_addr}"
+    with only_one(what, what):
+        with pytest.raises(PipelineError, match=f"^{what} runs already, as process {os.getpid()}$"):
+            run(mirror)
+        assert run(mirror_of(rocketmq, target, other)).lead.startswith("0 messages copied")
+        assert run(msgspec.structs.replace(mirror, name="another")).lead.startswith("1 messages copied")
+    assert run(mirror).lead.startswith("1 messages copied")
 
 
 def test_copies_keep_order_keys_and_ids_and_a_second_run_continues(
