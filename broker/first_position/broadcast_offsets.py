@@ -13,7 +13,7 @@ while the client is connected directly (not through a proxy). Mirrors `Broadcast
 `PullMessageProcessor`; owned by the event loop. `pulling/pull.py` calls it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.requests.pull import PullMessage
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 FROM_PROXY: Final = 1
 """requestSource of a proxy's broadcasting pull (PROXY_FOR_BROADCAST)."""
+MAX_CLIENTS: Final = 100_000
+"""Pairs of a client and a topic. The pulls of further clients behind proxies are read at their own offset."""
+_LONGEST_ID: Final = 255
 _PUSH: Final = "CONSUME_PASSIVELY"
 _SHARED: Final = "@broadcast"
 """Suffix of a group's name: under it the offset table keeps the lowest offset of the clients that left."""
@@ -50,11 +53,17 @@ class BroadcastOffsets:
         self._state = state
         self._consumers = consumers
         self._clients: dict[tuple[str, str], dict[str, _Client]] = {}
+        self._count = 0
+        """Of all clients, at the last expiry and added since."""
 
     def client_of(self, request: PullMessage, call: "Call") -> str | None:
         """The client id of a broadcasting pull; `None` for any other pull, or if the client is unknown."""
         if request.request_source == FROM_PROXY:
-            return request.proxy_forward_client_id
+            client_id = request.proxy_forward_client_id
+            if client_id is None or len(client_id) > _LONGEST_ID:
+                return None
+            known = self._clients.get((request.topic, request.consumer_group), ())
+            return client_id if client_id in known or self._count < MAX_CLIENTS else None
         group = self._consumers.get(request.consumer_group)
         if group is None or group.message_model != BROADCASTING or group.consume_type != _PUSH:
             return None
@@ -67,9 +76,7 @@ class BroadcastOffsets:
         clients = self._clients.get((request.topic, request.consumer_group))
         if clients is None:
             return self._fallback(request, None) if from_proxy and request.queue_offset < 0 else None
-        client = clients.get(client_id)
-        if client is None:
-            client = clients[client_id] = _Client(from_proxy=from_proxy)
+        client = clients.get(client_id) or self._add(clients, client_id, from_proxy=from_proxy)
         if (client.from_proxy and request.queue_offset < 0) or client.from_proxy != from_proxy:
             return self._fallback(request, client)
         return None
@@ -89,12 +96,15 @@ class BroadcastOffsets:
         from_proxy = request.request_source == FROM_PROXY
         offset = next_offset if code == ResponseCode.PULL_OFFSET_MOVED else request.queue_offset
         clients = self._clients.setdefault((request.topic, request.consumer_group), {})
-        client = clients.get(client_id)
-        if client is None:
-            client = clients[client_id] = _Client(from_proxy=from_proxy)
+        client = clients.get(client_id) or self._add(clients, client_id, from_proxy=from_proxy)
         client.pulled_ms = self._state.clock.now_ms()
         client.from_proxy = from_proxy
         client.offsets[request.queue_id] = max(offset, client.offsets.get(request.queue_id, offset))
+
+    def _add(self, clients: dict[str, _Client], client_id: str, *, from_proxy: bool) -> _Client:
+        client = clients[client_id] = _Client(from_proxy=from_proxy)
+        self._count += 1
+        return client
 
     def next_expiry_ms(self) -> int | None:
         """When the first client that has left expires; `None` if none has left."""
@@ -102,8 +112,9 @@ class BroadcastOffsets:
         times = [
             client.pulled_ms + least_ms
             for (_, group), clients in self._clients.items()
+            for online in [self._online(group)]
             for client_id, client in clients.items()
-            if self._consumers.find(group, client_id) is None
+            if client_id not in online
         ]
         return min(times, default=None)
 
@@ -113,24 +124,31 @@ class BroadcastOffsets:
             if not is_kept(group):
                 del self._clients[topic, group]
 
-    def expire(self, now_ms: int) -> None:
-        """Delete expired clients; commit the lowest offset of each group to the offset table."""
+    def _online(self, group: str) -> frozenset[str]:
+        known = self._consumers.get(group)
+        return frozenset() if known is None else frozenset(known.client_ids())
+
+    def expire(self, now_ms: int) -> Generator[None]:
+        """Delete expired clients; commit the lowest offset of each group to the offset table. A client is one item."""
         config = self._state.config
         least_ms = config.broadcast_offset_expire_second * 1000
         most_ms = config.broadcast_offset_expire_max_second * 1000
         for (topic, group), clients in list(self._clients.items()):
             lowest: dict[int, int] = {}
+            online = self._online(group)
             for client_id, client in list(clients.items()):
+                yield
                 silent_ms = now_ms - client.pulled_ms
-                is_online = self._consumers.find(group, client_id) is not None
+                is_online = client_id in online
                 if is_online or silent_ms < least_ms:
                     for queue_id, offset in client.offsets.items():
                         lowest[queue_id] = min(offset, lowest.get(queue_id, offset))
                 if is_online and self._state.timers.is_virtual:
                     continue  # a jump of virtual time is no silence
                 if silent_ms >= (most_ms if is_online else least_ms):
-                    del clients[client_id]
+                    clients.pop(client_id, None)
             if not clients:
-                del self._clients[topic, group]
+                self._clients.pop((topic, group), None)
             for queue_id, offset in lowest.items():
                 self._state.offsets.commit(topic, group + _SHARED, queue_id, offset)
+        self._count = sum(map(len, self._clients.values()))

@@ -21,6 +21,8 @@ _log = logging.getLogger("pocketmq.first_position")
 
 MOST_QUESTIONS: Final = 10_000
 """Answers "not found" that are remembered, and lines that were written."""
+_LONGEST_NAMES: Final = 512
+"""No group or topic has such a name."""
 PAUSE_MS: Final = 10_000
 """A client asks its second question at once."""
 
@@ -40,6 +42,8 @@ class SkippedMessages:
     def not_found(self, connection: Peer, group: str, topic: str, queue_id: int, rule: Rule) -> None:
         """14 was answered "not found"."""
         if rule is Rule.DEFAULT_FORBIDDEN:  # tools, which do not consume
+            return
+        if len(group) + len(topic) > _LONGEST_NAMES:
             return
         end = self._state.store.max_offset(topic, queue_id)
         self._unanswered[connection.peer, topic, queue_id] = group, rule, end, self._state.clock.now_ms()

@@ -5,6 +5,7 @@ The answers to pulls are compared with 5.5.0 in `conformance/requests/test_group
 
 import pytest
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.first_position import broadcast_offsets
 from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.requests.pull import PullMessage
@@ -72,10 +73,10 @@ async def test_a_client_that_leaves_the_proxy_gets_its_last_offset(filled: Broke
 async def test_the_forgotten_leave_their_lowest_offset_behind(filled: Broker, clock: VirtualClock) -> None:
     await pull(filled, 4, "fast")
     await pull(filled, 2, "slow")
-    filled.first_position.broadcasts.expire(clock.now_ms())
+    list(filled.first_position.broadcasts.expire(clock.now_ms()))
     assert filled.offsets.query("Orders", "G@broadcast", 0) == 2
     clock.advance(121_000)
-    filled.first_position.broadcasts.expire(clock.now_ms())
+    list(filled.first_position.broadcasts.expire(clock.now_ms()))
     assert goes_on_at(await pull(filled, -1, "new")) == (MOVED, 2)
     assert filled.offsets.topics_of("G@broadcast") == set(), "no group an administrator would see"
 
@@ -88,3 +89,14 @@ async def test_clustered_consumers_and_a_setting_that_is_off(broker_maker: MakeB
     first = await pull(broker, -1, "one")
     second = await pull(broker, -1)
     assert goes_on_at(first) == goes_on_at(second)
+
+
+async def test_clients_behind_proxies_have_a_limit(filled: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy names them as it likes: each name was kept for two minutes."""
+    monkeypatch.setattr(broadcast_offsets, "MAX_CLIENTS", 3)
+    broadcasts = filled.first_position.broadcasts
+    for client_id in ("a", "b", "x" * 300, "c", "d"):
+        await pull(filled, 1, client_id)
+    (clients,) = broadcasts._clients.values()
+    assert clients.keys() == {"a", "b", "c"}
+    assert goes_on_at(await pull(filled, -1, "a")) == (MOVED, 1)
