@@ -10,6 +10,7 @@ reads the protocol. Not PocketMQ's codec, on purpose. `tests/broker/name_server/
 """
 
 import asyncio
+import contextlib
 import json
 import re
 import struct
@@ -43,7 +44,7 @@ class Talker:
             self.listeners.append(server)
             self.addresses[name] = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
-    async def _hear(self, name: str, reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    async def _hear(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 header, _ = await read_frame(reader)
@@ -55,6 +56,8 @@ class Talker:
                 )
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
+        finally:
+            writer.close()
 
     def shown(self, value: object) -> str:
         if isinstance(value, bool):
@@ -101,6 +104,8 @@ class Talker:
     async def close(self) -> None:
         for _, writer in self.connections.values():
             writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
         for listener in self.listeners:
             listener.close()
 
