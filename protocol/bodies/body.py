@@ -6,13 +6,18 @@ with the request (`wire/schema.py`); `decode_body` and `encode_body` serve all f
 """
 
 import re
-from typing import Any, Self, get_args
+from typing import Annotated, Any, Self, get_args
 
 import msgspec
 
 from ..errors import BodyError
 from ..text import fastjson
 from ..text.java_properties import decode_text
+
+Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+"""A Java `int`. Official programs do not read a table in which a number is larger."""
+Long = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""A Java `long`."""
 
 
 class Body(msgspec.Struct, frozen=True, rename="camel"):
@@ -97,9 +102,9 @@ class DataVersion(Body, frozen=True):
     `timestamp` in ms; `state_version` is 0 outside controller mode and absent in 4.x.
     """
 
-    state_version: int = 0
-    timestamp: int = 0
-    counter: int = 0
+    state_version: Long = 0
+    timestamp: Long = 0
+    counter: Long = 0
 
     def next_version(self, now_ms: int) -> "DataVersion":
         """The version after a change made at `now_ms`."""

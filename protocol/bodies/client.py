@@ -13,7 +13,7 @@ from ..errors import BodyError, ProtocolError
 from ..message.java_strings import java_hash
 from ..message.message_queue import MessageQueue
 from ..text import fastjson
-from .body import Body
+from .body import Body, Int, Long
 
 TAG = "TAG"
 SQL92 = "SQL92"
@@ -52,8 +52,8 @@ class SubscriptionData(Body, frozen=True):
     sub_string: str | None = None
     expression_type: str = TAG
     tags_set: frozenset[str] = frozenset()
-    code_set: frozenset[int] = frozenset()
-    sub_version: int = 0
+    code_set: frozenset[Int] = frozenset()
+    sub_version: Long = 0
     class_filter_mode: bool = False
 
     @property
@@ -86,7 +86,7 @@ class HeartbeatData(Body, frozen=True):
     client_id: str | None = field(name="clientID", default=None)
     producer_data_set: list[ProducerData] = field(default_factory=list)
     consumer_data_set: list[ConsumerData] = field(default_factory=list)
-    heartbeat_fingerprint: int = 0
+    heartbeat_fingerprint: Int = 0
     without_sub: bool = False
 
     @classmethod
@@ -211,7 +211,7 @@ class SetMessageRequestModeRequestBody(Body, frozen=True):
     topic: str | None = None
     consumer_group: str | None = None
     mode: str = "PULL"
-    pop_share_queue_num: int = 0
+    pop_share_queue_num: Int = 0
 
 
 class MessageRequestModeSerializeWrapper(Body, frozen=True):

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import field
 
-from .body import Body, DataVersion
+from .body import Body, DataVersion, Int, Long
 
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60 * _SECOND_MS
@@ -21,15 +21,15 @@ DEFAULT_RETRY_INTERVALS_MS: Final = (
 class CustomizedRetryPolicy(Body, frozen=True):
     """Delays in ms, one for each try; the last one repeats."""
 
-    next: tuple[int, ...] = DEFAULT_RETRY_INTERVALS_MS
+    next: tuple[Long, ...] = DEFAULT_RETRY_INTERVALS_MS
 
 
 class ExponentialRetryPolicy(Body, frozen=True):
     """`initial` ms times `multiplier` to the power of tries, at most `max` ms."""
 
-    initial: int = 5_000
-    max: int = 7_200_000
-    multiplier: int = 2
+    initial: Long = 5_000
+    max: Long = 7_200_000
+    multiplier: Long = 2
 
 
 class GroupRetryPolicy(Body, frozen=True):
@@ -46,7 +46,7 @@ class SimpleSubscriptionData(Body, frozen=True):
     topic: str | None = None
     expression_type: str | None = None
     expression: str | None = None
-    version: int = 0
+    version: Long = 0
 
 
 class SubscriptionGroupConfig(Body, frozen=True, kw_only=True):
@@ -59,14 +59,14 @@ class SubscriptionGroupConfig(Body, frozen=True, kw_only=True):
     consume_from_min_enable: bool = True
     consume_broadcast_enable: bool = True
     consume_message_orderly: bool = False
-    retry_queue_nums: int = 1
-    retry_max_times: int = 16
-    broker_id: int = 0
-    which_broker_when_consume_slowly: int = 1
+    retry_queue_nums: Int = 1
+    retry_max_times: Int = 16
+    broker_id: Long = 0
+    which_broker_when_consume_slowly: Long = 1
     notify_consumer_ids_changed_enable: bool = True
     group_retry_policy: GroupRetryPolicy = GroupRetryPolicy()
-    group_sys_flag: int = 0
-    consume_timeout_minute: int = 15
+    group_sys_flag: Int = 0
+    consume_timeout_minute: Int = 15
     subscription_data_set: list[SimpleSubscriptionData] | None = None
     attributes: dict[str, str] = field(default_factory=dict)
 
@@ -80,7 +80,7 @@ class SubscriptionGroupWrapper(Body, frozen=True, kw_only=True):
     """The group table; also the file subscriptionGroup.json."""
 
     subscription_group_table: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
-    forbidden_table: dict[str, dict[str, int]] = field(default_factory=dict)
+    forbidden_table: dict[str, dict[str, Int]] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
 
 

@@ -13,7 +13,7 @@ from ..languages import V4_9_4
 from ..message.flags import is_readable
 from ..message.message_queue import MessageQueue
 from ..text import fastjson
-from .body import Body
+from .body import Body, Int
 
 
 class BrokerData(Body, frozen=True):
@@ -33,10 +33,10 @@ class QueueData(Body, frozen=True):
     """Queues of a topic on one broker group."""
 
     broker_name: str | None = None
-    read_queue_nums: int = 0
-    write_queue_nums: int = 0
-    perm: int = 0
-    topic_sys_flag: int = 0
+    read_queue_nums: Int = 0
+    write_queue_nums: Int = 0
+    perm: Int = 0
+    topic_sys_flag: Int = 0
 
 
 class TopicQueueMappingInfo(Body, frozen=True):

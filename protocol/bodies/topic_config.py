@@ -10,11 +10,12 @@ The text has no order flag and no topicSysFlag: the official writer drops them, 
 
 from typing import Final
 
+import msgspec
 from msgspec import field
 
 from ..errors import BodyError
 from ..text import fastjson
-from .body import Body, DataVersion
+from .body import Body, DataVersion, Int
 
 DEFAULT_QUEUE_NUMS: Final = 16
 SINGLE_TAG: Final = "SINGLE_TAG"
@@ -25,11 +26,11 @@ class TopicConfig(Body, frozen=True, kw_only=True):
     """Official TopicConfig. `perm`: 4 read, 2 write, 1 inherit. 4.x does not know `attributes`."""
 
     topic_name: str | None = None
-    read_queue_nums: int = DEFAULT_QUEUE_NUMS
-    write_queue_nums: int = DEFAULT_QUEUE_NUMS
-    perm: int = 6
+    read_queue_nums: Int = DEFAULT_QUEUE_NUMS
+    write_queue_nums: Int = DEFAULT_QUEUE_NUMS
+    perm: Int = 6
     topic_filter_type: str = SINGLE_TAG
-    topic_sys_flag: int = 0
+    topic_sys_flag: Int = 0
     order: bool = False
     attributes: dict[str, str] = field(default_factory=dict)
 
@@ -57,7 +58,7 @@ class CreateTopicListRequestBody(Body, frozen=True):
     topic_config_list: list[TopicConfig] | None = None
 
 
-def to_text(config: TopicConfig, *, emulate: int = 5) -> str:
+def to_text(config: TopicConfig, *, emulate: Int = 5) -> str:
     """Official TopicConfig.encode. A 4.x reader refuses more than five fields."""
     numbers = f"{config.read_queue_nums} {config.write_queue_nums} {config.perm}"
     text = f"{config.topic_name} {numbers} {config.topic_filter_type}"
@@ -70,8 +71,8 @@ def from_text(text: str) -> TopicConfig:
     if len(parts) < 5:
         raise BodyError(f"topic record: it needs 5 fields and has {len(parts)}: {text[:80]!r}")
     try:
-        read_queue_nums, write_queue_nums, perm = map(int, parts[1:4])
-    except ValueError as error:
+        read_queue_nums, write_queue_nums, perm = msgspec.convert(parts[1:4], list[Int], strict=False)
+    except msgspec.ValidationError as error:
         raise BodyError(
             f"topic record: queue numbers and perm must be whole numbers: {text[:80]!r}"
         ) from error

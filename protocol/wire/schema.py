@@ -24,12 +24,12 @@ field without default is mandatory. Unknown fields are ignored. Two classes with
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, NoneType
-from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import field
 
-from ..bodies.body import Body, decode_body, encode_body, form_name
+from ..bodies.body import Body, Int, Long, decode_body, encode_body, form_name
 from ..errors import FieldError
 from ..text import fastjson
 
@@ -49,11 +49,6 @@ __all__ = [
     "request",
     "to_fields",
 ]
-
-Int = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
-"""A Java `int` as decimal text."""
-Long = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-"""A Java `long` as decimal text."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

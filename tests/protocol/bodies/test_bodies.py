@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pocketmq.protocol.bodies import registration
-from pocketmq.protocol.bodies.body import DataVersion
+from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.bodies.client import (
     ConsumerData,
     HeartbeatData,
@@ -260,3 +260,19 @@ def test_enums_of_a_heartbeat_may_be_ordinals_as_cpp_clients_give_them() -> None
 def test_malformed_heartbeats_are_refused(text: bytes) -> None:
     with pytest.raises(BodyError):
         HeartbeatData.decode(text)
+
+
+@pytest.mark.parametrize("number", [1 << 31, -(1 << 31) - 1, 10**40, "2147483648", "1_000", "x"])
+@pytest.mark.parametrize("form", [TopicConfig, QueueData])
+def test_a_number_that_java_would_not_read_is_refused(form: type[Body], number: object):
+    """Official programs fail on a table that holds one."""
+    with pytest.raises(BodyError, match="perm"):
+        form.decode(fastjson.dumps({"perm": number}))
+
+
+@pytest.mark.parametrize(
+    "text", ["T 1_0 4 6 SINGLE_TAG", "T 4 4 2147483648 SINGLE_TAG", "T x 4 6 SINGLE_TAG"]
+)
+def test_a_topic_record_with_a_number_that_java_would_not_read_is_refused(text: str):
+    with pytest.raises(BodyError, match="whole numbers"):
+        from_text(text)
