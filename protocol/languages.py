@@ -4,6 +4,7 @@ Mirrors `LanguageCode` and `MQVersion`: a language travels as a name in the JSON
 binary one; a version is the position in the official list of releases.
 """
 
+import re
 from functools import cache
 from typing import Final
 
@@ -82,13 +83,18 @@ def language_name(code: int) -> str | None:
     return LANGUAGES[code] if 0 <= code < len(LANGUAGES) else None
 
 
+_NUMBER: Final = re.compile("-?[0-9]{1,9}")
+_LONGEST: Final = 1 + max(map(len, LANGUAGE_CODES))
+"""Enough to see that a text is longer than any name."""
+
+
 def language_of(text: object) -> str | None:
     """The language of a JSON header: its name in any case, or its number, as the official reader accepts."""
     if isinstance(text, int):
         return language_name(text)
     if not isinstance(text, str):
         return None
-    if text.lstrip("-").isdigit():
+    if _NUMBER.fullmatch(text):
         return language_name(int(text))
-    name = text.upper()
+    name = text[:_LONGEST].upper()
     return name if name in LANGUAGE_CODES else None

@@ -128,6 +128,10 @@ def test_a_long_header_must_be_standard() -> None:
         ("12", "RUST"),
         (99, "JAVA"),
         ("", "JAVA"),
+        ("--5", "JAVA"),
+        ("\u00b2", "JAVA"),
+        ("9" * 5000, "JAVA"),
+        ("GO" * 5000, "JAVA"),
     ],
 )
 def test_a_language_may_be_in_any_case_or_a_number(language: object, seen: str) -> None:
