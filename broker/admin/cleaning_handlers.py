@@ -32,8 +32,12 @@ def clean_expired_consume_queue(broker: Broker, request: CleanExpiredConsumeQueu
 @handles(CleanUnusedTopic)
 async def clean_unused_topic(broker: Broker, request: CleanUnusedTopic) -> None:
     """Delete the queues of topics that are not in the topic table, except built-in topics and light queues."""
-    async for topic in in_slices(list(broker.store.topics_with_queues())):
-        if topic in broker.topics or broker.topics.is_system_topic(topic) or is_lmq(topic):
-            continue
-        broker.store.delete_topic_queues(topic)
-        broker.statistics.topic_deleted(topic)
+    deleted = set()
+    try:
+        async for topic in in_slices(list(broker.store.topics_with_queues())):
+            if topic in broker.topics or broker.topics.is_system_topic(topic) or is_lmq(topic):
+                continue
+            broker.store.delete_topic_queues(topic)
+            deleted.add(topic)
+    finally:
+        broker.statistics.forget(deleted, set())

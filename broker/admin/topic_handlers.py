@@ -131,8 +131,9 @@ def _check_message_type(broker: Broker, topic_config: TopicConfig) -> None:
 
 
 @handles(DeleteTopicInBroker)
-def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None:
-    """Delete a topic with its queues; 5.x also deletes its offsets and its pop retry topics."""
+async def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None:
+    """Delete a topic with its queues; 5.x also deletes its offsets and its pop retry topics, one for each group, whose
+    queues are deleted in slices at the end."""
     refuse_on_slave(broker)
     topic = request.topic
     if not broker.config.is_5:
@@ -145,18 +146,23 @@ def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None
     if not topic or topic.isspace():
         raise Refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
     _check_not_system(broker, topic)
-    for name in (topic, *_pop_retry_topics(broker, topic)):
+    retry_topics = _pop_retry_topics(broker, topic)
+    names = {topic, *retry_topics}
+    for name in names:
         broker.topics.delete(name)
-        broker.offsets.remove_topic(name)
-        broker.store.delete_topic_queues(name)
-        broker.statistics.topic_deleted(name)
+    broker.offsets.remove_topics(names)
+    broker.statistics.forget(names, set())
+    broker.store.delete_topic_queues(topic)
+    async for name in in_slices(retry_topics):
+        if name not in broker.topics:
+            broker.store.delete_topic_queues(name)
 
 
 def _pop_retry_topics(broker: Broker, topic: str) -> list[str]:
     if not broker.config.clear_retry_topic_when_delete_topic:
         return []
     groups = broker.offsets.groups_of(topic)
-    names = (pop_retry_topic(topic, group, v2=v2) for group in sorted(groups) for v2 in (True, False))
+    names = (pop_retry_topic(topic, group, v2=v2) for group in groups for v2 in (True, False))
     return [name for name in names if name in broker.topics]
 
 

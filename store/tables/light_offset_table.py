@@ -49,7 +49,7 @@ class LmqOffsetTable(OffsetTable):
 
     def _take(self, content: bytes) -> bool:
         stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)
-        self._offsets, self._topics = {}, {}
+        self._offsets, self._topics, self._groups = {}, {}, {}
         light = {key: {0: offset} for key, offset in stored.lmq_offset_table.items()}
         for key, offsets in (stored.offset_table | light).items():
             self._add(key, offsets)

@@ -8,7 +8,7 @@ The value is the *next* offset to consume. Every commit is accepted: lower value
 where a group without an offset starts.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +45,7 @@ class OffsetTable(JsonTable):
         "_reset_offsets",
         "_pull_offsets",
         "_topics",
+        "_groups",
     )
 
     def __init__(
@@ -61,6 +62,8 @@ class OffsetTable(JsonTable):
         self._pull_offsets: dict[str, Offsets] = {}
         self._topics: dict[str, dict[str, None]] = {}
         """Group to the topics that it has offsets for: the keys of `_offsets`, by group."""
+        self._groups: dict[str, dict[str, None]] = {}
+        """The same by topic."""
         self._texts = {name: MapText(is_cached=False) for name in ("offsets", "groups", "pull offsets")}
         self._commit_count = 0
         self._update_version_step = update_version_step
@@ -160,7 +163,7 @@ class OffsetTable(JsonTable):
 
     def groups_of(self, topic: str) -> set[str]:
         """Groups that have offsets for the topic (official whichGroupByTopic)."""
-        return {group for subject, group in self._pairs() if subject == topic}
+        return set(self._groups.get(topic, ()))
 
     def group_topic_map(self) -> dict[str, list[str]]:
         return {group: list(topics) for group, topics in self._topics.items()}
@@ -175,10 +178,8 @@ class OffsetTable(JsonTable):
         """
         skipped = frozenset(filter_groups)
         result: Offsets = {}
-        for key, offsets in self._offsets.items():
-            subject, _, group = key.partition(SEPARATOR)
-            if subject != topic or group in skipped:
-                continue
+        for group in self._groups.get(topic, {}).keys() - skipped:
+            offsets = self._offsets[topic + SEPARATOR + group]
             for queue_id, offset in offsets.items():
                 if offset >= min_offset(queue_id):
                     result[queue_id] = min(offset, result.get(queue_id, offset))
@@ -200,11 +201,13 @@ class OffsetTable(JsonTable):
 
     def remove_group(self, group: str) -> None:
         """Forget all offsets of a group (official removeOffset)."""
-        self._remove(lambda _, owner: owner == group)
+        self._remove((topic, group) for topic in self.topics_of(group))
+        self._remove_uncommitted(lambda _, owner: owner == group)
 
-    def remove_topic(self, topic: str) -> None:
-        """Forget all offsets of a topic (official cleanOffsetByTopic)."""
-        self._remove(lambda subject, _: subject == topic)
+    def remove_topics(self, topics: Set[str]) -> None:
+        """Forget all offsets of topics (official cleanOffsetByTopic)."""
+        self._remove((topic, group) for topic in topics for group in self.groups_of(topic))
+        self._remove_uncommitted(lambda topic, _: topic in topics)
 
     def merge(self, table: Mapping[str, Offsets], data_version: DataVersion) -> None:
         """At a slave: replace the offsets of each topic@group that the master has; others stay."""
@@ -213,31 +216,33 @@ class OffsetTable(JsonTable):
         self.data_version = data_version
         self.dirty = True
 
-    def _pairs(self) -> Iterable[tuple[str, str]]:
-        return ((topic, group) for group, topics in self._topics.items() for topic in topics)
-
     def _add(self, key: str, offsets: Offsets) -> Offsets:
         topic, separator, group = key.partition(SEPARATOR)
         if separator and SEPARATOR not in group:
             self._topics.setdefault(group, {})[topic] = None
+            self._groups.setdefault(topic, {})[group] = None
         self._offsets[key] = offsets
         return offsets
 
     def _forget(self, key: str) -> None:
         """A key that is in `_offsets` no more."""
         topic, _, group = key.partition(SEPARATOR)
-        topics = self._topics.get(group)
-        if topics is not None:
-            topics.pop(topic, None)
-            if not topics:
-                del self._topics[group]
+        for index, owner, member in ((self._topics, group, topic), (self._groups, topic, group)):
+            members = index.get(owner)
+            if members is not None:
+                members.pop(member, None)
+                if not members:
+                    del index[owner]
 
-    def _remove(self, selected: Callable[[str, str], bool]) -> None:
-        for table in (self._offsets, self._reset_offsets, self._pull_offsets):
+    def _remove(self, pairs: Iterable[tuple[str, str]]) -> None:
+        for topic, group in pairs:
+            self.remove(topic, group)
+
+    def _remove_uncommitted(self, selected: Callable[[str, str], bool]) -> None:
+        """Resets and pull offsets."""
+        for table in (self._reset_offsets, self._pull_offsets):
             for key in [key for key in table if selected(*key.partition(SEPARATOR)[::2])]:
                 del table[key]
-                if table is self._offsets:
-                    self._forget(key)
                 self.dirty = True
 
     # --- text
@@ -272,7 +277,7 @@ class OffsetTable(JsonTable):
 
     def _take(self, content: bytes) -> bool:
         stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)
-        self._offsets, self._topics = {}, {}
+        self._offsets, self._topics, self._groups = {}, {}, {}
         for key, offsets in stored.offset_table.items():
             self._add(key, offsets)
         self.data_version = stored.data_version or self.data_version  # 4.x writes none
