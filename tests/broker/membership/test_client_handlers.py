@@ -53,6 +53,38 @@ async def beat(
 # -- 34
 
 
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ({"producerDataSet": [{"groupName": f"p{n}"} for n in range(1025)]}, "1025 groups of one connection"),
+        ({"consumerDataSet": [consumer("g", *map(str, range(4097)))]}, "4097 subscriptions, at most 4096"),
+        ({"clientID": "c" * 1025}, "a name of more than 1024 characters"),
+        ({"consumerDataSet": [consumer("g", "t" * 1025)]}, "a name of more than 1024 characters"),
+        ({"consumerDataSet": [consumer("g", "t", x="x" * (1 << 20))]}, "bytes, at most 1048576 are allowed"),
+    ],
+    ids=["groups", "subscriptions", "client id", "topic", "body"],
+)
+async def test_a_heartbeat_over_a_limit_leaves_nothing(
+    broker: Broker, body: dict[str, Any], complaint: str
+) -> None:
+    refused = await beat(broker, connect(broker), **body)
+    assert refused.code == 1
+    assert complaint in (refused.remark or "")
+    assert len(refused.remark or "") < 200
+    assert (len(broker.membership.consumers), len(broker.membership.producers)) == (0, 0)
+
+
+async def test_the_groups_of_all_heartbeats_of_a_connection_count(broker: Broker) -> None:
+    one = connect(broker)
+    for first in (0, 500):
+        names = [{"groupName": f"p{number}"} for number in range(first, first + 500)]
+        assert (await beat(broker, one, producerDataSet=names)).code == 0
+        assert (await beat(broker, one, producerDataSet=names)).code == 0
+    names = [{"groupName": f"p{number}"} for number in range(1000, 1025)]
+    assert (await beat(broker, one, producerDataSet=names)).code == 1
+    assert (await beat(broker, connect(broker, 50_001), producerDataSet=names)).code == 0
+
+
 async def test_a_heartbeat_registers_consumers_and_producers(broker: Broker) -> None:
     one = connect(broker)
     answer = await beat(broker, one, consumer("g", "t", "%RETRY%g"))

@@ -1,5 +1,7 @@
 """Producers by group and by client id."""
 
+import time
+
 from pocketmq.broker.membership.client import Client
 from pocketmq.broker.membership.producer_groups import ProducerGroups
 
@@ -93,3 +95,29 @@ async def test_a_silent_producer_is_dropped_and_its_connection_closed() -> None:
     assert not lively.closed
     assert producers.find_connection("silent") is None
     assert [member.client_id for member in producers.all()["g"]] == ["lively"]
+
+
+async def test_a_closed_connection_costs_what_it_announced() -> None:
+    producers, closed, other = ProducerGroups(), FakeConnection(1), FakeConnection(2)
+    for number in range(30_000):
+        producers.register(f"g{number}", Client(other, "other", "JAVA", 1, 0))
+    for number in range(1000):
+        producers.register(f"g{number}", Client(closed, "c", "JAVA", 1, 0))
+    used = time.thread_time()
+    for _ in range(100):
+        producers.connection_closed(FakeConnection(3))
+    producers.connection_closed(closed)
+    assert time.thread_time() - used < 0.5  # each visited all groups
+    assert producers.find_connection("c") is None
+    assert producers.of_connection(closed) == ()
+    assert len(producers) == 30_000
+
+
+async def test_no_client_id_of_a_closed_connection_is_kept() -> None:
+    producers, connection = ProducerGroups(), FakeConnection(1)
+    for number in range(10):
+        producers.register(f"g{number}", Client(connection, f"client-{number}", "JAVA", 1, 0))
+    producers.unregister("g3", connection)
+    assert producers.find_connection("client-3") is None
+    producers.connection_closed(connection)
+    assert not producers._by_client_id

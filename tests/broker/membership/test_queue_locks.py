@@ -1,7 +1,9 @@
 """One owner for each queue of a group, for 60 seconds."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.broker.membership import queue_locks
 from pocketmq.broker.membership.queue_locks import LOCK_MAX_LIVE_MS, QueueLocks
 from pocketmq.protocol.message.message_queue import MessageQueue
 
@@ -58,6 +60,18 @@ def test_expired_locks_are_forgotten() -> None:
     list(locks.expire(LOCK_MAX_LIVE_MS + 1))
     assert locks.owner("g", queues(0)[0], 0) is None
     assert locks.owner("g", queues(1)[0], LOCK_MAX_LIVE_MS + 1) == "a"
+
+
+def test_locks_are_limited_until_others_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_locks, "MAX_LOCKS", 3)
+    locks = QueueLocks()
+    assert locks.lock("g", queues(0, 1), "a", 0) == queues(0, 1)
+    assert locks.lock("h", queues(0, 1), "a", 0) == queues(0)
+    assert locks.lock("g", queues(0, 1), "a", 10) == queues(0, 1)
+    locks.unlock("g", queues(1), "a")
+    assert locks.lock("h", queues(1, 2), "a", 20) == queues(1)
+    list(locks.expire(LOCK_MAX_LIVE_MS + 21))
+    assert locks.lock("i", queues(0, 1, 2), "a", LOCK_MAX_LIVE_MS + 30) == queues(0, 1, 2)
 
 
 @given(
