@@ -17,6 +17,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.tables.json_table import JsonTable
+from pocketmq.store.tables.table_text import MapText, file_text
 
 MAX_MODES: Final = 100_000
 """Pairs of topic and group; a request for more is refused."""
@@ -29,11 +30,12 @@ class RequestModes(JsonTable):
 
     def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
         super().__init__(config_folder / layout.REQUEST_MODES, now_ms)
+        self._text = MapText(is_cached=False)
         self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
 
     @property
     def is_full(self) -> bool:
-        return sum(map(len, self._modes.values())) >= MAX_MODES
+        return len(self) >= MAX_MODES
 
     def find(self, topic: str, group: str) -> SetMessageRequestModeRequestBody | None:
         return self._modes.get(topic, {}).get(group)
@@ -50,11 +52,21 @@ class RequestModes(JsonTable):
         self.dirty = True
         return True
 
+    def __len__(self) -> int:
+        return sum(map(len, self._modes.values()))
+
+    def copied(self) -> MessageRequestModeSerializeWrapper:
+        """The answer to 402."""
+        modes = {topic: of_topic.copy() for topic, of_topic in self._modes.items()}
+        return MessageRequestModeSerializeWrapper(message_request_mode_map=modes)
+
     def to_json(self, *, pretty: bool = False) -> bytes:
-        """The answer to 402 and the file."""
-        return fastjson.dumps(
-            MessageRequestModeSerializeWrapper(message_request_mode_map=self._modes), pretty=pretty
-        )
+        """The text of the file, which has one form only."""
+        return self._frozen()()
+
+    def _frozen(self) -> Callable[[], bytes]:
+        modes = self._modes.copy()
+        return lambda: file_text({"messageRequestModeMap": self._text.of(modes)})
 
     def _take(self, content: bytes) -> bool:
         stored = fastjson.decode(content, MessageRequestModeSerializeWrapper, max_bytes=MAX_FILE_BYTES)

@@ -33,6 +33,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
+from ..state.slices import encoded
 from .popping import Popping
 
 _log = logging.getLogger("pocketmq.pop")
@@ -83,9 +84,10 @@ async def set_message_request_mode(
 
 
 @handles(GetAllMessageRequestMode)
-def get_all_message_request_mode(popping: Popping, request: GetAllMessageRequestMode) -> Answer:
+async def get_all_message_request_mode(popping: Popping, request: GetAllMessageRequestMode) -> Answer:
     """All modes that were set, for slaves."""
-    return Answer(body=popping.request_modes.to_json())
+    modes = popping.request_modes
+    return Answer(body=await encoded(modes.copied(), len(modes)))
 
 
 def _default_mode(popping: Popping, topic: str) -> SetMessageRequestModeRequestBody:
