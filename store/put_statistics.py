@@ -5,7 +5,7 @@ Plain numbers on the append path; rates are computed by their reader. Official c
 
 import time
 
-_SLOW_NS = 1_000_000
+SLOW_NS = 1_000_000
 PUT_TIME_LIMITS_MS = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10000)
 """Upper ends of the classes of putMessageDistributeTime; the first is "below 1 ms", the last class has no end."""
 
@@ -28,8 +28,8 @@ class PutStatistics:
         self.messages += messages
         self.bytes += size
         elapsed_ns = time.perf_counter_ns() - started_ns
-        if elapsed_ns >= _SLOW_NS:
-            self.record_slow(elapsed_ns // _SLOW_NS)
+        if elapsed_ns >= SLOW_NS:
+            self.record_slow(elapsed_ns // SLOW_NS)
 
     def record_slow(self, elapsed_ms: int) -> None:
         """Note an append of a millisecond or more."""

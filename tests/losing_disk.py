@@ -5,15 +5,17 @@
 
     a page changed since it was forced    the new one, the old one, or a mixture sector by sector
     a file whose entry was never forced   there, there without length, or not there; of several the later ones go first
+    a folder whose entry was never forced there, or not there, with all that is in it
     a removal that was never forced       undone, or not (all of them alike: file systems keep their order)
 
 It can also fail to sync (EIO). The store runs on real files all the time. It reads only its own directory; used by
-`test_power_loss.py`.
+`test_power_loss.py` and, for the timer's files, `test_timer_power_loss.py`.
 """
 
 import errno
 import os
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,7 @@ class LosingDisk:
         self.forced: dict[Path, tuple[int, bytes]] = {}
         """Inode and content: a file made anew under an old name has nothing of the old one."""
         self.entries: set[Path] = set()
+        """Files and folders."""
         self.broken = False
         monkeypatch.setattr(disk, "sync_descriptor", self.sync)
         monkeypatch.setattr(disk, "force_directory", self.force_directory)
@@ -47,15 +50,18 @@ class LosingDisk:
 
     def force_directory(self, path: Path) -> None:
         self.entries = {entry for entry in self.entries if entry.parent != path}
-        self.entries.update(entry for entry in path.iterdir() if entry.is_file())
+        self.entries.update(path.iterdir())
 
     def lose_power(self) -> None:
         """Rewrite the directory; the store that had it open must not write any more."""
         present = [path for path in sorted(self._root.rglob("*")) if path.is_file()]
         undo_removals = self._chance.random() < 0.5
+        for folder in sorted(path for path in self._root.rglob("*") if path.is_dir()):
+            if folder not in self.entries and folder.exists() and self._chance.random() < 0.5:
+                shutil.rmtree(folder)
+        present = [path for path in present if path.exists()]
         for path in sorted(self.entries):
-            if path not in present and path in self.forced and undo_removals:
-                path.parent.mkdir(parents=True, exist_ok=True)
+            if path not in present and path in self.forced and undo_removals and path.parent.exists():
                 path.write_bytes(self.forced[path][1])
         for path in present:
             inode, forced = self.forced.get(path, (0, b""))
@@ -63,10 +69,10 @@ class LosingDisk:
         self._lose_entries([path for path in present if path not in self.entries])
         self.forced.clear()
         self.entries.clear()
-        for path in sorted(self._root.rglob("*")):
-            if path.is_file():  # what the next start reads is what the disk holds
+        self.entries.update(self._root.rglob("*"))  # what the next start reads is what the disk holds
+        for path in self.entries:
+            if path.is_file():
                 self.forced[path] = path.stat().st_ino, path.read_bytes()
-                self.entries.add(path)
 
     def _lose_entries(self, unforced: list[Path]) -> None:
         for folder in sorted({path.parent for path in unforced}):
