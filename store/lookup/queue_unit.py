@@ -11,6 +11,7 @@ A queue whose first unit is not number 0 has *pre-blank* units (0, 0x7FFFFFFF, 0
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 
 from ..accelerated.repeated_struct import repeated_struct
 from ..config import QUEUE_UNIT_BYTES
@@ -29,9 +30,10 @@ def units_of(count: int) -> struct.Struct:
     return repeated_struct("qiq", count)
 
 
+@lru_cache(32)
 def sizes_of(count: int) -> struct.Struct:
-    """The sizes alone of so many units."""
-    return repeated_struct("8xi8x", count)
+    """The sizes alone of so many units: those of a pull, which a setting bounds."""
+    return struct.Struct(">" + "8xi8x" * count)
 
 
 def position_at(file: MappedFile, at: int) -> int:
