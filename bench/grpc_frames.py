@@ -34,6 +34,11 @@ class Transport:
     def is_closing(self) -> bool:
         return False
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None: ...
+
     def set_write_buffer_limits(self, high: int) -> None: ...
 
     def pause_reading(self) -> None: ...

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+import msgspec
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
@@ -107,6 +108,7 @@ class Bench:
     def __init__(self, endpoint: Endpoint) -> None:
         self._calls: Calls = endpoint.calls
         self._port = endpoint.port
+        self._port.limits = msgspec.structs.replace(self._port.limits, pass_seconds=3600)  # all of a read at once
         self._owner = Owner()
         self._owner.loop = asyncio.get_running_loop()
         self._number = 0
