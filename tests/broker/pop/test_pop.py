@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.dispatch import HELD, Call
+from pocketmq.broker.pop import pop_reading
 from pocketmq.broker.pop.ordered_pops import OrderedPops
 from pocketmq.broker.pop.pop_handlers import pop_message
 from pocketmq.protocol.bodies.pop import BatchAck, bit_set_of
@@ -48,6 +49,20 @@ async def test_a_message_without_ack_is_redelivered_once(filled: Broker, loop: F
     third, found = await popped(filled)
     assert found == ["m1", "m2", "m3"]
     assert {record.reconsume_times for record in decode_records(third.body)} == {2}
+
+
+async def test_a_pop_with_enough_bytes_reads_no_further_queue(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each queue gives one message of any size: 32 of 4 MiB are more than a client reads in one frame."""
+    monkeypatch.setattr(pop_reading, "ENOUGH_BYTES", 10_000)
+    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=8, write_queue_nums=8))
+    for queue_id in range(8):
+        store_message(broker, "orders", queue_id, b"x" * 4_000)
+    answer, found = await popped(broker)
+    assert len(found) == 3
+    assert answer.fields["restNum"] == "5"
+    assert [len((await popped(broker))[1]) for _ in range(2)] == [3, 2]
 
 
 async def test_a_batch_acknowledges_what_its_bits_say(filled: Broker, loop: FakeLoop) -> None:
