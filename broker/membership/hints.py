@@ -21,6 +21,8 @@ from .consumer_groups import ConsumerGroup
 
 _log = logging.getLogger("pocketmq.hints")
 
+MOST_LINES: Final = 3
+"""About topics, of one heartbeat: it may name thousands."""
 LONGEST_SHOWN: Final = 80
 """Characters of an expression in the log."""
 
@@ -46,9 +48,10 @@ class MembershipHints:
         members = len(group.connections)
         if members > 1 and before and after != before:
             self._say_differs(group.name, before, after)
+        left = MOST_LINES
         for topic in after:
-            if not is_retry_topic(topic):
-                self._look_at_topic(group, topic, 0 if shares_queues else members)
+            if left and not is_retry_topic(topic):
+                left -= self._look_at_topic(group, topic, 0 if shares_queues else members)
 
     def pull_is_ahead(self, group: str, topic: str) -> None:
         """A pull was refused because its subscription is newer than those of the heartbeats.
@@ -74,12 +77,14 @@ class MembershipHints:
                 _shown(after),
             )
 
-    def _look_at_topic(self, group: ConsumerGroup, topic: str, members: int) -> None:
+    def _look_at_topic(self, group: ConsumerGroup, topic: str, members: int) -> bool:
+        """Whether something was logged."""
         config = self._topics.find(topic)
         if config is None:
-            if self._said.first(("unknown", group.name, topic)):
+            is_new = self._said.first(("unknown", group.name, topic))
+            if is_new:
                 _log.info("group %s subscribes to topic %s, which does not exist here", group.name, topic)
-            return
+            return is_new
         queues = config.read_queue_nums
         if members > queues and not group.is_broadcasting and self._said.first(("idle", group.name, topic)):
             _log.warning(
@@ -91,6 +96,8 @@ class MembershipHints:
                 queues,
                 "one member is" if members - queues == 1 else f"{members - queues} members are",
             )
+            return True
+        return False
 
 
 def _shown(subscriptions: dict[str, str]) -> str:

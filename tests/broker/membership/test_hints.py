@@ -82,6 +82,14 @@ async def test_a_topic_that_does_not_exist(
     assert said(caplog) == ["group g subscribes to topic Nowhere, which does not exist here"]
 
 
+async def test_a_heartbeat_with_many_topics_logs_few_lines(
+    broker: Broker, hints: MembershipHints, caplog: pytest.LogCaptureFixture
+) -> None:
+    many = [SubscriptionData(topic=f"Nowhere{number}", sub_string="*") for number in range(1_000)]
+    hints.heartbeat(group_of(broker, 1), {}, many)
+    assert len(said(caplog)) == 3
+
+
 def test_the_memory_is_bounded() -> None:
     once = SaidOnce()
     assert all(once.first(number) for number in range(MOST + 1))
