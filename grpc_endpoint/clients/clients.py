@@ -144,7 +144,7 @@ class Clients:
         if any(len(entry.topic.name) > MAX_TOPIC_LENGTH for entry in entries):
             text = f"The specified topic is longer than topic max length {MAX_TOPIC_LENGTH}."
             raise RpcRefused(Code.ILLEGAL_TOPIC, text)
-        size = len(encode(settings))
+        size = _size_of(client_id, settings)
         if size > MAX_SETTINGS_BYTES:
             text = f"the settings have {size} bytes, at most {MAX_SETTINGS_BYTES} are allowed"
             raise RpcRefused(Code.BAD_REQUEST, text)
@@ -155,7 +155,7 @@ class Clients:
         """Keep these settings; calls that waited for them go on."""
         self.left(peer.client_id)
         self._settings[peer.client_id] = settings
-        size = self._bytes[peer.client_id] = len(encode(settings))
+        size = self._bytes[peer.client_id] = _size_of(peer.client_id, settings)
         self._all_bytes += size
         self._go_on(peer.client_id, settings)
 
@@ -245,3 +245,8 @@ class Clients:
         return GrpcPeer(
             call.client_id, call.language, call.peer, call.packed_host, self.questions, self.forget, call.loop
         )
+
+
+def _size_of(client_id: str, settings: Settings) -> int:
+    """What is kept of a client."""
+    return len(client_id) + len(encode(settings))

@@ -271,7 +271,9 @@ async def test_settings_name_a_limited_number_of_topics_whose_names_are_possible
 async def test_settings_of_all_clients_have_a_limit(
     grpc: GrpcBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Their ids count: headers may be 8 KiB long."""
     monkeypatch.setattr(clients, "MAX_ALL_SETTINGS_BYTES", 400)
+    assert refusal(grpc.telemetry(producer("t"), client_id="c" * 400))[1].endswith("take too much memory")
     assert grpc.telemetry(producer("t")).settings is not None
     assert grpc.telemetry(producer("t")).settings is not None
     for number in range(20):
