@@ -66,6 +66,7 @@ def rocketmq_noproc(addr: str | None = None) -> "Callable[..., Iterator[RemoteRo
     """A fixture for one test on a server that already runs: at `addr`, or where `--rocketmq-addr` says."""
 
     @pytest.fixture
+    @on_server(None)
     def view(request: pytest.FixtureRequest) -> "Iterator[RemoteRocketMQ]":
         """For one test, a server that already runs (`factories.rocketmq_noproc`)."""
         from .fixtures.one_test import remote_for

@@ -88,6 +88,7 @@ def rocketmq(request: pytest.FixtureRequest) -> "Iterator[RocketMQ]":
 
 
 @pytest.fixture
+@on_server(None)
 def rocketmq_noproc(request: pytest.FixtureRequest) -> "Iterator[RemoteRocketMQ]":
     """A server that already runs, for one test; `--rocketmq-addr` is the address of its name server."""
     from .fixtures.one_test import remote_for

@@ -91,12 +91,14 @@ class WireSource:
     def stop(self) -> None:
         if self._thread is None:
             return
-        if self._admin is not None:
-            self.run(self._admin.shutdown())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self._thread = self._admin = None
+        try:
+            if self._admin is not None:
+                self.run(self._admin.shutdown())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._thread = self._admin = None
 
     async def _connect(self) -> None:
         admin = WireAdmin(
