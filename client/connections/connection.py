@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
-from pocketmq.protocol.errors import FieldError, ProtocolError
+from pocketmq.protocol.errors import FieldError, FrameError, ProtocolError
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.requests.pull import PullMessage, pull_form
 from pocketmq.protocol.requests.send import SendMessageV2
@@ -32,7 +32,7 @@ from pocketmq.protocol.wire.schema import (
     to_fields,
 )
 
-from ..errors import CallTimeout, NotReachable, RequestRefused, UnreadableReply
+from ..errors import CallTimeout, InvalidArgument, NotReachable, RequestRefused, UnreadableReply
 from ..hooks.rpc_hooks import RPCHook
 
 _log = logging.getLogger(__name__)
@@ -121,8 +121,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.address = address
         self.closed = False
-        self.lost = asyncio.Event()
-        """Set once the socket is closed, which TLS does a round trip later."""
+        self.lost = asyncio.Event()  # set once the socket is closed, which TLS does a round trip later
         self._on_push = on_push
         self._hooks = hooks
         self._header_type = header_type
@@ -352,9 +351,11 @@ class Connection(asyncio.Protocol):
             hook.before_request(self.address, request, fields, body)
         # The binary header has no room for the numbers of pop.
         header_type = self._header_type if request.code <= MAX_BINARY_CODE else JSON
-        return encode_frame(
-            Command(request.code, opaque, flag, remark, fields, body, self._language, V5_5_0, header_type)
-        )
+        frame = Command(request.code, opaque, flag, remark, fields, body, self._language, V5_5_0, header_type)
+        try:
+            return encode_frame(frame)
+        except FrameError as error:
+            raise InvalidArgument(f"{request.name}: {error}") from error
 
     # -- writing and timing
 

@@ -74,14 +74,15 @@ def start(request: pytest.FixtureRequest, side: str, home: Path) -> Server:
         server = open_server(request, side, home, broker_conf=SMALL_LOG)
     with contextlib.ExitStack() as unfinished:
         unfinished.enter_context(server)
-        client = unfinished.enter_context(RawClient(server))
-        trimmed, gone = (
-            [kind, *(topic_name(kind, "history", version) for version in CLIENTS)] for kind in (TRIMMED, GONE)
-        )
-        fill_history(client, trimmed, gone)
-        if with_java(request):
-            fill_first_batches(client)
-        assert client.call(DELETE_EXPIRED_COMMITLOG).code == 0
+        with RawClient(server) as client:
+            trimmed, gone = (
+                [kind, *(topic_name(kind, "history", version) for version in CLIENTS)]
+                for kind in (TRIMMED, GONE)
+            )
+            fill_history(client, trimmed, gone)
+            if with_java(request):
+                fill_first_batches(client)
+            assert client.call(DELETE_EXPIRED_COMMITLOG).code == 0
         unfinished.pop_all()
     return server
 

@@ -67,7 +67,7 @@ async def test_messages_and_offsets_survive_a_restart(tmp_path: Path) -> None:
             ):
                 for _ in range(3):
                     await producer.send("orders", b"x", queue_id=0)
-                await asyncio.sleep(0.1)  # the new topic is told to the name server
+                await node.broker.cluster.registration.settled()  # the name server knows the new topic
                 queue = (await puller.queues("orders"))[0]
                 read = await puller.pull(queue, expected)
                 assert len(read.messages) == 3
@@ -88,11 +88,9 @@ async def test_a_batch_wakes_the_pull_that_waits_for_its_queue(tmp_path: Path) -
             queue = MessageQueue("BenchmarkTest", node.broker.config.broker_name, 3)
             await producer.send(Message(queue.topic, b"first"), queue=queue)
             pull = asyncio.create_task(puller.pull(queue, 1, wait_ms=15_000))
-            while not len(node.broker.pulling.waiters):  # noqa: ASYNC110 - the client's request is on its way
-                await asyncio.sleep(0.001)
+            await until(lambda: len(node.broker.pulling.waiters))
             await producer.send_batch([Message(queue.topic, b"1"), Message(queue.topic, b"2")], queue=queue)
-            async with asyncio.timeout(2):  # the regular look at those that wait comes every five seconds
-                read = await pull
+            read = await pull
             assert [message.body for message in read.messages] == [b"1", b"2"]
     finally:
         await node.stop()

@@ -159,10 +159,16 @@ async def consumes_after(
             heartbeat_broker_interval=200,
         ) as consumer:
             await until(lambda: len(set(seen.bodies)) == 4, LONG)
-            broker.change = garbage
+            changed: list[bytes | None] = []
+
+            def change(reply: Command) -> bytes | None:
+                changed.append(garbage(reply))
+                return changed[-1]
+
+            broker.change = change
             consumer._running.rebalance_now()
             await send(node.namesrv_address, topic, 8)
-            await asyncio.sleep(0.2)  # long enough for some garbage to arrive
+            await until(lambda: len(changed) > 4, LONG)
             broker.change = encode_frame
             await until(lambda: len({message.message_id for message in seen.messages}) == 12, LONG)
 

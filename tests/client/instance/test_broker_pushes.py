@@ -165,11 +165,13 @@ async def test_a_message_too_long_in_its_listener_is_sent_back(
 ) -> None:
     monkeypatch.setattr("pocketmq.client.push.push_consumer.MINUTE_SECONDS", 0.001)
     await send(namesrv_addr, "T", 1)
-    started, release = asyncio.Event(), asyncio.Event()
+    started, release, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    looks: list[int] = []
 
     async def listener(message: MessageExt) -> None:
         started.set()
         await release.wait()
+        ended.set()
         raise ValueError("late")
 
     async with PushConsumer(
@@ -184,12 +186,15 @@ async def test_a_message_too_long_in_its_listener_is_sent_back(
         monkeypatch.setattr(consumer._built.delivery._parts.send_back, "send_back", send_back)
         await started.wait()
         states = list(consumer._queues.table.values())
-        await asyncio.sleep(0.1)  # several rounds of the cleaning: the message is not old enough
+        for state in states:
+            now_ms = state._now_ms
+            monkeypatch.setattr(state, "_now_ms", lambda now_ms=now_ms: looks.append(1) or now_ms())
+        await until(lambda: len(looks) > 4)  # rounds of the cleaning: the message is not old enough
         assert sent_back == []
         for state in states:
             monkeypatch.setattr(state, "_now_ms", lambda: 10**15)
         await until(lambda: sent_back)
         assert sum(state.count for state in states) == 0
         release.set()
-        await asyncio.sleep(0.05)  # the listener's own failure comes too late to send it a second time
+        await ended.wait()  # the listener's own failure comes too late to send it a second time
     assert sent_back == [3]

@@ -28,6 +28,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_waits import make_node, open_sockets, stored
 from ports import fixed_port
+from waiting import until
 
 
 async def test_result_has_the_queue_and_offset_of_the_stored_message(namesrv_addr: str) -> None:
@@ -308,9 +309,8 @@ async def test_shutdown_leaves_no_task_and_no_socket(namesrv_addr: str) -> None:
     sockets = open_sockets()
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         await producer.send("T", b"x")
-    await asyncio.sleep(0.05)  # the broker's side of the sockets closes in the next turns of the loop
-    assert asyncio.all_tasks() == before
-    assert open_sockets() <= sockets
+    # The broker's side of the sockets closes in the next turns of the loop.
+    await until(lambda: asyncio.all_tasks() == before and open_sockets() <= sockets)
 
 
 async def test_a_message_too_long_for_the_broker_is_refused_with_its_code(namesrv_addr: str) -> None:

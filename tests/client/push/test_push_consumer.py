@@ -257,16 +257,16 @@ async def test_pulling_stops_while_the_listener_hangs(node: Node, namesrv_addr: 
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         for _ in range(300):
             await producer.send("T", b"x", queue_id=0 if _ else None)
-    async with PushConsumer(
-        "g",
-        listener,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        pull_threshold_for_queue=50,
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    ) as consumer:
+    other = Seen()
+    words: dict[str, Any] = {
+        "namesrv_addr": namesrv_addr,
+        "subscription": {"T": "*"},
+        "consume_from_where": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    }
+    async with PushConsumer("g", listener, pull_threshold_for_queue=50, **words) as consumer:
         await until(lambda: max((state.count for state in consumer._queues.table.values()), default=0) > 50)
-        await asyncio.sleep(0.3)  # any further message would arrive now
+        async with PushConsumer("other", other, **words):  # reads all; so could the first one meanwhile
+            await until(lambda: len(other.messages) == 300)
         cached = max(state.count for state in consumer._queues.table.values())
         assert cached <= 50 + 32
         release.set()

@@ -98,7 +98,9 @@ async def test_a_function_may_hold_a_message_back_from_a_consumer(one: RocketMQ)
     ):
         await one.requests.aio.wait_for(code="PULL_MESSAGE", topic=orders)
         one.send(orders, "x")
-        await asyncio.sleep(0.02)
+        async with PullConsumer("other", namesrv_addr=one.namesrv_addr) as other:
+            [queue] = await other.queues(orders)
+            assert len((await other.pull(queue, 0)).messages) == 1
         assert seen == []
         released.set()
         await until(lambda: seen == [b"x"])
