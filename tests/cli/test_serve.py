@@ -125,6 +125,16 @@ def test_under_nohup_a_closed_terminal_ends_nothing(tmp_path: Path) -> None:
         assert end(process)[0] == 0
 
 
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_a_closed_standard_stream_does_not_matter(tmp_path: Path, closed: str) -> None:
+    words = f"exec {sys.executable} -m pocketmq.cli serve --ephemeral --port 0 --namesrv-port 0 {closed}"
+    with subprocess.Popen(["sh", "-c", words], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        address = first_line(process)
+        socket.create_connection(address, timeout=5).close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(END_SECONDS) == 0
+
+
 def test_store_is_opened_again_after_a_kill(tmp_path: Path) -> None:
     with serving(*FREE_PORTS, "--store", "s", folder=tmp_path) as process:
         first_line(process)
