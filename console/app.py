@@ -183,7 +183,9 @@ class Api:
     # -- faults, requests, time, state
 
     async def faults(self, request: Request) -> Response:
-        return as_json(self._stand.rules.list())
+        given = query_of(request, ("after", "limit"))
+        page, following = await stand_in_views.faults(self._stand, given, self._reading)
+        return page.response(request, **following)
 
     async def add_fault(self, request: Request) -> Response:
         return as_json(stand_in_views.add_fault(self._stand, await read_object(request)), 201)
@@ -194,7 +196,8 @@ class Api:
 
     async def remove_fault(self, request: Request) -> Response:
         stand_in_views.remove_fault(self._stand, request.path_params["rule"])
-        return as_json(self._stand.rules.list())
+        page, _ = await stand_in_views.faults(self._stand, {}, self._reading)
+        return page.response(request)
 
     async def requests(self, request: Request) -> Response:
         given = query_of(request, stand_in_views.REQUEST_WORDS)

@@ -97,7 +97,7 @@ def _stand_in_paths() -> dict[str, Any]:
     advance_body = _properties(by={"oneOf": [_TEXT, {"type": "number"}]}, to_next={"type": "boolean"})
     return {
         "/api/faults": {
-            "get": _action("Rules with their hits", answer=_list("Fault")),
+            "get": _action("Rules with their newest hits", query=("after", "limit"), answer=_list("Fault")),
             "post": _action("Add a rule", body=_ref("Fault"), answer=_ref("Fault"), code="201"),
             "delete": _action("Remove every rule", answer=_list("Fault")),
         },

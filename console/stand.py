@@ -23,8 +23,10 @@ SEND_SECONDS = 5.0
 class Rules(Protocol):
     """Faults as JSON values."""
 
-    def list(self) -> list[dict[str, Any]]:
-        """All rules with their hits."""
+    def each(self, after: int) -> Iterator[dict[str, Any]]:
+        """The rules with an id above `after`, with their newest hits, by id."""
+
+    def ids(self) -> list[int]: ...
 
     def add(self, words: dict[str, Any]) -> dict[str, Any]:
         """Add a rule; ValueError, and nothing is added."""

@@ -22,6 +22,8 @@ MOST_REQUESTS: Final = 10_000
 """Requests in one answer."""
 MOST_STREAMS: Final = 64
 """Streams of requests that may be open at once."""
+MOST_RULES: Final = 1000
+"""Rules in one answer."""
 MOST_VERDICTS: Final = 1000
 """Verdicts in one answer."""
 SNAPSHOT_BYTES: Final = 256 << 20
@@ -32,6 +34,19 @@ _encode: Final = msgspec.json.Encoder().encode
 # -- faults
 
 
+async def faults(stand: Stand, given: dict[str, str], reading: Reading) -> tuple[Page, dict[str, Any]]:
+    """Rules with their newest hits, in the order they were added, with the parameters of the next page."""
+    last, page = number_of(given, "after", 0), Page(number_of(given, "limit", MOST_RULES, MOST_RULES))
+    async with reading as pause:
+        for rule in stand.rules.each(last):
+            if page.is_full:
+                return page, {"after": last}
+            page.add(rule)
+            last = rule["id"]
+            await pause()
+    return page, {}
+
+
 def add_fault(stand: Stand, words: dict[str, Any]) -> dict[str, Any]:
     with wrong_values():
         return stand.rules.add(words)
@@ -39,7 +54,7 @@ def add_fault(stand: Stand, words: dict[str, Any]) -> dict[str, Any]:
 
 def remove_fault(stand: Stand, text: str) -> None:
     if not (text.isascii() and text.isdecimal() and stand.rules.remove(int(text[:9]))):
-        raise Problem(404, f"there is no rule {text:.60}", [rule["id"] for rule in stand.rules.list()])
+        raise Problem(404, f"there is no rule {text:.60}", stand.rules.ids()[:100])
 
 
 @contextmanager

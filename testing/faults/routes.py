@@ -61,7 +61,7 @@ class RouteRule:
         self._remove(self)
 
     def as_json(self) -> dict[str, Any]:
-        hits = [request.as_json() for request in self._hits]
+        hits = [request.as_json() for request in self._hits[-100:]]  # a route request has no body
         return {"id": self.id, "effect": self.name, **self._words, "hits": hits}
 
     def __str__(self) -> str:

@@ -8,9 +8,11 @@
 import base64
 import binascii
 import inspect
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ..errors import WrongValueError
+from ..requests.logged_request import LoggedRequest
 from ..requests.matching import MATCH_WORDS
 from ..requests.values import one_of
 from .faults import Faults
@@ -29,6 +31,8 @@ EFFECTS: Final = (
     "route",
     "name_servers_disagree",
 )
+_HITS_IN_JSON: Final = 100
+_HIT_BYTES_IN_JSON: Final = 256 * 1024
 _BY_RULE: Final = frozenset(("refuse", "silence", "disconnect", "delay", "alter", "duplicate"))
 _JSON_MATCH_WORDS: Final = tuple(word for word in MATCH_WORDS if word != "where")
 
@@ -69,8 +73,20 @@ def rule_as_json(rule: AnyRule) -> dict[str, Any]:
         **({} if uses.probability is None else {"probability": uses.probability}),
         "may_stay_unused": uses.may_stay_unused,
         "hit_count": rule.hit_count,
-        "hits": [request.as_json() for request in rule.hits],
+        "hits": hits_as_json(rule.hits),
     }
+
+
+def hits_as_json(hits: Sequence[LoggedRequest]) -> list[dict[str, Any]]:
+    """The newest hits, oldest first: at most 100, with 256 KiB of bodies, but one at least."""
+    found: list[dict[str, Any]] = []
+    size = 0
+    for request in reversed(hits):
+        size += len(request.body)
+        if found and (len(found) >= _HITS_IN_JSON or size > _HIT_BYTES_IN_JSON):
+            break
+        found.append(request.as_json())
+    return found[::-1]
 
 
 def rules_as_json(faults: Faults) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ Imported when a port is asked for: it loads `pocketmq.console`.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from pocketmq.broker.node import Node
@@ -17,8 +17,9 @@ from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
 from pocketmq.console.stand import Snapshots, Stand
 
+from ..errors import WrongValueError
 from ..faults.faults import Faults
-from ..faults.rule_json import add_rule, rule_as_json, rules_as_json
+from ..faults.rule_json import add_rule, rule_as_json
 from ..faults.watched_node import WatchedNodes
 from ..ledger.judging import Steps
 from ..ledger.ledger import Ledger
@@ -31,6 +32,9 @@ from ..state.snapshot import Snapshot, snapshot_of
 
 ResultT = TypeVar("ResultT")
 
+MAX_RULES: Final = 1000
+"""Rules that are added over HTTP; each costs every request a comparison."""
+
 
 class RulesAsJson:
     """Faults as the port knows them (`console.stand.Rules`)."""
@@ -38,10 +42,16 @@ class RulesAsJson:
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
-    def list(self) -> list[dict[str, Any]]:
-        return rules_as_json(self._faults)
+    def each(self, after: int) -> Iterator[dict[str, Any]]:
+        rules = sorted(self._faults.rules, key=lambda rule: rule.id)
+        return (rule_as_json(rule) for rule in rules if rule.id > after)
+
+    def ids(self) -> list[int]:
+        return [rule.id for rule in self._faults.rules]
 
     def add(self, words: dict[str, Any]) -> dict[str, Any]:
+        if len(self._faults.rules) >= MAX_RULES:
+            raise WrongValueError(f"there are {MAX_RULES} rules already: remove some", [MAX_RULES])
         return rule_as_json(add_rule(self._faults, words))
 
     def remove(self, rule_id: int) -> bool:

@@ -214,3 +214,23 @@ def test_verdicts_are_read_page_by_page_and_in_turns(
     assert (len(one["lost"]), one["counts"]["lost"], one["counts"]["unread"]) == (100, 1999, 1000)
     assert history["topic"] == "orders"
     assert turns.longest < MOST_SECONDS
+
+
+def test_rules_are_read_page_by_page_with_their_newest_hits(
+    api: Api, server: EmbeddedServer, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=1)
+    for _ in range(5):
+        api.post("/api/faults", {"effect": "delay", "code": "SEND_MESSAGE_V2", "seconds": 0, "times": None})
+    for number in range(150):
+        rocketmq.send("orders", str(number))
+    found = pages(api, "/api/faults?limit=2")
+    assert [len(page) for page in found] == [2, 2, 1]
+    first = found[0][0]
+    assert (first["hit_count"], len(first["hits"]), first["hits"][-1]["text"]) == (150, 100, "149")
+
+
+def test_rules_are_limited(api: Api, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pocketmq.testing.server.admin_port.MAX_RULES", 2)
+    for expected in (201, 201, 400):
+        assert api.ask("POST", "/api/faults", {"effect": "refuse", "code": "GET_MAX_OFFSET"})[0] == expected
