@@ -13,7 +13,7 @@ import click
 
 from ..errors import OptionError
 from ..report.report import Outputs, Report, write
-from ..sql.engine import ENGINES, SPARK, SPARK_FROM_BYTES, Engine, check_arrow, choose_engine
+from ..sql.engine import ENGINES, SPARK, Engine, check_arrow, choose_engine
 from ..sql.message_input import MessageInput
 from .run import (
     FINDINGS,
@@ -33,8 +33,8 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--engine",
         type=click.Choice(ENGINES),
-        help="Where the job runs: duckdb in this process, or spark.  [default: spark with --master or --conf, under "
-        f"spark-submit, and for a store of {SPARK_FROM_BYTES >> 30} GiB or more; else duckdb]",
+        help="Where the job runs: duckdb in this process, or spark.  [default: spark with --master or --conf, and "
+        "under spark-submit; else duckdb]",
     )(output_options(command))
 
 
@@ -49,7 +49,7 @@ def run_on_engine(
 ) -> None:
     """Run a job on its engine, and write its report.
 
-    `sources` are what it reads; their bytes decide between the engines. `check` raises `OptionError` for what can be
+    `sources` are what it reads. `check` raises `OptionError` for what can be
     checked without an engine; by default each source must exist and have topics.
     """
 
@@ -61,14 +61,11 @@ def run_on_engine(
     with exit_on_user_error(is_verbose=options.get("is_verbose", False)):
         master, settings = options.get("master"), options.get("settings")
         is_spark = bool(master or settings or os.environ.get("PYSPARK_GATEWAY_PORT"))
-        choose_engine(engine, is_spark=is_spark, store_bytes=0)
+        chosen = choose_engine(engine, is_spark=is_spark)
         check()
         for source in sources:
             note_missing_topics(source)
             check_brokers(source)
-        chosen = choose_engine(
-            engine, is_spark=is_spark, store_bytes=sum(source.store_bytes() for source in sources)
-        )
     if chosen == SPARK:
         from ..sql.spark_engine import SparkEngine
 

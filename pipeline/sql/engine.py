@@ -15,8 +15,6 @@ DUCKDB, SPARK = "duckdb", "spark"
 ENGINES: Final = (DUCKDB, SPARK)
 SQL_ERROR: Final = "SQL: "
 """How an error begins that an engine has with a text."""
-SPARK_FROM_BYTES: Final = 64 << 30
-"""A store of this size or more is read by Spark, unless the user says otherwise."""
 
 
 class Frame(Protocol):
@@ -56,14 +54,14 @@ class Engine(Protocol):
         """Make the rows of a query a table, computed once. `is_small` says that rows are short and usually few."""
 
 
-def choose_engine(wanted: str | None, *, is_spark: bool, store_bytes: int) -> str:
-    """The engine of a job: as wanted, else Spark if the user set something of Spark or the store is large, else DuckDB.
+def choose_engine(wanted: str | None, *, is_spark: bool) -> str:
+    """The engine of a job: as wanted, else Spark if the user set something of Spark, else DuckDB.
 
     Without a wish, what is installed decides too. `PipelineError` if the engine is not installed.
     """
     if wanted == DUCKDB and is_spark:
         raise OptionError("--master and --conf are for --engine spark")
-    chosen = wanted or (SPARK if is_spark or store_bytes >= SPARK_FROM_BYTES else DUCKDB)
+    chosen = wanted or (SPARK if is_spark else DUCKDB)
     has = {DUCKDB: _has("duckdb"), SPARK: _has("pyspark")}
     if wanted is None and not is_spark and not has[chosen]:
         chosen = SPARK if chosen == DUCKDB and has[SPARK] else DUCKDB

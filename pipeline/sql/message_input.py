@@ -69,10 +69,6 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
         """The stores' folders, or URLs without their keys, or the name server's address."""
         return ", ".join(map(shown, self.folders)) or self.namesrv_addr or ""
 
-    def store_bytes(self) -> int:
-        """The bytes of the stores' log files; 0 for brokers."""
-        return sum(map(_log_bytes, self.folders))
-
     def missing_topics(self) -> list[str]:
         """Named topics without consume queues in the stores: misspelt, or deleted. Records may be left of those."""
         existing = self._existing_topics()
@@ -176,12 +172,6 @@ def topics_of_store(text: str) -> list[str]:
         return _location(text).folders("consumequeue")
     root = Path(text) / "consumequeue"
     return sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-
-
-def _log_bytes(text: str) -> int:
-    if is_remote(text):
-        return sum(_location(text).sizes("commitlog").values())
-    return sum(file.size for file in log_files(Path(text) / "commitlog"))
 
 
 @functools.lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pocketmq.pipeline.errors import OptionError, PipelineError
 from pocketmq.pipeline.sql import engine as engines
 from pocketmq.pipeline.sql.arrow_frame import frame_of_rows
-from pocketmq.pipeline.sql.engine import DUCKDB, SPARK, SPARK_FROM_BYTES, choose_engine
+from pocketmq.pipeline.sql.engine import DUCKDB, SPARK, choose_engine
 from pocketmq.pipeline.sql.message_input import MessageInput, sql_text
 
 
@@ -38,28 +38,26 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     return install
 
 
-def test_one_machine_is_duckdbs_and_a_master_or_a_large_store_is_sparks(installed: Any) -> None:
-    assert choose_engine(None, is_spark=False, store_bytes=0) == DUCKDB
-    assert choose_engine(None, is_spark=True, store_bytes=0) == SPARK
-    assert choose_engine(None, is_spark=False, store_bytes=SPARK_FROM_BYTES) == SPARK
-    assert choose_engine(DUCKDB, is_spark=False, store_bytes=SPARK_FROM_BYTES) == DUCKDB
-    assert choose_engine(SPARK, is_spark=False, store_bytes=0) == SPARK
+def test_one_machine_is_duckdbs_and_a_master_is_sparks(installed: Any) -> None:
+    assert choose_engine(None, is_spark=False) == DUCKDB
+    assert choose_engine(None, is_spark=True) == SPARK
+    assert choose_engine(SPARK, is_spark=False) == SPARK
     with pytest.raises(OptionError, match="--master and --conf are for --engine spark"):
-        choose_engine(DUCKDB, is_spark=True, store_bytes=0)
+        choose_engine(DUCKDB, is_spark=True)
 
 
 def test_what_is_installed_decides_where_the_user_does_not(installed: Any) -> None:
     installed(BOTH - {"duckdb"})
-    assert choose_engine(None, is_spark=False, store_bytes=0) == SPARK
+    assert choose_engine(None, is_spark=False) == SPARK
     with pytest.raises(PipelineError, match=r"pip install 'pocketmq\[tables\]'"):
-        choose_engine(DUCKDB, is_spark=False, store_bytes=0)
+        choose_engine(DUCKDB, is_spark=False)
     installed(BOTH - {"pyspark"})
-    assert choose_engine(None, is_spark=False, store_bytes=SPARK_FROM_BYTES) == DUCKDB
+    assert choose_engine(None, is_spark=False) == DUCKDB
     with pytest.raises(PipelineError, match=r"pip install 'pocketmq\[spark\]'"):
-        choose_engine(None, is_spark=True, store_bytes=0)
+        choose_engine(None, is_spark=True)
     installed(frozenset())
     with pytest.raises(PipelineError, match=r"pip install 'pocketmq\[tables\]'"):
-        choose_engine(None, is_spark=False, store_bytes=0)
+        choose_engine(None, is_spark=False)
 
 
 def test_texts_are_literals() -> None:
