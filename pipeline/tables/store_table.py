@@ -208,11 +208,18 @@ def _possible(tasks: list[Task], condition: Any, schema: Any) -> list[Task]:
         splits = [
             task
             for number in possible_parts(condition, schema, _time_guarantees(begins))
-            for task in files[number]
+            for task in _possible_in_file(files[number], begins[number + 1 :], condition, schema)
         ]
-        begins = [_first_time(task.split) for task in splits]
-        splits = [splits[number] for number in possible_parts(condition, schema, _time_guarantees(begins))]
     return [*others, *splits]
+
+
+def _possible_in_file(
+    tasks: list[LogTask], later: list[int | None], condition: Any, schema: Any
+) -> list[LogTask]:
+    """The same for the splits of one file; `later` are the first times of the files after it."""
+    begins = [_first_time(task.split) for task in tasks]
+    guarantees = _time_guarantees([*begins, *later])[: len(tasks)]
+    return [tasks[number] for number in possible_parts(condition, schema, guarantees)]
 
 
 def _first_time(split: LogSplit) -> int | None:
@@ -230,7 +237,8 @@ def _time_guarantees(begins: list[int | None]) -> list[Any]:
     for number, begin in enumerate(begins):
         after = next((later for later in begins[number + 1 :] if later is not None), None)
         guarantee = pc.scalar(True)
-        if begin is not None:
+        is_set_back = begin is not None and after is not None and after < begin - CLOCK_SLACK_MS
+        if begin is not None and not is_set_back:  # where the clock was set back further, nothing is known
             guarantee = time >= pa.scalar((begin - CLOCK_SLACK_MS) * 1000, TIMESTAMP)
             if after is not None:
                 guarantee &= time <= pa.scalar((after + CLOCK_SLACK_MS) * 1000, TIMESTAMP)

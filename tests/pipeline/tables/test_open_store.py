@@ -19,6 +19,7 @@ from pocketmq.pipeline.tables import open_store, store_dataset
 from pocketmq.pipeline.tables.conditions import condition_of
 from pocketmq.pipeline.tables.store_table import LogTask, StoreTable, UnitsTask, stores_of
 
+from pipeline.tables import stores
 from pipeline.tables.stores import BEGIN_MS, COUNT, FILE_BYTES, STEP_MS, message, write_store
 
 NUMBERS = list(range(COUNT))
@@ -130,6 +131,23 @@ def test_files_and_splits_outside_the_times_are_not_read(store: Path) -> None:
     assert len(every) > 5
     assert 1 <= len(hour) <= 3
     assert tasks(store, since=BEGIN_MS + COUNT * STEP_MS * 2) == tasks(store)[-1:], "the last may still grow"
+
+
+def test_a_clock_that_was_set_back_by_hours_hides_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def set_back(number: int) -> dict[str, Any]:
+        values = message(number)
+        return values | {"storeMs": values["storeMs"] - (2 * 3_600_000 if number >= COUNT // 2 else 0)}
+
+    monkeypatch.setattr(stores, "message", set_back)
+    store = write_store(tmp_path / "store")
+    for hours in range(6):
+        since = BEGIN_MS + hours * 3_600_000
+        found = numbers(open_store(store, columns="msgId", since=since, until=since + 3_600_000))
+        assert found == [
+            number for number in NUMBERS if since <= set_back(number)["storeMs"] < since + 3_600_000
+        ]
 
 
 def test_a_topic_that_is_a_small_part_is_read_by_its_consume_queues(store: Path) -> None:
