@@ -78,6 +78,10 @@ class Piece(msgspec.Struct, frozen=True):
         return Piece(self.first, following.last, self.target, self.target_first, following.target_end - 1)
 
 
+_BEGIN: Final = '{"topic":'
+"""How each line begins."""
+
+
 class OffsetMap:
     """The pieces of all queues. With a path they are read from it and written to it."""
 
@@ -90,13 +94,13 @@ class OffsetMap:
 
     def _read(self, path: Path) -> None:
         is_whole = True
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, 1):
                 is_whole = line.endswith("\n")  # else the mirror was killed while it wrote this line
                 try:
                     self._keep(*_piece_of(json.loads(line)))
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    if is_whole:
+                    if is_whole or not (line.startswith(_BEGIN) or _BEGIN.startswith(line)):
                         raise OptionError(
                             f"--map: line {number} of {path} is not a piece of an offset map"
                         ) from error

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
+from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.moving import offset_map
 from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece
 from pocketmq.pipeline.planning.positions import Queue
@@ -90,3 +91,22 @@ def test_no_group_misses_a_message(steps: list[tuple[int, int, int]], most: int)
         following = min((copy for of_source, copy in exact.items() if of_source >= offset), default=target)
         assert place is None or place[1] <= following
     assert known.translated(SOURCE, source) == (COPY, target)
+
+
+@pytest.mark.parametrize("content", [b"my thesis", b"{}", b'{"a": 1}', b"\xff\xfe", b"one line\nand another"])
+def test_a_file_that_is_no_map_is_refused_and_stays_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_bytes(content)
+    with pytest.raises(OptionError, match="is not a piece of an offset map"):
+        OffsetMap(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("cut", [1, 5, 9, 20, 40])
+def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "orders.map"
+    queue = Queue("T", "b", 0)
+    OffsetMap(path).add(queue, [Piece(0, 3, queue, 10)])
+    path.write_text(path.read_text() + path.read_text()[:cut])
+    assert OffsetMap(path).translated(queue, 2) == (queue, 12)
+    assert path.read_text().count("\n") == 1
