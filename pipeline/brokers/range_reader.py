@@ -18,7 +18,7 @@ joined ones (one reply may exceed it).
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -116,7 +116,7 @@ class RangeReader:
         if options.filter_type == "TAG":
             self._tags = tags_of(options.expression)
 
-    def batches(self) -> Iterator[Records]:
+    def batches(self) -> Generator[Records, None, None]:
         """Records in the order of the queue, about `decode_rows` at a time. Runs the client's loop between two batches.
 
         `DataLossError` if messages are lost and that is not tolerated; `SourceUnreachable` after all retries.

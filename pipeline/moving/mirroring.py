@@ -10,6 +10,7 @@ broker that does not answer wait for it; the others go on. While a source broker
 copied.
 """
 
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable
@@ -191,14 +192,17 @@ class Mirroring:
     def _copy(self, part: Range, target: Queue) -> None:
         schema = arrow_schema(MESSAGE_COLUMNS, READ)
         reader = RangeReader(self._source, part, self._of_source)
-        batches = reader.batches()
-        while True:
-            with asking(SOURCE):
-                records = next(batches, None)
-            if records is None:
-                break
-            records.keep_bodies_compressed()
-            self._send(pa.RecordBatch.from_arrays(records.columns(READ), schema=schema), part.queue, target)
+        # Closed at once: the error of a broker that is away is kept, and would keep the pulls that are in flight.
+        with contextlib.closing(reader.batches()) as batches:
+            while True:
+                with asking(SOURCE):
+                    records = next(batches, None)
+                if records is None:
+                    break
+                records.keep_bodies_compressed()
+                self._send(
+                    pa.RecordBatch.from_arrays(records.columns(READ), schema=schema), part.queue, target
+                )
         self.lost[part.queue.topic] += reader.lost
         self._positions.advance(part.queue, part.hi)
 

@@ -61,9 +61,10 @@ def spread(values: Any, rows: Ints, count: int) -> Any:
 def _even_numbers(count: int) -> Any:
     """0, 2, 4 ... as an Arrow array. A long one is kept, and slices of it are returned."""
     global _evens
-    if _evens is None or len(_evens) < count:
-        _evens = pa.array(np.arange(0, 2 * max(count, _KEPT), 2, dtype=np.uint32))
-    return _evens.slice(0, count)
+    evens = _evens  # another thread may put a shorter one in its place
+    if evens is None or len(evens) < count:
+        evens = _evens = pa.array(np.arange(0, 2 * max(count, _KEPT), 2, dtype=np.uint32))
+    return evens.slice(0, count)
 
 
 def repeated(text: str | None, count: int) -> Any:

@@ -11,7 +11,7 @@ from .metrics import observed_fields
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KEPT_REPORTS: Final = 500
+KEPT_REPORTS: Final = 100
 
 
 def keep_reports(spark: "SparkSession") -> None:
@@ -29,7 +29,10 @@ class BatchCounts:
         self.rows = 0
 
     def look(self) -> int:
-        """Add what is new, and return the sum."""
+        """Add what is new, and return the sum. Only if there is something new all reports are fetched."""
+        last = self._query.lastProgress
+        if last is None or last.batchId <= self._last_batch:
+            return self.rows
         for progress in self._query.recentProgress:
             counts = progress.observedMetrics.get(self._name)
             if progress.batchId > self._last_batch and counts is not None:
