@@ -26,6 +26,9 @@ IS_SYSTEM_TOPIC: Final = " or ".join(
 """SQL for `is_system_topic`. Brokers keep copies of users' messages in these topics."""
 
 
+UTC_DAY: Final = "date_from_unix_date(cast(unix_micros(storeTimestamp) div 86400000000 as int))"
+"""The day of storing, in Spark's SQL, whatever the time zone of the session."""
+
 LATEST_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999, which both engines know."""
 

@@ -25,11 +25,12 @@ import msgspec
 from ..brokers.reachable import check_reachable
 from ..errors import OptionError
 from ..jobs.access_options import access_options
-from ..jobs.inputs import epoch_ms
+from ..jobs.inputs import UTC_DAY, epoch_ms
 from ..jobs.run import INTERRUPTED, ended_by_signals, output_options, run_job, spark_error_line
 from ..planning.absolute_paths import absolute
 from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
+from ..report.output_folders import names_in_folder
 from ..report.report import Report, Section
 from ..session.batch_counts import BatchCounts, keep_reports
 
@@ -47,6 +48,7 @@ WAIT_SECONDS: Final = 60
 POLL_SECONDS: Final = 1
 SAY_SECONDS: Final = 10.0
 """Between two lines of progress."""
+LIST_OF_BATCHES: Final = "_spark_metadata"
 CORRUPT: Final = "_corrupt"
 _EVERY: Final = re.compile(r"\d+ ?(ms|s|m|h)")
 
@@ -169,6 +171,8 @@ def start(spark: "SparkSession", ingest: Ingest, *, is_bad: bool) -> "StreamingQ
     kind, target = (PARQUET, ingest.bad or "") if is_bad else (ingest.format, ingest.target)
     target = target if kind == ICEBERG else absolute(target)  # the name of a table
     checkpoint = f"{absolute(ingest.checkpoint).rstrip('/')}/{'bad' if is_bad else 'table'}"
+    if kind == PARQUET:
+        check_target("--bad" if is_bad else "--to", target, checkpoint)
     writer = rows.writeStream.format(kind).option("checkpointLocation", checkpoint).outputMode("append")
     writer = writer.partitionBy("date", "topic")
     if ingest.every is None:
@@ -179,6 +183,24 @@ def start(spark: "SparkSession", ingest: Ingest, *, is_bad: bool) -> "StreamingQ
         return writer.toTable(target) if kind == ICEBERG else writer.start(target)
     except (PySparkException, Py4JJavaError) as error:
         raise OptionError(f"the {kind} table cannot be written: {spark_error_line(error)}") from error
+
+
+def check_target(option: str, target: str, checkpoint: str) -> None:
+    """`OptionError` for a folder that Spark would not write to, or whose files its readers would not see any more.
+
+    Spark keeps a list of batches in the folder. It leaves out those whose number is in the list, without a word, and a
+    new checkpoint begins at 0. Its readers see no files that are not in the list.
+    """
+    written, begun = names_in_folder(f"{target}/{LIST_OF_BATCHES}"), names_in_folder(f"{checkpoint}/offsets")
+    if written and begun == []:
+        raise OptionError(
+            f"{option}: {target} was written with another checkpoint than {checkpoint}: name that or another folder"
+        )
+    names = [name for name in names_in_folder(target) or [] if name[0] not in "_."]
+    if written == [] and begun == [] and names:
+        raise OptionError(
+            f"{option}: {target} holds {min(names)}, which no ingest has written: it must be new or empty"
+        )
 
 
 def stream_of(spark: "SparkSession", ingest: Ingest) -> "DataFrame":
@@ -200,7 +222,7 @@ def prepared(messages: "DataFrame", ingest: Ingest, *, is_bad: bool = False) -> 
     """Messages with their day, and decoded if that is wanted: those that can be, or those that cannot."""
     from pyspark.sql import functions as F
 
-    dated = messages.withColumn("date", F.to_date("storeTimestamp"))
+    dated = messages.withColumn("date", F.expr(UTC_DAY))
     if ingest.decode is None:
         return dated
     decoded, is_good = _decoded(dated, ingest)

@@ -26,6 +26,13 @@ def write_mode(option: str, folder: str) -> str:
     return ERROR_IF_EXISTS if names is None else _mode(option, folder, names)
 
 
+def names_in_folder(folder: str) -> list[str] | None:
+    """The names in a folder, none if it does not exist; None if only Spark can look there."""
+    if "://" in folder:
+        return _names_at(folder)
+    return [path.name for path in Path(folder).iterdir()] if Path(folder).is_dir() else []
+
+
 @contextmanager
 def replaced(option: str, folder: str) -> Iterator[str]:
     """Around a write of the folder: gives the mode, and marks the folder, also one that is written in part only."""

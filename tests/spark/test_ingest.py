@@ -11,7 +11,15 @@ from pocketmq.testing import RocketMQ, RocketMQCluster
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.moving.ingest import Ingest, build, is_decoded, json_schema, null_record, prepared
+from pocketmq.pipeline.moving.ingest import (
+    Ingest,
+    build,
+    check_target,
+    is_decoded,
+    json_schema,
+    null_record,
+    prepared,
+)
 from pocketmq.pipeline.planning.positions import Queue
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -196,6 +204,26 @@ def test_a_package_that_is_not_there_and_a_wrong_schema_are_named(
     )
     with pytest.raises(OptionError, match=message):
         build(spark, ingest)
+
+
+def test_a_folder_whose_batches_spark_would_leave_out_is_refused(tmp_path: Path) -> None:
+    target, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
+    check_target("--to", str(target), str(checkpoint))
+    (target / "_spark_metadata").mkdir(parents=True)
+    (target / "_spark_metadata" / "0").touch()
+    with pytest.raises(
+        OptionError, match=r"--to: .*table was written with another checkpoint than .*checkpoint:"
+    ):
+        check_target("--to", str(target), str(checkpoint))
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "offsets" / "0").touch()
+    check_target("--to", str(target), str(checkpoint))
+
+
+def test_files_that_no_ingest_has_written_are_not_hidden(tmp_path: Path) -> None:
+    (tmp_path / "part-0.parquet").touch()
+    with pytest.raises(OptionError, match=r"--to: .* holds part-0\.parquet, which no ingest has written"):
+        check_target("--to", str(tmp_path), str(tmp_path / "checkpoint"))
 
 
 @pytest.mark.parametrize(
