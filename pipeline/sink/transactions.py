@@ -1,8 +1,8 @@
 """The driver's part of a transactional write: ends half messages, and stores which batch was committed last.
 
-The last batch of a query is stored as a consumer offset: group `spark-sink-<query id>`, queue 0 of the topic's first
-broker, batch number + 1. If a driver dies, brokers that check its half messages get no answer, because no process holds
-that state. They roll them back after `transactionCheckMax` checks.
+The last batch of a query is stored as a consumer offset: group `spark-sink-<query id>`, the first queue of the topic at
+each broker, batch number + 1; the largest counts. If a driver dies, brokers that check its half messages get no answer,
+because no process holds that state. They roll them back after `transactionCheckMax` checks.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from pocketmq.protocol.requests.send import EndTransaction
 
 from ..brokers.batch_sender import HalfMessage
 from ..brokers.broker_client import client_for
+from ..errors import SourceUnreachable
 from ..planning.positions import Queue
 from .sink_options import SinkOptions
 
@@ -53,23 +54,34 @@ def end_transactions(options: SinkOptions, halves: Iterable[HalfMessage], *, is_
 
 
 def is_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> bool:
-    """Whether this batch of the query was committed earlier."""
-    queue = _batch_number_queue(options)
-    stored = client_for(options).committed(_group(query_id), [queue], options.retry_timeout_ms)[queue]
-    return stored is not None and batch_id < stored
+    """Whether this batch of the query was committed earlier. `SourceUnreachable` if only a broker that does not answer
+    may know that."""
+    client, away = client_for(options), None
+    for queue in _batch_number_queues(options):
+        try:
+            stored = client.committed(_group(query_id), [queue], options.retry_timeout_ms)[queue]
+        except SourceUnreachable as error:
+            away = error
+            continue
+        if stored is not None and batch_id < stored:
+            return True
+    if away is not None:
+        raise away
+    return False
 
 
 def mark_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> None:
-    """Store the number of a committed batch."""
-    client_for(options).commit(
-        _group(query_id), {_batch_number_queue(options): batch_id + 1}, options.retry_timeout_ms
-    )
+    """Store the number of a committed batch, at every broker."""
+    offsets = dict.fromkeys(_batch_number_queues(options), batch_id + 1)
+    client_for(options).commit(_group(query_id), offsets, options.retry_timeout_ms)
 
 
 def _group(query_id: str) -> str:
     return f"spark-sink-{query_id}"
 
 
-def _batch_number_queue(options: SinkOptions) -> Queue:
+def _batch_number_queues(options: SinkOptions) -> list[Queue]:
+    """The first queue of the topic at each broker: which brokers are in the route may change."""
     assert options.topic is not None, "the stream writer requires it"
-    return client_for(options).queues(options.topic, options.retry_timeout_ms)[0]
+    queues = client_for(options).queues(options.topic, options.retry_timeout_ms)
+    return list({queue.broker_name: queue for queue in reversed(queues)}.values())
