@@ -50,6 +50,9 @@ SAY_SECONDS: Final = 10.0
 """Between two lines of progress."""
 LIST_OF_BATCHES: Final = "_spark_metadata"
 CORRUPT: Final = "_corrupt"
+PERMISSIVE: Final = {"mode": "PERMISSIVE"}
+AVRO_MARK: Final = secrets.token_bytes(16)
+"""Of each run its own: no body can end with it."""
 _EVERY: Final = re.compile(r"\d+ ?(ms|s|m|h)")
 
 
@@ -251,17 +254,18 @@ def _decoded(messages: "DataFrame", ingest: Ingest) -> tuple["DataFrame", Any]:
         if ingest.decode == AVRO:
             from pyspark.sql.avro.functions import from_avro
 
-            value = from_avro("body", ingest.schema_text(), {"mode": "PERMISSIVE"})
-            empty = null_record(ingest.schema_text())
-        else:
-            from pyspark.sql.protobuf.functions import from_protobuf
-
-            value = from_protobuf(
-                "body", ingest.message or "", absolute(ingest.schema or ""), {"mode": "PERMISSIVE"}
+            # Spark reads a record and ignores what follows: so a mark must follow, and nothing else.
+            marked = F.concat("body", F.lit(AVRO_MARK))
+            rows = messages.withColumn(
+                "_avro", from_avro(marked, marked_schema(ingest.schema_text()), PERMISSIVE)
             )
-            empty = None  # such a message has no bytes, and RocketMQ stores no empty bodies
+            rows = rows.withColumn("_ok", F.col("_avro.mark") == F.lit(AVRO_MARK))
+            return rows.withColumn("value", F.col("_avro.value")).drop("_avro"), F.col("_ok")
+        from pyspark.sql.protobuf.functions import from_protobuf
+
+        value = from_protobuf("body", ingest.message or "", absolute(ingest.schema or ""), PERMISSIVE)
         rows = messages.withColumn("value", value)
-        return rows, is_decoded(rows, empty)
+        return rows, is_decoded(rows)
     except (PySparkException, TypeError) as error:
         line = spark_error_line(error)
         if "NOT_LOADED" in line or "JavaPackage" in line:
@@ -311,10 +315,10 @@ def json_schema(text: str) -> "StructType":
     return kind
 
 
-def is_decoded(rows: "DataFrame", empty: bytes | None) -> Any:
+def is_decoded(rows: "DataFrame") -> Any:
     """Whether the body of a row became its `value`.
 
-    Of a body that it cannot read, Spark makes a record whose fields are all null. `empty` is the body of a real one.
+    Of a body that it cannot read, Spark makes a record whose fields are all null. A real one has no bytes.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
@@ -325,20 +329,17 @@ def is_decoded(rows: "DataFrame", empty: bytes | None) -> Any:
     has_field = F.lit(False)
     for name in kind.names:
         has_field = has_field | F.col("value").getField(name).isNotNull()
-    return has_field if empty is None else has_field | (F.col("body") == F.lit(empty))
+    return has_field
 
 
-def null_record(schema: str) -> bytes | None:
-    """The Avro encoding of the record whose fields are all null; None if a field may not be null."""
-    fields = msgspec.json.decode(schema, type=dict[str, Any]).get("fields", [])
-    encoded = b""
-    for field in fields:
-        kind = field.get("type")
-        if isinstance(kind, list) and "null" in kind:
-            encoded += bytes([kind.index("null") * 2])  # the number of the branch, as a zigzag varint
-        elif kind != "null":
-            return None
-    return encoded
+def marked_schema(schema: str) -> str:
+    """The Avro schema of a record of this schema and `AVRO_MARK`, one behind the other."""
+    mark = {"type": "fixed", "name": "PocketmqMark", "size": len(AVRO_MARK)}
+    fields = [
+        {"name": "value", "type": msgspec.json.decode(schema)},
+        {"name": "mark", "type": mark},
+    ]
+    return msgspec.json.encode({"type": "record", "name": "PocketmqMarked", "fields": fields}).decode()
 
 
 def _interval(text: str) -> str:

@@ -1,5 +1,6 @@
 """Topics become tables: every message once, over several runs, and what cannot be decoded is kept aside."""
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -12,12 +13,13 @@ pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.moving.ingest import (
+    AVRO_MARK,
     Ingest,
     build,
     check_target,
     is_decoded,
     json_schema,
-    null_record,
+    marked_schema,
     prepared,
 )
 from pocketmq.pipeline.planning.positions import Queue
@@ -159,19 +161,18 @@ def test_a_stream_goes_on_over_a_restart_of_its_broker_and_ends_when_it_is_asked
 def test_a_record_of_nulls_is_what_spark_makes_of_a_body_that_it_cannot_read(spark: SparkSession) -> None:
     """So the value is not null, and the row would count as decoded."""
     rows = spark.createDataFrame(
-        [(b"a", (1, "x")), (b"bad", (None, None)), (b"\x00\x02", (None, None)), (b"b", (None, "y"))],
+        [(b"a", (1, "x")), (b"bad", (None, None)), (b"b", (None, "y"))],
         "body binary, value struct<id: int, name: string>",
     )
-    for empty, good in ((None, [b"a", b"b"]), (b"\x00\x02", [b"\x00\x02", b"a", b"b"])):
-        assert sorted(bytes(row.body) for row in rows.where(is_decoded(rows, empty)).collect()) == good
+    assert sorted(bytes(row.body) for row in rows.where(is_decoded(rows)).collect()) == [b"a", b"b"]
 
 
-def test_the_record_of_nulls_in_avro() -> None:
-    optional = (
-        '{"type":"record","name":"O","fields":[{"name":"a","type":["null","int"]},{"name":"b","type":%s}]}'
-    )
-    assert null_record(optional % '["string","null"]') == b"\x00\x02"
-    assert null_record(optional % '"string"') is None
+def test_the_schema_of_avro_has_a_mark_behind_the_record() -> None:
+    """What follows the record in a body is then read as the mark, and is another."""
+    schema = '{"type":"record","name":"O","namespace":"n","fields":[{"name":"a","type":"int"}]}'
+    value, mark = json.loads(marked_schema(schema))["fields"]
+    assert value == {"name": "value", "type": json.loads(schema)}
+    assert mark["type"]["size"] == len(AVRO_MARK)
 
 
 @pytest.mark.parametrize(
