@@ -89,9 +89,9 @@ async def update_and_create_subscription_group_list(
 ) -> None:
     """Create or change several groups: none if one name is bad; only those before the first with bad attributes."""
     group_configs = call.read_body().group_config_list or []
-    for group_config in group_configs:
+    async for group_config in in_slices(group_configs):
         _check_group(broker, group_config)
-    for group_config in group_configs:
+    async for group_config in in_slices(group_configs):
         _update(broker, group_config)
     await broker.tables.saved(broker.groups)
 

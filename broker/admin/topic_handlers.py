@@ -73,14 +73,14 @@ async def update_and_create_topic_list(
     """Create or change several topics: none if one is bad, and as in the official broker none if one already exists
     with the same settings."""
     topic_configs = call.read_body().topic_config_list or []
-    for topic_config in topic_configs:
+    async for topic_config in in_slices(topic_configs):
         _check_topic_name(broker, topic_config.name)
         _check_queue_nums(broker, topic_config)
         _check_message_type(broker, topic_config)
         if topic_config == broker.topics.topics.get(topic_config.name):
             return Answer(remark=UNSET_REMARK)
     try:
-        for topic_config in topic_configs:
+        async for topic_config in in_slices(topic_configs):
             broker.topics.update(topic_config)
     except AttributeRefusedError as refusal:
         raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
