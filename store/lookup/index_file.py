@@ -24,6 +24,8 @@ _PACK_HEADER, _PACK_UNIT, _PACK_INT = HEADER.pack_into, INDEX_UNIT.pack_into, _I
 _READ_INT = _INT.unpack_from
 _MAX_INT = 0x7FFFFFFF
 _STEP_BYTES = 1 << 20
+_MOST_UNCOUNTED = 200_000
+"""Units of one append; a batch with more of them costs only the time to fill the file again."""
 SLOTS_AT = HEADER.size
 assert (SLOTS_AT, INDEX_UNIT.size) == (40, 20)
 
@@ -52,6 +54,7 @@ class IndexFile:
         "end_position",
         "end_timestamp",
         "file",
+        "is_sound",
         "room",
         "slots_used",
     )
@@ -78,6 +81,8 @@ class IndexFile:
             self.slots_used,
             self.count,
         ) = HEADER.unpack_from(self.file.view, 0)
+        self.is_sound = 0 <= self.count <= units and self.begin_position <= self.end_position
+        """False for a head that only damage can write."""
         if self.count <= 0:
             self.count = 1
 
@@ -196,22 +201,26 @@ class IndexFile:
         self.count = count
         self.write_header()
 
-    def drop_uncounted(self) -> None:
-        """Take back the units of a message whose process died before the header was written."""
+    def drop_uncounted(self) -> bool:
+        """Take back the units of a message or batch whose process died before the header was written. False, and
+        nothing was taken back, if they are so many that the header must be damaged."""
         number = self.count
-        uncounted = []
+        uncounted: list[tuple[int, int, int]] = []
         while number < self.capacity:
             key_hash, *_, previous = unit = INDEX_UNIT.unpack_from(
                 self.file.view, self._units_at + 20 * number
             )
             if not any(unit):
                 break
+            if len(uncounted) >= _MOST_UNCOUNTED:
+                return False
             uncounted.append((number, SLOTS_AT + 4 * (key_hash % self._slots), previous))
             number += 1
         for number, slot_at, previous in reversed(uncounted):
             if _READ_INT(self.file.view, slot_at) == (number,):
                 _PACK_INT(self.file.map, slot_at, previous)
             _PACK_UNIT(self.file.map, self._units_at + 20 * number, 0, 0, 0, 0)
+        return True
 
     @property
     def header(self) -> IndexHeader:

@@ -53,8 +53,8 @@ class KeyIndex:
 
         `intact` says that no written page was lost. Otherwise a file with entries newer than the checkpoint's
         indexMsgTimestamp is deleted, as in the official broker; unlike there, its entries are put back from its first
-        position on. So is a file that was cut short. A missing directory is rebuilt from the log's start. Raises
-        StoreError for a file that is too long.
+        position on. So are those of a file that was cut short, or whose head is damaged. A missing directory is rebuilt
+        from the log's start. Raises StoreError for a file that is too long.
         """
         missing = not self._directory.is_dir()
         disk.make_directory(self._directory)
@@ -75,12 +75,14 @@ class KeyIndex:
                 # A file begun after the mark starts with the time of its predecessor, which may be the mark.
                 or (file.end_timestamp == flushed_timestamp and not file.full)
             )
-            if torn or rebuild_from is not None:
+            damaged = not file.is_sound or not (torn or rebuild_from is not None or file.drop_uncounted())
+            if damaged:
+                logger.warning("the head of %s is damaged: its entries are put back from the log", path)
+            if torn or damaged or rebuild_from is not None:
                 if rebuild_from is None:
-                    rebuild_from = max(file.begin_position, self.last_update()[1])
+                    rebuild_from = max(0 if damaged else file.begin_position, self.last_update()[1])
                 file.file.delete()
                 continue
-            file.drop_uncounted()
             self.files.append(file)
         if not intact and rebuild_from is None:
             rebuild_from = self.last_update()[1]  # a newer file may be lost without a trace

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.record import decode_record
-from pocketmq.store.lookup import key_index
+from pocketmq.store.lookup import index_file, key_index
 from pocketmq.store.lookup.key_hash import KeyHash
 
 ALWAYS = (0, 1 << 62)
@@ -237,3 +237,24 @@ def test_file_made_in_the_hour_that_clocks_repeat_follows_the_one_before(
     store.close()
     monkeypatch.undo()
     assert [file.file.path.name for file in open_store(max_index_num=10)._index.files] == found
+
+
+@pytest.mark.parametrize("damage", ["many uncounted", "count", "negative", "positions"])
+def test_file_with_a_damaged_head_is_filled_again(open_store, put, tmp_path, monkeypatch, damage):
+    """A count that is too low must not have the start take back millions of units."""
+    monkeypatch.setattr(index_file, "_MOST_UNCOUNTED", 5)
+    store = open_store()
+    for number in range(20):
+        put(store, KEYS=f"k{number}")
+    store.close()
+    (path,) = index_files(tmp_path)
+    data = bytearray(path.read_bytes())
+    fields = list(struct.unpack_from(">qqqqii", data))
+    if damage == "positions":
+        fields[2] = fields[3] + 1
+    else:
+        fields[5] = {"many uncounted": 2, "count": 1 << 30, "negative": -1}[damage]
+    struct.pack_into(">qqqqii", data, 0, *fields)
+    path.write_bytes(data)
+    store = open_store()
+    assert [found(store, f"k{number}") for number in range(20)] == [[number] for number in range(20)]
