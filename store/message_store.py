@@ -55,6 +55,9 @@ class MessageStore:
     itself.
     """
 
+    stops_cleanly = True
+    """False once `close` has failed."""
+    _has_loaded = False
     on_flushed: Callable[[], None] | None = None
     """Called in the owner's thread under SYNC_FLUSH, after each pass that forced the log or failed to."""
 
@@ -127,9 +130,6 @@ class MessageStore:
         self._lock = StoreLock(config.root)
         self._abort = AbortMarker(config.root)
         self._flusher: Flusher | None = None
-        self._has_loaded = False
-        self.stops_cleanly = True
-        """False once `close` has failed."""
 
     # Opening and closing
 

@@ -45,7 +45,7 @@ def recover_log(timers: Linked, forced_to: int, has_snapshots: bool) -> None:
     if lost:
         logger.warning("the commit log has lost %d timed messages: they are cut from the timer log", lost)
     _walk(timers, forced_to)
-    if log.end < forced_to or any(slot.last >= log.end for slot in wheel.slots()):
+    if log.end < forced_to or any(slot.last >= log.end for slot in wheel.slots()) or wheel.is_damaged:
         logger.warning("timer wheel %s does not fit its log: made again", wheel.path)
         timers.clear_wheel()
         _walk(timers, 0)

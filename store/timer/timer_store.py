@@ -370,14 +370,16 @@ class TimerStore:
         queue = self._store.consume_queue(TIMER_TOPIC, 0)
         if queue is None:
             return 0
-        offset = self._checkpoint.last_timer_queue_offset
+        offset = max(self._checkpoint.last_timer_queue_offset, delivered_to)
+        if self.log.end < self._checkpoint.last_timer_log_flush_position:
+            offset = 0  # damage has cut the timer log: what it lacks is noted again
         unit = self.log.last_unit()
         if unit is None:
             # The timer log was lost: all messages are noted again, except those that `was_delivered` names.
             offset = 0
         else:
             record = self._record_of(unit)
-            offset = max(offset, delivered_to, -1 if record is None else record.queue_offset + 1)
+            offset = max(offset, -1 if record is None else record.queue_offset + 1)
         return min(max(offset, queue.min_offset), queue.max_offset)
 
     def has_message(self, unit: TimerUnit) -> bool:

@@ -47,6 +47,7 @@ class TimerWheel:
         """Open or make the file; `is_new` says that it was empty. Raises StoreError."""
         self.path = path
         self._precision_ms = precision_ms
+        self.is_damaged = False
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
             self.is_new = os.fstat(self._descriptor).st_size != WHEEL_BYTES
@@ -57,6 +58,7 @@ class TimerWheel:
 
     def clear(self) -> None:
         """Forget everything."""
+        self.is_damaged = False
         os.ftruncate(self._descriptor, 0)
         os.ftruncate(self._descriptor, WHEEL_BYTES)
 
@@ -89,12 +91,17 @@ class TimerWheel:
             self._write(b"".join(pieces), begin)
 
     def slots(self) -> Iterator[Slot]:
-        """Every slot that was ever written, in no order; past moments among them."""
+        """Every slot that was ever written, in no order; past moments among them. `is_damaged` is then true if one
+        holds a moment that has its place elsewhere."""
         for begin, end in disk.written_ranges(self._descriptor, 0, WHEEL_BYTES):
             for at in range(begin - begin % SLOT_BYTES, end, _CHUNK_BYTES):
                 data = os.pread(self._descriptor, min(_CHUNK_BYTES, end - at) // SLOT_BYTES * SLOT_BYTES, at)
-                for moment, first, last, count, _ in SLOT.iter_unpack(data):
-                    if moment:
+                for number, (moment, first, last, count, _) in enumerate(
+                    SLOT.iter_unpack(data), at // SLOT_BYTES
+                ):
+                    if moment and moment % SLOTS != number:
+                        self.is_damaged = True
+                    elif moment:
                         yield Slot(moment * self._precision_ms, first, last, count)
 
     def sync(self) -> None:

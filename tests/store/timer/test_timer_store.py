@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.properties import decode_properties, encode_properties
+from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
@@ -21,7 +22,7 @@ from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
 from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES
 from pocketmq.store.timer.timer_store import TimerStore
-from pocketmq.store.timer.timer_wheel import SLOT_BYTES, WHEEL_BYTES, Slot, TimerWheel
+from pocketmq.store.timer.timer_wheel import SLOT_BYTES, SLOTS, WHEEL_BYTES, Slot, TimerWheel
 
 NOW_MS = 1_700_000_000_000
 OFFICIAL_UNITS = (
@@ -72,23 +73,36 @@ class Timers:
         self.timers.close()
         self.store.close()
 
-    def pending(self, until_ms: int) -> dict[int, list[int]]:
+    def note_again(self, offset: int) -> None:
+        """Note a message of the timer topic that the timer log has lost."""
+        queue = self.store.consume_queue(TIMER_TOPIC, 0)
+        assert queue is not None
+        unit = queue.unit(offset)
+        assert unit is not None
+        data = self.store.read_record(unit[0], unit[1])
+        assert data is not None
+        due_ms = int(decode_properties(bytes(decode_record(data).properties))["TIMER_OUT_MS"])
+        self.timers.note(due_ms, unit[0], unit[1], "T", NOW_MS, deletes=False)
+
+    def pending(self, until_ms: int, *, skips_damaged: bool = False) -> dict[int, list[int]]:
         """The queue offsets of each moment from `read_ms` to `until_ms`, in insertion order; advances the timer."""
         found = {}
         while self.timers.read_ms <= until_ms:
             position = self.timers.chain_end()
             if position is not None:
-                found[self.timers.read_ms] = self._offsets(position)
+                found[self.timers.read_ms] = self._offsets(position, skips_damaged=skips_damaged)
             self.timers.move_on()
         return found
 
-    def _offsets(self, position: int) -> list[int]:
+    def _offsets(self, position: int, *, skips_damaged: bool) -> list[int]:
         positions = array("q")
         while position != NO_POSITION:
             position = self.timers.collect(position, positions, 7)
         offsets = []
         for place in reversed(positions):
             unit = self.timers.log.read(place)
+            if unit is None and skips_damaged:
+                continue
             assert unit is not None
             data = self.store.read_record(unit.position, unit.size)
             assert data is not None
@@ -196,6 +210,42 @@ def test_checkpoint_is_written_once_log_and_units_are_forced(
     monkeypatch.setattr(disk, "sync_descriptor", noted_sync)
     timers.save()
     assert forced == ["commitlog", "timerlog", "timerwheel", "timercheck"]
+    timers.close()
+
+
+@pytest.mark.parametrize("wheel", ["kept", "lost"])
+def test_damaged_unit_costs_no_message_behind_it(timers: Timers, wheel: str) -> None:
+    """The start cuts the timer log there if it reads it; what the log then lacks is noted again."""
+    noted = {NOW_MS + 1000 * number: [timers.note(NOW_MS + 1000 * number)] for number in range(1, 11)}
+    timers.save()
+    timers.timers.log.files[0].map[4 * UNIT_BYTES] ^= 1
+    timers.close()
+    if wheel == "lost":
+        (timers.folder / "timerwheel").unlink()
+        timers.open()
+        assert timers.timers.queue_offset == 4
+        for offset in range(4, 10):
+            timers.note_again(offset)
+    else:
+        timers.open()
+        del noted[NOW_MS + 5000]  # nobody looked at it
+    found = timers.pending(NOW_MS + 20_000, skips_damaged=True)
+    assert {due_ms: offsets for due_ms, offsets in found.items() if offsets} == noted
+    timers.close()
+
+
+@pytest.mark.parametrize("moment", [1 << 62, NOW_MS // 1000 + 7])
+def test_damaged_slot_has_the_wheel_made_again(timers: Timers, moment: int) -> None:
+    noted = {NOW_MS + 1000 * number: [timers.note(NOW_MS + 1000 * number)] for number in range(1, 4)}
+    timers.save()
+    timers.close()
+    number = (NOW_MS // 1000 + 2) % SLOTS
+    with (timers.folder / "timerwheel").open("r+b") as file:
+        file.seek(number * SLOT_BYTES)
+        file.write(moment.to_bytes(8, "big"))
+    timers.open()
+    assert timers.timers.last_ms == NOW_MS + 3000
+    assert timers.pending(NOW_MS + 20_000) == noted
     timers.close()
 
 
