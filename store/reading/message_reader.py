@@ -268,7 +268,8 @@ class _Found:
                     if file is None or record_end > file.end:
                         if not count:
                             self.status = GetStatus.MESSAGE_WAS_REMOVING
-                        skip_before = log.next_file_start(position)
+                        if position < log.start:  # else the unit alone is damaged
+                            skip_before = log.next_file_start(position)
                         continue
                     view, file_base, file_end = file.view, file.base, file.end
             if matches_record is not None:

@@ -4,6 +4,7 @@ import pytest
 from pocketmq.protocol.message.properties import tags_code
 from pocketmq.protocol.message.record import decode_record, decode_records
 from pocketmq.store import GetStatus
+from pocketmq.store.lookup.queue_unit import UNIT
 from pocketmq.store.reading.message_reader import SMALL_RECORD_BYTES
 
 GIB = 1 << 30
@@ -257,3 +258,20 @@ def test_record_is_read_only_at_its_exact_position(open_store, put):
     for position in (1, first.size, 4095, 10**12, -1):
         assert store.read_record(position) is None
     assert store.read_record(0, first.size + 1) is None
+
+
+@pytest.mark.parametrize("damage", [(1 << 50, 100, 0), (0, 0x7FFFFFFF, 0)], ids=["behind the log", "blank"])
+def test_damaged_unit_hides_no_other_message(open_store, put, damage):
+    """The official broker goes on at the next log file, as for a file that was deleted."""
+    store = open_store()
+    for number in range(9):
+        put(store, body=b"%d" % number)
+    queue = store.consume_queue("orders", 0)
+    queue.files[0].map[80:100] = UNIT.pack(*damage)
+    offsets, offset = [], 0
+    while offset < 9:
+        result = store.get_message("orders", 0, offset, 32)
+        offsets += [record.queue_offset for view in result.views for record in decode_records(view)]
+        assert result.next_offset > offset
+        offset = result.next_offset
+    assert offsets == [0, 1, 2, 3, 5, 6, 7, 8]
