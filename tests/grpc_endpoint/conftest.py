@@ -6,19 +6,12 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.grpc_endpoint.http2 import connection
 from pocketmq.store import VirtualClock
 
 from broker_fakes import FakeLoop, close_broker, make_broker
 from grpc_calls import GrpcBroker
 
 MakeGrpc = Callable[..., GrpcBroker]
-
-
-@pytest.fixture(autouse=True)
-def passes_are_as_long_as_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass ends by its number of requests alone: by its time it would end where the machine pauses us."""
-    monkeypatch.setattr(connection, "PASS_SECONDS", 60.0)
 
 
 @pytest.fixture
