@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import clock_readings
+
 ROOT = Path(__file__).resolve().parent.parent
 LINES_AT_MOST = 450
 FUNCTION_LINES_AT_MOST = 70
@@ -156,3 +158,13 @@ def test_no_registry_address() -> None:
 
 def test_files_speak_of_the_project_only() -> None:
     assert findings(SHARED_FOLDER, text_files()) == []
+
+
+def test_no_test_reads_a_clock_or_sleeps_but_the_known_ones() -> None:
+    """Luck decides about a test that does. See `clock_readings.py` for what to write instead."""
+    new = {
+        name: count
+        for name, count in clock_readings.found().items()
+        if count > clock_readings.KNOWN.get(name, 0)
+    }
+    assert new == {}
