@@ -1,6 +1,7 @@
 """Sends: the official order of checks, the official codes and remarks, and the stored messages."""
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessage, SendMessageV2
+from pocketmq.store import VirtualClock
 
 from broker_fakes import FakeConnection, MakeBroker, ask, send
 
@@ -148,11 +150,18 @@ async def test_an_order_topic_is_closed_with_the_broker(broker_maker: MakeBroker
     assert (await ask(broker, a_send("orders"), b"x")).code == 0
 
 
-async def test_sends_before_the_opening_time_are_refused(broker_maker: MakeBroker) -> None:
-    broker = broker_maker(start_accept_send_request_time_stamp=1_800_000_000_000)
+async def test_sends_before_the_opening_time_are_refused(
+    broker_maker: MakeBroker, clock: VirtualClock
+) -> None:
+    opening = clock.now_ms() + 90_123
+    broker = broker_maker(start_accept_send_request_time_stamp=opening)
     answer = await ask(broker, a_send(), b"x")
     assert answer.code == 1
-    assert "broker unable to service, until" in (answer.remark or "")
+    until = datetime.fromtimestamp(opening // 1000).strftime("%Y-%m-%d %H:%M:%S") + f":{opening % 1000:03}"
+    assert answer.remark == f"broker unable to service, until {until}"
+    for ms in (90_123, 1):
+        clock.advance(ms)
+        assert (await ask(broker, a_send(), b"x")).code == 0
 
 
 async def test_transactions_and_timed_messages_may_be_refused(broker: Broker) -> None:
