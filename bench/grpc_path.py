@@ -108,7 +108,9 @@ class Bench:
     def __init__(self, endpoint: Endpoint) -> None:
         self._calls: Calls = endpoint.calls
         self._port = endpoint.port
-        self._port.limits = msgspec.structs.replace(self._port.limits, pass_seconds=3600)  # all of a read at once
+        self._port.limits = msgspec.structs.replace(
+            self._port.limits, pass_seconds=3600
+        )  # all of a read at once
         self._owner = Owner()
         self._owner.loop = asyncio.get_running_loop()
         self._number = 0
