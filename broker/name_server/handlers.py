@@ -5,6 +5,8 @@ Each request has one function with its name. The rules are in `route_table.py` a
 """
 
 import logging
+from collections.abc import Coroutine
+from typing import Any
 
 import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
@@ -53,6 +55,7 @@ from pocketmq.protocol.requests.name_server import (
     WipeWritePermOfBrokerReply,
 )
 from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
@@ -68,10 +71,24 @@ _log = logging.getLogger("pocketmq.name_server")
 
 
 @NAME_SERVER.handles(RegisterBroker)
-async def register_broker(name_server: NameServer, request: RegisterBroker, call: Call) -> Answer:
+def register_broker(
+    name_server: NameServer, request: RegisterBroker, call: Call
+) -> Answer | Coroutine[Any, Any, Answer]:
+    """Registers at once: a route that is asked for next has the topics. Only a long registration takes turns."""
     if request.body_crc32 and request.body_crc32 != body_crc(call.body or b""):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "crc32 not match")
-    wrapper, filter_servers = await _registration(request, call)
+    body = call.body or b""
+    is_plain = call.command.version >= V3_0_11 and not request.compressed
+    if is_plain and len(body) > fastjson.MAX_REQUEST_BYTES:
+        return _register_in_slices(name_server, request, call, body)
+    return _register(name_server, request, call, _registration(request, call))
+
+
+def _register(
+    name_server: NameServer, request: RegisterBroker, call: Call, registration: RegisterBrokerBody
+) -> Answer:
+    filter_servers = registration.filter_server_list if call.command.version >= V3_0_11 else None
+    wrapper = registration.topic_config_serialize_wrapper
     reply = name_server.routes.register(request, wrapper, filter_servers, call.connection)
     ordered = None
     if not name_server.is_5 or name_server.config.return_order_topic_config_to_broker:
@@ -79,24 +96,25 @@ async def register_broker(name_server: NameServer, request: RegisterBroker, call
     return Answer(reply=reply, body=None if ordered is None else KVTable(table=ordered).encode())
 
 
-async def _registration(
-    request: RegisterBroker, call: Call
-) -> tuple[TopicConfigAndMappingSerializeWrapper, list[str] | None]:
+async def _register_in_slices(
+    name_server: NameServer, request: RegisterBroker, call: Call, body: RawBody
+) -> Answer:
+    long = fastjson.decode_long(body, UndecodedRegistration)
+    texts = long.topic_config_serialize_wrapper.topic_config_table.items()
+    topics = {topic: decode_topic(text) async for topic, text in in_slices(texts)}
+    return _register(name_server, request, call, long.with_topics(topics))
+
+
+def _registration(request: RegisterBroker, call: Call) -> RegisterBrokerBody:
     """Topics and filter servers of a 103; a missing body means no topics."""
-    if call.command.version < V3_0_11:
-        wrapper = TopicConfigAndMappingSerializeWrapper()
-        return (TopicConfigAndMappingSerializeWrapper.decode(call.body) if call.body else wrapper), None
     if not call.body:
-        body = RegisterBrokerBody()
-    elif request.compressed:
-        body = decode_compressed_registration(bytes(call.body), call.command.version)
-    elif len(call.body) > fastjson.MAX_REQUEST_BYTES:
-        long = fastjson.decode_long(call.body, UndecodedRegistration)
-        texts = long.topic_config_serialize_wrapper.topic_config_table.items()
-        body = long.with_topics({topic: decode_topic(text) async for topic, text in in_slices(texts)})
-    else:
-        body = RegisterBrokerBody.decode(call.body)
-    return body.topic_config_serialize_wrapper, body.filter_server_list
+        return RegisterBrokerBody()
+    if call.command.version < V3_0_11:
+        wrapper = TopicConfigAndMappingSerializeWrapper.decode(call.body)
+        return RegisterBrokerBody(topic_config_serialize_wrapper=wrapper)
+    if request.compressed:
+        return decode_compressed_registration(bytes(call.body), call.command.version)
+    return RegisterBrokerBody.decode(call.body)
 
 
 @NAME_SERVER.handles(UnregisterBroker)

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from types import CoroutineType
 from typing import Any, Final, TypeVar, cast
 
 from pocketmq.protocol.bodies.body import Body
@@ -263,7 +264,7 @@ class Connection(asyncio.Protocol):
                 result = handler.function(handler.part, request)
         except Exception as error:
             result = self._refusal(command, error)
-        if handler.is_coroutine and isinstance(result, Coroutine):
+        if type(result) is CoroutineType:
             self._start(command, handler, result)
         elif result is not HELD:
             self.answer(command, result)

@@ -1,7 +1,7 @@
 """The table of handlers: from a request code to the function that answers it.
 
 A handler is declared with its request; importing its module adds it to the table. A plain function answers in the same
-pass of the connection; a coroutine function becomes a task of its connection.
+pass of the connection; a coroutine becomes a task of its connection.
 
     @handles(GetMaxOffset)
     def get_max_offset(pulling: Pulling, request: GetMaxOffset) -> OffsetReply: ...
@@ -113,7 +113,6 @@ class Handler:
     __slots__ = (
         "call_type",
         "function",
-        "is_coroutine",
         "main_port_only",
         "only_in",
         "part",
@@ -135,7 +134,6 @@ class Handler:
         self.function = function
         self.call_type = call_type or Call
         self.wants_call = call_type is not None
-        self.is_coroutine = inspect.iscoroutinefunction(function)
         self.part_type = part_type
         self.part: Any = None
         self.only_in = request_type.only_in

@@ -51,6 +51,8 @@ def _resolve(value: Any, root: Any) -> Any:
 def _count(value: Any, counts: dict[int, int]) -> int:
     """The values of a tree, those of an object once for each place that holds it. `counts` has one entry for each
     object: its values, 0 while they are counted."""
+    if not isinstance(value, list | dict):
+        return 1
     known = counts.get(id(value))
     if known == 0:
         raise BodyError("JSON that contains itself")
@@ -60,7 +62,7 @@ def _count(value: Any, counts: dict[int, int]) -> int:
     members = value.values() if isinstance(value, dict) else value
     total = 1
     for member in members:
-        total += _count(member, counts) if isinstance(member, list | dict) else 1
+        total += _count(member, counts)
     counts[id(value)] = total
     return total
 

@@ -85,7 +85,7 @@ NO_FRAMES = {
     "json_opaque_beyond_int": frame(b'{"code":30,"opaque":1180591620717411303424}'),
     "json_binary": frame(bytes(range(256))),
     "fields_are_a_list": frame(b'{"code":30,"extFields":["topic"]}'),
-    "fields_hold_themselves": frame(b'{"code":30,"extFields":{"topic":{"$ref":"$"}}}'),
+    "field_of_64_kib": request(GET_MAX_OFFSET, {"topic": "t", "queueId": "9" * 65_537}),
     "binary_empty": frame(b"", header_type=1),
     "binary_cut": frame(b"\0\x1e\0", header_type=1),
     "binary_remark_too_long": binary(struct.pack(">i", 100)),

@@ -97,7 +97,7 @@ def test_field_that_is_no_number_is_named_in_the_answer(broker: Peer, text: str)
 
 
 def test_long_nonsense_is_not_sent_back_in_full(broker: Peer) -> None:
-    reply = broker.call(GET_MAX_OFFSET, {"topic": "T", "queueId": "9" * 1_000_000})
+    reply = broker.call(GET_MAX_OFFSET, {"topic": "T", "queueId": "9" * 60_000})
     assert reply.code == SYSTEM_ERROR
     assert len(reply.remark) < 1000
 

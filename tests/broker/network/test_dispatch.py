@@ -47,7 +47,6 @@ def test_one_function_may_serve_the_spellings_of_a_request() -> None:
     handlers.handles(SendMessage, SendMessageV2)(store)
     assert set(handlers.table) == {10, 310}
     assert not handlers.table[10].wants_call
-    assert not handlers.table[10].is_coroutine
 
 
 class Counter:
