@@ -46,14 +46,14 @@ def test_sides_share_ports_but_no_network(official: Callable[[str], Server]) -> 
 
 def test_programs_die_with_their_namespace(peers: None, tmp_path: Path) -> None:
     namespace = Namespace()
-    sleeper = Running(namespace, ["sleep", "1000"], tmp_path / "sleep.out")
-    namespace.close()
-    assert sleeper.process.wait(5) == -9
+    with Running(namespace, ["sleep", "1000"], tmp_path / "sleep.out") as sleeper:
+        namespace.close()
+        assert sleeper.process.wait(5) == -9
 
 
 def test_output_of_a_failed_program_is_shown(peers: None, tmp_path: Path) -> None:
-    with Namespace() as namespace:
-        failing = Running(namespace, ["sh", "-c", "echo the reason; exit 3"], tmp_path / "sh.out")
+    words = ["sh", "-c", "echo the reason; exit 3"]
+    with Namespace() as namespace, Running(namespace, words, tmp_path / "sh.out") as failing:
         with pytest.raises(ProgramFailed, match="the reason"):
             failing.wait_for("ready")
 

@@ -231,8 +231,7 @@ class _Found:
     ) -> int:
         """Collect from consecutive units; returns how many were used up.
 
-        Records that touch in the log become one view, from `run_start` to `run_end`; touching records lie in one
-        file, because none crosses a file's end and the filler keeps the last one away from it.
+        Records that touch in the log become one view, from `run_start` to `run_end`: they lie in one file.
         """
         if matches is None and matches_record is None:
             used = self._take_all(units, log, limits)

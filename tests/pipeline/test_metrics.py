@@ -61,11 +61,15 @@ def test_rows_are_counted_batch_by_batch_also_in_a_session_of_spark_connect() ->
     observed = [{"copies": row(messages=3)}, {}, {"copies": row(messages=4), "other": row(messages=9)}]
     observed.append({"copies": row(**of_connect(messages=5))})
     reports = [SimpleNamespace(batchId=n, observedMetrics=one) for n, one in enumerate(observed)]
-    query: Any = SimpleNamespace(recentProgress=reports[:2])
+    query: Any = SimpleNamespace(lastProgress=None)
     counts = BatchCounts(query, "copies")
+    assert counts.look() == 0
+    query.recentProgress, query.lastProgress = reports[:2], reports[1]
     assert counts.look() == 3
-    query.recentProgress = reports
+    query.recentProgress, query.lastProgress = reports, reports[-1]
     assert counts.look() == 12
+    del query.recentProgress
+    assert counts.look() == 12  # without news the reports are not fetched
 
 
 def test_a_measured_source_is_counted_in_a_session_of_spark_connect() -> None:
