@@ -53,9 +53,12 @@ def test_programs_die_with_their_namespace(peers: None, tmp_path: Path) -> None:
 
 def test_output_of_a_failed_program_is_shown(peers: None, tmp_path: Path) -> None:
     words = ["sh", "-c", "echo the reason; exit 3"]
-    with Namespace() as namespace, Running(namespace, words, tmp_path / "sh.out") as failing:
-        with pytest.raises(ProgramFailed, match="the reason"):
-            failing.wait_for("ready")
+    with (
+        Namespace() as namespace,
+        Running(namespace, words, tmp_path / "sh.out") as failing,
+        pytest.raises(ProgramFailed, match="the reason"),
+    ):
+        failing.wait_for("ready")
 
 
 def test_namespace_reaches_itself_and_nothing_else(peers: None) -> None:
