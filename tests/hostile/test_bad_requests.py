@@ -23,27 +23,13 @@ from raw_peer import (
     SYSTEM_ERROR,
     Peer,
     ServedProcess,
-    broker_without_surprise,
     pull_fields,
     registration_fields,
     request,
     send_fields,
-    serving_requests,
 )
 
 MARKER_OPAQUE = 1_000_001
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
-    with serving_requests(tmp_path_factory.mktemp("requests")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def broker(served: ServedProcess) -> Iterator[Peer]:
-    with broker_without_surprise(served) as peer:
-        yield peer
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,8 @@ from raw_peer import (
     Peer,
     Reply,
     ServedProcess,
-    broker_without_surprise,
     registration_fields,
     request,
-    serving_requests,
 )
 
 assert served.HANDLER_MODULES, "imported to fill the tables of what is served"
@@ -34,18 +32,6 @@ assert served.HANDLER_MODULES, "imported to fill the tables of what is served"
 LITE_PULL, POP, NOTIFICATION, END_TRANSACTION = 361, 200050, 200054, 37
 MAY_WAIT = (PULL_MESSAGE, LITE_PULL, POP, NOTIFICATION, END_TRANSACTION)
 MARKER_OPAQUE, FUZZ_OPAQUE = 1_000_001, 1_000_002
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
-    with serving_requests(tmp_path_factory.mktemp("requests")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def broker(served: ServedProcess) -> Iterator[Peer]:
-    with broker_without_surprise(served) as peer:
-        yield peer
 
 
 # -- bodies that are right except for one member
