@@ -28,6 +28,7 @@ from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.pipeline.planning.ranges import Range
 from pocketmq.pipeline.planning.topic_options import SourceOptions
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, tag_subscription
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
@@ -195,6 +196,11 @@ async def run(folder: Path, names: list[str], count: int) -> None:
     try:
         bench = Bench(node, Views())
         for topic in (RUNS, SINGLES):
+            # The answers to sends that create a topic wait until it is on disk.
+            node.broker.topics.update(
+                TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+            )
+            await node.broker.tables.saved(node.broker.topics)
             await bench.feed(sends(bench, topic), MESSAGES if topic == RUNS else 1)
         await bench.prepare(heartbeat(bench))
         records = b""
