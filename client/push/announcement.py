@@ -39,7 +39,7 @@ async def check_expressions(instance: ClientInstance, group: str, subscriptions:
         topic = subscription.topic or ""
         if is_tag_type(subscription.expression_type) or routes.publish_route(topic) is None:
             continue
-        address = await routes.find_any_broker(topic, main_port=True)
+        address = await routes.find_any_broker(topic)
         body = CheckClientRequestBody(
             client_id=instance.client_id, group=group, subscription_data=subscription
         )
