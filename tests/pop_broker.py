@@ -23,7 +23,8 @@ from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.record import Record, encode_record
 from pocketmq.store.config import StoreConfig
-from pocketmq.testing import LoggedRequest, Reply
+from pocketmq.testing import DROP, LoggedRequest, Reply
+from pocketmq.testing.faults.outcomes import Decision
 from pocketmq.testing.faults.watched_node import WatchedNodes
 
 POP_TIME_MS = 4_000_000_000_000
@@ -51,10 +52,11 @@ def record(
 class PopBroker:
     """`async with PopBroker() as broker`: the real name server and broker, whose pops a test scripts."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.mode = "POP"
         self.is_old = False
         """A broker of 5.0, which knows no batches of acks."""
+        self.answers_acks = True
         self.ready: list[list[Record]] = []
         """What the next pops bring, pop by pop."""
         self.pop_code = 0
@@ -68,7 +70,7 @@ class PopBroker:
         self._folder = tempfile.TemporaryDirectory(prefix="pocketmq-pop-")
         store = StoreConfig(store_path_root_dir=self._folder.name)
         self._node = Node(
-            BrokerConfig(broker_name="b", listen_port=0, store=store), NameServerConfig(listen_port=0)
+            BrokerConfig(broker_name="b", listen_port=port, store=store), NameServerConfig(listen_port=0)
         )
 
     async def __aenter__(self) -> Self:
@@ -111,9 +113,9 @@ class PopBroker:
         self.pops.append(request.fields)
         return self._pop()
 
-    def _ack(self, request: LoggedRequest) -> Reply:
+    def _ack(self, request: LoggedRequest) -> Reply | Decision:
         self.acks.append(request.fields)
-        return Reply()
+        return Reply() if self.answers_acks else DROP
 
     def _batch_ack(self, request: LoggedRequest) -> Reply:
         if self.is_old:

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.client.connections.connection import Connection
 from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.hooks.hooks import FilterMessageContext, FilterMessageHook
+from pocketmq.client.hooks.rpc_hooks import RPCHook
 from pocketmq.client.push.pop_api import batch_ack_body
 from pocketmq.client.push.pop_receipts import give_receipts, receipt_of
 from pocketmq.client.push.pop_settlement import hidden_seconds, level_after_last_try
@@ -17,10 +19,13 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.pop_receipt import Receipt, parse_receipt
 from pocketmq.protocol.requests.pop import PopMessageReply
+from pocketmq.protocol.wire.command import RawBody
+from pocketmq.protocol.wire.schema import Request
 
 from client_vectors import feature_vectors
-from client_waits import Seen
+from client_waits import Seen, port_of
 from pop_broker import PopBroker, record
+from ports import fixed_port
 from waiting import until
 
 RETRY = "%RETRY%g_T"
@@ -90,6 +95,13 @@ def test_a_reply_that_does_not_fit_its_messages_is_refused(changes: dict[str, st
         give_receipts(popped(("T", 5), ("T", 6)), reply(**changes), topic="T", broker_name="b")
 
 
+def test_a_message_behind_one_that_has_its_receipt_is_not_left_without_one() -> None:
+    messages = popped(("T", 5), ("T", 6))
+    messages[0].properties["POP_CK"] = "5 1700000000000 60000 3 0 b 0 5"
+    with pytest.raises(BodyError, match="says nothing of T queue 0"):
+        give_receipts(messages, reply(msg_offset_info=""), topic="T", broker_name="b")
+
+
 @pytest.mark.parametrize("text", ["", "1 2 3", "1 2 3 4 5 b x 1", "a 2 3 4 0 b 0 1"])
 def test_texts_that_are_no_receipts_are_refused(text: str) -> None:
     with pytest.raises(BodyError, match="not a pop receipt"):
@@ -147,6 +159,26 @@ def test_after_the_last_try_the_age_decides() -> None:
 def consumer(broker: PopBroker, listener: Any = None, **options: Any) -> PushConsumer:
     options = {"subscription": {"T": "*"}, **options}
     return PushConsumer("g", listener, namesrv_addr=broker.address, client_rebalance=False, **options)
+
+
+def connection_of(member: PushConsumer) -> Connection:
+    """The connection over which it pops."""
+    instance = member._running
+    connection = instance.connections.live(instance.routes.master("b", main_port=True) or "")
+    assert connection is not None
+    return connection
+
+
+class Asked(RPCHook):
+    """The ports that each request went to."""
+
+    def __init__(self) -> None:
+        self.ports: dict[str, set[int]] = {}
+
+    def before_request(
+        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
+    ) -> None:
+        self.ports.setdefault(request.name, set()).add(port_of(address))
 
 
 async def test_messages_are_popped_and_acknowledged_one_by_one() -> None:
@@ -247,6 +279,61 @@ async def test_a_broker_without_batches_gets_each_acknowledgement_by_itself() ->
             broker.bring(*(record("T", n, b"%d" % n) for n in range(3, 6)))
             await until(lambda: len(broker.acks) == 6)
     assert [ack["offset"] for ack in broker.acks] == ["0", "1", "2", "3", "4", "5"]
+
+
+async def test_acknowledgements_over_a_new_connection_are_repeated_one_by_one_too() -> None:
+    async def on_messages(messages: list[MessageExt]) -> None:
+        connection_of(member).close()
+
+    async with PopBroker() as broker:
+        broker.is_old = True
+        member = consumer(broker, batch_listener=on_messages, consume_message_batch_max_size=8)
+        async with member:
+            broker.bring(*(record("T", n, b"%d" % n) for n in range(3)))
+            await until(lambda: len(broker.acks) == 3)
+    assert [ack["offset"] for ack in broker.acks] == ["0", "1", "2"]
+
+
+async def test_an_acknowledgement_whose_answer_is_lost_is_a_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with PopBroker() as broker, consumer(broker, Seen()) as member:
+        broker.answers_acks = False
+        broker.bring(record("T", 0, b"x"))
+        await until(lambda: broker.acks)
+        connection_of(member).close()
+        await until(lambda: "ACK_MESSAGE of" in caplog.text)
+    assert [line.name for line in caplog.records if line.name == "asyncio"] == []
+
+
+async def test_pops_and_acknowledgements_do_not_use_the_vip_channel() -> None:
+    """As in the official client, which asks for its assignment there."""
+    asked = Asked()
+    async with (
+        PopBroker(fixed_port()) as broker,
+        consumer(broker, Seen(), hooks=[asked], vip_channel_enabled=True, instance_name="vip") as member,
+    ):
+        broker.bring(record("T", 0, b"x"))
+        await until(lambda: broker.acks)
+        main = port_of(member._running.routes.master("b", main_port=True) or "")
+    assert asked.ports["QUERY_ASSIGNMENT"] == {main - 2}
+    assert asked.ports["POP_MESSAGE"] == asked.ports["ACK_MESSAGE"] == {main}
+
+
+async def test_a_queue_that_was_not_popped_for_two_minutes_is_popped_anew() -> None:
+    async with PopBroker() as broker, consumer(broker, Seen()) as member:
+        broker.bring(record("T", 0, b"x"))
+        await until(lambda: broker.acks, what="the loop pops, and waits in its second pop")
+        assert member._queues.pops is not None
+        table = member._queues.pops.table
+        ((queue, first),) = table.items()
+        first.last_pop_ms -= 119_000
+        await member.rebalance()
+        assert table[queue] is first
+        first.last_pop_ms -= 2_000
+        await member.rebalance()
+        assert table[queue] is not first
+        assert first.dropped
 
 
 async def test_expired_messages_are_neither_consumed_nor_acknowledged() -> None:

@@ -90,6 +90,7 @@ async def test_a_tool_makes_the_consumer_handle_one_message_and_reads_its_runnin
         info = await consumer.running_info()
     assert len(seen.messages) == 2
     assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+    assert info.properties["PROP_CONSUMEORDERLY"] == "false"
     assert {queue.topic for queue in info.mq_table} == {"T", "%RETRY%g"}
     assert info.status_table["T"].consume_ok_tps > 0
 
