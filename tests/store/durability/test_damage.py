@@ -131,6 +131,21 @@ def test_without_queues_a_place_with_an_unknown_message_is_in_no_queue(open_stor
     assert sorted(read(store).values()) == [b"%05d" % number for number in range(COUNT) if number != 20]
 
 
+def test_without_queues_the_heads_name_the_messages_whose_bodies_are_damaged(
+    open_store, put, crash, clock, root
+):
+    """Two in a row: neither is taken for the end of the other, and what is behind the second stays."""
+    store = open_store()
+    results = fill(store, put)
+    clock.advance(61_000)
+    store.flush_pass()
+    crash(store)
+    for number in (20, 21):
+        flip(root, results[number].position + 90)
+    shutil.rmtree(root / "consumequeue")
+    assert read(open_store()) == expected(20, 21)
+
+
 def test_placeholders_have_the_crc_that_a_strict_start_asks_for(open_store, put, crash, root):
     strict = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
     store = open_store(**strict)

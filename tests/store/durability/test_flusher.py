@@ -62,14 +62,16 @@ def test_log_is_flushed_every_half_second_once_four_pages_wait(open_store, put, 
 
 def test_a_single_byte_is_flushed_after_ten_seconds(open_store, put, clock, disk):
     store = open_store(**BIG)
-    put(store)
-    for _ in range(19):
+    for _ in range(2):
+        before = store.flushed_position
+        put(store)
+        for _ in range(19):
+            clock.advance(500)
+            store.flush_pass()
+            assert store.flushed_position == before
         clock.advance(500)
         store.flush_pass()
-        assert store.flushed_position == 0
-    clock.advance(500)
-    store.flush_pass()
-    assert store.flushed_position == store.log_end
+        assert store.flushed_position == store.log_end
 
 
 def test_without_new_messages_the_disk_is_not_called(open_store, put, clock, disk):
@@ -217,6 +219,23 @@ def test_waiters_get_the_failure_of_the_disk(open_store, put, disk):
     disk.broken = False
 
 
+@pytest.mark.parametrize("background", [False, True])
+def test_forcing_the_log_returns_once_a_single_byte_is_on_disk(open_store, put, disk, background):
+    """With the flusher's thread and without it, as at the stop."""
+    store = open_store(flush_in_background=background, **BIG)
+    result = put(store)
+    store.force_log(result.position + 1)
+    assert store.flushed_position == store.log_end
+    calls = disk.calls
+    store.force_log(store.log_end)
+    assert disk.calls == calls, "it is on disk already"
+    put(store)
+    disk.broken = True
+    with pytest.raises(DiskFailedError):
+        store.force_log(store.log_end)
+    disk.broken = False
+
+
 def test_one_failing_callback_does_not_block_the_others(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     answers: list[bool] = []
@@ -286,6 +305,37 @@ def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, p
     assert answers[0][0] is True
     store.close()
     assert begun_since(before) == []
+
+
+class Waits(threading.Condition):
+    """Notes how long the flusher's thread would wait, and lets it go on at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout)
+        return False
+
+
+def test_background_thread_pauses_after_a_pass_that_failed(open_store, put, monkeypatch):
+    """Else a lack of file descriptors would make it use a whole core and fill the program's log."""
+    thread = open_store(**BIG)._flusher
+    waits, passes = Waits(), []
+    monkeypatch.setattr(thread, "_condition", waits)
+
+    def run_pass() -> None:
+        passes.append(len(waits.seconds))
+        thread._wanted, thread._stopping = True, len(passes) == 3
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(thread, "run_pass", run_pass)
+    thread._wanted = True
+    thread._run()
+    assert passes == [0, 1, 2]
+    assert waits.seconds == [0.5, 0.5], "none after the store was closed"
+    assert thread.failures == 3
 
 
 def test_background_thread_answers_every_waiter_after_the_disk_failed(open_store, put, disk):

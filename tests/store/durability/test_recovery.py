@@ -10,6 +10,7 @@ from pocketmq.protocol.message.record import decode_record
 from pocketmq.store import (
     PutStatus,
 )
+from pocketmq.store.durability import recovery
 from pocketmq.store.files.mapped_file import MappedFile
 
 ALWAYS = (0, 1 << 62)
@@ -50,6 +51,23 @@ def test_clean_stop_leaves_no_abort_and_dispatches_nothing_again(open_store, put
     assert store.recovery_report.clean
     assert store.recovery_report.dispatched_records == 0
     assert_whole(store, bodies, 100)
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["lost-unit", "power-loss"])
+def test_only_a_clean_stop_with_whole_queues_leaves_older_records_unread(
+    open_store, put, bodies, crash, root, monkeypatch, clean
+):
+    monkeypatch.setattr(recovery, "_CLEAN_SCAN_BYTES", 100)
+    store = open_store()
+    fill(store, put, 20, queues=1)
+    store.close() if clean else crash(store)
+    if clean:
+        queue = root / "consumequeue" / "orders" / "0" / f"{0:020d}"
+        data = queue.read_bytes()
+        queue.write_bytes(data[:60] + bytes(20) + data[80:])
+    else:
+        mark_unclean(root)
+    assert_whole(open_store(), bodies, 20, queues=1)
 
 
 def test_killed_process_loses_nothing(open_store, put, bodies, crash):
@@ -142,6 +160,13 @@ def test_queues_and_index_are_emptied_if_the_log_was_deleted(open_store, put, ro
     store.close()
     shutil.rmtree(root / "commitlog")
     store = open_store()
+    report = store.recovery_report
+    assert (report.scanned_records, report.dispatched_records, report.cut_bytes, report.placeholders) == (
+        0,
+        0,
+        0,
+        0,
+    )
     assert (store.log_end, store.max_offset("orders", 0)) == (0, 0)
     assert put(store).queue_offset == 0
     assert store.query("orders", "k1", 9, *ALWAYS).views == []
