@@ -7,7 +7,7 @@ from ..settings.consumer_settings import PushConsumerSettings
 class PullControl:
     """Of one consumer; its pull loops and pop loops read it before each request."""
 
-    def __init__(self, settings: PushConsumerSettings, *, is_paused: bool = False) -> None:
+    def __init__(self, settings: PushConsumerSettings, *, is_paused: bool) -> None:
         self._settings = settings
         self.is_paused = is_paused
         self.max_count = settings.pull_threshold_for_queue

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 
 import pytest
 from pocketmq.broker.node import Node
@@ -12,6 +13,8 @@ from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.testing import LoggedRequest
+from pocketmq.testing.faults.faults import Faults
 
 from waiting import until
 
@@ -58,6 +61,38 @@ async def test_each_queue_is_consumed_in_order_by_one_listener_at_a_time(namesrv
     assert overlaps == []
     for offsets in by_queue(seen).values():
         assert offsets == list(range(len(offsets)))
+
+
+async def test_an_offset_that_cannot_be_read_after_the_lock_is_asked_for_again(
+    namesrv_addr: str, faults: Faults, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An ordered consumer reads it twice: the last owner may have committed before the lock was its own."""
+    asked: Counter[str] = Counter()
+
+    def is_second(request: LoggedRequest) -> bool:
+        asked[request.fields["queueId"]] += 1
+        return asked[request.fields["queueId"]] == 2
+
+    bodies: list[bytes] = []
+
+    async def listener(message: MessageExt) -> None:
+        bodies.append(message.body)
+
+    await send(namesrv_addr, 8)
+    faults.refuse(
+        code="QUERY_CONSUMER_OFFSET", topic="T", response="SYSTEM_ERROR", where=is_second, times=None
+    )
+    async with PushConsumer(
+        "g",
+        listener,
+        orderly=True,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+        pull_time_delay_mills_when_exception=10,
+    ):
+        await until(lambda: len(bodies) == 9)
+    assert caplog.text.count("first offset of g") == 4
 
 
 async def test_a_suspended_queue_repeats_the_message_and_keeps_the_order(namesrv_addr: str) -> None:

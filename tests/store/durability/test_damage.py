@@ -104,7 +104,10 @@ def test_damaged_filler_and_the_head_of_a_file(open_store, put, crash, root):
     last = results[of_second - 1]
     flip(root, last.position + last.size + 5)
     flip(root, 4096 + 5)
-    assert read(open_store()) == expected(of_second)
+    store = open_store()
+    assert read(store) == expected(of_second)
+    record = decode_record(store.log.files[1].view)
+    assert record.store_timestamp == 0, "official brokers do not begin a recovery at a file that says 0"
 
 
 def test_queues_can_be_made_again_from_a_log_with_placeholders(open_store, put, crash, root):

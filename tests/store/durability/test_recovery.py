@@ -11,6 +11,7 @@ from pocketmq.store import (
     PutStatus,
 )
 from pocketmq.store.durability import recovery
+from pocketmq.store.durability.checkpoint import Checkpoint
 from pocketmq.store.files.mapped_file import MappedFile
 
 ALWAYS = (0, 1 << 62)
@@ -93,6 +94,21 @@ def test_start_after_a_kill_dispatches_only_what_queues_or_index_lack(open_store
     store = open_store(max_index_num=1000)
     assert store.recovery_report.dispatched_records == 100
     assert_whole(store, bodies, 100)
+
+
+def test_start_after_a_kill_puts_no_key_into_the_index_twice(open_store, put, bodies, crash):
+    """The index knows how far it goes by its newest key only: messages without keys behind it are read again."""
+    store = open_store(max_index_num=1000)
+    fill(store, put, 5, queues=1)
+    for _ in range(5):
+        last = put(store)
+    crash(store)
+    store = open_store(max_index_num=1000)
+    assert store.recovery_report.dispatched_records == 5
+    assert [len(store.query("orders", f"k{number}", 64, *ALWAYS).views) for number in range(5)] == [1] * 5
+    assert len(bodies(store)) == 10
+    store.close()
+    assert Checkpoint(store.config.root / "checkpoint").confirm_physical_offset == last.position
 
 
 def test_copied_store_is_not_treated_like_one_whose_process_was_killed(
