@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError
+from pocketmq.client.producing.producer import Producer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
+from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
 
 from client_waits import Seen, make_node, open_sockets, send
@@ -93,6 +95,23 @@ async def test_a_tool_makes_the_consumer_handle_one_message_and_reads_its_runnin
     assert info.properties["PROP_CONSUMEORDERLY"] == "false"
     assert {queue.topic for queue in info.mq_table} == {"T", "%RETRY%g"}
     assert info.status_table["T"].consume_ok_tps > 0
+
+
+async def test_callbacks_get_queues_without_the_namespace(namesrv_addr: str) -> None:
+    assigned: list[MessageQueue] = []
+    async with Producer("p", namesrv_addr=namesrv_addr, namespace="N") as producer:
+        await producer.send("T", b"x")
+    async with PushConsumer(
+        "g",
+        Seen(),
+        namesrv_addr=namesrv_addr,
+        namespace="N",
+        subscription={"T": "*"},
+        on_assigned=assigned.extend,
+    ) as consumer:
+        await until(lambda: len(assigned) == 4)
+        assert assigned == consumer.assignment()
+    assert {queue.topic for queue in assigned} == {"T"}
 
 
 async def test_waiting_for_an_assignment_of_no_queue_ends_at_once(node: Node) -> None:

@@ -134,6 +134,21 @@ def test_without_queues_a_place_with_an_unknown_message_is_in_no_queue(open_stor
     assert sorted(read(store).values()) == [b"%05d" % number for number in range(COUNT) if number != 20]
 
 
+def test_after_a_clean_stop_the_checkpoint_is_no_witness_of_damage(open_store, put, clock, root):
+    """An official broker may have stopped last; its mark is not behind what it forced."""
+    store = open_store()
+    results = fill(store, put)
+    clock.advance(61_000)
+    store.flush_pass()
+    store.close()
+    flip(root, results[20].position + 4, 300)
+    shutil.rmtree(root / "consumequeue")
+    store = open_store()
+    assert store.recovery_report.placeholders == 0
+    assert store.log_end == results[20].position
+    assert (root / "lost" / f"{results[20].position:020d}").exists()
+
+
 def test_without_queues_the_heads_name_the_messages_whose_bodies_are_damaged(
     open_store, put, crash, clock, root
 ):

@@ -78,6 +78,14 @@ def test_second_store_on_the_directory_is_refused(open_store, root):
     open_store()
 
 
+def test_a_lock_that_was_never_acquired_releases_nothing(tmp_path, monkeypatch):
+    closed: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", closed.append)
+        StoreLock(tmp_path).release()
+    assert closed == []
+
+
 def test_failed_open_leaves_the_store_unlocked(open_store, put, root):
     store = open_store()
     put(store)

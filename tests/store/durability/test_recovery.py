@@ -212,6 +212,20 @@ def test_cut_at_each_byte_of_the_last_record_drops_only_that_record(
         store.close()
 
 
+def test_the_report_counts_the_bytes_behind_the_end(open_store, put, crash, root):
+    store = open_store()
+    fill(store, put, 4)
+    torn = put(store, body=b"torn")
+    crash(store)
+    store = open_store()
+    assert store.recovery_report.cut_bytes == 0
+    crash(store)
+    mark_unclean(root)
+    log = root / "commitlog" / f"{0:020d}"
+    log.write_bytes(log.read_bytes().replace(b"torn", b"TORN"))
+    assert open_store().recovery_report.cut_bytes == 4096 - torn.position
+
+
 def test_older_files_are_not_checked_for_damage(open_store, put, bodies, root):
     """As in the official broker: only files from the recovery start on are read."""
     store = open_store()

@@ -68,6 +68,38 @@ def test_record_that_would_leave_seven_bytes_opens_the_next_file(open_store, put
     assert put(store, body=bytes(4096 - 7 - size - size)).position == 4096
 
 
+def test_room_on_disk_is_reserved_before_a_record_is_written(open_store, put):
+    """Writing through a map to a full disk would end the process."""
+    store = open_store(mapped_file_size_commit_log=12 << 20)
+    for _ in range(10):
+        put(store, body=bytes(1_000_000))
+        file = store.log.files[-1]
+        assert file.written + FILLER.size <= file.reserved <= file.size
+    assert len(store.log.files) == 1
+    store.close()
+    store = open_store(mapped_file_size_commit_log=12 << 20)
+    first = store.log.files[0]
+    put(store, body=bytes(3_000_000))
+    assert len(store.log.files) == 2
+    assert first.reserved >= 10_000_000 + FILLER.size, "room for the filler"
+
+
+def test_bytes_that_look_like_the_head_of_a_record_beyond_the_end_are_none(open_store, put):
+    """A client asks for any position it likes."""
+    store = open_store()
+    put(store, body=FILLER.pack(4000, MAGIC_V1) + FILLER.pack(0, MAGIC_V1) + FILLER.pack(20, 0))
+    body_at = bytes(store.log.files[0].view).index(FILLER.pack(4000, MAGIC_V1))
+    assert [store.read_record(body_at + at) for at in (0, 8, 16)] == [None] * 3
+    assert store.read_record(store.log_end) is None
+    assert store.read_record(store.log_end - 4) is None
+
+
+@pytest.mark.parametrize(("position", "following"), [(0, 4096), (4095, 4096), (4096, 8192), (10_000, 12_288)])
+def test_the_file_after_a_position_begins_at_the_next_multiple_of_its_size(open_store, position, following):
+    """rollNextFile"""
+    assert open_store().log.next_file_start(position) == following
+
+
 def test_crc_is_of_the_body_alone_and_zero_without_one(open_store, put):
     store = open_store()
     with_body = decode_record(store.read_record(put(store, body=b"hello rmq").position))
