@@ -121,6 +121,16 @@ def test_copied_store_is_not_treated_like_one_whose_process_was_killed(
     assert open_store(tmp_path / "copy").recovery_report.dispatched_records == 10
 
 
+@pytest.mark.parametrize("marker", [b"", b"\xff" * 50, b"1 2"], ids=["empty", "garbage", "two words"])
+def test_a_marker_that_says_nothing_is_not_a_reason_to_trust_the_pages(open_store, put, crash, root, marker):
+    store = open_store()
+    fill(store, put, 10)
+    crash(store)
+    (root / "abort").write_bytes(marker)
+    report = open_store().recovery_report
+    assert (report.clean, report.intact, report.dispatched_records) == (False, False, 10)
+
+
 def test_unit_of_a_killed_process_that_the_index_does_not_count_is_removed(open_store, put, bodies, crash):
     """Killed between unit and header: the slot points to a unit that would point to itself if it were counted again."""
     store = open_store(emulate=4, max_hash_slot_num=1)
