@@ -9,6 +9,7 @@ from pocketmq.broker.node import Node
 from pocketmq.client.delivery.listeners import SuspendQueue
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push import push_queues
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from pocketmq.client.values.message import MessageExt
@@ -93,6 +94,37 @@ async def test_an_offset_that_cannot_be_read_after_the_lock_is_asked_for_again(
     ):
         await until(lambda: len(bodies) == 9)
     assert caplog.text.count("first offset of g") == 4
+
+
+async def test_a_queue_is_released_only_once_its_listener_ended(
+    namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then no other member may lock it (official removeUnnecessaryMessageQueue)."""
+    monkeypatch.setattr(push_queues, "RELEASE_WAIT_SECONDS", 0.01)
+    going_on = asyncio.Event()
+
+    async def listener(message: MessageExt) -> None:
+        await going_on.wait()
+
+    await send(namesrv_addr, 0)
+    async with PushConsumer(
+        "g",
+        listener,
+        orderly=True,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+    ) as consumer:
+        queues = consumer._queues
+        await until(lambda: any(state.count for state in queues.table.values()))
+        queue, state = next(item for item in queues.table.items() if item[1].count)
+        await until(lambda: queues._ordered and queues._ordered.consume_lock(state).locked())
+        assert not await queues.release(queue, state)
+        assert (state.locked, state.try_unlock_times) == (True, 1)
+        going_on.set()
+        await until(lambda: not state.count)
+        assert await queues.release(queue, state)
+        assert not state.locked
 
 
 async def test_a_suspended_queue_repeats_the_message_and_keeps_the_order(namesrv_addr: str) -> None:
