@@ -3,10 +3,12 @@
 import itertools
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.flags import HOSTS_IPV6
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import (
@@ -126,6 +128,28 @@ def test_files_equal_those_of_one_message_at_a_time(
     assert files["unopened"] == files["together"] == files["single"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_stored"),
+    [
+        ({}, True),
+        ({"born_host": bytes(20)}, False),
+        ({"store_host": bytes(20)}, False),
+        ({"sys_flag": HOSTS_IPV6}, False),
+    ],
+)
+def test_a_batch_is_stored_as_it_arrived_only_with_ipv4_hosts(
+    open_store, put, new_message, monkeypatch, changes, is_stored
+) -> None:
+    """The flags of a record say how long its hosts are: others are packed message by message."""
+    monkeypatch.setattr(appending, "is_native", True)
+    store = open_store()
+    end = put(store).size
+    batch = elements_of([new_message(body=b"a"), new_message(body=b"b")])
+    batch = msgspec.structs.replace(batch, **changes)
+    assert (store.append_elements(batch) is not None) == is_stored
+    assert (store.log_end > end) == is_stored
+
+
 @pytest.mark.parametrize("head", [1, 2, 3, 4, 5])
 def test_a_process_killed_during_a_batch_leaves_none_of_it(
     open_store, put, new_message, crash, monkeypatch, head
@@ -235,6 +259,30 @@ def test_a_process_killed_during_a_batch_of_a_template_leaves_none_of_it(
     assert store.log_end == first.size
     assert store.max_offset("orders", 0) == 1
     assert not any(store.log.files[-1].view[first.size :])
+
+
+def test_a_batch_of_a_template_has_the_bytes_of_ordinary_messages(
+    open_store, put, new_message, tmp_path
+) -> None:
+    bodies, ids = [b"a", b"longer", b"b"], [b"%032d" % number for number in range(3)]
+    logs = []
+    for way in ("template", "ordinary"):
+        store = open_store(tmp_path / way)
+        messages = []
+        for body, unique_id in zip(bodies, ids, strict=True):
+            messages.append(new_message("orders", 1, body, UNIQ_KEY=unique_id.decode(), TAGS="red"))
+            messages[-1].born_timestamp, messages[-1].born_host = 77, b"\1\2\3\4\0\0\0\5"
+        first = put(store, queue_id=1)
+        if way == "template":
+            template = store.template(messages[0])
+            assert template is not None
+            assert store.append_alike_batch(template, AlikeBatch(1, 77, bodies, ids)) is not None
+        else:
+            for message in messages:
+                store.append(message)
+        logs.append(bytes(store.log.files[0].view[first.size : store.log_end]))
+    assert logs[0] == logs[1]
+    assert [bytes(record.body) for record in decode_records(logs[0])] == bodies
 
 
 @pytest.mark.parametrize(

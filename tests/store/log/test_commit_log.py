@@ -176,6 +176,18 @@ def test_whole_record_crc_is_appended_if_it_is_turned_on(open_store, put, crash)
     assert has_valid_crc_property(store.read_record(offsets[1]))
 
 
+@pytest.mark.parametrize(
+    ("text", "stored"), [(b"", b""), (b"TAGS\x01a", b"TAGS\x01a\x02"), (b"TAGS\x01a\x02", b"TAGS\x01a\x02")]
+)
+def test_the_crc_property_follows_one_separator(open_store, text, stored):
+    """MessageExtEncoder adds a separator only if the text does not end in one."""
+    store = open_store(enabled_append_prop_crc=True)
+    result = store.append(NewMessage("orders", 0, b"body", text, {}))
+    record = decode_record(store.read_record(result.position))
+    name, _, crc = bytes(record.properties).removeprefix(stored).partition(b"\x01")
+    assert (name, len(crc)) == (b"__CRC32#", 11)
+
+
 def test_new_file_that_cannot_be_created_is_reported_in_the_put_status(open_store, put, tmp_path):
     store = open_store()
     put(store, body=bytes(3000))
