@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 from pocketmq.client.hooks.rpc_hooks import RPCHook
 from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.schema import Request
+from pocketmq.testing.faults.faults import Faults
 
 from client_waits import Seen, send
 from waiting import until
+
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class Pulls(RPCHook):
@@ -56,3 +60,28 @@ async def test_a_pull_is_held_and_sends_the_expression_only_if_it_is_told_to(
     assert {(pull.suspend_timeout_millis, pull.max_msg_nums) for pull in pulls.all} == {(15_000, 32)}
     if options.get("message_model"):
         assert {(pull.commit_offset, pull.sys_flag) for pull in pulls.all} == {(0, 2)}
+
+
+async def test_a_pull_carries_no_offset_before_the_broker_has_accepted_one_of_the_topic(
+    namesrv_addr: str, faults: Faults
+) -> None:
+    faults.refuse(code="UPDATE_CONSUMER_OFFSET", topic="T", response="SYSTEM_ERROR", times=None)
+    seen, pulls = Seen(), Pulls()
+    await send(namesrv_addr, "T", 4)
+
+    def carries() -> bool:
+        return any(pull.sys_flag & PULL_COMMIT_OFFSET for pull in pulls.all)
+
+    async with PushConsumer(
+        "g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST, hooks=[pulls]
+    ):
+        for count in (4, 8, 12):
+            await until(lambda count=count: len(seen.messages) == count)
+            await send(namesrv_addr, "T", 4)
+        await until(lambda: len(seen.messages) == 16)
+        assert not carries()
+        faults.clear()
+        await send(namesrv_addr, "T", 4)
+        await until(lambda: len(seen.messages) == 20)
+        await send(namesrv_addr, "T", 4)
+        await until(carries)
