@@ -1,7 +1,6 @@
 """What is flushed to disk and when, with a virtual clock and a disk that counts and fails on request."""
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,29 +12,7 @@ from pocketmq.store.errors import DiskFailedError
 from pocketmq.store.files import disk as disk_module
 from pocketmq.store.files import mapped_file
 
-from threads import begun_since, running_threads
-
 PAGE = 4096
-
-
-class FakeDisk:
-    """Replaces fdatasync of mapped files; counts the calls and fails while `broken`."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.broken = False
-
-    def sync(self, descriptor: int) -> None:
-        self.calls += 1
-        if self.broken:
-            raise OSError(5, "Input/output error")
-
-
-@pytest.fixture
-def disk(monkeypatch) -> FakeDisk:
-    fake = FakeDisk()
-    monkeypatch.setattr(disk_module, "sync_descriptor", fake.sync)
-    return fake
 
 
 @pytest.fixture
@@ -219,23 +196,6 @@ def test_waiters_get_the_failure_of_the_disk(open_store, put, disk):
     disk.broken = False
 
 
-@pytest.mark.parametrize("background", [False, True])
-def test_forcing_the_log_returns_once_a_single_byte_is_on_disk(open_store, put, disk, background):
-    """With the flusher's thread and without it, as at the stop."""
-    store = open_store(flush_in_background=background, **BIG)
-    result = put(store)
-    store.force_log(result.position + 1)
-    assert store.flushed_position == store.log_end
-    calls = disk.calls
-    store.force_log(store.log_end)
-    assert disk.calls == calls, "it is on disk already"
-    put(store)
-    disk.broken = True
-    with pytest.raises(DiskFailedError):
-        store.force_log(store.log_end)
-    disk.broken = False
-
-
 def test_one_failing_callback_does_not_block_the_others(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     answers: list[bool] = []
@@ -286,74 +246,6 @@ def test_close_flushes_and_dispatches_for_every_waiter(open_store, put, disk):
     store.close()
     assert (answers, arrivals) == ([True], [0])
     assert open_store(**BIG).max_offset("orders", 0) == 1
-
-
-def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, put):
-    """Real thread, real disk; the event is set by the flusher itself, so nothing sleeps here."""
-    before = running_threads()
-    store = open_store(flush_disk_type="SYNC_FLUSH", flush_in_background=True, **BIG)
-    result = put(store)
-    done = threading.Event()
-    answers: list[tuple[bool, str]] = []
-
-    def answered(flushed: bool) -> None:
-        answers.append((flushed, threading.current_thread().name))
-        done.set()
-
-    store.when_flushed(result.position + result.size, answered)
-    assert done.wait(10)
-    assert answers[0][0] is True
-    store.close()
-    assert begun_since(before) == []
-
-
-class Waits(threading.Condition):
-    """Notes how long the flusher's thread would wait, and lets it go on at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds: list[float | None] = []
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.seconds.append(timeout)
-        return False
-
-
-def test_background_thread_pauses_after_a_pass_that_failed(open_store, put, monkeypatch):
-    """Else a lack of file descriptors would make it use a whole core and fill the program's log."""
-    thread = open_store(**BIG)._flusher
-    waits, passes = Waits(), []
-    monkeypatch.setattr(thread, "_condition", waits)
-
-    def run_pass() -> None:
-        passes.append(len(waits.seconds))
-        thread._wanted, thread._stopping = True, len(passes) == 3
-        raise OSError(24, "Too many open files")
-
-    monkeypatch.setattr(thread, "run_pass", run_pass)
-    thread._wanted = True
-    thread._run()
-    assert passes == [0, 1, 2]
-    assert waits.seconds == [0.5, 0.5], "none after the store was closed"
-    assert thread.failures == 3
-
-
-def test_background_thread_answers_every_waiter_after_the_disk_failed(open_store, put, disk):
-    store = open_store(flush_disk_type="SYNC_FLUSH", flush_in_background=True, **BIG)
-    disk.broken = True
-    assert put(store).status is PutStatus.PUT_OK
-    for _ in range(2):
-        done = threading.Event()
-        answers: list[bool] = []
-
-        def answered(flushed: bool, answers: list[bool] = answers, done: threading.Event = done) -> None:
-            answers.append(flushed)
-            done.set()
-
-        store.when_flushed(store.log_end, answered)
-        assert done.wait(10)
-        assert answers == [False]
-        disk.broken = False
 
 
 def test_store_that_cannot_be_flushed_at_close_counts_as_crashed(open_store, put, disk, tmp_path):
