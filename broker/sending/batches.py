@@ -5,6 +5,8 @@ Mirrors `SendMessageProcessor.sendBatchMessage`. A single message: `send_handler
 
 from typing import Final
 
+import msgspec
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import alike_elements, decode_batch, is_storable
@@ -22,6 +24,7 @@ from ..network.dispatch import Answer, Call, Held
 from ..state.refusals import refusal_of
 from ..storing.stored_properties import stored_properties
 from .durable_answers import STORED, answer_when_durable, send_answer
+from .plain_sends import stored_sys_flag
 from .send_checks import asks_for_delay, check_send, queue_of
 from .sending import Sending
 
@@ -32,6 +35,7 @@ MAX_ODD: Final = 1000
 def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held:
     """Store the messages of a batch under consecutive offsets; the reply names the first offset and every id."""
     topic_config = check_send(sending, request, call)
+    request = as_stored(request, topic_config)
     topic = request.topic
     if len(topic) > MAX_TOPIC_LENGTH:
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(topic)}")
@@ -55,6 +59,12 @@ def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held
     message_ids = encode_message_ids(sending.store_host, positions)
     answer = send_answer(sending, _result(stored, 0), message_ids, queue_id, shared.get(names.UNIQ_KEY))
     return answer_when_durable(sending, call, answer, _result(stored, -1), shared)
+
+
+def as_stored(request: AnySend, topic_config: TopicConfig) -> AnySend:
+    """The request with the flags that its messages are stored with."""
+    sys_flag = stored_sys_flag(request, topic_config)
+    return request if sys_flag == request.sys_flag else msgspec.structs.replace(request, sys_flag=sys_flag)
 
 
 def _result(stored: Stored, number: int) -> AppendResult:

@@ -41,6 +41,11 @@ def stored_text(sending: Sending, properties: dict[str, str]) -> bytes:
     return stored
 
 
+def stored_sys_flag(request: AnySend, topic_config: TopicConfig) -> int:
+    """The flags of a message or batch: those of the request, and whether its topic has several tags a message."""
+    return request.sys_flag | (flags.MULTI_TAGS if topic_config.topic_filter_type == MULTI_TAG else 0)
+
+
 def plain_message(
     sending: Sending,
     request: AnySend,
@@ -60,7 +65,7 @@ def plain_message(
         properties=text,
         property_map=properties,
         flag=request.flag,
-        sys_flag=request.sys_flag | (flags.MULTI_TAGS if topic_config.topic_filter_type == MULTI_TAG else 0),
+        sys_flag=stored_sys_flag(request, topic_config),
         born_timestamp=request.born_timestamp,
         born_host=born_host,
         store_host=sending.store_host,

@@ -20,7 +20,7 @@ from pocketmq.store import AppendResult, PutStatus
 from pocketmq.store.put_values import Stored
 
 from ..network.connection import Connection
-from .batches import cannot_be_batched, store_whole
+from .batches import as_stored, cannot_be_batched, store_whole
 from .durable_answers import answers_at_once, send_answer, when_durable, with_status
 from .reply_template import BatchReplyTemplate, batch_reply_template
 from .send_plan import QUEUE_IDS, plannable
@@ -73,7 +73,7 @@ def make_batch_plan(
         is_json=is_json,
         is_oneway=bool(command.flag & ONEWAY_FLAG),
         waits=not answers_at_once(sending, shared),
-        request=request,
+        request=as_stored(request, topic_config),
         reply=batch_reply_template(reply, sending.store_host, opaque_is_text=is_json),
     )
 

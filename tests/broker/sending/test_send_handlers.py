@@ -43,6 +43,19 @@ def stored(broker: Broker, topic: str = "orders", queue_id: int = 0, offset: int
     return decode_record(record)
 
 
+@pytest.mark.parametrize(("filter_type", "flag"), [("SINGLE_TAG", 0), ("MULTI_TAG", 2)])
+async def test_a_topic_of_several_tags_marks_its_messages(
+    broker: Broker, broker4: Broker, filter_type: str, flag: int
+) -> None:
+    batch = encode_batch([BatchElement(0, b"b", b""), BatchElement(0, b"c", b"odd")])
+    for one in (broker, broker4):
+        one.topics.update(TopicConfig(topic_name="orders", topic_filter_type=filter_type))
+        for _ in range(2):  # the first message of a queue and further ones
+            assert (await ask(one, a_send(sys_flag=1), b"a")).code == 0
+            assert (await ask(one, a_send(kind=SendBatchMessage, batch=True, sys_flag=1), batch)).code == 0
+        assert {stored(one, offset=offset).sys_flag for offset in range(6)} == {1 | flag}
+
+
 async def test_both_spellings_store_the_same_message(broker: Broker) -> None:
     for kind in (SendMessage, SendMessageV2):
         answer = await ask(broker, a_send(kind=kind, properties=properties(UNIQ_KEY="U", TAGS="A")), b"body")
@@ -225,6 +238,16 @@ class TestBatch:
             "CLUSTER": "DefaultCluster",
         }
 
+    async def test_line_4_separates_its_properties_from_those_of_each_message(self, broker4: Broker) -> None:
+        texts = (b"TAGS\x01A", b"", b"KEYS\x01k\x02", b"UNIQ_KEY\x01%b" % (b"7" * 32), b"")
+        added, request = b"CLUSTER\x01DefaultCluster", a_send(kind=SendBatchMessage, batch=True)
+        for count in (4, 1, 1, 4):  # mixed, alike
+            body = encode_batch([BatchElement(0, b"x", text) for text in texts[-count - 1 : -1]])
+            assert (await ask(broker4, request, body)).code == 0
+        seen = [bytes(stored(broker4, offset=offset).properties) for offset in range(10)]
+        mixed = [b"TAGS\x01A\x02" + added, added, b"KEYS\x01k\x02" + added, texts[3] + b"\x02" + added]
+        assert seen == [*mixed, mixed[3], mixed[3], *mixed]
+
     async def test_code_310_with_the_batch_flag_is_a_batch(self, broker: Broker) -> None:
         await ask(broker, a_send(batch=True), encode_batch(self.elements))
         assert broker.store.max_offset("orders", 0) == 2
@@ -239,6 +262,14 @@ class TestBatch:
         )
         assert answer.code == 13
         assert broker.store.log_end <= 0
+
+    @pytest.mark.parametrize(("count", "code"), [(1000, 0), (1001, 13)])
+    async def test_messages_whose_properties_are_not_utf_8_are_limited(
+        self, broker: Broker, count: int, code: int
+    ) -> None:
+        body = encode_batch([BatchElement(0, b"x", b"TAGS\x01\xff\x02")] * count)
+        assert (await ask(broker, a_send(kind=SendBatchMessage, batch=True), body)).code == code
+        assert broker.store.max_offset("orders", 0) == (0 if code else count)
 
     async def test_a_lying_length_stores_nothing(self, broker: Broker) -> None:
         body = encode_batch(self.elements)[:-3]
