@@ -182,6 +182,52 @@ async def test_a_disk_that_refuses_everything_loses_no_message(
     assert filled.store.max_offset("%RETRY%g_orders", 0) == 4
 
 
+class Log:
+    """Where checkpoints are stored: keeps them, with the number of their revive queue."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[CheckPoint, int]] = []
+
+    def put_checkpoint(self, point: CheckPoint, revive_queue_id: int) -> None:
+        self.points.append((point, revive_queue_id))
+
+
+OFFICIAL_SECONDS = (10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+"""ckRewriteIntervalsInSeconds of PopReviveService."""
+
+
+@pytest.mark.parametrize(
+    ("before", "seconds"),
+    [(None, 10), *enumerate(OFFICIAL_SECONDS), (17, 7200), (999, 7200), ("what", 7200)],
+)
+async def test_checkpoint_of_a_refused_message_is_due_later_each_time(
+    filled: Broker, monkeypatch: pytest.MonkeyPatch, before: object, seconds: int
+) -> None:
+    log, now_ms = Log(), filled.clock.now_ms()
+    revive = Revive(filled.state, filled.delayed.timer, log)  # type: ignore[arg-type]
+    point = CheckPoint(
+        start_offset=1,
+        pop_time=now_ms - 20_000,
+        invisible_time=10_000,
+        num=2,
+        topic="orders",
+        group="g",
+        diffs=[0, 2],
+        broker_name="broker-a",
+        re_put_times=None if before is None else str(before),
+    )
+    store_message(filled, REVIVE_TOPIC, 5, point.encode(), {"TAGS": "ck"})
+    refused = AppendResult(PutStatus.SERVICE_NOT_AVAILABLE)
+    monkeypatch.setattr(filled.store, "append", lambda message: refused)
+    assert not revive.run(now_ms)
+    assert [(one.offsets(), one.due_ms, queue_id) for one, queue_id in log.points] == [
+        ([1], now_ms + seconds * 1000, 5),
+        ([3], now_ms + seconds * 1000, 5),
+    ]
+    times = 0 if before is None else before if isinstance(before, int) else 127
+    assert {one.re_put_times for one, _ in log.points} == {str(times + 1)}
+
+
 async def test_a_deleted_topic_stops_nothing(filled: Broker, loop: FakeLoop) -> None:
     await popped(filled)
     filled.topics.delete("orders")
