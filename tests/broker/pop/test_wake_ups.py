@@ -118,3 +118,19 @@ async def test_notifications_are_not_filtered_where_the_setting_says_so(broker: 
     assert (await ask(broker, request)).fields["hasMsg"] == "false"
     broker.config.use_message_filter_for_notification = False
     assert (await ask(broker, request)).fields["hasMsg"] == "true"
+
+
+@pytest.mark.parametrize(("interval", "offsets"), [(0, [4, 4, 4, 4]), (1, [5, 6, 7, 8]), (3, [4, 4, 7, 7])])
+async def test_pop_waiting_for_another_tag_is_woken_now_and_then_to_move_the_offset(
+    filled: Broker, interval: int, offsets: list[int]
+) -> None:
+    """By each message whose offset is a multiple of popLongPollingForceNotifyInterval."""
+    await popped(filled)
+    filled.config.pop_long_polling_force_notify_interval = interval
+    connection = await held(filled, is_pop=True, exp="A", poll_time=60_000)
+    seen = []
+    for _ in offsets:
+        store_message(filled, "orders", 0, properties={"TAGS": "B"})
+        assert await answers(connection) == []
+        seen.append(filled.offsets.query("orders", "g", 0))
+    assert seen == offsets

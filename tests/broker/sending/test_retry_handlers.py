@@ -278,6 +278,9 @@ class TestDirectSend:
         await send_direct(broker, reconsume_times=last_try + 1, max_reconsume_times=16)
         assert (count(broker, "%RETRY%GG"), count(broker, "%DLQ%GG")) == (1, 1)
         assert newest(broker, "%DLQ%GG").reconsume_times == last_try + 1
+        topic = broker.topics.find("%DLQ%GG")
+        assert topic is not None
+        assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
 
     async def test_without_a_limit_of_its_own_that_of_the_group_holds(self, broker: Broker) -> None:
         change_group(broker, retry_max_times=2)
