@@ -2,11 +2,15 @@
 
 import pytest
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.pop.revive_log import AckedPop
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.protocol.requests.pop import AckMessage, BatchAckMessage
 
-from broker_fakes import ask
+from broker.pop.pops import pass_time, popped
+from broker_fakes import FakeLoop, ask
 
 MAX_DELAY_MS = 3 * 24 * 3600 * 1000
 """timerMaxDelaySec, three days unless it is set."""
@@ -15,6 +19,14 @@ MAX_DELAY_MS = 3 * 24 * 3600 * 1000
 def stored(broker: Broker) -> int:
     """Acks wait in the timer topic until they are due."""
     return broker.store.max_offset(TIMER_TOPIC, 0)
+
+
+def tag(broker: Broker, offset: int) -> str:
+    entry = broker.store.queue_unit(TIMER_TOPIC, 0, offset)
+    assert entry is not None
+    record = broker.store.read_record(*entry[:2])
+    assert record is not None
+    return decode_properties(decode_record(record).properties)["TAGS"]
 
 
 @pytest.mark.parametrize(
@@ -57,3 +69,17 @@ async def test_batch_of_acks_needs_no_broker_name(filled: Broker) -> None:
     body = BatchAckMessageRequestBody(acks=[batch]).encode()
     assert (await ask(filled, BatchAckMessage(), body)).code == 0
     assert stored(filled) == 1
+
+
+async def test_acks_of_one_pop_that_arrive_together_are_one_record(filled: Broker, loop: FakeLoop) -> None:
+    answer, _ = await popped(filled)
+    pop_time_ms, revive_queue = int(answer.fields["popTime"]), int(answer.fields["reviveQid"])
+    pop = AckedPop("orders", "g", "broker-a", 0, 0, pop_time_ms, revive_queue, pop_time_ms + 10_000)
+    other = pop._replace(start_offset=7)
+    refused = pop._replace(start_offset=8, due_ms=pop_time_ms + MAX_DELAY_MS + 1)
+    acks = [(pop, 0), (other, 7), (refused, 8), (pop, 1), (pop, 3)]
+    first, refusals = stored(filled), filled.popping.revive_log.put_acks(acks)
+    assert [refusal is None for refusal in refusals] == [True, True, False, True, True]
+    assert [tag(filled, offset) for offset in range(first, stored(filled))] == ["bAck", "ack"]
+    pass_time(filled, loop, 20)
+    assert (await popped(filled))[1] == ["m2"]
