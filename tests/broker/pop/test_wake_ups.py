@@ -80,6 +80,19 @@ async def test_only_so_many_blocked_queues_have_an_alarm(
     assert [await answers(connection) for connection in waiting] == [[0], [0], []]
 
 
+@pytest.mark.parametrize("wakes", [True, False])
+async def test_queue_whose_time_is_over_wakes_what_waits_for_it_if_the_setting_says_so(
+    filled: Broker, loop: FakeLoop, wakes: bool
+) -> None:
+    filled.config.enable_notify_after_pop_order_lock_release = wakes
+    await popped(filled, order=True, max_msg_nums=1)
+    connection = await held(filled, is_pop=True, order=True, poll_time=60_000)
+    loop.run_for(9_999)
+    assert await answers(connection) == []
+    loop.run_for(2)
+    assert await answers(connection) == ([0] if wakes else [])
+
+
 @pytest.mark.parametrize(
     ("others", "is_told"), [(0, True), (31, True), (32, False), (62, False), (63, True), (80, True)]
 )
