@@ -50,10 +50,27 @@ async def test_a_topic_of_several_tags_marks_its_messages(
     batch = encode_batch([BatchElement(0, b"b", b""), BatchElement(0, b"c", b"odd")])
     for one in (broker, broker4):
         one.topics.update(TopicConfig(topic_name="orders", topic_filter_type=filter_type))
-        for _ in range(2):  # the first message of a queue and further ones
-            assert (await ask(one, a_send(sys_flag=1), b"a")).code == 0
-            assert (await ask(one, a_send(kind=SendBatchMessage, batch=True, sys_flag=1), batch)).code == 0
-        assert {stored(one, offset=offset).sys_flag for offset in range(6)} == {1 | flag}
+        for sent in (1, 1, 3):  # the first message of a queue, and further ones
+            assert (await ask(one, a_send(sys_flag=sent), b"a")).code == 0
+            request = a_send(kind=SendBatchMessage, batch=True, sys_flag=sent)
+            assert (await ask(one, request, batch)).code == 0
+        seen = [stored(one, offset=offset).sys_flag for offset in range(9)]
+        assert seen == [1 | flag] * 6 + [3] * 3
+
+
+async def test_numbers_and_hosts_are_stored_as_sent(broker: Broker, broker4: Broker) -> None:
+    batch, connection = encode_batch([BatchElement(7, b"b", b"")]), FakeConnection(50_001)
+    for one in (broker, broker4):
+        for times in (None, 3):
+            sent: dict[str, Any] = {"flag": 7, "born_timestamp": 5, "sys_flag": 1, "reconsume_times": times}
+            assert (await ask(one, a_send(**sent), b"a", connection=connection)).code == 0
+            request = a_send(kind=SendBatchMessage, batch=True, **sent)
+            assert (await ask(one, request, batch, connection=connection)).code == 0
+        for offset in range(4):
+            record = stored(one, offset=offset)
+            assert (record.flag, record.born_timestamp, record.sys_flag) == (7, 5, 1)
+            assert (record.born_host, record.store_host) == (connection.packed_host, one.identity.store_host)
+            assert record.reconsume_times == (3 if offset > 1 else 0)
 
 
 async def test_both_spellings_store_the_same_message(broker: Broker) -> None:
