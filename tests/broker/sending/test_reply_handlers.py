@@ -6,6 +6,7 @@ from pocketmq.broker.errors import PeerError
 from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.send import SendReplyMessage, SendReplyMessageV2
 from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
 from pocketmq.protocol.wire.command import Command
@@ -95,6 +96,27 @@ async def test_the_reply_fails_if_the_asker_refuses_it(broker: Broker, answer: C
     got = await reply(broker, PROPERTIES)
     assert (got.code, got.remark) == (1, f"push reply message to {ASKER}fail.")
     assert got.fields["queueOffset"] == "0", "it is stored all the same"
+
+
+async def test_the_asker_has_ten_seconds(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    asker(broker)
+    assert (await reply(broker, PROPERTIES)).code == 1
+    assert "did not answer PUSH_REPLY_MESSAGE_TO_CLIENT in 10 s" in caplog.text
+
+
+async def test_tries_of_a_reply_are_stored(broker: Broker) -> None:
+    asker(broker, Command(0))
+    for times in (None, 3):
+        assert (await reply(broker, PROPERTIES, reconsume_times=times)).code == 0
+    assert [record.reconsume_times for record in records(broker, REPLY_TOPIC)] == [0, 3]
+
+
+async def test_a_reply_with_a_delay_level_is_pushed_at_once_and_stored_later(broker: Broker) -> None:
+    connection = asker(broker, Command(0))
+    assert (await reply(broker, {**PROPERTIES, "DELAY": "3"})).code == 0
+    assert len(connection.questions) == 1
+    assert records(broker, REPLY_TOPIC) == []
+    assert broker.store.max_offset(SCHEDULE_TOPIC, 2) == 1
 
 
 async def test_a_disconnected_asker_is_named(broker: Broker) -> None:

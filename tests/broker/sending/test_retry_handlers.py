@@ -288,6 +288,14 @@ class TestDirectSend:
         await send_direct(broker, reconsume_times=3)
         assert (count(broker, "%RETRY%GG"), count(broker, "%DLQ%GG")) == (1, 1)
 
+    async def test_a_group_without_tries_has_dead_letters_only_in_the_4_line(
+        self, broker: Broker, broker4: Broker
+    ) -> None:
+        for one, dead in ((broker, 0), (broker4, 1)):
+            change_group(one, retry_max_times=0)
+            await send_direct(one)
+            assert (count(one, "%RETRY%GG"), count(one, "%DLQ%GG")) == (1 - dead, dead)
+
     async def test_a_dead_letter_does_not_wait(self, broker: Broker, broker4: Broker) -> None:
         fields: dict[str, Any] = {
             "reconsume_times": 17,
