@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.network.dispatch import CallWithBody, Handlers
+from pocketmq.broker.handler_modules import HANDLER_MODULES
+from pocketmq.broker.network.dispatch import BROKER, CallWithBody, Handlers
 from pocketmq.protocol.bodies.client import HeartbeatData, LockBatchRequestBody
 from pocketmq.protocol.bodies.routes import KVTable
 from pocketmq.protocol.errors import BodyError
@@ -63,6 +64,13 @@ def test_a_line_and_the_fast_port_leave_out_what_they_do_not_serve() -> None:
     assert set(handlers.of_line(5).table) == {31, PollingInfo.code}
     assert set(handlers.of_line(4).table) == {31}
     assert set(handlers.without_main_port_only().table) == {PollingInfo.code}
+
+
+def test_the_fast_port_pulls_and_pops_nothing() -> None:
+    """Those that official brokers do not register there: pulls, pops, peeks, notifications, and who waits."""
+    assert HANDLER_MODULES
+    left_out = set(BROKER.table) - set(BROKER.without_main_port_only().table)
+    assert left_out == {11, 361, 200050, 200052, 200054, 200055}
 
 
 def test_a_handler_that_reads_another_body_than_the_declared_one_fails() -> None:

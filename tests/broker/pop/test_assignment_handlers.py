@@ -84,3 +84,21 @@ async def test_member_pops_its_own_queues_and_those_of_the_members_after_it(
     await with_members(broker, members, queues)
     await set_mode(broker, "POP", share)
     assert {client: await assigned(broker, client, strategy) for client in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "share", "expected"), [("PULL", -1, [0, 1]), ("POP", -1, ANY), ("POP", 1, [0, 1, 2, 3])]
+)
+async def test_mode_that_was_not_set_is_the_default(
+    broker: Broker, mode: str, share: int, expected: list[int]
+) -> None:
+    await with_members(broker, 5, 8)
+    broker.config.default_message_request_mode = mode
+    broker.config.default_pop_share_queue_num = share
+    assert await assigned(broker, "c1") == expected
+    assert await assigned(broker, "c1", topic="%RETRY%g") == [0, 1], "always pulled"
+
+
+async def test_nothing_is_assigned_without_a_route(broker: Broker) -> None:
+    await with_members(broker, 1, None)
+    assert await assigned(broker, "c1") is None

@@ -7,7 +7,8 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.pop.revive import Revive
 from pocketmq.protocol.bodies.revive import REVIVE_GROUP, CheckPoint
-from pocketmq.protocol.message.record import Record
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, decode_records
 from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
@@ -200,6 +201,21 @@ async def test_next_work_is_when_there_is_something_to_read_or_to_finish(
         assert filled.store.max_offset("%RETRY%g_orders", 0) == copies
     assert revive.next_work() is None
     assert broker4.popping.revive.next_work() is None
+
+
+async def test_copies_keep_the_time_of_the_first_pop(filled: Broker, loop: FakeLoop) -> None:
+    """Official: set by the first copy, whatever the message says, and where it is missing."""
+    forged = {"1ST_POP_TIME": "7"}
+    store_message(filled, "orders", 0, b"forged", forged)
+    first_ms = filled.clock.now_ms()
+    assert len((await popped(filled))[1]) == 5
+    pass_time(filled, loop, 16)
+    for _ in range(2):
+        answer, found = await popped(filled)
+        assert len(found) == 5
+        for record in decode_records(answer.body):
+            assert decode_properties(record.properties)["1ST_POP_TIME"] == str(first_ms)
+        pass_time(filled, loop, 16)
 
 
 class Log:

@@ -147,3 +147,24 @@ async def test_pop_waiting_for_another_tag_is_woken_now_and_then_to_move_the_off
         assert await answers(connection) == []
         seen.append(filled.offsets.query("orders", "g", 0))
     assert seen == offsets
+
+
+async def test_waiting_pop_is_woken_by_what_its_sql_expression_wants(filled: Broker) -> None:
+    await popped(filled)
+    connection = await held(filled, is_pop=True, exp="size > 5", exp_type="SQL92", poll_time=60_000)
+    store_message(filled, "orders", 0, properties={"size": "1"})
+    assert await answers(connection) == []
+    assert filled.offsets.query("orders", "g", 0) == 4, "it was not tried"
+    store_message(filled, "orders", 0, properties={"size": "9"})
+    assert await answers(connection) == [0]
+
+
+async def test_waiting_pop_is_answered_fifty_ms_before_its_time_is_over(filled: Broker) -> None:
+    await popped(filled)
+    connection = await held(filled, is_pop=True, poll_time=20_000)
+    over_ms = filled.clock.now_ms() + 20_000 - 50
+    filled.popping.waiters.scan(over_ms)
+    assert filled.popping.waiters.total == 1
+    filled.popping.waiters.scan(over_ms + 1)
+    assert filled.popping.waiters.total == 0
+    connection.close()
