@@ -168,3 +168,12 @@ async def test_waiting_pop_is_answered_fifty_ms_before_its_time_is_over(filled: 
     filled.popping.waiters.scan(over_ms + 1)
     assert filled.popping.waiters.total == 0
     connection.close()
+
+
+async def test_pop_that_leaves_messages_wakes_the_next_one(filled: Broker) -> None:
+    await popped(filled)
+    waiting = [await held(filled, is_pop=True, max_msg_nums=1, poll_time=60_000) for _ in range(4)]
+    filled.offsets.commit("orders", "g", 0, 2)  # as an administrator does
+    store_message(filled, "orders", 0, b"m4")
+    assert [await answers(connection) for connection in waiting] == [[0], [0], [0], []]
+    assert filled.popping.waiters.total == 1
