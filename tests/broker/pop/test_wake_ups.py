@@ -177,3 +177,12 @@ async def test_pop_that_leaves_messages_wakes_the_next_one(filled: Broker) -> No
     store_message(filled, "orders", 0, b"m4")
     assert [await answers(connection) for connection in waiting] == [[0], [0], [0], []]
     assert filled.popping.waiters.total == 1
+
+
+async def test_copy_in_the_retry_topic_wakes_the_group_that_it_names(filled: Broker) -> None:
+    await popped(filled)
+    connection = await held(filled, is_pop=True, poll_time=60_000)
+    filled.topics.update(TopicConfig(topic_name="%RETRY%g_orders", read_queue_nums=1, write_queue_nums=1))
+    for properties, codes in (({}, []), ({"ORIGIN_GROUP": "h"}, []), ({"ORIGIN_GROUP": "g"}, [0])):
+        store_message(filled, "%RETRY%g_orders", 0, properties=dict(properties))
+        assert await answers(connection) == codes
