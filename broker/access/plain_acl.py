@@ -6,7 +6,10 @@ tables list a group under the name of its retry topic. Mirrors `PlainPermissionM
 a request needs, `plain_acl_handlers.py` changes keys on request.
 """
 
+import contextlib
 import logging
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +28,10 @@ _log = logging.getLogger("pocketmq.access")
 
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 _PACKAGE: Final = "org.apache.rocketmq.acl.common.AclException"
+
+
+Mark = tuple[int, int]
+"""Time in ns and size in bytes of a file."""
 
 
 class PlainAcl:
@@ -52,27 +59,31 @@ class PlainAcl:
         except (AclError, OSError) as error:
             raise StartError(f"access keys: {error}") from error
 
-    def reload_if_changed(self) -> None:
-        """Read all files if the time or the size of one has changed. Due every half second."""
+    def reload_if_changed(self) -> Iterator[None]:
+        """Read all files if the time or the size of one has changed. Due every half second; each `next` looks at one
+        file of the folder."""
+        marks: dict[Path, Mark] = {}
         try:
-            if self._marks() != self._seen:
+            for path in self._folder.rglob("*"):
+                _add_mark(marks, path)
+                yield
+            _add_mark(marks, self.default_file)
+            if marks != self._seen:
                 self._read()
                 _log.info("read the changed access keys: there are %d now", len(self._accounts))
         except (AclError, OSError) as error:
-            self._seen = self._marks()
+            self._seen = marks
             _log.error("cannot read the changed access keys, the former keys stay valid: %s", error)
 
     def files(self) -> list[Path]:
         """The files with access keys, the default file last."""
-        found = sorted(path for path in self._folder.rglob("*") if path.suffix in (".yml", ".yaml"))
-        return [*(path for path in found if path.is_file()), self.default_file]
+        return list(self._marks())
 
-    def _marks(self) -> dict[Path, tuple[int, int]]:
-        marks = {}
-        for path in self.files():
-            if path.exists():
-                status = path.stat()
-                marks[path] = (status.st_mtime_ns, status.st_size)
+    def _marks(self) -> dict[Path, Mark]:
+        marks: dict[Path, Mark] = {}
+        for path in sorted(self._folder.rglob("*")):
+            _add_mark(marks, path)
+        _add_mark(marks, self.default_file)
         return marks
 
     def _read(self) -> None:
@@ -127,6 +138,15 @@ class PlainAcl:
         if not is_signed_with(account.secret_key, command, is_5=False):
             raise refused(f"Check signature failed for accessKey={access_key}")
         _check(account, command)
+
+
+def _add_mark(marks: dict[Path, Mark], path: Path) -> None:
+    """Note a file with access keys; other paths, and those that do not exist any more, are left out."""
+    if path.suffix in (".yml", ".yaml"):
+        with contextlib.suppress(FileNotFoundError):
+            status = path.stat()
+            if stat.S_ISREG(status.st_mode):
+                marks[path] = (status.st_mtime_ns, status.st_size)
 
 
 def _check(account: Account, command: Command) -> None:

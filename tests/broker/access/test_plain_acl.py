@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import os
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,23 @@ def change(acl: PlainAcl, text: str) -> None:
     acl.default_file.write_text(text)
     now = acl.default_file.stat().st_mtime
     os.utime(acl.default_file, (now + 5, now + 5))
-    acl.reload_if_changed()
+    deque(acl.reload_if_changed(), maxlen=0)
+
+
+def test_a_look_at_many_files_can_be_interrupted_after_each(acl: PlainAcl) -> None:
+    """It is due twice a second on the event loop, and the number of files is anybody's."""
+    folder = acl.default_file.parent / "acl"
+    folder.mkdir()
+    for number in range(50):
+        (folder / f"{number:02}.yml").write_text("")
+    (folder / "keys.yml").write_text(FILE.replace("normalnormal", "another1"))
+    look = acl.reload_if_changed()
+    for _ in range(51):
+        next(look)
+    with pytest.raises(Refusal):
+        acl(signed(310, "another1", a="p", b="Orders"), PEER)
+    deque(look, maxlen=0)
+    acl(signed(310, "another1", a="p", b="Orders"), PEER)
 
 
 # -- addresses
