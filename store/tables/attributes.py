@@ -4,6 +4,7 @@ A request writes `+key=value` and `-key`; tables and replies hold plain keys. Th
 since tools show them.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -11,6 +12,8 @@ import msgspec
 
 from ..errors import StoreError
 
+_LONG: Final = re.compile(r"[+-]?\d{1,100}")
+"""What Java reads as a `long`, if it is not too large: Python reads more."""
 _LONG_MAX: Final = (1 << 63) - 1
 _MAX_LITE_EXPIRATION_MINUTES: Final = 30 * 24 * 60
 
@@ -37,11 +40,9 @@ def _one_of(*values: str) -> Callable[[str], None]:
 
 def _between(low: int, high: int) -> Callable[[str], None]:
     def verify(value: str) -> None:
-        try:
-            number = int(value)
-        except ValueError:
-            raise AttributeRefusedError(f'For input string: "{value}"') from None
-        if not low <= number <= high:
+        if not _LONG.fullmatch(value) or not -_LONG_MAX <= int(value) <= _LONG_MAX:
+            raise AttributeRefusedError(f'For input string: "{value}"')
+        if not low <= int(value) <= high:
             raise AttributeRefusedError(f"value is not in range({low}, {high})")
 
     return verify

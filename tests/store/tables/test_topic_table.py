@@ -165,6 +165,17 @@ def test_update_applies_attribute_changes_to_the_stored_ones(tmp_path: Path, clo
     assert topics.topics["orders"].perm == 4
 
 
+@pytest.mark.parametrize("text", ["1_000", " 5", "5 ", "5.0", "", "+", "9223372036854775808", "9" * 5000])
+def test_a_number_that_java_does_not_read_is_refused(tmp_path: Path, clock: VirtualClock, text: str):
+    """Official tools could not read the table."""
+    topics = table(tmp_path, clock)
+    with pytest.raises(AttributeRefusedError, match="For input string"):
+        topics.update(TopicConfig(topic_name="orders", attributes={"+reserve.time": text}))
+    assert "orders" not in topics.topics
+    topics.update(TopicConfig(topic_name="orders", attributes={"+reserve.time": "+5"}))
+    assert topics.topics["orders"].attributes == {"reserve.time": "+5"}
+
+
 def test_4_x_ignores_attributes(tmp_path: Path, clock: VirtualClock):
     topics = table(tmp_path, clock, emulate=4)
     topics.update(TopicConfig(topic_name="orders", attributes={"+no.such": "1"}))
