@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import Final
 
+from pocketmq.broker.network.descriptors import Descriptors, descriptor_of
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -50,6 +51,7 @@ class HttpConnections:
         self._idle: dict[HttpConnection, None] = {}
         """Those without a request under way, the one that is idle longest first."""
         self._next_look: asyncio.TimerHandle | None = None
+        self._descriptors = Descriptors()
 
     def __call__(self) -> "HttpConnection":
         """A protocol for a new connection."""
@@ -62,9 +64,13 @@ class HttpConnections:
         return len(self.state.connections)
 
     def make_room(self, newcomer: "HttpConnection") -> bool:
-        """Whether a new connection has a place; the one that is idle longest gives it up."""
+        """Whether a new connection has a place; the one that is idle longest gives it up. If not, it is answered 503:
+        its descriptor is free again with that."""
         if self._next_look is None:
             self._next_look = newcomer.loop.call_later(LOOK_SECONDS, self._look_again, newcomer.loop)
+        descriptor, now = descriptor_of(newcomer.transport), newcomer.loop.time()
+        if not self._descriptors.has_room(descriptor, newcomer.peer, now):
+            return False
         if len(self) < MAX_CONNECTIONS:
             return True
         oldest = next(iter(self._idle), None)
@@ -166,6 +172,7 @@ class HttpConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
         self.peer = f"{host}:{port}"
+        self.transport = transport
         has_room = self._all.make_room(self)
         super().connection_made(transport)
         if has_room:

@@ -15,6 +15,7 @@ from pocketmq.store.config import DEFAULT_HA_PORT
 
 from ..config.broker_config import BrokerConfig
 from ..errors import StartError
+from ..network.descriptors import Descriptors
 from ..network.listening import bind_sockets, port_of
 from ..state.broker_state import BrokerState
 from ..storing.log_waiters import LogWaiters
@@ -58,6 +59,7 @@ class ReplicationMaster:
         self._timer: asyncio.TimerHandle | None = None
         self.waiters = LogWaiters(self._acknowledged, lambda: state.config.store.slave_timeout)
         """The sends that wait for slaves."""
+        self._descriptors = Descriptors()
         self._is_scheduled = False
         self._is_guarded = (
             promises_protection(state.config) and state.config.store.ha_listen_port == DEFAULT_HA_PORT
@@ -93,7 +95,10 @@ class ReplicationMaster:
         return self._state.store.replication.end
 
     def connected(self, slave: SlaveConnection) -> bool:
-        """Add a slave; False if the HA port is closed or has too many slaves."""
+        """Add a slave; False if the HA port is closed or guarded, or has too many slaves."""
+        now = asyncio.get_running_loop().time()
+        if not self._descriptors.has_room(slave.descriptor, slave.peer, now):
+            return False
         if not self._listeners or len(self.slaves) >= MAX_SLAVES:
             return False
         if self._is_guarded:

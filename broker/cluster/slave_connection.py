@@ -15,6 +15,8 @@ from typing import Final, Protocol, cast
 from pocketmq.protocol.bodies.replication import HAConnectionRuntimeInfo
 from pocketmq.protocol.wire.ha_stream import ReportReader, encode_part_head
 
+from ..network.descriptors import descriptor_of
+
 _log = logging.getLogger("pocketmq.cluster")
 
 BYTES_IN_AN_ITERATION: Final = 1 << 20
@@ -70,6 +72,11 @@ class SlaveConnection(asyncio.Protocol):
             self._transport.abort()
             return
         _log.info("slave %s connected", self.peer)
+
+    @property
+    def descriptor(self) -> int:
+        """The number of its socket; -1 without one."""
+        return descriptor_of(self._transport)
 
     def connection_lost(self, error: Exception | None) -> None:
         _log.info("lost the connection of slave %s: %s", self.peer, error or "closed")

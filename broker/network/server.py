@@ -15,7 +15,7 @@ from typing import Final
 from ..config.addresses import host_and_port
 from ..errors import PeerError
 from .connection import Connection
-from .descriptors import most_for_connections
+from .descriptors import Descriptors
 from .dispatch import Handlers, Peer
 from .first_byte import FirstByte
 from .listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
@@ -31,7 +31,6 @@ IDLE_SCAN_SECONDS: Final = 10.0
 CLOSED_AT_ONCE: Final = 200
 """Idle connections; each end has work for the parts of a broker."""
 NEXT_IDLE_SECONDS: Final = 0.02
-REFUSALS_LOGGED_SECONDS: Final = 60.0
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 CLOSE_TIMEOUT_SECONDS: Final = 2.0
 
@@ -79,9 +78,7 @@ class Server(Watchable):
         """Bound; `serve` has not accepted from them yet."""
         self._listeners: list[asyncio.Server] = []
         self._is_closed = False
-        self._most_descriptors = most_for_connections()
-        self._refused = 0
-        self._refusals_logged_at = -REFUSALS_LOGGED_SECONDS
+        self._descriptors = Descriptors()
         self._last_closed: asyncio.Event | None = None
         """While `close` waits for the connections."""
         self._idle_scan_seconds = min(IDLE_SCAN_SECONDS, self.limits.idle_seconds / 4)
@@ -202,19 +199,7 @@ class Server(Watchable):
 
     def _check(self, connection: Member | UndecidedConnection, descriptor: int) -> None:
         """Close a connection accepted from the backlog after the listener was closed, or one too many."""
-        if self._is_closed:
-            connection.abort()
-        elif descriptor >= self._most_descriptors:
-            self._refused += 1
-            if self.loop.time() >= self._refusals_logged_at + REFUSALS_LOGGED_SECONDS:
-                self._refusals_logged_at = self.loop.time()
-                _log.error(
-                    "closing %s, %d connections were refused so far: %d file descriptors are in use, the rest is kept "
-                    "for the files of the store; raise the limit (ulimit -n)",
-                    connection.peer,
-                    self._refused,
-                    descriptor,
-                )
+        if self._is_closed or not self._descriptors.has_room(descriptor, connection.peer, self.loop.time()):
             connection.abort()
 
     def _peers(self) -> list[Member | UndecidedConnection]:

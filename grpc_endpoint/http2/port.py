@@ -6,6 +6,7 @@ import logging
 import socket
 from typing import Final
 
+from pocketmq.broker.network.descriptors import Descriptors
 from pocketmq.broker.network.first_byte import FirstByte, TlsPolicy
 from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
 from pocketmq.broker.network.undecided import UndecidedConnection
@@ -41,6 +42,7 @@ class Http2Port:
         """Connections before their first bytes."""
         self._sockets: list[socket.socket] = []
         self._listeners: list[asyncio.Server] = []
+        self._descriptors = Descriptors()
         self._is_stopped = False
         self._last_closed: asyncio.Event | None = None
         """While `stop` waits for the connections."""
@@ -135,7 +137,8 @@ class Http2Port:
 
     def _opened_silently(self, connection: UndecidedConnection) -> None:
         self._waiting.add(connection)
-        if self._is_stopped or self._is_full():
+        has_room = self._descriptors.has_room(connection.descriptor, connection.peer, self.loop.time())
+        if self._is_stopped or not has_room or self._is_full():
             connection.abort()
 
     def _is_full(self) -> bool:

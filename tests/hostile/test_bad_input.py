@@ -6,6 +6,7 @@ own connection without an answer, as in the official servers. Well-formed reques
 """
 
 import contextlib
+import json
 import random
 import signal
 import socket
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from ports import fixed_port
 from raw_peer import (
     GET_MAX_OFFSET,
     PULL_MESSAGE,
@@ -34,6 +36,7 @@ MIB = 1 << 20
 MAX_FRAME_BYTES = 16 * MIB
 GET_BROKER_CONFIG = 26
 IDLE_SECONDS = 1
+FEW_FILES = 70
 QUESTION = request(GET_MAX_OFFSET, {"topic": "t", "queueId": "0"}, opaque=7)
 BINARY_HEAD = struct.Struct(">hbhii")  # code, language, version, opaque, flag
 
@@ -232,6 +235,24 @@ def test_server_keeps_serving_after_more_connections_than_it_may_open_files(tmp_
         wait_until(lambda: server.open_files < 32, "the server has closed the idle connections")
         with server.broker() as peer:
             assert peer.call(SEND_MESSAGE, send_fields("T"), b"x").code == SUCCESS
+
+
+@pytest.mark.parametrize("name", ["grpc", "admin", "ha"])
+def test_connections_of_no_port_take_the_files_of_the_store(tmp_path: Path, name: str) -> None:
+    few_files = ("sh", "-c", f'ulimit -n {FEW_FILES}; exec "$@"', "sh")
+    ports_file, ha_port = tmp_path / "ports.json", fixed_port()
+    words = ["--admin-port", "0", "--grpc-port", "0", "--ports-file", str(ports_file)]
+    words += ["--set", f"haListenPort={ha_port}"]
+    with ServedProcess(tmp_path, words, command=few_files) as server, contextlib.ExitStack() as stack:
+        addresses = {**json.loads(ports_file.read_text()), "ha": f":{ha_port}"}
+        old = stack.enter_context(server.broker())
+        for _ in range(FEW_FILES):
+            peer = stack.enter_context(Peer(int(addresses[name].rpartition(":")[2])))
+            peer.say(b"P")  # of a preface, a method, a number: none is whole
+        for number in range(4):  # topics need new files
+            assert old.call(SEND_MESSAGE, send_fields(f"T{number}"), b"x").code == SUCCESS
+        assert server.errors.count("file descriptors are in use") == 1
+        assert server.open_files <= FEW_FILES // 2 + 16
 
 
 def test_one_read_full_of_requests_is_answered_in_full(port: int) -> None:
