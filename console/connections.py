@@ -39,6 +39,8 @@ LOOK_SECONDS: Final = 1.0
 """How often the limits of time are checked."""
 _SLICE_BYTES: Final = 4 * 1024
 _TURN_SECONDS: Final = 0.005
+_HEADERS: Final = [(b"x-content-type-options", b"nosniff")]
+"""Of every answer: what a topic holds must not run as a page of this port."""
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -48,6 +50,7 @@ class HttpConnections:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.state = ServerState()
+        self.state.default_headers = _HEADERS
         self._idle: dict[HttpConnection, None] = {}
         """Those without a request under way, the one that is idle longest first."""
         self._next_look: asyncio.TimerHandle | None = None

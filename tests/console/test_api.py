@@ -37,6 +37,13 @@ def test_the_page_is_whole_and_needs_nothing_from_outside(api: Api) -> None:
     assert {"/page.css", "/page.js", "/stand_in.js"} <= seen
 
 
+@pytest.mark.parametrize("path", ["/", "/api/topics", "/api/topics/none", "/metrics", "/openapi.json"])
+def test_no_answer_runs_as_another_kind_of_document(api: Api, path: str) -> None:
+    """A browser would guess one from what somebody has sent to a topic."""
+    _, _, headers = api.raw("GET", path)
+    assert headers["x-content-type-options"] == "nosniff"
+
+
 def test_messages_are_sent_and_found(api: Api, rocketmq: RocketMQ) -> None:
     api.post("/api/topics", {"name": "orders", "queues": 1})
     sent = api.post(
