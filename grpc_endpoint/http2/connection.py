@@ -56,6 +56,8 @@ class Http2Connection(asyncio.Protocol):
         self._at = 0
         """Up to here the buffer is handled."""
         self._has_preface = False
+        self._behind: ServerStream | None = None
+        """The stream of the last frame, if not all of its messages are handled: no further frame before."""
         self._is_scheduled = False
         self._is_ending = False
         """GOAWAY was sent: no new calls."""
@@ -163,6 +165,8 @@ class Http2Connection(asyncio.Protocol):
             self._send_preface()
             at = self._at = len(frames.PREFACE)
             frames.check_first(buffer)
+        if not self._caught_up():
+            return True
         end, blocks, out = len(buffer), self._blocks, self.out
         until = time.perf_counter() + self._role.limits.pass_seconds
         while end - at >= HEAD_BYTES:
@@ -193,9 +197,23 @@ class Http2Connection(asyncio.Protocol):
                         handle(self, flags, stream_id, payload)
             except StreamFault as fault:
                 self._reset(stream_id, fault)
+            if self._behind is not None:
+                return True
             if time.perf_counter() > until:
                 return self._at < end
         return False
+
+    def _caught_up(self) -> bool:
+        """Handle more of the last frame's messages; True if there are none left."""
+        stream = self._behind
+        if stream is not None:
+            try:
+                stream.go_on()
+            except StreamFault as fault:
+                self._reset(stream.id, fault)
+            if not stream.is_behind:
+                self._behind = None
+        return self._behind is None
 
     def _send_preface(self) -> None:
         """Not before the client's: inside TLS nothing can be sent until the handshake is over."""
@@ -234,6 +252,8 @@ class Http2Connection(asyncio.Protocol):
         if flags & frames.PADDED:
             payload = frames.unpadded(payload, "DATA")
         stream.data_received(payload, size, is_end=is_end)
+        if stream.is_behind:
+            self._behind = stream
         if self.out.unfinished_bytes > self._role.limits.message_bytes + OUR_WINDOW:
             self._complain("too many unfinished requests")
             stream.refuse_message(RESOURCE_EXHAUSTED, "too many unfinished requests on this connection")

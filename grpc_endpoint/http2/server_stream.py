@@ -12,6 +12,8 @@ from .service import Exchange, Owner
 
 OUR_WINDOW: Final = 1_048_576
 """How much a client may send on one stream before it hears of us: the official server's value."""
+MESSAGES_AT_ONCE: Final = 16
+"""Of one frame; a message of a telemetry stream takes up to 0.3 ms."""
 _CREDIT: Final = OUR_WINDOW // 2
 """The window is opened again when so much was used."""
 
@@ -29,9 +31,11 @@ class ServerStream:
         "_has_sent_headers",
         "_held_bytes",
         "_left",
+        "_messages",
         "_most_bytes",
         "_out",
         "_queue",
+        "_rest",
         "_sent",
         "exchange",
         "id",
@@ -66,6 +70,10 @@ class ServerStream:
         self._most_bytes = 0
         self._cutter: MessageCutter | None = None
         """Once a frame was not just one whole message."""
+        self._messages: deque[bytes] | None = None
+        """Those of the newest frame that are not handled; a frame of 16 KiB may have thousands."""
+        self._rest = (0, False)
+        """Bytes of that frame, and whether it ends the request."""
         self._left = OUR_WINDOW
         self._credit = 0
         self._queue: deque[bytes] | None = None
@@ -115,6 +123,24 @@ class ServerStream:
                     self._keeps(self._held_bytes)
             elif data and not self._cut(data):
                 return
+        if self._messages:
+            self._rest = frame_bytes, is_end
+        else:
+            self._frame_handled(frame_bytes, is_end=is_end)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether messages of a frame are not handled: `go_on` before the next frame."""
+        return bool(self._messages)
+
+    def go_on(self) -> None:
+        """Handle some more. Raises `StreamFault`."""
+        self._handle_some()
+        if not self._messages:
+            size, is_end = self._rest
+            self._frame_handled(size, is_end=is_end)
+
+    def _frame_handled(self, frame_bytes: int, *, is_end: bool) -> None:
         if is_end:
             self.half_close()
         elif not self.is_closed:
@@ -133,14 +159,21 @@ class ServerStream:
         except MessageRefused as refusal:
             self.refuse_message(refusal.status, refusal.text)
             return False
-        for message in messages:
-            if self.exchange is not None:
-                self.exchange.message_received(message)
-        if self.exchange is not None:
-            if self.exchange.needs_end:
-                self._held_bytes += sum(map(len, messages))
-            self._keeps(self._held_bytes + self._cutter.unfinished_bytes)
+        assert self.exchange is not None
+        if self.exchange.needs_end:
+            self._held_bytes += sum(map(len, messages))
+        self._keeps(self._held_bytes + self._cutter.unfinished_bytes)
+        self._messages = deque(messages)
+        self._handle_some()
         return True
+
+    def _handle_some(self) -> None:
+        messages = self._messages
+        for _ in range(MESSAGES_AT_ONCE):
+            if messages and self.exchange is not None:
+                self.exchange.message_received(messages.popleft())
+        if self.exchange is None:
+            self._messages = None
 
     def half_close(self) -> None:
         """The client sends nothing more. Raises `StreamFault`."""
@@ -169,7 +202,7 @@ class ServerStream:
     def cancel(self) -> None:
         """The client reset the stream, or its connection is gone."""
         self.is_closed = True
-        self._queue = None
+        self._queue = self._messages = None
         self._unqueue(self.queued_bytes)
         self._keeps(0)
         self._cutter = None

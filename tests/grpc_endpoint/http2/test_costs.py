@@ -237,3 +237,37 @@ def test_gzip_makes_a_message_at_most_eight_times_and_a_mebibyte_longer() -> Non
     large = gzip.compress(bytes(10 * INFLATED_MORE_BYTES))
     with pytest.raises(MessageRefused, match="exceeds maximum size"):
         cutter.feed(framed(large, compressed=1))
+
+
+EACH = CALL.replace(b"\x0b/echo/Unary", b"\x0a/echo/Each")
+
+
+def replies(peer: PipePeer) -> list[bytes]:
+    return [one.payload[5:] for one in peer.frames() if one.kind == frames.DATA and one.payload]
+
+
+async def test_the_messages_of_one_frame_are_handled_in_turns() -> None:
+    """3,276 empty messages fit into a frame: they held the loop for 60 ms, and as many settings for longer."""
+    peer = PipePeer()
+    messages = [b"%d" % number for number in range(100)]
+    data = b"".join(map(framed, messages))
+    peer.send(opened(1, EACH) + frame(frames.DATA, frames.END_STREAM, 1, data) + called(3, b"next"))
+    first = replies(peer)
+    assert first == messages[: len(first)]
+    assert 0 < len(first) < 50
+    await peer.settle()
+    assert first + replies(peer) == [*messages, b"next"]
+    assert not peer.connection.streams
+    assert peer.port.memory.bytes == 0
+
+
+@pytest.mark.parametrize("ending", [frame(frames.RST_STREAM, 0, 1, bytes(4)), b""], ids=["reset", "lost"])
+async def test_a_call_that_ends_between_its_messages_leaves_nothing(ending: bytes) -> None:
+    peer = PipePeer()
+    peer.send(opened(1, EACH) + frame(frames.DATA, 0, 1, framed(b"x") * 1000) + ending + called(3, b"next"))
+    if not ending:
+        peer.close()
+    await peer.settle(lambda: not peer.connection.streams)
+    assert not peer.connection.streams
+    assert peer.port.memory.bytes == 0
+    assert not peer.port.service.open
