@@ -11,7 +11,7 @@ from pocketmq.broker.said_once import SaidOnce
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -339,6 +339,11 @@ async def _http_error(request: Request, error: Exception) -> Response:
     return as_error(Problem(error.status_code, text))
 
 
+async def _gone(request: Request, error: Exception) -> Response:
+    """Before the end of its body: no failure of ours, and nobody reads this answer."""
+    return as_error(Problem(400, "the client has closed the connection"))
+
+
 async def _not_running(request: Request, error: Exception) -> Response:
     return as_error(Problem(409, str(error)))
 
@@ -358,6 +363,7 @@ _failures: Final = SaidOnce()
 _HANDLERS: Final[dict[Any, Any]] = {
     Problem: _problem,
     NotRunning: _not_running,
+    ClientDisconnect: _gone,
     HTTPException: _http_error,
     Exception: _failure,
 }

@@ -13,6 +13,7 @@ An attack is over once the server has answered what follows it, or has closed it
 
 import contextlib
 import json
+import os
 import socket
 import struct
 import threading
@@ -21,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from hostile import http2_peer
 from raw_peer import SEND_MESSAGE, SUCCESS, Peer, ServedProcess, request, send_fields
 
 MIB = 1 << 20
@@ -29,9 +31,6 @@ ANSWER_SECONDS = 20
 """Longer than any attack takes, also on a busy machine: what is slower is a hang, and the server is replaced."""
 MARKER_CODE, MARKER_OPAQUE = 3333, 1_000_001
 GOOD_TOPIC = "Good"
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000")
-PING = bytes.fromhex("0000080600000000006d61726b65722121")
-PING_REPLY = bytes.fromhex("0000080601000000006d61726b65722121")
 
 
 class Limits(NamedTuple):
@@ -53,6 +52,8 @@ class Attack(NamedTuple):
     data: bytes
     requests: int = 1
     """How many requests `data` holds: each may log."""
+    closes: bool = False
+    """The peer closes its side after the last byte: the server waits for more, and would not answer anything else."""
 
 
 class Cost(NamedTuple):
@@ -91,9 +92,11 @@ class Judge:
     A server that hangs or ends is killed, and another one starts in its place.
     """
 
-    def __init__(self, folder: Path, settings: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, settings: Sequence[str] = (), words: Sequence[str] = ()) -> None:
+        """`settings` are `key=value` of broker.conf, `words` more of the command."""
         self._folder = folder
         self._settings = settings
+        self._words = words
         self._lives = 0
 
     def __enter__(self) -> Self:
@@ -114,7 +117,7 @@ class Judge:
         self._lives += 1
         folder = self._folder / str(self._lives)
         ports_file = folder / "ports.json"
-        words = ["--admin-port", "0", "--grpc-port", "0", "--ports-file", str(ports_file)]
+        words = ["--admin-port", "0", "--grpc-port", "0", "--ports-file", str(ports_file), *self._words]
         for setting in self._settings:
             words += ["--set", setting]
         ours, theirs = socket.socketpair()
@@ -131,6 +134,8 @@ class Judge:
             "grpc": int(ports["grpc"].rpartition(":")[2]),
             "http": int(ports["admin"].rpartition(":")[2]),
         }
+        fast_port = self.server.broker_port - 2
+        (self.ports["ha"],) = listening_ports(self.server.process.pid) - {fast_port, *self.ports.values()}
         with self.server.broker() as peer:
             assert peer.call(SEND_MESSAGE, send_fields(GOOD_TOPIC), b"x").code == SUCCESS
 
@@ -157,7 +162,7 @@ class Judge:
         with self._good_client() as failures:
             try:
                 act()
-                self._settle()
+                self.settle()
             except (TimeoutError, ConnectionRefusedError):
                 is_hung = True
         log = self.server.errors[logged:]
@@ -182,8 +187,12 @@ class Judge:
     def run(self, attack: Attack) -> None:
         """Send the bytes, and wait until the server is done with them."""
         with socket.create_connection(("127.0.0.1", self.ports[attack.port]), ANSWER_SECONDS) as peer:
+            if attack.port == "grpc":
+                http2_peer.converse(peer, attack.data, closes=attack.closes)
+                return
             send, is_done = _ENDINGS[attack.port]
-            reader = threading.Thread(target=_send_quietly, args=(peer, attack.data + send), daemon=True)
+            data = attack.data if attack.closes else attack.data + send
+            reader = threading.Thread(target=_send_quietly, args=(peer, data, attack.closes), daemon=True)
             reader.start()
             tail = b""
             with contextlib.suppress(ConnectionResetError):
@@ -194,7 +203,7 @@ class Judge:
                     peer.shutdown(socket.SHUT_WR)
             reader.join(ANSWER_SECONDS)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Wait until the server has seen that the attack closed its connections: that may cost, too."""
         for _ in range(3):
             with self.server.broker(timeout=ANSWER_SECONDS) as peer:
@@ -234,9 +243,11 @@ class Judge:
             thread.join(ANSWER_SECONDS)
 
 
-def _send_quietly(peer: socket.socket, data: bytes) -> None:
+def _send_quietly(peer: socket.socket, data: bytes, closes: bool) -> None:
     with contextlib.suppress(OSError):
         peer.sendall(data)
+        if closes:
+            peer.shutdown(socket.SHUT_WR)
 
 
 def _is_marker(data: bytes) -> bool:
@@ -247,8 +258,17 @@ _MARKER = request(MARKER_CODE, opaque=MARKER_OPAQUE)
 _ENDINGS: dict[str, tuple[bytes, Callable[[bytes], bool]]] = {
     "broker": (_MARKER, _is_marker),
     "namesrv": (_MARKER, _is_marker),
-    "ha": (b"", lambda data: True),
-    "grpc": (PING, lambda data: PING_REPLY in data),
+    "ha": (b"", lambda data: False),
     "http": (b"", lambda data: False),
 }
-"""What is sent after an attack, and how its answer is recognised; HTTP attacks close their connection themselves."""
+"""What is sent after an attack, and how its answer is recognised; HTTP and HA attacks end with their connection."""
+
+
+def listening_ports(pid: int) -> set[int]:
+    """The TCP ports on which a process accepts connections over IPv4."""
+    inodes = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed since
+            inodes.add(os.readlink(descriptor).removeprefix("socket:[").rstrip("]"))
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
