@@ -1,17 +1,18 @@
 """No request costs more than it is worth: turns of the loop, memory, log, and what others get meanwhile.
 
 The rule and its bounds are in `docs/architecture.md`, "Bounds". By day each request is tried with small texts and
-bodies, in `make test-all` with large ones.
+bodies, in `make test-all` with large ones. What needs many connections is in `test_many_connections.py`.
 """
 
 import os
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pytest
 
-from hostile import http_rows
+from hostile import grpc_rows, http_rows
 from hostile.generated_rows import SERVED, Row, header_rows, rows
-from hostile.judge import Judge, Limits
+from hostile.judge import ANSWER_SECONDS, Judge, Limits
 from hostile.known_rows import KNOWN_ROWS
 
 KIB = 1 << 10
@@ -22,6 +23,12 @@ LIMITS = Limits()
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     with Judge(tmp_path_factory.mktemp("judge")) as judge:
         yield judge
+
+
+@pytest.fixture(scope="module")
+def rpcs(judge: Judge) -> dict[str, Any]:
+    """The request of each rpc."""
+    return grpc_rows.messages_of(judge.ports["grpc"], ANSWER_SECONDS)
 
 
 def assert_bounded(judge: Judge, attacks: Iterable[Row]) -> None:
@@ -47,7 +54,20 @@ def test_no_http_request_costs_more_than_it_is_worth(judge: Judge, path: str, me
     assert_bounded(judge, http_rows.rows(path, method, body_bytes=16 * KIB))
 
 
-@pytest.mark.parametrize("row", KNOWN_ROWS, ids=lambda row: row.what)
+def test_every_rpc_that_is_served_is_tried(rpcs: dict[str, Any]) -> None:
+    assert sorted(rpcs) == sorted(grpc_rows.RPCS)
+
+
+@pytest.mark.parametrize("rpc", grpc_rows.RPCS)
+def test_no_call_costs_more_than_it_is_worth(judge: Judge, rpcs: dict[str, Any], rpc: str) -> None:
+    assert_bounded(judge, grpc_rows.rows(rpc, rpcs[rpc], size=8 * KIB, texts=("a||",)))
+
+
+def test_no_call_about_the_port_costs_more_than_it_is_worth(judge: Judge) -> None:
+    assert_bounded(judge, grpc_rows.inspection_rows(8 * KIB))
+
+
+@pytest.mark.parametrize("row", [*KNOWN_ROWS, *grpc_rows.known_rows()], ids=lambda row: row.what)
 def test_a_request_that_once_stopped_the_server_is_cheap(judge: Judge, row: Row) -> None:
     assert_bounded(judge, [row])
 
@@ -66,3 +86,17 @@ def test_no_large_request_costs_more_than_it_is_worth(judge: Judge, port: str, c
 @pytest.mark.parametrize(("path", "method"), http_rows.SERVED)
 def test_no_large_http_request_costs_more_than_it_is_worth(judge: Judge, path: str, method: str) -> None:
     assert_bounded(judge, http_rows.rows(path, method, body_bytes=KIB * KIB))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("rpc", grpc_rows.RPCS)
+def test_no_large_call_costs_more_than_it_is_worth(judge: Judge, rpcs: dict[str, Any], rpc: str) -> None:
+    largest = {"SendMessage": 4 * KIB * KIB, "Telemetry": 4 * KIB * KIB - KIB}
+    assert_bounded(judge, grpc_rows.rows(rpc, rpcs[rpc], size=largest.get(rpc, KIB * KIB - KIB)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_no_large_call_about_the_port_costs_more_than_it_is_worth(judge: Judge) -> None:
+    assert_bounded(judge, grpc_rows.inspection_rows(KIB * KIB - KIB))
