@@ -164,19 +164,19 @@ def get_broker_member_group(name_server: NameServer, request: GetBrokerMemberGro
 
 
 @NAME_SERVER.handles(WipeWritePermOfBroker)
-def wipe_write_perm_of_broker(
+async def wipe_write_perm_of_broker(
     name_server: NameServer, request: WipeWritePermOfBroker
 ) -> WipeWritePermOfBrokerReply:
-    count = name_server.routes.wipe_write_permission(request.broker_name)
+    count = await name_server.routes.wipe_write_permission(request.broker_name)
     _log.info("write permission of %s wiped in %d topics", request.broker_name, count)
     return WipeWritePermOfBrokerReply(wipe_topic_count=count)
 
 
 @NAME_SERVER.handles(AddWritePermOfBroker)
-def add_write_perm_of_broker(
+async def add_write_perm_of_broker(
     name_server: NameServer, request: AddWritePermOfBroker
 ) -> AddWritePermOfBrokerReply:
-    count = name_server.routes.add_write_permission(request.broker_name)
+    count = await name_server.routes.add_write_permission(request.broker_name)
     _log.info("write permission of %s added in %d topics", request.broker_name, count)
     return AddWritePermOfBrokerReply(add_topic_count=count)
 

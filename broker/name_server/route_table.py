@@ -28,6 +28,7 @@ from ..config.broker_config import MASTER_ID
 from ..errors import Refusal
 from ..network.dispatch import Peer
 from ..said_once import SaidOnce
+from ..state.slices import in_slices
 
 if TYPE_CHECKING:
     from ..config.name_server_config import NameServerConfig
@@ -346,7 +347,8 @@ class RouteTable:
     def _after_reduction(self, broker_name: str, addresses: dict[int, str], lost: str | None) -> None:
         """A group with acting masters lost a member: without a master its topics lose their write permission."""
         if MASTER_ID not in addresses:
-            self._change_permission(broker_name, lambda perm: perm & ~PERM_WRITE)
+            for queues in self._with_broker(broker_name):
+                _change_permission(queues, broker_name, _without_write)
         if lost is not None and self._config.notify_min_broker_id_changed:
             self._min_broker_changed(addresses, lost, None)
 
@@ -360,22 +362,24 @@ class RouteTable:
 
     # -- administration
 
-    def wipe_write_permission(self, broker_name: str) -> int:
+    async def wipe_write_permission(self, broker_name: str) -> int:
         """Remove the write permission of the broker's topics, until it registers a change; return how many (205)."""
-        return self._change_permission(broker_name, lambda perm: perm & ~PERM_WRITE)
+        return await self._change_permissions(broker_name, _without_write)
 
-    def add_write_permission(self, broker_name: str) -> int:
+    async def add_write_permission(self, broker_name: str) -> int:
         """Make the broker's topics readable and writable and return how many changed (327)."""
-        return self._change_permission(broker_name, lambda _: PERM_READ | PERM_WRITE)
+        return await self._change_permissions(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
-    def _change_permission(self, broker_name: str, changed: Callable[[int], int]) -> int:
+    async def _change_permissions(self, broker_name: str, changed: Callable[[int], int]) -> int:
         count = 0
-        for queues in self.topics.values():
-            queue = queues.get(broker_name)
-            if queue is not None:
-                queues[broker_name] = msgspec.structs.replace(queue, perm=changed(queue.perm))
+        async for queues in in_slices(self._with_broker(broker_name)):
+            if broker_name in queues:  # not deleted meanwhile
+                _change_permission(queues, broker_name, changed)
                 count += 1
         return count
+
+    def _with_broker(self, broker_name: str) -> list[dict[str, QueueData]]:
+        return [queues for queues in self.topics.values() if broker_name in queues]
 
     def register_topic(self, topic: str, queues: list[QueueData]) -> None:
         """Add queues of one topic (217), up to the first of an unknown broker; for a new topic all must be known."""
@@ -403,6 +407,15 @@ class RouteTable:
         queues = self.topics.get(topic, {})
         for broker_name in [name for name in self.clusters.get(cluster, {}) if name in queues]:
             self._remove_topics(broker_name, [topic])
+
+
+def _without_write(perm: int) -> int:
+    return perm & ~PERM_WRITE
+
+
+def _change_permission(queues: dict[str, QueueData], broker_name: str, changed: Callable[[int], int]) -> None:
+    queue = queues[broker_name]
+    queues[broker_name] = msgspec.structs.replace(queue, perm=changed(queue.perm))
 
 
 def _addresses(group: BrokerData) -> dict[int, str]:

@@ -186,14 +186,31 @@ def test_change_report_of_an_unknown_broker_is_refused_in_5_and_accepted_in_4() 
 
 
 @both_lines
-def test_wiped_permission_returns_with_the_next_edition_of_the_topics(line: int) -> None:
+async def test_wiped_permission_returns_with_the_next_edition_of_the_topics(line: int) -> None:
     table = Table(line)
     table.register()
-    assert table.routes.wipe_write_permission("a") == 2
+    assert await table.routes.wipe_write_permission("a") == 2
     table.register(counter=1)
     assert table.routes.topics["T"]["a"].perm == 4
     table.register(counter=2)
     assert table.routes.topics["T"]["a"].perm == 6
+
+
+def test_permissions_of_many_topics_change_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that is deleted meanwhile stays away, and is not counted."""
+    monkeypatch.setattr("pocketmq.broker.state.slices.SLICE_SECONDS", -1)
+    table = Table()
+    table.register("a", "10.0.0.1:1", 0, topic("A"), topic("B"), topic("C"))
+    work = table.routes.wipe_write_permission("a")
+    work.send(None)
+    assert [table.routes.topics[name]["a"].perm for name in "ABC"] == [4, 6, 6]
+    table.routes.delete_topic("C", "c")
+    work.send(None)
+    with pytest.raises(StopIteration) as ended:
+        for _ in range(3):
+            work.send(None)
+    assert ended.value.value == 2
+    assert [name for name in "ABC" if name in table.routes.topics] == ["A", "B"]
 
 
 def test_smallest_broker_id_is_notified_only_if_the_setting_says_so() -> None:
