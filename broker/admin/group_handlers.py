@@ -118,16 +118,17 @@ def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
 
 
 @handles(GetAllSubscriptionGroupConfig)
-def get_all_subscription_group_config(broker: Broker, request: GetAllSubscriptionGroupConfig) -> Answer:
+async def get_all_subscription_group_config(broker: Broker, request: GetAllSubscriptionGroupConfig) -> Answer:
     """The whole group table, or one page of it if the request names a page (5.x)."""
     groups = broker.groups
-    if not broker.config.is_5:
-        return Answer(body=groups.to_json())
-    reply = GetAllSubscriptionGroupConfigReply(total_group_num=len(groups))
-    if (request.group_seq, request.data_version, request.max_group_num) == (None, None, None):
-        return Answer(reply=reply, body=groups.to_json())
-    page = groups.page(request.data_version, request.group_seq or 0, page_size(request.max_group_num))
-    return Answer(reply=reply, body=fastjson.dumps(page))
+    async with broker.reports:
+        if not broker.config.is_5:
+            return Answer(body=await encoded(groups.copy(), len(groups)))
+        reply = GetAllSubscriptionGroupConfigReply(total_group_num=len(groups))
+        if (request.group_seq, request.data_version, request.max_group_num) == (None, None, None):
+            return Answer(reply=reply, body=await encoded(groups.copy(), len(groups)))
+        page = groups.page(request.data_version, request.group_seq or 0, page_size(request.max_group_num))
+        return Answer(reply=reply, body=await encoded(page, len(page.subscription_group_table)))
 
 
 def page_size(requested: int | None) -> int:

@@ -16,6 +16,7 @@ from pocketmq.protocol.requests.replication import GetAllConsumerOffset, GetAllD
 
 from ..broker import Broker
 from ..network.dispatch import Answer, handles
+from ..state.slices import in_slices
 
 _LONG_MAX: Final = (1 << 63) - 1
 
@@ -41,9 +42,13 @@ def clone_group_offset(broker: Broker, request: CloneGroupOffset) -> None:
 
 
 @handles(GetAllConsumerOffset)
-def get_all_consumer_offset(broker: Broker, request: GetAllConsumerOffset) -> Answer:
+async def get_all_consumer_offset(broker: Broker, request: GetAllConsumerOffset) -> Answer:
     """The table of committed offsets, for a slave."""
-    return Answer(body=broker.offsets.to_json())
+    async with broker.reports:
+        text = broker.offsets.text()
+        async for _ in in_slices(text.parts()):
+            pass  # each step has made a part
+        return Answer(body=text.whole())
 
 
 @handles(GetAllDelayOffset)

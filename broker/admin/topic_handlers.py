@@ -170,21 +170,25 @@ def _pop_retry_topics(broker: Broker, topic: str) -> list[str]:
 
 
 @handles(GetAllTopicConfig)
-def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> Answer:
+async def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> Answer:
     """The whole topic table, or one page of it if the request names a page (5.x)."""
     topics = broker.topics
-    if not broker.config.is_5:
-        return Answer(body=topics.to_json())
-    if (request.topic_seq, request.data_version, request.max_topic_num) == (None, None, None):
-        table = dict(topics.topics)
-    else:
-        table = topics.page(request.data_version, request.topic_seq or 0, page_size(request.max_topic_num))
-    body = TopicConfigAndMappingSerializeWrapper(
-        topic_config_table=table,
-        data_version=topics.data_version,
-        mapping_data_version=DataVersion(timestamp=broker.identity.boot_time_ms),
-    )
-    return Answer(reply=GetAllTopicConfigReply(total_topic_num=len(topics)), body=body.encode())
+    async with broker.reports:
+        if not broker.config.is_5:
+            return Answer(body=await encoded(topics.copy(), len(topics)))
+        if (request.topic_seq, request.data_version, request.max_topic_num) == (None, None, None):
+            table = dict(topics.topics)
+        else:
+            table = topics.page(
+                request.data_version, request.topic_seq or 0, page_size(request.max_topic_num)
+            )
+        reply = GetAllTopicConfigReply(total_topic_num=len(topics))
+        body = TopicConfigAndMappingSerializeWrapper(
+            topic_config_table=table,
+            data_version=topics.data_version,
+            mapping_data_version=DataVersion(timestamp=broker.identity.boot_time_ms),
+        )
+        return Answer(reply=reply, body=await encoded(body, len(table)))
 
 
 @handles(GetTopicConfig)

@@ -17,6 +17,7 @@ copies the log.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import Final, TypeVar
 
 from pocketmq.protocol.bodies.body import DataVersion
@@ -43,6 +44,7 @@ from ..errors import PeerError, Refusal
 from ..membership.request_modes import RequestModes
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
+from ..state.slices import in_slices
 from .name_server_link import Connect
 from .registration import Registration
 
@@ -53,6 +55,7 @@ PERIOD_SECONDS: Final = 10.0
 CALL_TIMEOUT_SECONDS: Final = 3.0
 PAGE_SIZE: Final = 2000
 MAX_PAGES: Final = 1000
+MERGED_AT_ONCE: Final = 500
 
 ReplyT = TypeVar("ReplyT")
 
@@ -165,7 +168,12 @@ class MetadataSync:
     async def _consumer_offsets(self, address: str) -> None:
         _, copied = await self._call(address, GetAllConsumerOffset())
         offsets = self._state.offsets
-        offsets.merge(copied.offset_table, copied.data_version or offsets.data_version)
+        version = copied.data_version or offsets.data_version
+        entries = iter(copied.offset_table.items())
+        parts = iter(lambda: dict(islice(entries, MERGED_AT_ONCE)), {})
+        async for part in in_slices(parts):
+            offsets.merge(part, version)
+        offsets.merge({}, version)
 
     async def _delay_offsets(self, address: str) -> None:
         command, _ = await self._call(address, GetAllDelayOffset())

@@ -97,7 +97,7 @@ class GroupTable(JsonTable):
         names = sorted(self._groups)[start : start + max_count]
         return SubscriptionGroupWrapper(
             subscription_group_table={name: self._groups[name] for name in names},
-            forbidden_table={name: self._forbidden[name] for name in names if name in self._forbidden},
+            forbidden_table={name: self._forbidden[name].copy() for name in names if name in self._forbidden},
             data_version=self.data_version,
         )
 
@@ -182,12 +182,15 @@ class GroupTable(JsonTable):
         """Body of 201 and the file."""
         if pretty:
             return self._frozen()()
-        wrapper = SubscriptionGroupWrapper(
-            subscription_group_table=self._groups,
-            forbidden_table=self._forbidden,
+        return fastjson.dumps(self.copy())
+
+    def copy(self) -> SubscriptionGroupWrapper:
+        """The table as it is now: nobody changes the copy, so any thread can make its text."""
+        return SubscriptionGroupWrapper(
+            subscription_group_table=self._groups.copy(),
+            forbidden_table={group: bits.copy() for group, bits in self._forbidden.items()},
             data_version=self.data_version,
         )
-        return fastjson.dumps(wrapper)
 
     def _frozen(self) -> Callable[[], bytes]:
         table, version = self._groups.copy(), self.data_version

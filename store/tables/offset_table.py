@@ -8,7 +8,8 @@ The value is the *next* offset to consume. Every commit is accepted: lower value
 where a group without an offset starts.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from pocketmq.protocol.text import fastjson
 from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
-from .table_text import MapText, file_text
+from .table_text import ENTRIES_IN_A_SLICE, MapText, file_text
 
 NO_OFFSET: Final = -1
 SEPARATOR: Final = "@"
@@ -251,7 +252,13 @@ class OffsetTable(JsonTable):
         """Compact: the answer to 43, without the members that a 5.5.0 slave refuses. `pretty`: the file."""
         if pretty:
             return self._frozen()()
-        return fastjson.dumps({"dataVersion": self.data_version, **self._tables(self._offsets)})
+        text = self.text()
+        deque(text.parts(), maxlen=0)
+        return text.whole()
+
+    def text(self) -> "OffsetText":
+        """The same, to be made part by part."""
+        return OffsetText(self.data_version, self._offsets, self._tables)
 
     def _tables(self, offsets: dict[str, Offsets]) -> dict[str, Any]:
         """The members that hold the offsets."""
@@ -282,6 +289,36 @@ class OffsetTable(JsonTable):
             self._add(key, offsets)
         self.data_version = stored.data_version or self.data_version  # 4.x writes none
         return True
+
+
+class OffsetText:
+    """The answer to 43. `parts` makes it, a part with each `next`; then `whole` has it. The table may change between
+    two parts: each has the offsets of its time."""
+
+    def __init__(
+        self,
+        version: DataVersion,
+        offsets: dict[str, Offsets],
+        members_of: Callable[[dict[str, Offsets]], dict[str, Any]],
+    ) -> None:
+        self._version = version
+        self._offsets = offsets
+        self._keys = list(offsets)  # no tuples: 50,000 of them start a garbage collection of 80 ms
+        self._members_of = members_of
+        self._texts: dict[str, list[bytes]] = {name: [] for name in members_of({})}
+
+    def parts(self) -> Iterator[None]:
+        for first in range(0, len(self._keys), ENTRIES_IN_A_SLICE):
+            keys = self._keys[first : first + ENTRIES_IN_A_SLICE]
+            part = {key: self._offsets[key] for key in keys if key in self._offsets}
+            for name, table in self._members_of(part).items():
+                if table:
+                    self._texts[name].append(fastjson.dumps(table)[1:-1])
+            yield
+
+    def whole(self) -> bytes:
+        tables = [b'"%b":{%b}' % (name.encode(), b",".join(texts)) for name, texts in self._texts.items()]
+        return b'{"dataVersion":%b,%b}' % (fastjson.dumps(self._version), b",".join(tables))
 
 
 def _group_topic_map(keys: Iterable[str]) -> dict[str, list[str]]:

@@ -208,8 +208,13 @@ class TopicTable(JsonTable):
         """`{"dataVersion":...,"topicConfigTable":...}`: body of the reply to 21 in 4.x, and the file."""
         if pretty:
             return self._frozen()()
-        wrapper = TopicConfigSerializeWrapper(topic_config_table=self._topics, data_version=self.data_version)
-        return fastjson.dumps(wrapper)
+        return fastjson.dumps(self.copy())
+
+    def copy(self) -> TopicConfigSerializeWrapper:
+        """The table as it is now: nobody changes the copy, so any thread can make its text."""
+        return TopicConfigSerializeWrapper(
+            topic_config_table=self._topics.copy(), data_version=self.data_version
+        )
 
     def _frozen(self) -> Callable[[], bytes]:
         table, version = self._topics.copy(), self.data_version

@@ -3,14 +3,16 @@
     python probed_server.py DESCRIPTOR serve ...
 
 The probe is a timer that is due every millisecond. Between two of its beats the loop's thread uses processor time: at
-most one long turn, and the short turns within that millisecond. `DESCRIPTOR` is a socket; a thread answers two words on
-it, so an answer comes while the loop stands still, too:
+most one long turn, and the short turns within that millisecond. `DESCRIPTOR` is a socket; a thread answers three words
+on it, so an answer comes while the loop stands still, too:
 
+    collect  collect garbage: in a thread of its own, so no turn is longer by it
     reset    forget what was measured, and the process's highest memory
     report   {"turn_ms": the longest turn, the one under way included, "peak": highest memory in bytes, "now": memory}
 """
 
 import asyncio
+import gc
 import json
 import socket
 import sys
@@ -69,7 +71,9 @@ def answer(control: socket.socket, probe: Callable[[], Probe]) -> None:
     with control, control.makefile("rw", encoding="utf-8") as stream:
         for line in stream:
             reply: dict[str, float] = {}
-            if line == "reset\n":
+            if line == "collect\n":
+                gc.collect()
+            elif line == "reset\n":
                 Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
                 probe().reset()
             else:

@@ -137,6 +137,23 @@ def test_the_answer_to_43_has_only_members_every_slave_knows(offsets: OffsetTabl
     assert offsets.to_json().decode() == f'{{"dataVersion":{version},"offsetTable":{{"t@g":{{0:5}}}}}}'
 
 
+def test_the_answer_to_43_is_made_in_parts_while_groups_commit_and_leave(offsets: OffsetTable):
+    for number in range(250):
+        offsets.commit("t", f"g{number:03}", 0, number)
+    text = offsets.text()
+    parts = text.parts()
+    next(parts)
+    offsets.commit("t", "g249", 0, 7)
+    offsets.commit("t", "new", 0, 1)
+    offsets.remove("t", "g248")
+    assert sum(1 for _ in parts) == 2
+    table = fastjson.loads(text.whole())["offsetTable"]
+    assert len(table) == 249
+    assert table["t@g000"] == {0: 0}
+    assert table["t@g249"] == {0: 7}
+    assert {"t@g248", "t@new"}.isdisjoint(table)
+
+
 def test_the_file_has_quoted_queue_ids_everywhere(offsets: OffsetTable):
     offsets.commit("orders", "billing", 0, 120)
     offsets.commit_pull("orders", "billing", 0, 121)
