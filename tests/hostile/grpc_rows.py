@@ -7,7 +7,7 @@ the message is one that no library writes; then the call is. All is made of byte
 
 import gzip
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -149,12 +149,15 @@ def _in_order(files: dict[str, Any]) -> Iterator[Any]:
 # -- requests
 
 
-def rows(rpc: str, kind: Any, size: int, texts: tuple[str, ...] = LONG) -> Iterator[Row]:
-    """All of one rpc, whose request is of this kind, up to `size` bytes each."""
+def rows(
+    rpc: str, kind: Any, size: int, texts: tuple[str, ...] = LONG, known: Iterable[str] = ()
+) -> Iterator[Row]:
+    """All of one rpc, whose request is of this kind, up to `size` bytes each. Of the messages inside it, those of a
+    `known` kind stay plain."""
     path = f"/{MESSAGING}/{rpc}"
     plain = _plain(kind)
     yield Row(f"grpc {rpc} plain", _attack(path, framed(packed(plain))))
-    for what, tree in _variants(kind, plain, "", size, texts, set()):
+    for what, tree in _variants(kind, plain, "", size, texts, set(known)):
         yield Row(f"grpc {rpc} {what}", _attack(path, framed(packed(tree))))
     for what, data in _no_messages(packed(plain), size):
         yield Row(f"grpc {rpc} {what}", _attack(path, framed(data)))

@@ -17,11 +17,20 @@ from hostile.known_rows import KNOWN_ROWS
 
 KIB = 1 << 10
 LIMITS = Limits()
+MESSAGE = "apache.rocketmq.v2.Message"
+"""By day it is varied where it is sent, not in the commands that a client of telemetry may send, too."""
 
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     with Judge(tmp_path_factory.mktemp("judge")) as judge:
+        yield judge
+
+
+@pytest.fixture(scope="module")
+def http_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    """With a short log of requests: a request for a page of it reads all. `test_many_connections.py` has long ones."""
+    with Judge(tmp_path_factory.mktemp("http")) as judge:
         yield judge
 
 
@@ -50,8 +59,8 @@ def test_no_header_costs_more_than_it_is_worth(judge: Judge) -> None:
 
 
 @pytest.mark.parametrize(("path", "method"), http_rows.SERVED)
-def test_no_http_request_costs_more_than_it_is_worth(judge: Judge, path: str, method: str) -> None:
-    assert_bounded(judge, http_rows.rows(path, method, body_bytes=16 * KIB))
+def test_no_http_request_costs_more_than_it_is_worth(http_judge: Judge, path: str, method: str) -> None:
+    assert_bounded(http_judge, http_rows.rows(path, method, body_bytes=16 * KIB))
 
 
 def test_every_rpc_that_is_served_is_tried(rpcs: dict[str, Any]) -> None:
@@ -60,7 +69,8 @@ def test_every_rpc_that_is_served_is_tried(rpcs: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("rpc", grpc_rows.RPCS)
 def test_no_call_costs_more_than_it_is_worth(judge: Judge, rpcs: dict[str, Any], rpc: str) -> None:
-    assert_bounded(judge, grpc_rows.rows(rpc, rpcs[rpc], size=8 * KIB, texts=("a||",)))
+    known = {MESSAGE} if rpc == "Telemetry" else ()
+    assert_bounded(judge, grpc_rows.rows(rpc, rpcs[rpc], 8 * KIB, ("a||",), known))
 
 
 def test_no_call_about_the_port_costs_more_than_it_is_worth(judge: Judge) -> None:
@@ -84,8 +94,8 @@ def test_no_large_request_costs_more_than_it_is_worth(judge: Judge, port: str, c
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("path", "method"), http_rows.SERVED)
-def test_no_large_http_request_costs_more_than_it_is_worth(judge: Judge, path: str, method: str) -> None:
-    assert_bounded(judge, http_rows.rows(path, method, body_bytes=KIB * KIB))
+def test_no_large_http_request_costs_more_than_it_is_worth(http_judge: Judge, path: str, method: str) -> None:
+    assert_bounded(http_judge, http_rows.rows(path, method, body_bytes=KIB * KIB))
 
 
 @pytest.mark.slow

@@ -4,7 +4,9 @@
 
 import contextlib
 import http.client
+import json
 import random
+import signal
 import socket
 import struct
 import zlib
@@ -31,6 +33,7 @@ POST = b"POST /api/faults HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r
 CHUNKED = b"POST /api/faults HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 UPDATE_CONSUMER_OFFSET = 15
 MARK = "?????"
+MEMBERS = 800
 PAGE = LIMITS._replace(memory_bytes=12 * MIB)
 """A page of a list has 1 MiB, or one message; with what it is made of."""
 
@@ -163,6 +166,35 @@ def busy(judge: Judge) -> Judge:
 )
 def test_a_page_of_a_full_log_is_cheap(busy: Judge, path: str) -> None:
     assert_cheap(busy, Attack("http", request_of("GET", path)), PAGE)
+
+
+# -- remoting
+
+
+@pytest.mark.slow
+def test_many_members_that_leave_together_are_cheap(judge: Judge) -> None:
+    """The server finds all of their ends at once: it is stopped while they close."""
+    subscription = {"topic": GOOD_TOPIC, "subString": "*", "expressionType": "TAG", "subVersion": 1}
+    consumer = {
+        "groupName": "crowd",
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "subscriptionDataSet": [subscription],
+    }
+
+    def act() -> None:
+        with contextlib.ExitStack() as stack:
+            for number in range(MEMBERS):
+                peer = stack.enter_context(judge.server.broker(timeout=ANSWER_SECONDS))
+                beat = {"clientID": f"c{number}", "consumerDataSet": [consumer]}
+                peer.say(request(34, {}, json.dumps(beat).encode()))
+            judge.settle()
+            judge.server.process.send_signal(signal.SIGSTOP)
+        judge.server.process.send_signal(signal.SIGCONT)
+        judge.settle()
+
+    assert_act_is_cheap(judge, act, MEMBERS * 4096, MEMBERS)
 
 
 # -- HA
