@@ -165,6 +165,17 @@ def rows(
         yield Row(f"grpc {rpc} {what}", attack)
 
 
+def kinds_inside(kinds: Iterable[Any]) -> set[str]:
+    """The full names of all kinds of messages inside these, on every level."""
+    found: dict[str, Any] = {}
+    waiting = list(kinds)
+    while waiting:
+        inner = [one.message_type for one in waiting.pop().fields if one.message_type is not None]
+        waiting += [kind for kind in inner if kind.full_name not in found]
+        found |= {kind.full_name: kind for kind in inner}
+    return set(found)
+
+
 def inspection_rows(size: int) -> Iterator[Row]:
     """Health and reflection: a text in each of their fields."""
     for path, numbers in ((HEALTH, (1,)), (REFLECTION, (1, 3, 4, 6, 7))):
