@@ -164,6 +164,10 @@ KNOWN_ROWS: Final = (
     Row("time spans of a wide topic (4 s, 18 MB)", broker(303, {"topic": "Wide", "group": "g"})),
     Row("first positions in a wide topic (24 MB)", broker(30001, {"topic": "Wide", "consumerGroup": "g"})),
     Row(
+        "a send with a million equal properties (195 ms)",
+        broker(10, send_fields("Good", properties="k\x01v\x02" * 1_000_000), b"x"),
+    ),
+    Row(
         "a batch of one million empty messages",
         broker(
             320,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.dispatch import HELD
+from pocketmq.broker.sending.send_checks import MAX_SENT_PROPERTIES
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
@@ -80,6 +81,18 @@ async def test_both_spellings_store_the_same_message(broker: Broker) -> None:
     first, second = stored(broker, offset=0), stored(broker, offset=1)
     assert bytes(first.body) == bytes(second.body) == b"body"
     assert bytes(first.properties) == bytes(second.properties)
+
+
+async def test_a_text_of_properties_that_is_split_for_long_is_refused(broker: Broker) -> None:
+    """What is left of equal names would be short enough to be stored."""
+    pair = properties(k="v")
+    short, long = pair * (MAX_SENT_PROPERTIES // 4), pair * (MAX_SENT_PROPERTIES // 4 + 1)
+    for kind in (SendMessage, SendMessageV2):
+        assert (await ask(broker, a_send(kind=kind, properties=short), b"body")).code == 0
+        answer = await ask(broker, a_send(kind=kind, properties=long), b"body")
+        assert (answer.code, "properties length limit" in answer.remark) == (13, True)
+    assert decode_properties(stored(broker, offset=1).properties)["k"] == "v"
+    assert broker.store.queue_unit("orders", 0, 2) is None
 
 
 async def test_the_answer_names_the_place(broker: Broker) -> None:
