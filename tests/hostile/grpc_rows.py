@@ -110,7 +110,7 @@ def _asked(port: int, seconds: float, question: bytes) -> list[Any]:
     with socket.create_connection(("127.0.0.1", port), seconds) as peer:
         replies = converse(peer, opening() + call(1, REFLECTION, framed(question)))
     answer = descriptor_pb2.FileDescriptorSet  # its only field has the number of the reply's
-    response = _members(replies[1][5:])[4]
+    response = _members(bytes(replies[1][5:]))[4]
     return list(answer.FromString(response).file)
 
 

@@ -146,12 +146,12 @@ class _Windows:
             self._changed.notify_all()
 
 
-def converse(peer: socket.socket, data: bytes, *, closes: bool = False) -> dict[int, bytes]:
+def converse(peer: socket.socket, data: bytes, *, closes: bool = False) -> dict[int, bytearray]:
     """Send these frames and a PING, and read until it is answered or the server closes: the DATA of each stream.
 
     With `closes`, our side is closed instead of a PING. Raises `TimeoutError` as the socket does.
     """
-    windows, replies = _Windows(), dict[int, bytes]()
+    windows, replies = _Windows(), dict[int, bytearray]()
     sender = threading.Thread(target=_send, args=(peer, data, windows, closes), daemon=True)
     sender.start()
     try:
@@ -159,7 +159,7 @@ def converse(peer: socket.socket, data: bytes, *, closes: bool = False) -> dict[
             if kind == PING and flags & ACK and payload == MARKER:
                 break
             if kind == DATA:
-                replies[stream_id] = replies.get(stream_id, b"") + payload
+                replies.setdefault(stream_id, bytearray()).extend(payload)
             elif kind == WINDOW_UPDATE:
                 windows.opened(stream_id, int.from_bytes(payload))
             elif kind == SETTINGS and not flags & ACK:
@@ -212,13 +212,15 @@ def _frames_from(peer: socket.socket) -> Iterator[tuple[int, int, int, bytes]]:
     """Kind, flags, stream and payload of each frame, until the server closes."""
     buffer = b""
     while True:
-        while len(buffer) >= HEAD.size:
-            high, low, kind, flags, stream_id = HEAD.unpack_from(buffer)
-            stop = HEAD.size + (high << 8 | low)
+        at = 0
+        while len(buffer) - at >= HEAD.size:
+            high, low, kind, flags, stream_id = HEAD.unpack_from(buffer, at)
+            stop = at + HEAD.size + (high << 8 | low)
             if len(buffer) < stop:
                 break
-            yield kind, flags, stream_id, buffer[HEAD.size : stop]
-            buffer = buffer[stop:]
+            yield kind, flags, stream_id, buffer[at + HEAD.size : stop]
+            at = stop
+        buffer = buffer[at:]
         try:
             chunk = peer.recv(1 << 20)
         except ConnectionResetError:
