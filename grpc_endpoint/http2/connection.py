@@ -197,22 +197,20 @@ class Http2Connection(asyncio.Protocol):
                         handle(self, flags, stream_id, payload)
             except StreamFault as fault:
                 self._reset(stream_id, fault)
-            if self._behind is not None:
-                return True
-            if time.perf_counter() > until:
-                return self._at < end
+            if self._behind is not None or time.perf_counter() > until:
+                return self._behind is not None or self._at < end
         return False
 
     def _caught_up(self) -> bool:
         """Handle more of the last frame's messages; True if there are none left."""
         stream = self._behind
-        if stream is not None:
-            try:
-                stream.go_on()
-            except StreamFault as fault:
-                self._reset(stream.id, fault)
-            if not stream.is_behind:
-                self._behind = None
+        if stream is None:
+            return True
+        try:
+            stream.go_on()
+        except StreamFault as fault:
+            self._reset(stream.id, fault)
+        self._behind = stream if stream.is_behind else None
         return self._behind is None
 
     def _send_preface(self) -> None:
@@ -252,8 +250,7 @@ class Http2Connection(asyncio.Protocol):
         if flags & frames.PADDED:
             payload = frames.unpadded(payload, "DATA")
         stream.data_received(payload, size, is_end=is_end)
-        if stream.is_behind:
-            self._behind = stream
+        self._behind = stream if stream.is_behind else None
         if self.out.unfinished_bytes > self._role.limits.message_bytes + OUR_WINDOW:
             self._complain("too many unfinished requests")
             stream.refuse_message(RESOURCE_EXHAUSTED, "too many unfinished requests on this connection")
@@ -367,24 +364,9 @@ class Http2Connection(asyncio.Protocol):
         self.out.send_queued()
 
     def _ping_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id or len(payload) != 8:
-            code = ErrorCode.PROTOCOL_ERROR if stream_id else ErrorCode.FRAME_SIZE_ERROR
-            raise ConnectionFault(code, "a malformed PING")
+        frames.check_ping(stream_id, payload)
         if not flags & frames.ACK:
             self.out.write(frames.frame(frames.PING, frames.ACK, 0, payload))
-
-    def _priority_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if len(payload) != 5 or not stream_id:
-            code = ErrorCode.FRAME_SIZE_ERROR if stream_id else ErrorCode.PROTOCOL_ERROR
-            raise ConnectionFault(code, "a malformed PRIORITY")
-
-    def _goaway_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id or len(payload) < 8:
-            code = ErrorCode.PROTOCOL_ERROR if stream_id else ErrorCode.FRAME_SIZE_ERROR
-            raise ConnectionFault(code, "a malformed GOAWAY")
-
-    def _push_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a client cannot push")
 
     def _refuse_idle(self, stream_id: int, name: str) -> None:
         if not stream_id or stream_id > self._last_stream_id or not stream_id & 1:
@@ -462,7 +444,7 @@ _CONTROL: Final[dict[int, Callable[[Http2Connection, int, int, bytes], None]]] =
     frames.SETTINGS: Http2Connection._settings_received,
     frames.WINDOW_UPDATE: Http2Connection._window_received,
     frames.PING: Http2Connection._ping_received,
-    frames.PRIORITY: Http2Connection._priority_received,
-    frames.GOAWAY: Http2Connection._goaway_received,
-    frames.PUSH_PROMISE: Http2Connection._push_received,
+    frames.PRIORITY: lambda _, flags, stream_id, payload: frames.check_priority(stream_id, payload),
+    frames.GOAWAY: lambda _, flags, stream_id, payload: frames.check_goaway(stream_id, payload),
+    frames.PUSH_PROMISE: lambda _, flags, stream_id, payload: frames.refuse_push(),
 }

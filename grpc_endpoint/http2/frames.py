@@ -168,3 +168,31 @@ def unpadded(payload: bytes, name: str) -> bytes:
     if not payload or payload[0] >= len(payload):
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{name} has more padding than payload")
     return payload[1 : len(payload) - payload[0]]
+
+
+# -- frames of which only the form counts
+
+
+def check_ping(stream_id: int, payload: bytes) -> None:
+    """Raises `ConnectionFault`, as the others."""
+    if stream_id or len(payload) != 8:
+        raise _malformed("PING", is_misplaced=bool(stream_id))
+
+
+def check_goaway(stream_id: int, payload: bytes) -> None:
+    if stream_id or len(payload) < 8:
+        raise _malformed("GOAWAY", is_misplaced=bool(stream_id))
+
+
+def check_priority(stream_id: int, payload: bytes) -> None:
+    if not stream_id or len(payload) != 5:
+        raise _malformed("PRIORITY", is_misplaced=not stream_id)
+
+
+def refuse_push() -> None:
+    raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a client cannot push")
+
+
+def _malformed(name: str, *, is_misplaced: bool) -> ConnectionFault:
+    code = ErrorCode.PROTOCOL_ERROR if is_misplaced else ErrorCode.FRAME_SIZE_ERROR
+    return ConnectionFault(code, f"a malformed {name}")
