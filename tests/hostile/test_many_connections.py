@@ -176,7 +176,6 @@ def test_many_members_that_leave_together_are_cheap(judge: Judge) -> None:
     """The server finds all of their ends at once: it is stopped while they close."""
     subscription = {"topic": GOOD_TOPIC, "subString": "*", "expressionType": "TAG", "subVersion": 1}
     consumer = {
-        "groupName": "crowd",
         "consumeType": "CONSUME_PASSIVELY",
         "messageModel": "CLUSTERING",
         "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
@@ -187,7 +186,8 @@ def test_many_members_that_leave_together_are_cheap(judge: Judge) -> None:
         with contextlib.ExitStack() as stack:
             for number in range(MEMBERS):
                 peer = stack.enter_context(judge.server.broker(timeout=ANSWER_SECONDS))
-                beat = {"clientID": f"c{number}", "consumerDataSet": [consumer]}
+                member = {**consumer, "groupName": f"crowd{number // 10}"}  # each hears of all others in it
+                beat = {"clientID": f"c{number}", "consumerDataSet": [member]}
                 peer.say(request(34, {}, json.dumps(beat).encode()))
             judge.settle()
             judge.server.process.send_signal(signal.SIGSTOP)
