@@ -128,9 +128,18 @@ class QueryCorrectionOffsetBody(Body, frozen=True):
 
 
 class ConsumerOffsetSerializeWrapper(Body, frozen=True):
-    """`topic@group` to queue id to offset. 5.5.0 writes further members, which are ignored here."""
+    """`topic@group` to queue id to offset. 5.5.0 writes further members, which are ignored here. The file
+    consumerOffset.json has the same form.
+    """
 
     offset_table: dict[str, dict[int, int]] = field(default_factory=dict)
+    data_version: DataVersion | None = None
+
+
+class DelayOffsetSerializeWrapper(Body, frozen=True):
+    """Delay level to offset: the form of delayOffset.json. 4.x writes no data version."""
+
+    offset_table: dict[int, int] = field(default_factory=dict)
     data_version: DataVersion | None = None
 
 

@@ -5,21 +5,20 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupWrapper
+from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper
 from pocketmq.protocol.bodies.topic_config import TopicConfigSerializeWrapper
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.text import fastjson
 
 from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
-from ..tables.delay_table import DelayOffsets
-from ..tables.offset_table import OffsetFile
 from .findings import Findings, Place
 
 _TABLES: Final[dict[str, type[Any]]] = {
     layout.TOPICS: TopicConfigSerializeWrapper,
     layout.GROUPS: SubscriptionGroupWrapper,
-    layout.CONSUMER_OFFSETS: OffsetFile,
-    layout.DELAY_OFFSETS: DelayOffsets,
+    layout.CONSUMER_OFFSETS: ConsumerOffsetSerializeWrapper,
+    layout.DELAY_OFFSETS: DelayOffsetSerializeWrapper,
     layout.CONSUMER_FILTERS: dict,
 }
 """The class that a start reads each file of `config/` into."""
@@ -75,7 +74,7 @@ class TableCheck:
             self._findings.damage(place, what, "it would refuse")
         return None
 
-    def _offsets(self, table: OffsetFile, ends: dict[Place, int]) -> None:
+    def _offsets(self, table: ConsumerOffsetSerializeWrapper, ends: dict[Place, int]) -> None:
         path = self._root / layout.CONFIG / layout.CONSUMER_OFFSETS
         for key, queues in table.offset_table.items():
             topic, _, group = key.partition("@")

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from msgspec import field
-from pocketmq.protocol.bodies.body import Body, DataVersion
+from pocketmq.protocol.bodies.offsets import DelayOffsetSerializeWrapper
 from pocketmq.protocol.text import fastjson
 
 from .. import layout
@@ -19,13 +18,6 @@ from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
 
 _UNKNOWN_LEVEL_DELAY_MS: Final = 1_000
-
-
-class DelayOffsets(Body, frozen=True):
-    """Official DelayOffsetSerializeWrapper; 4.x writes no data version."""
-
-    offset_table: dict[int, int] = field(default_factory=dict)
-    data_version: DataVersion | None = None
 
 
 class DelayTable(JsonTable):
@@ -91,11 +83,11 @@ class DelayTable(JsonTable):
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         """Body of the reply to 45, and the file."""
-        offsets = DelayOffsets(offset_table=self._offsets, data_version=self.data_version)
+        offsets = DelayOffsetSerializeWrapper(offset_table=self._offsets, data_version=self.data_version)
         return fastjson.dumps(offsets, pretty=pretty, quote_integer_keys=pretty)
 
     def _take(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, DelayOffsets, max_bytes=MAX_FILE_BYTES)
+        stored = fastjson.decode(content, DelayOffsetSerializeWrapper, max_bytes=MAX_FILE_BYTES)
         self._offsets.update(stored.offset_table)
         if stored.data_version is not None:
             self.data_version = stored.data_version

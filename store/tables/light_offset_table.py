@@ -11,14 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from msgspec import field
+from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
 from pocketmq.protocol.message.topics import LMQ_PREFIX, is_lmq
 from pocketmq.protocol.text import fastjson
 
 from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
-from .offset_table import SEPARATOR, OffsetFile, Offsets, OffsetTable
+from .offset_table import SEPARATOR, Offsets, OffsetTable
 
 _LMQ_GROUP = SEPARATOR + LMQ_PREFIX
+
+
+class _LmqOffsetFile(ConsumerOffsetSerializeWrapper, frozen=True):
+    lmq_offset_table: dict[str, int] = field(default_factory=dict)
 
 
 class LmqOffsetTable(OffsetTable):
@@ -48,7 +54,7 @@ class LmqOffsetTable(OffsetTable):
         }
 
     def _take(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)
+        stored = fastjson.decode(content, _LmqOffsetFile, max_bytes=MAX_FILE_BYTES)
         self._offsets, self._topics, self._groups = {}, {}, {}
         light = {key: {0: offset} for key, offset in stored.lmq_offset_table.items()}
         for key, offsets in (stored.offset_table | light).items():

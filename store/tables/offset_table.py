@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import field
-from pocketmq.protocol.bodies.body import Body, DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
+from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
 from pocketmq.protocol.text import fastjson
 
 from .. import layout
@@ -27,15 +27,6 @@ SEPARATOR: Final = "@"
 
 Offsets = dict[int, int]
 """Queue id to offset."""
-
-
-class OffsetFile(Body, frozen=True):
-    """The members of consumerOffset.json (official ConsumerOffsetManager) and of the reply to 43 (official
-    ConsumerOffsetSerializeWrapper) that are read. Only lmqConsumerOffset.json has `lmq_offset_table`."""
-
-    offset_table: dict[str, Offsets] = field(default_factory=dict)
-    lmq_offset_table: dict[str, int] = field(default_factory=dict)
-    data_version: DataVersion | None = None
 
 
 class OffsetTable(JsonTable):
@@ -283,7 +274,7 @@ class OffsetTable(JsonTable):
         return text
 
     def _take(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)
+        stored = fastjson.decode(content, ConsumerOffsetSerializeWrapper, max_bytes=MAX_FILE_BYTES)
         self._offsets, self._topics, self._groups = {}, {}, {}
         for key, offsets in stored.offset_table.items():
             self._add(key, offsets)
