@@ -12,7 +12,7 @@ The map, bottom up. log/ holds the messages, lookup/ can be rebuilt from it, dur
     delay_levels.py     messageDelayLevel, parsed
     config.py           the settings
     files/              forcing, mapped files, JSON files
-    log/  tables/       the commit log; topics, groups, offsets and the other JSON tables
+    log/                the commit log
     lookup/             consume queues, the key index, and the dispatch that fills them
     reading/            pull, query, an offset for a time, hot or cold
     durability/         lock, flusher, checkpoint, recovery

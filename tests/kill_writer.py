@@ -15,9 +15,9 @@ import random
 import sys
 import threading
 
+from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, WallClock
-from pocketmq.store.tables.offset_table import OffsetTable
 
 TOPIC, GROUP, QUEUES = "orders", "readers", 3
 SAVE_EVERY = 25

@@ -29,7 +29,7 @@ ROOMS: dict[str, list[str]] = {
         "delay_levels put_statistics put_values",
         "config",
         "files",
-        "log tables",
+        "log",
         "lookup",
         "reading",
         "durability",
@@ -41,7 +41,7 @@ ROOMS: dict[str, list[str]] = {
         "at_rest",
     ],
     "broker": [
-        "bounded_cache errors said_once",
+        "bounded_cache errors said_once tables",
         "config",
         "network",
         "filters",

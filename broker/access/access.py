@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from pocketmq.protocol.wire.command import Command
-from pocketmq.store.tables.json_table import JsonTable
 
 from ..network.role import Guard
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
+from ..tables.json_table import JsonTable
 from .access_control import AccessControl, make_first_users
 from .plain_acl import PlainAcl
 from .user_table import AclTable, UserTable

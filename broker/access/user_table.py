@@ -19,7 +19,8 @@ from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyIn
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES, JsonFile
-from pocketmq.store.tables.json_table import JsonTable
+
+from ..tables.json_table import JsonTable
 
 CUSTOM, DEFAULT = "Custom", "Default"
 SUPER, NORMAL = "Super", "Normal"

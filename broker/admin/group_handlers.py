@@ -35,7 +35,6 @@ from pocketmq.protocol.requests.membership import (
 )
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.tables.attributes import AttributeRefusedError
 
 from ..broker import Broker
 from ..errors import Refusal
@@ -43,6 +42,7 @@ from ..membership.client import Client
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import invalid_parameter
 from ..state.slices import encoded, in_slices
+from ..tables.attributes import AttributeRefusedError
 
 MAX_PAGE_SIZE: Final = 2000
 """Topics or groups in one page, the official default of splitMetadataSize."""

@@ -29,13 +29,13 @@ from pocketmq.protocol.requests.topic import (
 )
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.tables.attributes import AttributeRefusedError, parse_attributes
 
 from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import UNSET_REMARK, invalid_parameter
 from ..state.slices import encoded, in_slices
+from ..tables.attributes import AttributeRefusedError, parse_attributes
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
 
 # -- changes

@@ -11,9 +11,9 @@ from typing import Final, Literal
 
 import msgspec
 from pocketmq.store import StoreConfig
-from pocketmq.store.tables.built_in_topics import TopicSettings
-from pocketmq.store.tables.group_table import GroupSettings
 
+from ..tables.built_in_topics import TopicSettings
+from ..tables.group_table import GroupSettings
 from .endpoint_config import EndpointConfig
 
 DEFAULT_STORE_DIR: Final = "pocketmq-store"

@@ -19,7 +19,6 @@ from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import StoreError, layout
 from pocketmq.store.put_values import Stored
-from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
 
@@ -28,6 +27,7 @@ from ..state.timers import Timer
 from ..storing.deliveries import deliver
 from ..storing.numbers import number_property
 from ..storing.records import record_of_unit
+from ..tables.metric_table import MetricTable
 from .timer_delivery import RETRY_MS, TimerDelivery
 
 _log = logging.getLogger("pocketmq.delayed")

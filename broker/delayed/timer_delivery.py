@@ -19,7 +19,6 @@ from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import PutStatus
 from pocketmq.store.put_values import AlikeMessage, AppendResult
-from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
 from pocketmq.store.timer.timer_store import TimerStore
 
@@ -28,6 +27,7 @@ from ..storing.deliveries import Budget, deliver, is_done
 from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, number_property
 from ..storing.records import record_of_unit
+from ..tables.metric_table import MetricTable
 from .delivery_plans import DeliveryPlans, delivered_text
 from .timer_sends import deletion_key
 

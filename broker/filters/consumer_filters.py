@@ -21,8 +21,8 @@ from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
-from pocketmq.store.tables.json_table import JsonTable
 
+from ..tables.json_table import JsonTable
 from .bloom_filter import BloomFilter, BloomFilterData
 from .sql_filter import MAX_EXPRESSION, ExpressionRefused, SqlFilter, compile_expression
 

@@ -14,9 +14,9 @@ from typing import Final
 
 from pocketmq.protocol.bodies.client import SubscriptionData
 from pocketmq.protocol.message.topics import is_retry_topic
-from pocketmq.store.tables.topic_table import TopicTable
 
 from ..said_once import SaidOnce
+from ..tables.topic_table import TopicTable
 from .consumer_groups import ConsumerGroup
 
 _log = logging.getLogger("pocketmq.hints")

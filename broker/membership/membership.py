@@ -1,11 +1,10 @@
 """The part of a broker that keeps its clients: members of consumer and producer groups, and their queue locks."""
 
-from pocketmq.store.tables.json_table import JsonTable
-
 from ..filters.consumer_filters import ConsumerFilters
 from ..network.dispatch import Peer
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
+from ..tables.json_table import JsonTable
 from .consumer_groups import ConsumerGroups
 from .consumer_notices import ConsumerNotices
 from .hints import MembershipHints

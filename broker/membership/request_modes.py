@@ -16,8 +16,9 @@ from pocketmq.protocol.bodies.client import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
-from pocketmq.store.tables.json_table import JsonTable
-from pocketmq.store.tables.table_text import MapText, file_text
+
+from ..tables.json_table import JsonTable
+from ..tables.table_text import MapText, file_text
 
 MAX_MODES: Final = 100_000
 """Pairs of topic and group; a request for more is refused."""

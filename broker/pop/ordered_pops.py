@@ -22,8 +22,9 @@ from pocketmq.protocol.message.pop_receipt import retry_flag
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
-from pocketmq.store.tables.json_table import JsonTable
-from pocketmq.store.tables.table_text import MapText, file_text
+
+from ..tables.json_table import JsonTable
+from ..tables.table_text import MapText, file_text
 
 
 class NotAcknowledged(Enum):

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Generator, Mapping
 
-from pocketmq.store.tables.json_table import JsonTable
-
 from ..cluster.cluster import Cluster
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
+from ..tables.json_table import JsonTable
 from .ordered_pops import OrderedPops
 from .pop_waiters import ANY_QUEUE, PopWaiters
 from .queue_alarms import QueueAlarms

@@ -17,14 +17,14 @@ from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.store import Clock, MessageStore, StoreError, layout
 from pocketmq.store.lookup.dispatch import IsAwaited, MayBeAwaited, OnArrival
 from pocketmq.store.retention import Retention
-from pocketmq.store.tables.delay_table import DelayTable
-from pocketmq.store.tables.group_table import GroupTable
-from pocketmq.store.tables.json_table import JsonTable
-from pocketmq.store.tables.light_offset_table import LmqOffsetTable
-from pocketmq.store.tables.offset_table import OffsetTable
-from pocketmq.store.tables.topic_table import TopicTable
 
 from ..config.broker_config import BrokerConfig
+from ..tables.delay_table import DelayTable
+from ..tables.group_table import GroupTable
+from ..tables.json_table import JsonTable
+from ..tables.light_offset_table import LmqOffsetTable
+from ..tables.offset_table import OffsetTable
+from ..tables.topic_table import TopicTable
 from .periodic import Periodic
 from .slices import MAX_REPORTS
 from .statistics import Statistics

@@ -20,10 +20,10 @@ from typing import Final
 from pocketmq.protocol.bodies.broker import BrokerStatsData
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.store import Clock, MessageStore
-from pocketmq.store.tables.group_table import GroupTable
-from pocketmq.store.tables.topic_table import TopicTable
 
 from ..config.broker_config import BrokerConfig
+from ..tables.group_table import GroupTable
+from ..tables.topic_table import TopicTable
 from .put_times import PutTimes
 from .traffic import MOST_SNAPSHOTS, WINDOWS, DayTotals, Throughput, Totals, Traffic, sum_of, window_of
 

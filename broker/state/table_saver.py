@@ -14,9 +14,9 @@ from typing import Final
 
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import StoreError
-from pocketmq.store.tables.json_table import JsonTable
 
 from ..errors import Refusal
+from ..tables.json_table import JsonTable
 
 _log = logging.getLogger("pocketmq.state")
 

@@ -28,7 +28,6 @@ from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.store import AppendResult, NewMessage, PutStatus
 from pocketmq.store.lookup.message_template import MessageTemplate
 from pocketmq.store.remembered import Remembered
-from pocketmq.store.tables.metric_table import MetricTable
 
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
@@ -37,6 +36,7 @@ from ..state.timers import Timer
 from ..storing.message_copies import copy_of, own_message
 from ..storing.record_parts import RecordParts
 from ..storing.stored_properties import stored_properties
+from ..tables.metric_table import MetricTable
 from .end_plans import EndPlans, PlannedHalf, committed_text
 
 _log = logging.getLogger("pocketmq.transactions")

@@ -1,13 +1,13 @@
 """The part of a broker that holds half messages until their transaction ends."""
 
 from pocketmq.protocol.requests.send import EndTransaction
-from pocketmq.store.tables.json_table import JsonTable
-from pocketmq.store.tables.metric_table import MetricTable
 
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
+from ..tables.json_table import JsonTable
+from ..tables.metric_table import MetricTable
 from .end_plans import PlannedHalf
 from .half_messages import HalfMessages
 from .transaction_check import TransactionCheck

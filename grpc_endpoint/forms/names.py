@@ -8,8 +8,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from pocketmq.broker.tables.topic_table import TopicTable
 from pocketmq.protocol.message.topics import MAX_GROUP_LENGTH, MAX_TOPIC_LENGTH, is_system_group
-from pocketmq.store.tables.topic_table import TopicTable
 
 from ..calls.refusals import RpcRefused
 from ..messages import Code, Resource

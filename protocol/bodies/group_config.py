@@ -1,6 +1,6 @@
 """SubscriptionGroupConfig: the settings of one consumer group.
 
-Here are the value and its parts. The table of groups is `pocketmq.store.tables.group_table`; the connected members are
+Here are the value and its parts. The table of groups is `pocketmq.broker.tables.group_table`; the connected members are
 in `pocketmq.broker.membership`.
 """
 

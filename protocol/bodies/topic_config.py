@@ -1,7 +1,7 @@
 """TopicConfig: the settings of one topic (queues, permissions, attributes).
 
 Here are the value, its JSON and the one-line text of compressed registrations. The table of topics, with the rules of
-creation, is `pocketmq.store.tables.topic_table`.
+creation, is `pocketmq.broker.tables.topic_table`.
 
     topicName readQueueNums writeQueueNums perm topicFilterType [attributes JSON]      separated by one space
 

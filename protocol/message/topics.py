@@ -1,7 +1,7 @@
 """Topic and group names: how they are built, which are reserved, which are refused.
 
 Refusals have the official words, because clients show them. The topics of a broker are in
-`pocketmq.store.tables.topic_table`.
+`pocketmq.broker.tables.topic_table`.
 """
 
 import re

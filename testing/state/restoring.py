@@ -9,10 +9,10 @@ from typing import Final
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
+from pocketmq.broker.tables.json_table import JsonTable
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.store import StoreError
 from pocketmq.store.rewinding import StoreMark
-from pocketmq.store.tables.json_table import JsonTable
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
 from ..errors import SnapshotError

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.tables.built_in_topics import TopicSettings
+from pocketmq.broker.tables.delay_table import DelayTable
+from pocketmq.broker.tables.group_table import GroupSettings, GroupTable
+from pocketmq.broker.tables.offset_table import OffsetTable
+from pocketmq.broker.tables.topic_table import TopicTable
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_record, decode_records
 from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, WallClock
 from pocketmq.store.at_rest.check import check_store
-from pocketmq.store.tables.built_in_topics import TopicSettings
-from pocketmq.store.tables.delay_table import DelayTable
-from pocketmq.store.tables.group_table import GroupSettings, GroupTable
-from pocketmq.store.tables.offset_table import OffsetTable
-from pocketmq.store.tables.topic_table import TopicTable
 
 STORES = Path(__file__).parent.parent / "golden" / "stores"
 NAMES = ("4.9-stop", "4.9-kill", "5.5-stop", "5.5-kill")

@@ -10,9 +10,9 @@ import pytest
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.state import table_saver
 from pocketmq.broker.state.table_saver import TableSaver
+from pocketmq.broker.tables.group_table import GroupSettings, GroupTable
+from pocketmq.broker.tables.table_text import MapText
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.tables.group_table import GroupSettings, GroupTable
-from pocketmq.store.tables.table_text import MapText
 
 from waiting import until
 

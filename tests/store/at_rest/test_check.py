@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.store import StoreError, StoreLockedError
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.at_rest.contents import StoreContents
 from pocketmq.store.at_rest.findings import Report
 from pocketmq.store.at_rest.queue_records import QueueRecords
-from pocketmq.store.tables.offset_table import OffsetTable
 
 LOOK = """
 import sys

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import MessageStore, WallClock
-from pocketmq.store.tables.offset_table import OffsetTable
 
 from kill_writer import GROUP, QUEUES, TOPIC, config_of
 

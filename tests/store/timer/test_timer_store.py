@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pocketmq.broker.tables.metric_table import MetricTable
 from pocketmq.protocol.message.properties import decode_properties, encode_properties
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
@@ -18,7 +19,6 @@ from pocketmq.store.config import StoreConfig
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.files import disk
 from pocketmq.store.message_store import MessageStore
-from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
 from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES
 from pocketmq.store.timer.timer_store import TimerStore

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
-
-from ..errors import StoreError
+from pocketmq.store.errors import StoreError
 
 _LONG: Final = re.compile(r"[+-]?\d{1,100}")
 """What Java reads as a `long`, if it is not too large: Python reads more."""

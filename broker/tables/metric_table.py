@@ -17,9 +17,9 @@ from pocketmq.protocol.bodies.broker import (
     TransactionMetricsSerializeWrapper,
 )
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
-from .. import layout
-from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
 
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pocketmq.broker.tables.delay_table import DelayTable
 from pocketmq.protocol.errors import BodyError
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.delay_levels import parse_delay_levels
 from pocketmq.store.errors import StoreError
-from pocketmq.store.tables.delay_table import DelayTable
 
 
 @pytest.fixture

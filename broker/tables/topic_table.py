@@ -20,9 +20,9 @@ from pocketmq.protocol.message.flags import (
     is_inherited,
 )
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
-from .. import layout
-from ..files.json_file import MAX_FILE_BYTES
 from .attributes import TOPIC_ATTRIBUTES, alter_attributes
 from .built_in_topics import READ_WRITE, TopicSettings, built_in_topics, plain_topic
 from .json_table import JsonTable

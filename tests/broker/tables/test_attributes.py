@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from pocketmq.store.tables.attributes import (
+from pocketmq.broker.tables.attributes import (
     GROUP_ATTRIBUTES,
     TOPIC_ATTRIBUTES,
     AttributeRefusedError,

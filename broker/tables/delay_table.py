@@ -11,10 +11,10 @@ from typing import Final
 
 from pocketmq.protocol.bodies.offsets import DelayOffsetSerializeWrapper
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
+from pocketmq.store.delay_levels import DEFAULT_DELAY_LEVELS, parse_delay_levels
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
-from .. import layout
-from ..delay_levels import DEFAULT_DELAY_LEVELS, parse_delay_levels
-from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
 
 _UNKNOWN_LEVEL_DELAY_MS: Final = 1_000

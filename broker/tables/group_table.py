@@ -17,9 +17,9 @@ from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from pocketmq.protocol.message import topics
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
-from .. import layout
-from ..files.json_file import MAX_FILE_BYTES
 from .attributes import GROUP_ATTRIBUTES, alter_attributes
 from .json_table import JsonTable
 from .table_text import MapText, file_text

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.store import StoreDamagedError, VirtualClock
-from pocketmq.store.tables.offset_table import OffsetTable
 
 TOPIC, GROUP, QUEUES = "orders", "readers", 3
 TORN = b'{"offsetTable":{"orders@rea'

@@ -16,9 +16,9 @@ from typing import Any, Final
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
-from .. import layout
-from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
 from .table_text import ENTRIES_IN_A_SLICE, MapText, file_text
 

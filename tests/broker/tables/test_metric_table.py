@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from pocketmq.broker.tables.metric_table import MetricTable
 from pocketmq.store import VirtualClock
-from pocketmq.store.tables.metric_table import MetricTable
 
 
 def test_reading_the_table_does_not_change_its_data_version(tmp_path: Path, clock: VirtualClock) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pocketmq.protocol.bodies.body import DataVersion
-
-from ..errors import StoreError
-from ..files.json_file import JsonFile
-from ..remembered import Memory, Remembered
+from pocketmq.store.errors import StoreError
+from pocketmq.store.files.json_file import JsonFile
+from pocketmq.store.remembered import Memory, Remembered
 
 
 class JsonTable(Remembered):

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.tables.attributes import AttributeRefusedError
+from pocketmq.broker.tables.built_in_topics import TopicSettings
+from pocketmq.broker.tables.topic_table import TopicTable
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreDamagedError, StoreError
-from pocketmq.store.tables.attributes import AttributeRefusedError
-from pocketmq.store.tables.built_in_topics import TopicSettings
-from pocketmq.store.tables.topic_table import TopicTable
 
 
 @pytest.fixture

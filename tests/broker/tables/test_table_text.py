@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.broker.tables.table_text import ENTRIES_IN_A_SLICE, MapText, file_text
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.text import fastjson
-from pocketmq.store.tables.table_text import ENTRIES_IN_A_SLICE, MapText, file_text
 
 VALUES = st.one_of(
     st.dictionaries(st.integers(0, 9), st.integers()), st.lists(st.text()), st.builds(DataVersion)

@@ -15,9 +15,9 @@ from msgspec import field
 from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
 from pocketmq.protocol.message.topics import LMQ_PREFIX, is_lmq
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
-from .. import layout
-from ..files.json_file import MAX_FILE_BYTES
 from .offset_table import SEPARATOR, Offsets, OffsetTable
 
 _LMQ_GROUP = SEPARATOR + LMQ_PREFIX

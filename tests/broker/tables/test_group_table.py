@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.tables.attributes import AttributeRefusedError
+from pocketmq.broker.tables.group_table import GroupSettings, GroupTable
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.group_config import (
     DEFAULT_RETRY_INTERVALS_MS,
@@ -14,8 +16,6 @@ from pocketmq.protocol.bodies.group_config import (
 )
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.tables.attributes import AttributeRefusedError
-from pocketmq.store.tables.group_table import GroupSettings, GroupTable
 
 PREDEFINED = {
     "TOOLS_CONSUMER",
