@@ -28,8 +28,8 @@ from .pulling.pulling import Pulling
 from .sending.planned_sends import PlannedSends
 from .sending.sending import Sending
 from .state.broker_state import BrokerState, Identity, persist
-from .state.periodic import Periodic, PeriodicActions
-from .state.timers import Timers
+from .time.periodic import Periodic, PeriodicActions
+from .time.timers import Timers
 from .transactions.transactions import Transactions
 
 

@@ -31,8 +31,8 @@ from .network.server import Server
 from .network.tls import Tls
 from .network.watch import ServerBeside, Watcher
 from .state.broker_state import Identity
-from .state.virtual_time import VirtualTime
-from .state.virtual_timers import VirtualTimers
+from .time.virtual_time import VirtualTime
+from .time.virtual_timers import VirtualTimers
 
 if TYPE_CHECKING:
     from .network.journal import Journal

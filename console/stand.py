@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
-from pocketmq.broker.state.virtual_time import VirtualTime
+from pocketmq.broker.time.virtual_time import VirtualTime
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
 from .pages import Pause

@@ -19,8 +19,8 @@ from pocketmq.broker.handler_modules import HANDLER_MODULES
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Result
 from pocketmq.broker.state.broker_state import Identity
-from pocketmq.broker.state.timers import LONGEST_SLEEP_MS, Timer
-from pocketmq.broker.state.virtual_timers import VirtualTimers
+from pocketmq.broker.time.timers import LONGEST_SLEEP_MS, Timer
+from pocketmq.broker.time.virtual_timers import VirtualTimers
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.languages import V5_5_0

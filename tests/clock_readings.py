@@ -17,7 +17,7 @@ KNOWN = {
     "any_server.py": 3,
     "broker/cluster/test_registration.py": 1,
     "broker/sending/test_send_handlers.py": 1,
-    "broker/state/test_virtual_time.py": 2,
+    "broker/time/test_virtual_time.py": 2,
     "cli/behave/test_behave.py": 5,
     "cli/messages/test_send_and_tail.py": 5,
     "cli/test_proxy.py": 2,

@@ -44,7 +44,7 @@ ROOMS: dict[str, list[str]] = {
         "bounded_cache errors said_once tables",
         "config",
         "network",
-        "filters",
+        "figures filters time",
         "state",
         "name_server storing",
         "access membership",

@@ -6,8 +6,8 @@ from pocketmq.protocol.wire.command import Command
 
 from ..network.role import Guard
 from ..state.broker_state import BrokerState
-from ..state.periodic import Periodic
 from ..tables.json_table import JsonTable
+from ..time.periodic import Periodic
 from .access_control import AccessControl, make_first_users
 from .plain_acl import PlainAcl
 from .user_table import AclTable, UserTable

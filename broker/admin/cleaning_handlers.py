@@ -13,7 +13,7 @@ from pocketmq.protocol.requests.topic import (
 
 from ..broker import Broker
 from ..network.dispatch import handles
-from ..state.slices import in_slices
+from ..time.slices import in_slices
 
 
 @handles(DeleteExpiredCommitLog)

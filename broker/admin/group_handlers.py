@@ -41,8 +41,8 @@ from ..errors import Refusal
 from ..membership.client import Client
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import invalid_parameter
-from ..state.slices import encoded, in_slices
 from ..tables.attributes import AttributeRefusedError
+from ..time.slices import encoded, in_slices
 
 MAX_PAGE_SIZE: Final = 2000
 """Topics or groups in one page, the official default of splitMetadataSize."""

@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, handles
-from ..state.slices import encoded, in_slices
+from ..time.slices import encoded, in_slices
 from .group_handlers import tps_of
 
 

@@ -21,7 +21,7 @@ from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from ..state.refusals import UNSET_REMARK
-from ..state.slices import encoded, in_slices
+from ..time.slices import encoded, in_slices
 
 NOT_FOUND: Final = "can not find message, maybe time range not correct"
 MAX_ENTRIES: Final = 100_000

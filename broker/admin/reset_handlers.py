@@ -21,7 +21,7 @@ from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
-from ..state.slices import encoded, in_slices
+from ..time.slices import encoded, in_slices
 from .client_relay_handlers import refuse_old_client
 
 OFFSET_AT_END: Final = -1

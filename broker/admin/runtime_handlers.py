@@ -20,8 +20,8 @@ from pocketmq.store import layout
 
 from ..broker import Broker
 from ..errors import Refusal
+from ..figures.traffic import TPS_SPANS_SECONDS
 from ..network.dispatch import handles
-from ..state.traffic import TPS_SPANS_SECONDS
 
 _POOL_CAPACITIES: Final = {
     "sendThreadPoolQueue": 10_000,

@@ -34,8 +34,8 @@ from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import UNSET_REMARK, invalid_parameter
-from ..state.slices import encoded, in_slices
 from ..tables.attributes import AttributeRefusedError, parse_attributes
+from ..time.slices import encoded, in_slices
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
 
 # -- changes

@@ -28,11 +28,11 @@ from pocketmq.store.put_values import AppendResult
 
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
-from ..state.timers import Timer
 from ..storing.deliveries import Budget, deliver
 from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, INT_MIN, number_property, parse_number
 from ..storing.stored_properties import stored_properties
+from ..time.timers import Timer
 
 _log = logging.getLogger("pocketmq.delayed")
 

@@ -4,7 +4,7 @@ from pocketmq.store import Clock, NewMessage
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
 from ..state.broker_state import BrokerState
-from ..state.periodic import Periodic
+from ..time.periodic import Periodic
 from .delay_levels import DelayLevels, delay_if_asked
 from .timer import MessageTimer
 from .timer_sends import time_if_asked

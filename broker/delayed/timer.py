@@ -23,11 +23,11 @@ from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_c
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
 
 from ..state.broker_state import BrokerState
-from ..state.timers import Timer
 from ..storing.deliveries import deliver
 from ..storing.numbers import number_property
 from ..storing.records import record_of_unit
 from ..tables.metric_table import MetricTable
+from ..time.timers import Timer
 from .timer_delivery import RETRY_MS, TimerDelivery
 
 _log = logging.getLogger("pocketmq.delayed")

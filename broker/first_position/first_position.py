@@ -2,7 +2,7 @@
 
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
-from ..state.periodic import Periodic
+from ..time.periodic import Periodic
 from .broadcast_offsets import BroadcastOffsets
 from .skipped_messages import SkippedMessages
 

@@ -21,7 +21,7 @@ from pocketmq.store.reading.time_search import Boundary
 
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
-from ..state.slices import in_slices
+from ..time.slices import in_slices
 from .first_position import FirstPosition
 from .rules import Rule
 from .verdict import decide_first_position, explain

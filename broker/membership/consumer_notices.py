@@ -14,7 +14,7 @@ from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
 
 from ..config.broker_config import BrokerConfig
 from ..network.dispatch import Peer
-from ..state.timers import CallSoon
+from ..time.timers import CallSoon
 
 NOTICES_IN_A_TURN: Final = 200
 

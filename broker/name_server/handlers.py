@@ -60,7 +60,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
 from ..network.dispatch import NAME_SERVER, Answer, Call, CallWithBody
-from ..state.slices import encoded, in_slices
+from ..time.slices import encoded, in_slices
 from . import topic_routes
 from .kv_config import ORDER_TOPIC_CONFIG
 from .name_server import NameServer

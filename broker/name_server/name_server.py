@@ -24,8 +24,8 @@ from ..errors import PeerError
 from ..network.connection import Connection
 from ..network.dispatch import Peer
 from ..said_once import SaidOnce
-from ..state.slices import MAX_REPORTS
 from ..state.table_saver import TableSaver
+from ..time.slices import MAX_REPORTS
 from .kv_config import KvConfig
 from .route_table import RouteTable
 

@@ -33,7 +33,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
-from ..state.slices import encoded
+from ..time.slices import encoded
 from .popping import Popping
 
 _log = logging.getLogger("pocketmq.pop")

@@ -24,8 +24,8 @@ from ..errors import Refusal
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import Answer, Call, Held
-from ..state.timers import Timer, Timers
-from ..state.turns import Turns
+from ..time.timers import Timer, Timers
+from ..time.turns import Turns
 
 _log = logging.getLogger("pocketmq.pop")
 

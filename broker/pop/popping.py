@@ -6,8 +6,8 @@ from ..cluster.cluster import Cluster
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
-from ..state.periodic import Periodic
 from ..tables.json_table import JsonTable
+from ..time.periodic import Periodic
 from .ordered_pops import OrderedPops
 from .pop_waiters import ANY_QUEUE, PopWaiters
 from .queue_alarms import QueueAlarms

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from ..state.broker_state import BrokerState
-from ..state.timers import Timer
+from ..time.timers import Timer
 
 MAX_ALARMS: Final = 10_000
 """Limit of queues with an alarm. Further queues also become free in time, but no request is woken then."""

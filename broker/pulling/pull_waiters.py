@@ -14,8 +14,8 @@ from typing import Final
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import Call
-from ..state.timers import CallSoon
-from ..state.turns import Turns
+from ..time.timers import CallSoon
+from ..time.turns import Turns
 
 MAX_ANSWERS: Final = 256
 """Pulls answered in one loop iteration, a few milliseconds of work; one scan may wake thousands."""

@@ -3,7 +3,7 @@
 from ..first_position.first_position import FirstPosition
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
-from ..state.periodic import Periodic
+from ..time.periodic import Periodic
 from .pull_waiters import PullWaiters
 
 WAITER_SCAN_SECONDS = 5.0

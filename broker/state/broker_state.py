@@ -19,18 +19,18 @@ from pocketmq.store.lookup.dispatch import IsAwaited, MayBeAwaited, OnArrival
 from pocketmq.store.retention import Retention
 
 from ..config.broker_config import BrokerConfig
+from ..figures.statistics import Statistics
 from ..tables.delay_table import DelayTable
 from ..tables.group_table import GroupTable
 from ..tables.json_table import JsonTable
 from ..tables.light_offset_table import LmqOffsetTable
 from ..tables.offset_table import OffsetTable
 from ..tables.topic_table import TopicTable
-from .periodic import Periodic
-from .slices import MAX_REPORTS
-from .statistics import Statistics
+from ..time.periodic import Periodic
+from ..time.slices import MAX_REPORTS
+from ..time.timers import LoopTimers, Timers
 from .store_owner import refuse_other_brokers_store
 from .table_saver import TableSaver
-from .timers import LoopTimers, Timers
 
 _log = logging.getLogger("pocketmq.state")
 

@@ -32,11 +32,11 @@ from pocketmq.store.remembered import Remembered
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..state.broker_state import BrokerState
-from ..state.timers import Timer
 from ..storing.message_copies import copy_of, own_message
 from ..storing.record_parts import RecordParts
 from ..storing.stored_properties import stored_properties
 from ..tables.metric_table import MetricTable
+from ..time.timers import Timer
 from .end_plans import EndPlans, PlannedHalf, committed_text
 
 _log = logging.getLogger("pocketmq.transactions")

@@ -36,10 +36,10 @@ from pocketmq.store.remembered import Remembered
 from ..membership.producer_groups import ProducerGroups
 from ..said_once import SaidOnce
 from ..state.broker_state import BrokerState
-from ..state.slices import SLICE_SECONDS
 from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, number_property, parse_number
 from ..storing.stored_properties import stored_properties
+from ..time.slices import SLICE_SECONDS
 from .half_messages import HalfMessages
 from .op_queue import OpQueue, record_at_offset
 

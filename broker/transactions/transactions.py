@@ -5,9 +5,9 @@ from pocketmq.protocol.requests.send import EndTransaction
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
-from ..state.periodic import Periodic
 from ..tables.json_table import JsonTable
 from ..tables.metric_table import MetricTable
+from ..time.periodic import Periodic
 from .end_plans import PlannedHalf
 from .half_messages import HalfMessages
 from .transaction_check import TransactionCheck

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pocketmq.broker.network.watch import Watcher
-from pocketmq.broker.state.timers import Timer, Timers
+from pocketmq.broker.time.timers import Timer, Timers
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 

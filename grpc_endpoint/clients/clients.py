@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.state.timers import Timer
+from pocketmq.broker.time.timers import Timer
 from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH
 
 from ..calls.refusals import RpcRefused

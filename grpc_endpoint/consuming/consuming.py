@@ -1,7 +1,7 @@
 """The part of the endpoint that serves consumers: receive, acknowledge, renew, give up, pull, offsets."""
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.state.periodic import Periodic, PeriodicActions
+from pocketmq.broker.time.periodic import Periodic, PeriodicActions
 
 from ..clients.clients import Clients
 from ..clients.peer import GrpcPeer

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 from pocketmq.broker.errors import StartError
-from pocketmq.broker.state.virtual_time import VirtualTime
+from pocketmq.broker.time.virtual_time import VirtualTime
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import topic_refusal
 

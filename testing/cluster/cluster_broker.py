@@ -9,7 +9,7 @@ from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.network.watch import WatchedServer
 from pocketmq.broker.node import Node
-from pocketmq.broker.state.virtual_timers import VirtualTimers
+from pocketmq.broker.time.virtual_timers import VirtualTimers
 
 from ..errors import TestingError
 from ..faults.routes import RouteRule

@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.node import Node
-from pocketmq.broker.state.joint_timers import JointTimers
-from pocketmq.broker.state.virtual_time import VirtualTime
-from pocketmq.broker.state.virtual_timers import VirtualTimers
+from pocketmq.broker.time.joint_timers import JointTimers
+from pocketmq.broker.time.virtual_time import VirtualTime
+from pocketmq.broker.time.virtual_timers import VirtualTimers
 from pocketmq.store import VirtualClock, WallClock
 
 from ..faults.faults import Faults

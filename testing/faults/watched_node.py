@@ -13,7 +13,7 @@ from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.network.watch import WatchedServer, Watcher
 from pocketmq.broker.node import Node
-from pocketmq.broker.state.timers import Timers
+from pocketmq.broker.time.timers import Timers
 from pocketmq.protocol.bodies.routes import BrokerData
 
 from ..ledger.ledger import Ledger

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from pocketmq.broker.node import Node
-from pocketmq.broker.state.virtual_time import VirtualTime
+from pocketmq.broker.time.virtual_time import VirtualTime
 from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
 from pocketmq.console.stand import Snapshots, Stand

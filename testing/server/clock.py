@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from pocketmq.broker.state.virtual_time import TimeStuckError, VirtualTime
+from pocketmq.broker.time.virtual_time import TimeStuckError, VirtualTime
 
 from ..errors import TestingError
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from pocketmq.broker.network.dispatch import Call
 from pocketmq.broker.pop.pop_waiters import ANY_QUEUE, LEAST_GONE, MAX_ANSWERS, Polling, PopWaiter, PopWaiters
-from pocketmq.broker.state.timers import LoopTimers
+from pocketmq.broker.time.timers import LoopTimers
 from pocketmq.protocol.wire.command import Command
 from pocketmq.store import VirtualClock
 

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from pocketmq.broker.state.virtual_time import VirtualTime, step_ms
-from pocketmq.broker.state.virtual_timers import VirtualTimers
+from pocketmq.broker.time.virtual_time import VirtualTime, step_ms
+from pocketmq.broker.time.virtual_timers import VirtualTimers
 from pocketmq.store import VirtualClock, WallClock
 
 HOUR_MS = 3_600_000

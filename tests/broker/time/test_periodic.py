@@ -5,8 +5,8 @@ import itertools
 from collections.abc import Generator
 
 import pytest
-from pocketmq.broker.state.periodic import ITEMS_IN_A_TURN, Periodic, PeriodicActions
-from pocketmq.broker.state.timers import LoopTimers
+from pocketmq.broker.time.periodic import ITEMS_IN_A_TURN, Periodic, PeriodicActions
+from pocketmq.broker.time.timers import LoopTimers
 from pocketmq.store import WallClock
 
 from waiting import until

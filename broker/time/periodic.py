@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from .timers import LoopRepeat, NextWork, Timer, Timers
 
-_log = logging.getLogger("pocketmq.state")
+_log = logging.getLogger("pocketmq.time")
 
 ITEMS_IN_A_TURN: Final = 200
 """Of a generator, handled in one loop iteration."""

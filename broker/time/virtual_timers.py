@@ -18,7 +18,7 @@ from pocketmq.store import VirtualClock
 
 from .timers import NextWork, Timer
 
-_log = logging.getLogger("pocketmq.state")
+_log = logging.getLogger("pocketmq.time")
 
 LEAST_CANCELLED: Final = 64
 """Cancelled timers are dropped from the heap once they are this many, and more than half of it."""

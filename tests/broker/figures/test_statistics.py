@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.state import statistics as statistics_module
-from pocketmq.broker.state.put_times import PutTimes
+from pocketmq.broker.figures import statistics as statistics_module
+from pocketmq.broker.figures.put_times import PutTimes
 from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.store import VirtualClock, WallClock

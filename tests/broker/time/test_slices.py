@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.state import slices
-from pocketmq.broker.state.slices import ITEMS_ENCODED_AT_ONCE, SLICE_SECONDS, encoded, in_slices
+from pocketmq.broker.time import slices
+from pocketmq.broker.time.slices import ITEMS_ENCODED_AT_ONCE, SLICE_SECONDS, encoded, in_slices
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.group import GetBrokerConsumeStats, GetConsumeStats
