@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.message.offset_id import pack_host
-from pocketmq.store import Clock, VirtualClock, WallClock
+from pocketmq.store import Clock, WallClock
 
 from .access.access_control import signer_of, warn_if_open
 from .broker import Broker
@@ -31,8 +31,7 @@ from .network.server import Server
 from .network.tls import Tls
 from .network.watch import ServerBeside, Watcher
 from .state.broker_state import Identity
-from .time.virtual_time import VirtualTime
-from .time.virtual_timers import VirtualTimers
+from .time.timers import OwnTime, Timers
 
 if TYPE_CHECKING:
     from .network.journal import Journal
@@ -54,23 +53,22 @@ class Node:
         *,
         host: str = "127.0.0.1",
         clock: Clock | None = None,
-        virtual_time: bool = False,
-        timers: VirtualTimers | None = None,
+        time: OwnTime | None = None,
+        timers: Timers | None = None,
         seed: int | None = None,
         journal_folder: Path | None = None,
         server_made: Callable[[Server], None] | None = None,
     ) -> None:
-        """`timers` are those of a virtual clock that belongs to somebody else, who moves it; with `virtual_time` the
-        node has its own. `server_made` gets each server before a client can connect to it."""
+        """With `time` the broker's clock is virtual, and the node's own; `timers` are those of a clock that somebody
+        else moves. `server_made` gets each server before a client can connect to it."""
         self._config = config
         self._name_server_config = name_server_config
         self._host = host
         self._clock = clock or WallClock()
-        self._virtual_time = virtual_time
-        self._timers = timers
+        self._timers = timers if time is None else time.timers
         self._seed = seed
-        self.time: VirtualTime | None = None
-        """Moves the broker's clock, which starts at the wall's time; `None` if the broker follows the wall's time."""
+        self.time = time
+        """Moves the broker's clock; `None` if the broker follows the wall's time, or somebody else moves it."""
         self._servers: list[Server] = []
         self.beside: list[ServerBeside] = []
         """Servers of other protocols in front of the same broker, while they run (gRPC)."""
@@ -212,15 +210,9 @@ class Node:
 
     # -- the broker
 
-    def _broker_clock(self) -> Clock:
-        """The name server keeps the wall's time, because a broker that it forgets is one that is silent now."""
-        if self._virtual_time:
-            self._timers = VirtualTimers(VirtualClock(self._clock.now_ms(), wall=self._clock))
-            self.time = VirtualTime(self._timers)
-        return self._clock if self._timers is None else self._timers.clock
-
     async def _start_broker(self) -> None:
-        config, clock = self._config, self._broker_clock()
+        # The name server keeps the wall's time, because a broker that it forgets is one that is silent now.
+        config, clock = self._config, self._clock if self._timers is None else self._timers.clock
         server = self._new_server(BROKER.name, signer=signer_of(config))
         port = await server.bind(self._host, config.listen_port)
         fast = await self._bind_fast_port(port - 2)

@@ -22,6 +22,7 @@ from .config.broker_config import BrokerConfig
 from .config.name_server_config import NameServerConfig
 from .errors import StartError
 from .node import Node
+from .time.timers import OwnTime
 
 Beside = Callable[[Node], AbstractAsyncContextManager[Mapping[str, str]]]
 """Something that runs while the node does. It returns its addresses, a variable of the environment -> address."""
@@ -44,13 +45,13 @@ def run(
     ports_file: Path | None = None,
     beside: Sequence[Beside] = (),
     *,
-    virtual_time: bool = False,
+    time: OwnTime | None = None,
 ) -> bool:
     """Serve until SIGTERM, SIGINT or SIGHUP; False if the store did not stop cleanly. `StartError` or `StoreError` if
     it cannot start; nothing stays open.
 
     `ports_file` gets the addresses as JSON: namesrv, broker, admin, grpc; null for what does not run. With
-    `virtual_time` the broker's clock stands still until `node.time` moves it.
+    `time` the broker's clock stands still until it is moved.
     """
     raise_file_limit()
     grow_descriptor_table()
@@ -61,7 +62,7 @@ def run(
             config,
             name_server_config,
             host=config.bind_address,
-            virtual_time=virtual_time,
+            time=time,
             journal_folder=journal_folder,
         )
         runner.run(_serve(node, config, ports_file, beside))

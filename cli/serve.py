@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pocketmq.broker.config.name_server_config import NameServerConfig
     from pocketmq.broker.node import Node
     from pocketmq.broker.process import Beside
+    from pocketmq.broker.time.timers import OwnTime
     from pocketmq.testing.state.load import LoadSource
 
 _log = logging.getLogger("pocketmq.serve")
@@ -123,15 +124,21 @@ def serve(
             beside = _beside(broker, loads, admin_port)
             _log.info("store: %s", broker.store.root.absolute())
             journal_folder = None if journal is None else Path(journal)
-            stopped_cleanly = run(
-                broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time
-            )
+            time = virtual_node_time() if virtual_time else None
+            stopped_cleanly = run(broker, name_server, journal_folder, ports_file, beside, time=time)
             if not stopped_cleanly:
                 sys.exit(UNCLEAN_STOP)
     except (StartError, StoreError, TestingError) as error:
         refuse(error)
     finally:
         gc.enable()
+
+
+def virtual_node_time() -> "OwnTime":
+    """Time that stands still until the HTTP port moves it."""
+    from pocketmq.testing.time.virtual_time import NodeTime
+
+    return NodeTime()
 
 
 def _beside(broker: "BrokerConfig", loads: "Sequence[LoadSource]", admin_port: int | None) -> "list[Beside]":

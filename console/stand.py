@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
-from pocketmq.broker.time.virtual_time import VirtualTime
+from pocketmq.broker.time.timers import MovedTime
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
 from .pages import Pause
@@ -97,7 +97,7 @@ class Stand:
         rules: Rules,
         requests: RequestLog,
         *,
-        time: Callable[[], VirtualTime | None] | None = None,
+        time: Callable[[], MovedTime | None] | None = None,
         ledger: Ledger | None = None,
         reset: Callable[[], Awaitable[None]] | None = None,
         snapshots: Snapshots | None = None,
@@ -121,7 +121,7 @@ class Stand:
         return self.node.broker
 
     @property
-    def time(self) -> VirtualTime | None:
+    def time(self) -> MovedTime | None:
         """The virtual time; None if the node follows the wall's."""
         return self.node.time if self._time is None else self._time()
 

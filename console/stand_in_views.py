@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
-from pocketmq.broker.time.virtual_time import TimeStuckError
+from pocketmq.broker.time.timers import TimeStuckError
 
 from .answers import Problem, number_of
 from .pages import Page, Reading

@@ -11,6 +11,7 @@ With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rock
     state/              the state that `reset` returns to
     requests/           the log of requests and replies
     ledger/             what became of every message
+    time/               time that stands still until it is moved
     faults/             what a test makes the server do wrong
     cluster/            several name servers and brokers in one thread
     views/              looking without changing, and waiting

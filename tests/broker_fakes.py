@@ -20,7 +20,6 @@ from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Result
 from pocketmq.broker.state.broker_state import Identity
 from pocketmq.broker.time.timers import LONGEST_SLEEP_MS, Timer
-from pocketmq.broker.time.virtual_timers import VirtualTimers
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.languages import V5_5_0
@@ -31,6 +30,7 @@ from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
 from pocketmq.store import NewMessage, StoreConfig, VirtualClock
+from pocketmq.testing.time.virtual_timers import VirtualTimers
 
 assert HANDLER_MODULES, "importing them fills the tables of handlers"
 

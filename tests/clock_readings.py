@@ -17,7 +17,6 @@ KNOWN = {
     "any_server.py": 3,
     "broker/cluster/test_registration.py": 1,
     "broker/sending/test_send_handlers.py": 1,
-    "broker/time/test_virtual_time.py": 2,
     "cli/behave/test_behave.py": 5,
     "cli/messages/test_send_and_tail.py": 5,
     "cli/test_proxy.py": 2,
@@ -63,6 +62,7 @@ KNOWN = {
     "testing/requests/test_requests.py": 1,
     "testing/server/test_clock.py": 4,
     "testing/server/test_virtual_time.py": 4,
+    "testing/time/test_virtual_timers.py": 2,
     "testing/views/test_views.py": 1,
     "testing/views/test_waits.py": 1,
 }

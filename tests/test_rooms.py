@@ -88,7 +88,7 @@ ROOMS: dict[str, list[str]] = {
         "behaviour moving",
     ],
     "testing": [
-        "errors",
+        "errors time",
         "requests",
         "ledger",
         "faults",

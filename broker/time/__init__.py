@@ -1,10 +1,7 @@
 """What a broker does later, and work that is too long for one turn of the event loop.
 
-timers.py          whatever the broker does later is set here: the timers of the event loop
-periodic.py        actions that are repeated
-turns.py           held requests that are answered in the next loop iterations
-slices.py          long work in slices, such as reports
-virtual_timers.py  the timers of a clock that stands still until it is moved
-joint_timers.py    the timers of several brokers with one such clock
-virtual_time.py    moves that clock: advance, advance_to_next, run
+timers.py    whatever the broker does later is set here: the timers of the event loop
+periodic.py  actions that are repeated
+turns.py     held requests that are answered in the next loop iterations
+slices.py    long work in slices, such as reports
 """

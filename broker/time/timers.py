@@ -1,6 +1,6 @@
 """The timers of a broker: everything that it does later, by its own clock, is set here.
 
-`LoopTimers` are the event loop's timers. `virtual_timers.py` has those of a clock that a test moves. Not for waits on
+`LoopTimers` are the event loop's timers; `pocketmq.testing` has those of a clock that a test moves. Not for waits on
 disks and peers, and not for saving: those use the event loop directly, so that no answer waits for a virtual clock.
 """
 
@@ -29,6 +29,9 @@ class Timer(Protocol):
 
 class Timers(Protocol):
     """Runs callbacks in the event loop's thread, in the order of their times."""
+
+    @property
+    def clock(self) -> Clock: ...
 
     @property
     def is_virtual(self) -> bool:
@@ -66,13 +69,40 @@ class Timers(Protocol):
         """
 
 
+class TimeStuckError(RuntimeError):
+    """A step of virtual time was given up because its timers set ever new ones."""
+
+
+class MovedTime(Protocol):
+    """Moves the clock of virtual timers. Each move waits for the one before it; steps that are wrong: ValueError."""
+
+    async def advance(self, step: str | float) -> int:
+        """Let a step of time pass, seconds or a text like `2h`; returns the new time (ms). `TimeStuckError`."""
+
+    async def advance_to_next(self) -> int | None:
+        """Move to the next event; `None`, and no time passes, if nothing waits. `TimeStuckError`."""
+
+    def run(self, speed: float) -> None:
+        """Let time pass `speed` times as fast as the wall's, until the next move or `stop`."""
+
+    async def stop(self) -> None:
+        """Let the clock stand still. Does nothing if it does."""
+
+
+class OwnTime(MovedTime, Protocol):
+    """That of one node alone."""
+
+    @property
+    def timers(self) -> Timers: ...
+
+
 class LoopTimers:
     """The event loop's timers: real time."""
 
     is_virtual: Final = False
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.clock = clock
         self._loop = loop = asyncio.get_running_loop()
         self.call_soon = loop.call_soon
 
@@ -80,7 +110,7 @@ class LoopTimers:
         return self._loop.call_later(seconds, callback)
 
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
-        sleep_ms = min(max(when_ms - self._clock.now_ms(), 0), LONGEST_SLEEP_MS)
+        sleep_ms = min(max(when_ms - self.clock.now_ms(), 0), LONGEST_SLEEP_MS)
         return self._loop.call_later(sleep_ms / 1000, callback)
 
     def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 from pocketmq.broker.errors import StartError
-from pocketmq.broker.time.virtual_time import VirtualTime
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import topic_refusal
 
@@ -34,6 +33,7 @@ from ..server.lifetime import Lifetime
 from ..server.settings import Value
 from ..server.temporary_store import temporary_folder
 from ..state.load import MOST_QUEUES
+from ..time.virtual_time import VirtualTime
 from .cluster_broker import ClusterBroker
 from .cluster_life import ClusterLife
 from .cluster_name_server import ClusterNameServer

@@ -9,11 +9,11 @@ from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.network.watch import WatchedServer
 from pocketmq.broker.node import Node
-from pocketmq.broker.time.virtual_timers import VirtualTimers
 
 from ..errors import TestingError
 from ..faults.routes import RouteRule
 from ..requests.values import number
+from ..time.virtual_timers import VirtualTimers
 from .cluster_grpc import ClusterGrpcPort
 from .cluster_life import ClusterLife
 from .held_port import HeldPort

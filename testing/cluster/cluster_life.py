@@ -7,14 +7,14 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.node import Node
-from pocketmq.broker.time.joint_timers import JointTimers
-from pocketmq.broker.time.virtual_time import VirtualTime
-from pocketmq.broker.time.virtual_timers import VirtualTimers
 from pocketmq.store import VirtualClock, WallClock
 
 from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
 from ..server.settings import Value
+from ..time.joint_timers import JointTimers
+from ..time.virtual_time import VirtualTime
+from ..time.virtual_timers import VirtualTimers
 from .loop_thread import LoopThread
 from .partition import Partition
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from pocketmq.broker.node import Node
-from pocketmq.broker.time.virtual_time import VirtualTime
+from pocketmq.broker.time.timers import MovedTime
 from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
 from pocketmq.console.stand import Snapshots, Stand
@@ -134,7 +134,7 @@ def stand_on(
     node: Callable[[], Node],
     watched: WatchedNodes,
     *,
-    time: Callable[[], VirtualTime | None] | None = None,
+    time: Callable[[], MovedTime | None] | None = None,
     reset: Callable[[], Awaitable[None]] | None = None,
     snapshots: Snapshots | None = None,
 ) -> Stand:

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from pocketmq.broker.time.virtual_time import TimeStuckError, VirtualTime
+from pocketmq.broker.time.timers import MovedTime, TimeStuckError
 
 from ..errors import TestingError
 
@@ -24,7 +24,7 @@ Run = Callable[[Any], Any]
 class ServerClock:
     """The clock of one server, or of all members of a cluster. Steps are seconds, or texts like `1d2h30m5s100ms`."""
 
-    def __init__(self, time: Callable[[], VirtualTime | None], now_ms: Callable[[], int], run: Run) -> None:
+    def __init__(self, time: Callable[[], MovedTime | None], now_ms: Callable[[], int], run: Run) -> None:
         """`time` is what moves the clock of the running server, None if that is real; `now_ms` reads it."""
         self._virtual = time
         self._now_ms = now_ms
@@ -80,7 +80,7 @@ class ServerClock:
         except TimeStuckError as error:
             raise TestingError(str(error)) from error
 
-    def _time(self) -> VirtualTime:
+    def _time(self) -> MovedTime:
         time = self._virtual()
         if time is None:
             raise TestingError(

@@ -40,6 +40,7 @@ from ..state.mark import Mark, take_mark
 from ..state.reset import restore
 from ..state.restoring import restore_snapshot, take_snapshot
 from ..state.snapshot import Snapshot, read_snapshot
+from ..time.virtual_time import NodeTime
 from .clock import ServerClock
 from .lifetime import Lifetime
 from .ports import Ports
@@ -47,7 +48,6 @@ from .settings import Value, broker_config, name_server_config
 from .temporary_store import temporary_folder
 
 REQUEST_TIMEOUT_SECONDS: Final = 5.0
-
 ResultT = TypeVar("ResultT")
 ReplyT = TypeVar("ReplyT", bound=Reply)
 
@@ -246,7 +246,7 @@ class EmbeddedServer(Lifetime):
             name_server,
             host=config.bind_address,
             clock=self._clock,
-            virtual_time=self._virtual_time,
+            time=NodeTime() if self._virtual_time else None,
             seed=self._seed,
             journal_folder=self._journal,
         )

@@ -14,9 +14,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from pocketmq.broker.time.timers import NextWork, Timer
 from pocketmq.store import VirtualClock
-
-from .timers import NextWork, Timer
 
 _log = logging.getLogger("pocketmq.time")
 

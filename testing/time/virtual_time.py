@@ -5,7 +5,7 @@
                     the clock moves to the end of the step
 
 Timers set on the way run in the same step if they are due in it. Clients are not waited for: what they answer arrives
-later by the wall's time. Owned by the event loop; `pocketmq.testing` calls it from a test's thread.
+later by the wall's time. Owned by the event loop; a test calls it from its own thread (`server/clock.py`).
 """
 
 import asyncio
@@ -13,7 +13,10 @@ import math
 import re
 from typing import Final, Protocol
 
-from pocketmq.store import VirtualClock
+from pocketmq.broker.time.timers import TimeStuckError
+from pocketmq.store import Clock, VirtualClock, WallClock
+
+from .virtual_timers import VirtualTimers
 
 REST_SECONDS: Final = 5.0
 """Longest wait, by the wall's time, for what one callback has woken."""
@@ -26,10 +29,6 @@ LATEST_MS: Final = 253_370_764_800_000
 
 _UNITS_MS: Final = (86_400_000, 3_600_000, 60_000, 1000, 1)
 _STEP: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?")
-
-
-class TimeStuckError(RuntimeError):
-    """A step was given up because its timers set ever new ones."""
 
 
 def step_ms(step: str | float) -> int:
@@ -166,3 +165,13 @@ class VirtualTime:
             give_up_at = give_up_at or now + REST_SECONDS
             if now > give_up_at:
                 return
+
+
+class NodeTime(VirtualTime):
+    """The time of one node: it starts at the wall's time, or that of another clock, and has timers of its own."""
+
+    timers: VirtualTimers
+
+    def __init__(self, wall: Clock | None = None) -> None:
+        wall = wall or WallClock()
+        super().__init__(VirtualTimers(VirtualClock(wall.now_ms(), wall=wall)))

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from pocketmq.broker.time.virtual_time import VirtualTime, step_ms
-from pocketmq.broker.time.virtual_timers import VirtualTimers
 from pocketmq.store import VirtualClock, WallClock
+from pocketmq.testing.time.virtual_time import VirtualTime, step_ms
+from pocketmq.testing.time.virtual_timers import VirtualTimers
 
 HOUR_MS = 3_600_000
 
