@@ -44,7 +44,7 @@ class _Acls(Body, frozen=True):
 class UserTable(JsonTable):
     """The users that may sign requests, by name."""
 
-    remembered = ("_users",)
+    state_fields = ("_users",)
 
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
@@ -105,7 +105,7 @@ class UserTable(JsonTable):
     def to_json(self, *, pretty: bool = False) -> bytes:
         return fastjson.dumps(_Users(users=self._users, data_version=self.data_version), pretty=pretty)
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         stored = fastjson.decode(content, _Users, max_bytes=MAX_FILE_BYTES)
         self._users, self.data_version = stored.users, stored.data_version
         return True
@@ -114,7 +114,7 @@ class UserTable(JsonTable):
 class AclTable(JsonTable):
     """What each subject (`User:name`) may and may not do."""
 
-    remembered = ("_acls",)
+    state_fields = ("_acls",)
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class AclTable(JsonTable):
     def to_json(self, *, pretty: bool = False) -> bytes:
         return fastjson.dumps(_Acls(acls=self._acls, data_version=self.data_version), pretty=pretty)
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         stored = fastjson.decode(content, _Acls, max_bytes=MAX_FILE_BYTES)
         self._acls, self.data_version = stored.acls, stored.data_version
         return True

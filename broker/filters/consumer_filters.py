@@ -75,7 +75,7 @@ class FilterFile(Body, frozen=True):
 class ConsumerFilters(JsonTable):
     """All SQL filters of a broker. Filtered pulls call `find`: two look-ups, and one in the cache of expressions."""
 
-    remembered = ("_characters", "_filters")
+    state_fields = ("_characters", "_filters")
 
     def __init__(self, config: "BrokerConfig", now_ms: Callable[[], int]) -> None:
         super().__init__(config.store.root / layout.CONFIG / layout.CONSUMER_FILTERS, now_ms)
@@ -186,7 +186,7 @@ class ConsumerFilters(JsonTable):
                 of_topic.group_filter_data[group] = msgspec.structs.replace(data, dead=data.is_dead)
         return fastjson.dumps(file, pretty=pretty)
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         """Load the file. If the size of the bloom filter changed, load nothing, as the official broker does."""
         stored = fastjson.decode(content, FilterFile, max_bytes=MAX_FILE_BYTES)
         filters: dict[str, dict[str, FilterData]] = {}

@@ -27,7 +27,7 @@ MAX_MODES: Final = 100_000
 class RequestModes(JsonTable):
     """All modes set by request."""
 
-    remembered = ("_modes",)
+    state_fields = ("_modes",)
 
     def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
         super().__init__(config_folder / layout.REQUEST_MODES, now_ms)
@@ -69,7 +69,7 @@ class RequestModes(JsonTable):
         modes = self._modes.copy()
         return lambda: file_text({"messageRequestModeMap": self._text.of(modes)})
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         stored = fastjson.decode(content, MessageRequestModeSerializeWrapper, max_bytes=MAX_FILE_BYTES)
         self._modes = stored.message_request_mode_map
         return True

@@ -15,7 +15,6 @@ from msgspec import field
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.files.json_file import MAX_FILE_BYTES, JsonFile
-from pocketmq.store.remembered import Memory, Remembered
 
 from ..errors import Refusal
 from ..state.table_saver import TableSaver
@@ -33,10 +32,11 @@ class _File(Body, frozen=True):
     config_table: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-class KvConfig(Remembered):
+class KvConfig:
     """The settings and their file; without a path they are in memory only."""
 
-    remembered = ("_characters", "_namespaces")
+    state_fields = ("_characters", "_namespaces")
+    """A test companion sets them back."""
 
     def __init__(self, path: Path | None, files: TableSaver) -> None:
         self._file = None if path is None else JsonFile(path)
@@ -83,14 +83,11 @@ class KvConfig(Remembered):
             self._characters -= _size(key, value)
         self._changes += 1
 
-    def recall(self, memory: Memory) -> bool:
-        """As in `Remembered`; a difference is written."""
-        if not super().recall(memory):
-            return False
+    def restored(self) -> None:
+        """The fields of `state_fields` were set, by a test companion: they are written."""
         self._changes += 1
         if self._file is not None:
             self._files.write(str(self._file.path), partial(self._file.save, self._content()))
-        return True
 
     async def saved(self) -> None:
         """Wait until the changes made so far are on disk; those made while a file is written go into the next one. (The

@@ -73,7 +73,7 @@ class OrderFile(Body, frozen=True):
 class OrderedPops(JsonTable):
     """All queues that groups pop orderly."""
 
-    remembered = ("_table",)
+    state_fields = ("_table",)
 
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], on_free_at: Callable[[str, str, int, int], None]
@@ -222,7 +222,7 @@ class OrderedPops(JsonTable):
             }
         )
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         self._table = fastjson.decode(content, OrderFile, max_bytes=MAX_FILE_BYTES).table
         return True
 

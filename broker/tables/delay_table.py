@@ -23,7 +23,7 @@ _UNKNOWN_LEVEL_DELAY_MS: Final = 1_000
 class DelayTable(JsonTable):
     """The tables of the official ScheduleMessageService."""
 
-    remembered = ("_offsets",)
+    state_fields = ("_offsets",)
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class DelayTable(JsonTable):
 
     def replace_all(self, text: bytes) -> None:
         """At a slave: take over the master's reply to 45. Raises BodyError."""
-        self._take(text)
+        self.read_content(text)
         self.dirty = True
 
     def to_json(self, *, pretty: bool = False) -> bytes:
@@ -86,7 +86,7 @@ class DelayTable(JsonTable):
         offsets = DelayOffsetSerializeWrapper(offset_table=self._offsets, data_version=self.data_version)
         return fastjson.dumps(offsets, pretty=pretty, quote_integer_keys=pretty)
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         stored = fastjson.decode(content, DelayOffsetSerializeWrapper, max_bytes=MAX_FILE_BYTES)
         self._offsets.update(stored.offset_table)
         if stored.data_version is not None:

@@ -51,7 +51,7 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
 class GroupTable(JsonTable):
     """Official SubscriptionGroupManager. Group configs are immutable: a change replaces the config."""
 
-    remembered = (
+    state_fields = (
         "_groups",
         "_forbidden",
     )
@@ -203,7 +203,7 @@ class GroupTable(JsonTable):
             }
         )
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         wrapper = fastjson.decode(content, SubscriptionGroupWrapper, max_bytes=MAX_FILE_BYTES)
         self._groups.update(wrapper.subscription_group_table)
         self._forbidden.update(wrapper.forbidden_table)

@@ -6,18 +6,22 @@ disk: `snapshot()` in the owner's thread, what it returns and `file.save()` in a
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.store.errors import StoreError
 from pocketmq.store.files.json_file import JsonFile
-from pocketmq.store.remembered import Memory, Remembered
 
 
-class JsonTable(Remembered):
+class JsonTable:
     """Mirrors the official ConfigManager, but does not write at every change. Owner: the event-loop thread.
 
+    `state_fields` name the fields that hold what the table knows; a test companion sets them back. Containers in them
+    hold immutable values.
     `on_change` is called after each change of the data version: the broker then registers and saves.
     """
+
+    state_fields: ClassVar[tuple[str, ...]]
 
     def __init__(
         self, path: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
@@ -34,7 +38,7 @@ class JsonTable(Remembered):
 
     def load(self) -> bool:
         """Read the file over the built-in content. False if there is no file. Raises StoreError."""
-        return self.file.load(self._take) is not None
+        return self.file.load(self.read_content) is not None
 
     def snapshot(self) -> Callable[[], bytes] | None:
         """A function that makes the text to save; None if the file is up to date. Clears `dirty`: a caller that fails
@@ -64,25 +68,13 @@ class JsonTable(Remembered):
             ) from error
         return True
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         """Read the text of the file into the table. Raises BodyError and then changes nothing."""
         raise TypeError(f"{type(self).__name__} reads no file")
 
-    def replace_content(self, content: bytes) -> None:
-        """Have the content of a text like that of the file, and nothing else. Raises BodyError."""
-        for name in self.remembered:
-            value = getattr(self, name)
-            if isinstance(value, dict):
-                value.clear()
-        self._take(content)
+    def restored(self) -> None:
+        """The fields of `state_fields` were set: a change of the table."""
         self._changed()
-
-    def recall(self, memory: Memory) -> bool:
-        """As in `Remembered`; a difference is a change of the table."""
-        if not super().recall(memory):
-            return False
-        self._changed()
-        return True
 
     def _changed(self) -> None:
         self.data_version = self.data_version.next_version(self._now_ms())

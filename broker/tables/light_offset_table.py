@@ -53,7 +53,7 @@ class LmqOffsetTable(OffsetTable):
             "offsetTable": {key: of for key, of in offsets.items() if _LMQ_GROUP not in key},
         }
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         stored = fastjson.decode(content, _LmqOffsetFile, max_bytes=MAX_FILE_BYTES)
         self._offsets, self._topics, self._groups = {}, {}, {}
         light = {key: {0: offset} for key, offset in stored.lmq_offset_table.items()}

@@ -26,7 +26,7 @@ from .json_table import JsonTable
 class MetricTable(JsonTable):
     """Counts by topic. `kind` names the member of the file."""
 
-    remembered = ("_metrics",)
+    state_fields = ("_metrics",)
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class MetricTable(JsonTable):
         Raises BodyError.
         """
         before = self.data_version
-        self._take(content)
+        self.read_content(content)
         if self.data_version == before:
             return False
         self.dirty = True
@@ -87,7 +87,7 @@ class MetricTable(JsonTable):
         }
         return fastjson.dumps({"dataVersion": version, self._kind: metrics})
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         if self._kind == "timingCount":
             timers = fastjson.decode(content, TimerMetricsSerializeWrapper, max_bytes=MAX_FILE_BYTES)
             metrics, version = timers.timing_count, timers.data_version

@@ -32,7 +32,7 @@ Offsets = dict[int, int]
 class OffsetTable(JsonTable):
     """Official ConsumerOffsetManager. `commit` and `query` are on the pull path: two look-ups each."""
 
-    remembered = (
+    state_fields = (
         "_offsets",
         "_reset_offsets",
         "_pull_offsets",
@@ -273,7 +273,7 @@ class OffsetTable(JsonTable):
 
         return text
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         stored = fastjson.decode(content, ConsumerOffsetSerializeWrapper, max_bytes=MAX_FILE_BYTES)
         self._offsets, self._topics, self._groups = {}, {}, {}
         for key, offsets in stored.offset_table.items():

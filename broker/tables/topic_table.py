@@ -32,7 +32,7 @@ from .table_text import MapText, file_text
 class TopicTable(JsonTable):
     """Official TopicConfigManager. Topic configs are immutable: a change replaces the config."""
 
-    remembered = ("_topics",)
+    state_fields = ("_topics",)
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class TopicTable(JsonTable):
         table, version = self._topics.copy(), self.data_version
         return lambda: file_text({"dataVersion": version, "topicConfigTable": self._text.of(table)})
 
-    def _take(self, content: bytes) -> bool:
+    def read_content(self, content: bytes) -> bool:
         wrapper = fastjson.decode(content, TopicConfigSerializeWrapper, max_bytes=MAX_FILE_BYTES)
         self._topics.update(wrapper.topic_config_table)
         self.data_version = wrapper.data_version

@@ -27,7 +27,6 @@ from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.store import AppendResult, NewMessage, PutStatus
 from pocketmq.store.lookup.message_template import MessageTemplate
-from pocketmq.store.remembered import Remembered
 
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
@@ -77,13 +76,14 @@ def committed_message(delayed: Delayed, half: Record, properties: dict[str, str]
     return delayed.time_if_asked(message)
 
 
-class HalfMessages(Remembered):
+class HalfMessages:
     """Ends half messages, and remembers which have ended. `stop` writes the rest."""
 
-    remembered = (
+    state_fields = (
         "_unwritten",
         "_unwritten_bytes",
     )
+    """A test companion sets them back."""
 
     def __init__(self, state: BrokerState, delayed: Delayed, open_count: MetricTable) -> None:
         self._state = state

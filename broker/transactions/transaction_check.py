@@ -31,7 +31,6 @@ from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, O
 from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.store import PutStatus
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
-from pocketmq.store.remembered import Remembered
 
 from ..membership.producer_groups import ProducerGroups
 from ..said_once import SaidOnce
@@ -52,10 +51,11 @@ MAX_ENDED_BEHIND: Final = 100_000
 HOUR_MS: Final = 3_600_000
 
 
-class TransactionCheck(Remembered):
+class TransactionCheck:
     """Runs the rounds. `start` and `stop` mirror each other; a slave checks nothing."""
 
-    remembered = ("_ended_behind",)
+    state_fields = ("_ended_behind",)
+    """A test companion sets them back."""
 
     def __init__(self, state: BrokerState, half_messages: HalfMessages, producers: ProducerGroups) -> None:
         self._state = state

@@ -1,8 +1,8 @@
-"""The state of a server: remembered, returned to.
+"""The state of a server: saved, returned to.
 
 mark.py              the state at one moment
 reset.py             the way back to it
-memory.py            tables and lists of the server's parts
+parts.py             tables and lists of the server's parts
 settings_values.py   settings, read and written back
 access_files.py      files with access keys, read and written back
 snapshot.py          topics, groups, offsets, messages and timers as a value and a file

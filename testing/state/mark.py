@@ -10,20 +10,19 @@ import msgspec
 from pocketmq.broker.node import Node
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.routes import QueueData
-from pocketmq.store.remembered import Memory
 from pocketmq.store.rewinding import StoreMark
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
 from .access_files import read_access_files
-from .memory import remember
+from .parts import PartState, save_parts
 from .settings_values import settings_of
 
 
 class Mark(msgspec.Struct, frozen=True):
     """Made by `take_mark`."""
 
-    memories: tuple[Memory, ...]
-    """Of the broker's tables and lists, in the order of `memory.remembered_parts`."""
+    parts: tuple[PartState, ...]
+    """Of the broker's tables and lists, in the order of `parts.parts_of`."""
     groups: frozenset[str]
     """Groups that are declared, have offsets or have members."""
     store: StoreMark
@@ -44,7 +43,7 @@ async def take_mark(node: Node) -> Mark:
     routes = {} if name_server is None else name_server.routes.topics
     online = broker.membership.consumers.names()
     return Mark(
-        memories=remember(node),
+        parts=save_parts(node),
         groups=frozenset({*broker.groups.groups, *broker.offsets.group_topic_map(), *online}),
         store=broker.store.rewinding.mark(),
         timer=broker.delayed.timer.mark(),

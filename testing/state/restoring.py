@@ -16,6 +16,7 @@ from pocketmq.store.rewinding import StoreMark
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
 from ..errors import SnapshotError
+from .parts import replace_content, restore_part, save_part
 from .reset import follow_queues, forget_clients, stop_clock
 from .snapshot import Snapshot, State
 
@@ -50,8 +51,8 @@ async def take_snapshot(node: Node) -> Snapshot:
             tables={name: table.to_json(pretty=True) for name, table in tables_of(broker)},
             records=broker.store.rewinding.records(),
             timer=b"" if mark is None else mark.encode(),
-            unwritten_ends={queue: list(ends) for queue, ends in half.remember()["_unwritten"].items()},
-            ended_behind=list(check.remember()["_ended_behind"]),
+            unwritten_ends={queue: list(ends) for queue, ends in save_part(half)["_unwritten"].items()},
+            ended_behind=list(save_part(check)["_ended_behind"]),
         )
     )
 
@@ -77,16 +78,19 @@ async def _become(node: Node, state: State) -> None:
         broker.store.rewinding.rewind(_NOTHING)
         for name, table in tables_of(broker):
             if name in state.tables or name not in ACCESS_TABLES:
-                table.replace_content(state.tables[name])
-        broker.transactions.half_messages.recall(
+                replace_content(table, state.tables[name])
+        restore_part(
+            broker.transactions.half_messages,
             {
                 "_unwritten": {queue: dict.fromkeys(ends) for queue, ends in state.unwritten_ends.items()},
                 "_unwritten_bytes": sum(
                     len(str(end)) + 1 for ends in state.unwritten_ends.values() for end in ends
                 ),
-            }
+            },
         )
-        broker.transactions.check.recall({"_ended_behind": dict.fromkeys(map(tuple, state.ended_behind))})
+        restore_part(
+            broker.transactions.check, {"_ended_behind": dict.fromkeys(map(tuple, state.ended_behind))}
+        )
         broker.delayed.levels.stop()
         broker.delayed.timer.rewind(None)
         broker.store.rewinding.append_records(state.records)

@@ -12,6 +12,7 @@ from pocketmq.broker.tables.offset_table import NO_OFFSET, OffsetTable
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock
+from pocketmq.testing.state.parts import replace_content, restore_part, save_part
 
 
 @pytest.fixture
@@ -229,7 +230,7 @@ _CHANGES = st.one_of(
     st.tuples(st.sampled_from(["commit", "assign_reset"]), _NAMES, _NAMES, st.just(0), st.integers(0, 3)),
     st.tuples(st.sampled_from(["remove", "clone"]), _NAMES, _NAMES),
     st.tuples(st.sampled_from(["remove_group", "remove_topic"]), _NAMES),
-    st.tuples(st.sampled_from(["reload", "recall", "merge"])),
+    st.tuples(st.sampled_from(["reload", "restore", "merge"])),
 )
 
 
@@ -237,21 +238,21 @@ _CHANGES = st.one_of(
 def test_the_topics_of_each_group_are_those_of_the_offsets(changes: list[tuple[str, *tuple[object, ...]]]):
     with tempfile.TemporaryDirectory() as folder:
         table = OffsetTable(Path(folder), VirtualClock().now_ms)
-        begin = table.remember()
+        begin = save_part(table)
         for name, *words in changes:
             if name == "clone":
                 table.clone(str(words[0]), "target", str(words[1]))
             elif name == "remove_topic":
                 table.remove_topics({str(words[0])})
             elif name == "reload":
-                table.replace_content(table.to_json(pretty=True))
-            elif name == "recall":
-                table.recall(begin)
+                replace_content(table, table.to_json(pretty=True))
+            elif name == "restore":
+                restore_part(table, begin)
             elif name == "merge":
                 table.merge({"m@g": {0: 1}}, DataVersion())
             else:
                 getattr(table, name)(*words)
-            keys = [key.split("@") for key in table.remember()["_offsets"]]
+            keys = [key.split("@") for key in save_part(table)["_offsets"]]
             pairs = {(group, topic) for topic, group in (key for key in keys if len(key) == 2)}
             assert {(group, one) for group in table.groups() for one in table.topics_of(group)} == pairs
             assert {one for one, _ in pairs} == set(table.groups())
