@@ -4,16 +4,12 @@ A file that ends inside a frame was cut off by a kill: it is read up to that fra
 version is an error. The bytes are drawn in `pocketmq.protocol.journal_frames`.
 """
 
-import importlib
 import logging
-import pkgutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import pocketmq.protocol.requests
 import pyarrow as pa
 from pocketmq.protocol.journal_frames import (
     SUFFIX,
@@ -28,8 +24,7 @@ from pocketmq.protocol.journal_frames import (
     decode_about,
     decode_entries,
 )
-from pocketmq.protocol.rpc_numbers import RPC_NAMES
-from pocketmq.protocol.wire.schema import REQUESTS
+from pocketmq.protocol.requests.names import request_name
 
 from ..errors import JournalError, OptionError, PathError
 from ..records.columns import JOURNAL_COLUMNS, STRING_MAP, TIMESTAMP
@@ -171,19 +166,6 @@ def _group_topic_queue(code: int, fields: dict[str, str]) -> dict[str, Any]:
         "topic": topic,
         "queueId": int(queue) if is_number and queue is not None else None,
     }
-
-
-@cache
-def _names() -> dict[int, str]:
-    """Every declared request: a request is declared when its module is imported."""
-    for module in pkgutil.iter_modules(pocketmq.protocol.requests.__path__):
-        importlib.import_module(f"pocketmq.protocol.requests.{module.name}")
-    return {code: request.name for code, request in REQUESTS.items()}
-
-
-def request_name(code: int) -> str:
-    """The official name of a request code, or of the rpc of a gRPC client; otherwise its number as text."""
-    return RPC_NAMES.get(code) or _names().get(code) or str(code)
 
 
 def column(rows: list[dict[str, Any]], name: str) -> Any:

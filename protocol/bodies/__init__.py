@@ -8,9 +8,9 @@ client_state.py  what brokers and clients report about connected clients
 offsets.py       progress of groups, contents of queues, resets
 routes.py        routes and lists of the name server
 registration.py  what a broker registers at the name server
-pop.py           acks in batches; lite topics
+pop.py           acks in batches
 revive.py        checkpoints and acks that a broker stores for POP
 broker.py        statistics of a broker
-replication.py   master, slaves, controller
+replication.py   master and slaves
 security.py      users and rights
 """

@@ -1,4 +1,4 @@
-"""What a broker reports of itself: statistics, counts of waiting messages, the check of RocksDB queues."""
+"""What a broker reports of itself: statistics, counts of waiting messages."""
 
 from msgspec import field
 
@@ -44,10 +44,3 @@ class TransactionMetricsSerializeWrapper(Body, frozen=True):
 
 class TimerCheckpointBytes(bytes):
     """The file timercheck: 56 bytes, drawn in `store/FORMAT.md`."""
-
-
-class CheckRocksdbCqWriteResult(Body, frozen=True):
-    """0 equal, 1 different, 2 in progress, 3 failed."""
-
-    check_result: str | None = None
-    check_status: int = 0

@@ -1,4 +1,4 @@
-"""Bodies of POP: batches of acks, and the lite topics of 5.5. Receipts are in `message/pop_receipt.py`.
+"""Bodies of POP: batches of acks. Receipts are in `message/pop_receipt.py`.
 
     {"acks":[{"b":"AQI=","c":"group","it":60000,"pt":...,"q":0,"r":"0","rq":1,"so":100,"t":"topic"}],"brokerName":"b"}
 
@@ -16,7 +16,6 @@ from msgspec import field
 from ..errors import BodyError
 from ..text import fastjson
 from .body import Body
-from .offsets import OffsetWrapper, TopicOffset
 
 _LAST_OFFSET: Final = (1 << 63) - 1
 _NOT_ZERO: Final = re.compile(rb"[^\0]")
@@ -99,99 +98,3 @@ def _with_short_names(ack: dict[Any, Any]) -> dict[Any, Any]:
     except (TypeError, ValueError) as error:
         raise BodyError(f"BatchAck: not a bit set: {str(bits)[:40]!r}") from error
     return short
-
-
-class OffsetOption(Body, frozen=True):
-    """Where a lite subscription starts: type POLICY (value 1 min, 2 max), OFFSET, TAIL_N or TIMESTAMP."""
-
-    type: str | None = None
-    value: int = 0
-
-
-class LiteSubscriptionDTO(Body, frozen=True):
-    """`action` is PARTIAL_ADD, PARTIAL_REMOVE, COMPLETE_ADD or COMPLETE_REMOVE."""
-
-    action: str | None = None
-    client_id: str | None = None
-    group: str | None = None
-    topic: str | None = None
-    lite_topic_set: list[str] | None = None
-    offset_option: OffsetOption | None = None
-    version: int = 0
-
-
-class LiteSubscriptionCtlRequestBody(Body, frozen=True):
-    """Changes of lite subscriptions."""
-
-    subscription_set: list[LiteSubscriptionDTO] | None = None
-
-
-class GetBrokerLiteInfoResponseBody(Body, frozen=True):
-    """Figures about the lite topics of a broker."""
-
-    store_type: str | None = None
-    max_lmq_num: int = 0
-    current_lmq_num: int = 0
-    lite_subscription_count: int = 0
-    order_info_count: int = 0
-    cq_table_size: int = 0
-    offset_table_size: int = 0
-    event_map_size: int = 0
-    topic_meta: dict[str, int] | None = None
-    group_meta: dict[str, list[str]] | None = None
-
-
-class GetParentTopicInfoResponseBody(Body, frozen=True):
-    """A topic that holds lite topics. `ttl` in minutes."""
-
-    topic: str | None = None
-    ttl: int = 0
-    groups: list[str] | None = None
-    lmq_num: int = 0
-    lite_topic_count: int = 0
-
-
-class ClientGroup(Body, frozen=True):
-    client_id: str | None = None
-    group: str | None = None
-
-
-class GetLiteTopicInfoResponseBody(Body, frozen=True):
-    """One lite topic."""
-
-    parent_topic: str | None = None
-    lite_topic: str | None = None
-    subscriber: list[ClientGroup] | None = None
-    topic_offset: TopicOffset | None = None
-    sharding_to_broker: bool = False
-
-
-class GetLiteClientInfoResponseBody(Body, frozen=True):
-    """The lite topics of one client; times in ms."""
-
-    parent_topic: str | None = None
-    group: str | None = None
-    client_id: str | None = None
-    last_access_time: int = 0
-    last_consume_time: int = 0
-    lite_topic_count: int = 0
-    lite_topic_set: list[str] | None = None
-
-
-class LiteLagInfo(Body, frozen=True):
-    lite_topic: str | None = None
-    lag_count: int = 0
-    earliest_unconsumed_timestamp: int = 0
-
-
-class GetLiteGroupInfoResponseBody(Body, frozen=True):
-    """The lag of a group in lite topics."""
-
-    group: str | None = None
-    parent_topic: str | None = None
-    lite_topic: str | None = None
-    earliest_unconsumed_timestamp: int = -1
-    total_lag_count: int = 0
-    lite_topic_offset_wrapper: OffsetWrapper | None = None
-    lag_count_top_k: list[LiteLagInfo] | None = None
-    lag_timestamp_top_k: list[LiteLagInfo] | None = None

@@ -1,9 +1,8 @@
-"""Bodies about replication: the state of master and slaves, and the controller's view of them."""
+"""Bodies about replication: the state of master and slaves."""
 
 from msgspec import field
 
 from .body import Body
-from .routes import BrokerMemberGroup
 
 
 class HAClientRuntimeInfo(Body, frozen=True):
@@ -54,41 +53,3 @@ class EpochEntryCache(Body, frozen=True):
     broker_id: int = 0
     epoch_list: list[EpochEntry] | None = None
     max_offset: int = 0
-
-
-class SyncStateSet(Body, frozen=True):
-    """Ids of the replicas that are in sync (controller mode)."""
-
-    sync_state_set: list[int] = field(default_factory=list)
-    sync_state_set_epoch: int = 0
-
-
-class ElectMasterResponseBody(Body, frozen=True):
-    """The members of the group, and the replicas in sync, after an election."""
-
-    broker_member_group: BrokerMemberGroup | None = None
-    sync_state_set: list[int] = field(default_factory=list)
-
-
-class ReplicaIdentity(Body, frozen=True):
-    broker_name: str | None = None
-    broker_id: int = 0
-    broker_address: str | None = None
-    alive: bool = False
-
-
-class ReplicasInfo(Body, frozen=True):
-    """Official BrokerReplicasInfo.ReplicasInfo."""
-
-    master_broker_id: int | None = None
-    master_address: str | None = None
-    master_epoch: int | None = None
-    sync_state_set_epoch: int | None = None
-    in_sync_replicas: list[ReplicaIdentity] = field(default_factory=list)
-    not_in_sync_replicas: list[ReplicaIdentity] = field(default_factory=list)
-
-
-class BrokerReplicasInfo(Body, frozen=True):
-    """Replicas by broker name."""
-
-    replicas_info_table: dict[str, ReplicasInfo] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Requests that inspect or configure a running broker: settings, figures, cold data, broker containers.
+"""Requests that inspect or configure a running broker: settings, figures, cold data.
 
 Users and rights are in `security.py`.
 """
@@ -6,7 +6,7 @@ Users and rights are in `security.py`.
 from ..bodies.body import PropertiesText, Text
 from ..bodies.broker import BrokerStatsData
 from ..bodies.routes import KVTable
-from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
+from ..wire.schema import NoReply, Reply, Request, field, request
 
 
 @request(25, body=PropertiesText)
@@ -25,11 +25,6 @@ class GetBrokerConfig(Request[GetBrokerConfigReply], frozen=True, kw_only=True):
     """The settings."""
 
 
-@request(27)
-class TriggerDeleteFiles(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
-
-
 @request(28)
 class GetBrokerRuntimeInfo(Request[KVTable], frozen=True, kw_only=True):
     """Figures of a running broker."""
@@ -41,60 +36,6 @@ class ViewBrokerStatsData(Request[BrokerStatsData], frozen=True, kw_only=True):
 
     stats_name: str
     stats_key: str
-
-
-class RegisterFilterServerReply(Reply, frozen=True, kw_only=True):
-    """Which broker answered. `RegisterFilterServerResponseHeader`."""
-
-    broker_name: str
-    broker_id: Long
-
-
-@request(301)
-class RegisterFilterServer(Request[RegisterFilterServerReply], frozen=True, kw_only=True):
-    """A class-filter process reports itself. `RegisterFilterServerRequestHeader`. Only 4.9 has the header, and no
-    program uses it.
-    """
-
-    filter_server_addr: str
-
-
-@request(302, body=Text)
-class RegisterMessageFilterClass(Request[NoReply], frozen=True, kw_only=True):
-    """The source text of a filter class. `RegisterMessageFilterClassRequestHeader`. Only 4.9 has the header, and no
-    program uses it.
-    """
-
-    consumer_group: str
-    topic: str
-    class_name: str
-    class_crc: Int = field(name="classCRC")
-
-
-@request(355, only_in=5)
-class ExportRocksdbConfigToJson(Request[NoReply], frozen=True, kw_only=True):
-    """Write tables of RocksDB to their JSON files. `ExportRocksDBConfigToJsonRequestHeader`.
-
-    `config_type`: topics, subscriptionGroups, consumerOffsets, joined by `;`.
-    """
-
-    config_type: str
-
-
-@request(902, only_in=5)
-class AddBroker(Request[NoReply], frozen=True, kw_only=True):
-    """Start a broker inside a broker container. `AddBrokerRequestHeader`."""
-
-    config_path: str | None = None
-
-
-@request(903, only_in=5)
-class RemoveBroker(Request[NoReply], frozen=True, kw_only=True):
-    """Stop a broker inside a broker container. `RemoveBrokerRequestHeader`."""
-
-    broker_name: str
-    broker_cluster_name: str
-    broker_id: Long
 
 
 @request(2001, only_in=5, body=PropertiesText)

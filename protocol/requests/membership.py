@@ -62,11 +62,6 @@ class CheckClientConfig(Request[NoReply], frozen=True, kw_only=True):
     """Can the broker filter by this subscription?"""
 
 
-@request(47, only_in=5)
-class GetClientConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
-
-
 @request(203)
 class GetConsumerConnectionList(Request[ConsumerConnection], frozen=True, kw_only=True):
     """Connections of a consumer group; CONSUMER_NOT_ONLINE if there are none.

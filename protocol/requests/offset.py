@@ -20,11 +20,6 @@ class OffsetReply(Reply, frozen=True, kw_only=True):
     offset: Long
 
 
-@request(13)
-class QueryBrokerOffset(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
-
-
 @request(14)
 class QueryConsumerOffset(Request[OffsetReply], frozen=True, kw_only=True):
     """The committed offset of a group; QUERY_NOT_FOUND if it has none. `QueryConsumerOffsetRequestHeader`.
@@ -99,16 +94,6 @@ class GetEarliestMsgStoreTime(Request[GetEarliestMsgStoreTimeReply], frozen=True
     topic: str
     queue_id: Int
     broker_name: str | None = field(name="bname", default=None)
-
-
-@request(211)
-class ResetConsumerOffsetInConsumer(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
-
-
-@request(212)
-class ResetConsumerOffsetInBroker(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(222, reply_body_variants={"to C++ clients": ResetOffsetBodyForC})

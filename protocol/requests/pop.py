@@ -1,7 +1,6 @@
-"""POP: the broker hands out messages for a time and the consumer acknowledges each; assignments; lite topics.
+"""POP: the broker hands out messages for a time and the consumer acknowledges each; assignments.
 
-Lite topics (5.5) are many small topics inside one, each with a light queue of its own; their messages are acknowledged
-by `AckMessage` with `lite_topic`. Codes from 200050 on travel with a JSON header only. Numbers that are Java
+Codes from 200050 on travel with a JSON header only. Numbers that are Java
 primitives in the official classes count as 0 when absent. Times are in ms.
 """
 
@@ -14,12 +13,6 @@ from ..bodies.client import (
 )
 from ..bodies.pop import (
     BatchAckMessageRequestBody,
-    GetBrokerLiteInfoResponseBody,
-    GetLiteClientInfoResponseBody,
-    GetLiteGroupInfoResponseBody,
-    GetLiteTopicInfoResponseBody,
-    GetParentTopicInfoResponseBody,
-    LiteSubscriptionCtlRequestBody,
 )
 from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
@@ -156,11 +149,6 @@ class PollingInfo(Request[PollingInfoReply], frozen=True, kw_only=True):
     queue_id: Int = 0
 
 
-@request(200056, only_in=5)
-class PopRollback(Request[NoReply], frozen=True, kw_only=True):
-    """Write the records of a RocksDB pop store back as messages (the tool's exportPopRecord)."""
-
-
 @request(400, only_in=5, body=QueryAssignmentRequestBody)
 class QueryAssignment(Request[QueryAssignmentResponseBody], frozen=True, kw_only=True):
     """Which queues does a client read, and by pull or by pop?"""
@@ -174,97 +162,3 @@ class SetMessageRequestMode(Request[NoReply], frozen=True, kw_only=True):
 @request(402, only_in=5)
 class GetAllMessageRequestMode(Request[MessageRequestModeSerializeWrapper], frozen=True, kw_only=True):
     """All such settings, for slaves."""
-
-
-class PopLiteMessageReply(Reply, frozen=True, kw_only=True):
-    """What was handed out; `revive_qid` is always 999. `PopLiteMessageResponseHeader`."""
-
-    pop_time: Long
-    invisible_time: Long
-    revive_qid: Int
-    start_offset_info: str | None = None
-    msg_offset_info: str | None = None
-    order_count_info: str | None = None
-
-
-@request(200070, only_in=5, reply_body=Records)
-class PopLiteMessage(Request[PopLiteMessageReply], frozen=True, kw_only=True):
-    """Messages of the lite topics a client subscribed to under `topic`. `PopLiteMessageRequestHeader`.
-
-    Times in ms, `born_time` 0 means now.
-    """
-
-    client_id: str
-    consumer_group: str
-    topic: str
-    max_msg_num: Int = 0
-    invisible_time: Long = 0
-    poll_time: Long = 0
-    born_time: Long = 0
-    attempt_id: str | None = None
-
-
-@request(200071, only_in=5, body=LiteSubscriptionCtlRequestBody)
-class LiteSubscriptionCtl(Request[NoReply], frozen=True, kw_only=True):
-    """Subscribe to lite topics or leave them. `LiteSubscriptionCtlRequestHeader`."""
-
-
-@request(200072, only_in=5)
-class AckLiteMessage(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
-
-
-@request(200073, only_in=5)
-class NotifyUnsubscribeLite(Request[NoReply], frozen=True, kw_only=True):
-    """Broker to client, one-way: the client no longer has this lite topic. `NotifyUnsubscribeLiteRequestHeader`."""
-
-    lite_topic: str
-    consumer_group: str
-    client_id: str
-
-
-@request(200074, only_in=5)
-class GetBrokerLiteInfo(Request[GetBrokerLiteInfoResponseBody], frozen=True, kw_only=True):
-    """Figures about the lite topics of a broker."""
-
-
-@request(200075, only_in=5)
-class GetParentTopicInfo(Request[GetParentTopicInfoResponseBody], frozen=True, kw_only=True):
-    """A topic that holds lite topics. `GetParentTopicInfoRequestHeader`."""
-
-    topic: str
-
-
-@request(200076, only_in=5)
-class GetLiteTopicInfo(Request[GetLiteTopicInfoResponseBody], frozen=True, kw_only=True):
-    """One lite topic. `GetLiteTopicInfoRequestHeader`."""
-
-    parent_topic: str | None = None
-    lite_topic: str | None = None
-
-
-@request(200077, only_in=5)
-class GetLiteClientInfo(Request[GetLiteClientInfoResponseBody], frozen=True, kw_only=True):
-    """The lite topics of one client. `GetLiteClientInfoRequestHeader`."""
-
-    parent_topic: str | None = None
-    group: str | None = None
-    client_id: str | None = None
-    max_count: Int = 1000
-
-
-@request(200078, only_in=5)
-class GetLiteGroupInfo(Request[GetLiteGroupInfoResponseBody], frozen=True, kw_only=True):
-    """The lag of a group in lite topics, the `top_k` worst. `GetLiteGroupInfoRequestHeader`."""
-
-    group: str
-    lite_topic: str | None = None
-    top_k: Int = 0
-
-
-@request(200079, only_in=5)
-class TriggerLiteDispatch(Request[NoReply], frozen=True, kw_only=True):
-    """Look again for messages of a group, or of one client of it. `TriggerLiteDispatchRequestHeader`."""
-
-    group: str
-    client_id: str | None = None

@@ -85,23 +85,3 @@ class PushReplyMessageToClient(Request[NoReply], frozen=True, kw_only=True):
     born_host: str
     store_host: str
     store_timestamp: Long = 0
-
-
-@request(209)
-class SuspendConsumer(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
-
-
-@request(210)
-class ResumeConsumer(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
-
-
-@request(213)
-class AdjustConsumerThreadPool(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
-
-
-@request(214)
-class WhoConsumeTheMessage(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official programs answer REQUEST_CODE_NOT_SUPPORTED."""

@@ -3,16 +3,14 @@
 Topics as the name server knows them are in `name_server.py`.
 """
 
-from ..bodies.broker import CheckRocksdbCqWriteResult
 from ..bodies.offsets import GroupList, QueryConsumeTimeSpanBody, TopicStatsTable
 from ..bodies.registration import (
     TopicConfigAndMappingSerializeWrapper,
     TopicConfigAndQueueMapping,
-    TopicQueueMappingDetail,
 )
 from ..bodies.routes import TopicList
 from ..bodies.topic_config import CreateTopicListRequestBody, TopicConfigSerializeWrapper
-from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
+from ..wire.schema import Int, NoReply, Reply, Request, field, request
 
 
 @request(17)
@@ -38,11 +36,6 @@ class UpdateAndCreateTopic(Request[NoReply], frozen=True, kw_only=True):
 @request(18, only_in=5, body=CreateTopicListRequestBody)
 class UpdateAndCreateTopicList(Request[NoReply], frozen=True, kw_only=True):
     """Create or change several topics. `CreateTopicListRequestHeader`."""
-
-
-@request(513, only_in=5, body=TopicQueueMappingDetail)
-class UpdateAndCreateStaticTopic(UpdateAndCreateTopic, frozen=True, kw_only=True):
-    """A topic whose queues are numbered across brokers."""
 
 
 @request(215)
@@ -73,16 +66,6 @@ class GetAllTopicConfig(Request[GetAllTopicConfigReply], frozen=True, kw_only=Tr
     topic_seq: Int | None = None
     data_version: str | None = None
     max_topic_num: Int | None = None
-
-
-@request(22)
-class GetTopicConfigList(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
-
-
-@request(23)
-class GetTopicNameList(Request[NoReply], frozen=True, kw_only=True):
-    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(351, only_in=5)
@@ -136,13 +119,3 @@ class CleanUnusedTopic(Request[NoReply], frozen=True, kw_only=True):
 @request(329, "DELETE_EXPIRED_COMMITLOG")
 class DeleteExpiredCommitLog(Request[NoReply], frozen=True, kw_only=True):
     """Delete expired commit-log files now."""
-
-
-@request(354, only_in=5)
-class CheckRocksdbCqWriteProgress(Request[CheckRocksdbCqWriteResult], frozen=True, kw_only=True):
-    """Does the queue store in RocksDB hold the same? `CheckRocksdbCqWriteProgressRequestHeader`; `check_store_time` in
-    ms.
-    """
-
-    topic: str
-    check_store_time: Long = 0

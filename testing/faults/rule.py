@@ -9,12 +9,13 @@ from random import Random
 from typing import Any, Final, TypedDict
 
 import msgspec
+from pocketmq.protocol.requests.names import request_name
 from pocketmq.protocol.rpc_numbers import FIRST_RPC, RPC_NUMBERS
 
 from ..errors import WrongValueError
 from ..requests.logged_request import LoggedRequest
 from ..requests.matching import MATCH_WORDS, Match, MatchWords, NarrowWords, match_of
-from ..requests.values import check_words, flag, number, request_name, whole
+from ..requests.values import check_words, flag, number, whole
 from .effects import Effect
 
 HITS: Final = 10_000

@@ -18,7 +18,6 @@ from pocketmq.protocol.requests.pop import (
     AckMessage,
     BatchAckMessage,
     ChangeMessageInvisibleTime,
-    PopLiteMessage,
     PopMessage,
 )
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
@@ -30,7 +29,7 @@ from ..requests.logged_request import Kept
 from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
 
 PULLS: Final = frozenset((PullMessage.code, LitePullMessage.code))
-POPS: Final = frozenset((PopMessage.code, PopLiteMessage.code))
+POPS: Final = frozenset((PopMessage.code,))
 _COMMITS: Final = 1
 """The bit of a pull's sysFlag that says it commits an offset."""
 

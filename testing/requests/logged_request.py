@@ -10,13 +10,14 @@ from typing import Any, Final, cast
 import msgspec
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.requests.name_server import UpdateNamesrvConfig
+from pocketmq.protocol.requests.names import request_name
 from pocketmq.protocol.requests.security import AuthCreateUser, AuthUpdateUser
 from pocketmq.protocol.requests.send import SendMessage
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter
 from pocketmq.protocol.wire.schema import REQUESTS
 
-from .values import request_name, response_name
+from .values import response_name
 
 _SECRET_FIELDS: Final = frozenset(("secretKey", "Signature", "SecurityToken"))
 _SECRET_BODIES: Final = frozenset(

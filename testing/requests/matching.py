@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, Final, TypedDict
 
 import msgspec
+from pocketmq.protocol.requests.names import request_name
 
 from ..errors import WrongValueError
 from .logged_request import LoggedRequest
-from .values import check_words, flag, request_code, request_name, response_code, response_name, text, whole
+from .values import check_words, flag, request_code, response_code, response_name, text, whole
 
 Where = Callable[[LoggedRequest], object]
 

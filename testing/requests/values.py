@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from pocketmq.protocol.rpc_numbers import RPC_NAMES, RPC_NUMBERS
+from pocketmq.protocol.requests.names import request_codes
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import REQUESTS
 
 from ..errors import WrongValueError
 
@@ -19,11 +19,8 @@ FIRST_GRPC_CODE: Final = 20_000
 
 
 def request_code(value: object) -> int:
-    """The number of a request: an official name, or the number itself, also one that no request has.
-
-    The names are those of the requests that are declared by now: the modules of a broker declare all.
-    """
-    names = {kind.name: code for code, kind in REQUESTS.items()}
+    """The number of a request: an official name, or the number itself, also one that no request has."""
+    names = request_codes()
     if isinstance(value, str) and value not in names:
         names |= RPC_NUMBERS
     return _code("code", value, names, "a request")
@@ -35,12 +32,6 @@ def response_code(name: str, value: object) -> int:
     if isinstance(value, str) and value not in names:
         names |= {code: int(member) for code, member in _grpc_codes().items()}
     return _code(name, value, names, "a reply")
-
-
-def request_name(code: int) -> str:
-    """The official name; the number as text if no request has it. A gRPC call has the name of its rpc."""
-    kind = REQUESTS.get(code)
-    return kind.name if kind is not None else RPC_NAMES.get(code, str(code))
 
 
 def response_name(code: int) -> str:

@@ -27,14 +27,14 @@ from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.text import fastjson
 
-from official_vectors import CLIENT_SIDE_ONLY, body_class, rows, rules
+from official_vectors import NO_BODY_HERE, body_class, rows, rules
 
 
 def shapes(version: str) -> list[Any]:
     return [
         pytest.param(name, text, id=f"{name}-{form}")
         for name, form, text in rows(f"bodies-{version}.tsv")
-        if name not in CLIENT_SIDE_ONLY
+        if name not in NO_BODY_HERE
     ]
 
 

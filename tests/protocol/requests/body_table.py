@@ -3,20 +3,17 @@
 cd tests; python -m protocol.requests.body_table
 """
 
-import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pocketmq.protocol import requests
 from pocketmq.protocol.bodies.body import form_name
+from pocketmq.protocol.requests import names
 from pocketmq.protocol.wire.schema import REQUESTS
 
 
 def body_table() -> Iterator[str]:
     """The lines of the table: every request that has a body or a reply body, by its code."""
-    for module in pkgutil.iter_modules(requests.__path__):
-        importlib.import_module(f"{requests.__name__}.{module.name}")
+    assert names.DECLARED_IN, "importing the modules declares their requests"
     yield "| Code | Request | Line | Body | Body of the reply |"
     yield "|---|---|---|---|---|"
     for code, request in sorted(REQUESTS.items()):

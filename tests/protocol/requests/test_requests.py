@@ -5,8 +5,6 @@ request and of the reply, and the fields that the official programs send without
 their types, which of them are mandatory and their default values are recorded from the jars (`vectors/`).
 """
 
-import importlib
-import pkgutil
 import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
@@ -15,9 +13,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol import requests
 from pocketmq.protocol.bodies.body import decode_body, form_name
 from pocketmq.protocol.errors import BodyError, FieldError
+from pocketmq.protocol.requests.names import UNUSED, request_codes, request_name
 from pocketmq.protocol.requests.offset import ExplainFirstPosition
 from pocketmq.protocol.requests.send import (
     SendBatchMessage,
@@ -29,9 +27,6 @@ from pocketmq.protocol.requests.send import (
 from pocketmq.protocol.wire.schema import REQUESTS, Int, Long, NoReply, Request, from_fields, to_fields
 
 from official_vectors import rows
-
-for found in pkgutil.iter_modules(requests.__path__):
-    importlib.import_module(f"{requests.__name__}.{found.name}")
 
 OLD, NEW = "4.9.8", "5.5.0"
 OURS_ALONE = {ExplainFirstPosition.code}
@@ -91,7 +86,9 @@ def words(column: str) -> set[str]:
 
 
 TABLE = table()
-EACH = pytest.mark.parametrize("row", TABLE, ids=[f"{row.code}-{row.name}" for row in TABLE])
+DECLARED = [row for row in TABLE if row.code not in UNUSED]
+EACH = pytest.mark.parametrize("row", DECLARED, ids=[f"{row.code}-{row.name}" for row in DECLARED])
+LINES = {"both": None, "4.9": 4, "5.x": 5}
 
 
 def official_codes(version: str) -> dict[int, str]:
@@ -163,9 +160,21 @@ def test_the_table_has_exactly_the_codes_of_both_lines() -> None:
     assert {row.code for row in TABLE if row.line == "4.9"} == old.keys() - new.keys() == {50, 51, 52, 53}
 
 
-def test_every_official_code_is_declared_and_nothing_else_but_our_own() -> None:
-    assert REQUESTS.keys() - OURS_ALONE == {row.code for row in TABLE}
+def test_every_official_code_is_declared_or_unused_and_nothing_else_but_our_own() -> None:
+    assert REQUESTS.keys() - OURS_ALONE == {row.code for row in DECLARED}
+    assert UNUSED.keys() <= {row.code for row in TABLE}
     assert len(TABLE) == 162 + len(NEW_IN_5_5)
+
+
+def test_an_unused_request_has_the_official_name_and_line() -> None:
+    official = {row.code: (row.name, LINES[row.line]) for row in TABLE if row.code in UNUSED}
+    assert {code: (name, line) for code, (name, line, _) in UNUSED.items()} == official
+
+
+def test_every_request_has_a_name_used_or_not() -> None:
+    assert all(request_name(row.code) == row.name for row in TABLE)
+    assert request_codes().items() >= {(row.name, row.code) for row in TABLE}
+    assert [request_name(code) for code in (1_000_002, 9999)] == ["SendMessage", "9999"]
 
 
 def test_our_own_codes_fit_both_header_forms() -> None:
@@ -174,7 +183,7 @@ def test_our_own_codes_fit_both_header_forms() -> None:
 
 @EACH
 def test_a_request_that_one_line_alone_knows_says_so(row: Row) -> None:
-    assert REQUESTS[row.code].only_in == {"both": None, "4.9": 4, "5.x": 5}[row.line]
+    assert REQUESTS[row.code].only_in == LINES[row.line]
 
 
 @pytest.mark.parametrize("cls", REQUESTS.values(), ids=lambda cls: cls.__name__)
