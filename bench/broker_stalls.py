@@ -21,7 +21,7 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.membership.client import Client
 from pocketmq.broker.node import Node
-from pocketmq.broker.process import grow_descriptor_table, keep_what_exists, raise_file_limit
+from pocketmq.broker.process import freeze_start_objects, grow_descriptor_table, raise_file_limit
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.membership import HeartBeat
@@ -172,7 +172,7 @@ async def topics(node: Node, turns: TurnMeter) -> None:
     table.update(TopicConfig(topic_name="first"))
     await node.broker.tables.saved(table)
     await node.broker.cluster.registration.settled()
-    keep_what_exists()
+    freeze_start_objects()
     async with watched(f"creating 20 topics beside {TOPICS:,}", turns, PERIOD_SECONDS):
         await clients(node, create_topics)
         await node.broker.tables.saved(table)
@@ -183,7 +183,7 @@ async def offsets(node: Node, turns: TurnMeter) -> None:
     for group in range(GROUPS):
         for queue_id in range(QUEUES):
             table.commit(f"topic-{group % 1000}", f"group-{group}", queue_id, group)
-    keep_what_exists()
+    freeze_start_objects()
     async with watched(f"{GROUPS * QUEUES:,} offsets are saved three times", turns, PERIOD_SECONDS):
         for _ in range(150):
             table.commit("topic-1", "group-1", 0, 1)
@@ -212,7 +212,7 @@ async def measure(only: Iterator[str], parent: str | None, turns: TurnMeter) -> 
             config = BrokerConfig(listen_port=0, store=store)
             node = Node(config, NameServerConfig(listen_port=0))
             await node.start()
-            keep_what_exists()
+            freeze_start_objects()
             try:
                 await ROWS[name](node, turns)
             finally:

@@ -1,7 +1,7 @@
 """Runs the server process: event loop, start, signals, stop.
 
 `NAMESRV_ADDR=host:port` is written to standard output once clients can connect: scripts wait for that line. What runs
-beside the broker in the same loop (`Beside`: the HTTP port, for example) starts before that line and stops before the
+beside the broker in the same loop (a `Companion`, such as the HTTP port) starts before that line and stops before the
 broker; its addresses follow on lines of their own.
 """
 
@@ -24,7 +24,7 @@ from .errors import StartError
 from .node import Node
 from .time.timers import OwnTime
 
-Beside = Callable[[Node], AbstractAsyncContextManager[Mapping[str, str]]]
+Companion = Callable[[Node], AbstractAsyncContextManager[Mapping[str, str]]]
 """Something that runs while the node does. It returns its addresses, a variable of the environment -> address."""
 _KEYS: Final = {"POCKETMQ_ADMIN": "admin", "GRPC_ENDPOINT": "grpc"}
 """Variable -> key in the ports file."""
@@ -43,7 +43,7 @@ def run(
     name_server_config: NameServerConfig | None,
     journal_folder: Path | None = None,
     ports_file: Path | None = None,
-    beside: Sequence[Beside] = (),
+    beside: Sequence[Companion] = (),
     *,
     time: OwnTime | None = None,
 ) -> bool:
@@ -108,7 +108,9 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None, beside: Sequence[Beside]) -> None:
+async def _serve(
+    node: Node, config: BrokerConfig, ports_file: Path | None, beside: Sequence[Companion]
+) -> None:
     stop_requested = asyncio.Event()
     on_signals(stop_requested.set)
     starting = asyncio.create_task(node.start())
@@ -132,7 +134,7 @@ async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None, besi
             print("".join(f"{name}={address}\n" for name, address in addresses.items()), end="", flush=True)
             if sys.stderr.isatty():
                 print(welcome(node, config, namesrv_addr), file=sys.stderr, flush=True)
-            keep_what_exists()
+            freeze_start_objects()
             await stopping
     finally:
         stopping.cancel()
@@ -142,7 +144,7 @@ async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None, besi
         await node.stop()
 
 
-def keep_what_exists() -> None:
+def freeze_start_objects() -> None:
     """Leave the objects of the start out of all later garbage collections: walking them takes 10 ms and frees none."""
     gc.freeze()
     gc.enable()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pocketmq.broker.node import Node
-    from pocketmq.broker.process import Beside
+    from pocketmq.broker.process import Companion
 
 _log = logging.getLogger("pocketmq.serve")
 
@@ -22,7 +22,7 @@ LOOK_SECONDS: Final = 0.5
 """How often the parent is looked for where the system does not tell of its end."""
 
 
-def ending_with_parent() -> "list[Beside]":
+def ending_with_parent() -> "list[Companion]":
     """Ends the server as SIGTERM does when the parent has ended. Empty if there is none: it is outside of the
     container, or this process was detached from it."""
     parent = os.getppid()
@@ -32,7 +32,7 @@ def ending_with_parent() -> "list[Beside]":
     return [] if is_detached else [_ending_with(parent)]
 
 
-def _ending_with(parent: int) -> "Beside":
+def _ending_with(parent: int) -> "Companion":
     @asynccontextmanager
     async def beside(node: "Node") -> AsyncIterator[Mapping[str, str]]:
         def end() -> None:

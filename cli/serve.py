@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pocketmq.broker.config.broker_config import BrokerConfig
     from pocketmq.broker.config.name_server_config import NameServerConfig
     from pocketmq.broker.node import Node
-    from pocketmq.broker.process import Beside
+    from pocketmq.broker.process import Companion
     from pocketmq.broker.time.timers import OwnTime
     from pocketmq.testing.state.load import LoadSource
 
@@ -141,7 +141,9 @@ def virtual_node_time() -> "OwnTime":
     return NodeTime()
 
 
-def _beside(broker: "BrokerConfig", loads: "Sequence[LoadSource]", admin_port: int | None) -> "list[Beside]":
+def _beside(
+    broker: "BrokerConfig", loads: "Sequence[LoadSource]", admin_port: int | None
+) -> "list[Companion]":
     """What runs beside the broker."""
     beside = [*loading(loads), *(ending_with_parent() if broker.store.is_temporary else ())]
     if admin_port is not None:
@@ -155,7 +157,7 @@ def _beside(broker: "BrokerConfig", loads: "Sequence[LoadSource]", admin_port: i
     return beside
 
 
-def loading(sources: "Sequence[LoadSource]") -> "list[Beside]":
+def loading(sources: "Sequence[LoadSource]") -> "list[Companion]":
     """Brings them to the node before it says that it is ready; empty without any. Raises `LoadError` at once for a bad
     file."""
     if not sources:
@@ -237,7 +239,9 @@ def listing(broker: "BrokerConfig", name_server: "NameServerConfig | None") -> s
             continue
         lines.append(f"# {program}")
         for key in config_keys.keys("broker" if config is broker else "namesrv").values():
-            value = config_keys.without_secret(key, config_keys.shown(config, key, is_5=broker.is_5))
+            value = config_keys.without_secret(
+                key, config_keys.displayed_value(config, key, is_5=broker.is_5)
+            )
             default = key.default_of(is_5=broker.is_5)
             cells = ("-" if cell is None else cell or '""' for cell in (value, default))
             lines.append(_ROW.format(key.name, *cells, key.verdict, key.reason))

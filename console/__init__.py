@@ -6,7 +6,7 @@ app.py                the table of addresses, and what each request passes
 guard.py              who may ask
 answers.py            JSON, errors, and how parameters are read
 pages.py              long lists in pages, and long work in turns
-stand.py              what the port shows: a node, its request log, its faults, its state
+server_access.py      what the port shows: a node, its request log, its faults, its state
 cluster_views.py      topics, groups, lag, first positions
 assignment.py         which member holds which queue
 message_views.py      messages looked up and sent

@@ -32,7 +32,7 @@ from .guard import Guard
 from .metrics import metrics_text
 from .openapi import openapi
 from .pages import Page, Reading
-from .stand import NotRunning, Stand
+from .server_access import NotRunning, ServerAccess
 from .stand_in_views import Streams
 
 _log = logging.getLogger("pocketmq.console")
@@ -81,14 +81,14 @@ class GuardMiddleware:
 class Api:
     """One method for each address. Each returns the value to answer, or raises `Problem`."""
 
-    def __init__(self, stand: Stand) -> None:
-        self._stand = stand
-        self._streams = Streams(stand)
+    def __init__(self, access: ServerAccess) -> None:
+        self._access = access
+        self._streams = Streams(access)
         self._reading = Reading()
 
     @property
     def _broker(self) -> Any:
-        return self._stand.broker
+        return self._access.broker
 
     # -- health, metrics, description
 
@@ -96,7 +96,7 @@ class Api:
         return as_json({"status": "up"})
 
     async def metrics(self, request: Request) -> Response:
-        node = self._stand.node
+        node = self._access.node
         async with self._reading as pause:
             text = await metrics_text(node, pause)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -118,14 +118,14 @@ class Api:
 
     async def make_topic(self, request: Request) -> Response:
         given = await read_object(request, ("name", "queues", "perm", "order"))
-        return await self._topic_as_json(await cluster_views.make_topic(self._stand, given), 201)
+        return await self._topic_as_json(await cluster_views.make_topic(self._access, given), 201)
 
     async def topic(self, request: Request) -> Response:
         return await self._topic_as_json(request.path_params["topic"])
 
     async def change_topic(self, request: Request) -> Response:
         given = await read_object(request, ("queues", "perm", "order"))
-        await cluster_views.change_topic(self._stand, request.path_params["topic"], given)
+        await cluster_views.change_topic(self._access, request.path_params["topic"], given)
         return await self._topic_as_json(request.path_params["topic"])
 
     async def _topic_as_json(self, name: str, status: int = 200) -> Response:
@@ -142,7 +142,9 @@ class Api:
 
     async def send_message(self, request: Request) -> Response:
         sent = await read_fields(request, message_views.SentMessage)
-        return as_json(await message_views.send_message(self._stand, request.path_params["topic"], sent), 201)
+        return as_json(
+            await message_views.send_message(self._access, request.path_params["topic"], sent), 201
+        )
 
     # -- groups
 
@@ -183,24 +185,24 @@ class Api:
 
     async def faults(self, request: Request) -> Response:
         given = query_of(request, ("after", "limit"))
-        page, following = await stand_in_views.faults(self._stand, given, self._reading)
+        page, following = await stand_in_views.faults(self._access, given, self._reading)
         return page.response(request, **following)
 
     async def add_fault(self, request: Request) -> Response:
-        return as_json(stand_in_views.add_fault(self._stand, await read_object(request)), 201)
+        return as_json(stand_in_views.add_fault(self._access, await read_object(request)), 201)
 
     async def remove_faults(self, request: Request) -> Response:
-        self._stand.rules.clear()
+        self._access.rules.clear()
         return as_json([])
 
     async def remove_fault(self, request: Request) -> Response:
-        stand_in_views.remove_fault(self._stand, request.path_params["rule"])
-        page, _ = await stand_in_views.faults(self._stand, {}, self._reading)
+        stand_in_views.remove_fault(self._access, request.path_params["rule"])
+        page, _ = await stand_in_views.faults(self._access, {}, self._reading)
         return page.response(request)
 
     async def requests(self, request: Request) -> Response:
         given = query_of(request, stand_in_views.REQUEST_WORDS)
-        page, following = await stand_in_views.list_requests(self._stand, given, self._reading)
+        page, following = await stand_in_views.list_requests(self._access, given, self._reading)
         return page.response(request, **following)
 
     async def request_stream(self, request: Request) -> Response:
@@ -211,31 +213,31 @@ class Api:
         )
 
     async def clock(self, request: Request) -> Response:
-        return as_json(stand_in_views.clock_value(self._stand))
+        return as_json(stand_in_views.clock_value(self._access))
 
     async def advance(self, request: Request) -> Response:
         given = await read_object(request, ("by", "to_next"))
-        return as_json(await stand_in_views.advance(self._stand, given))
+        return as_json(await stand_in_views.advance(self._access, given))
 
     async def ledger(self, request: Request) -> Response:
         given = query_of(request, stand_in_views.LEDGER_WORDS)
         if "message" in given or ("topic" in given and "group" in given):
-            return as_json(await stand_in_views.verdict(self._stand, given, self._reading))
-        page, following = await stand_in_views.verdicts(self._stand, given, self._reading)
+            return as_json(await stand_in_views.verdict(self._access, given, self._reading))
+        page, following = await stand_in_views.verdicts(self._access, given, self._reading)
         return page.response(request, **following)
 
     async def reset(self, request: Request) -> Response:
-        await stand_in_views.reset(self._stand)
+        await stand_in_views.reset(self._access)
         return as_json({})
 
     async def snapshot(self, request: Request) -> Response:
-        data = await stand_in_views.snapshots_of(self._stand).take()
+        data = await stand_in_views.snapshots_of(self._access).take()
         return Response(data, media_type="application/octet-stream")
 
     async def restore(self, request: Request) -> Response:
-        stand_in_views.snapshots_of(self._stand)
+        stand_in_views.snapshots_of(self._access)
         data = await read_body(request, stand_in_views.SNAPSHOT_BYTES)
-        await stand_in_views.restore(self._stand, data)
+        await stand_in_views.restore(self._access, data)
         return as_json({})
 
 
@@ -260,34 +262,36 @@ async def page(request: Request) -> Response:
 class OtherBrokers:
     """`/brokers/b1/api/topics`: the same addresses for each broker of a cluster."""
 
-    def __init__(self, stands: Mapping[str, Stand]) -> None:
-        self._stands = stands
+    def __init__(self, accesses: Mapping[str, ServerAccess]) -> None:
+        self._accesses = accesses
         self._apps: dict[str, Starlette] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name = scope["path_params"]["broker"]
-        stand = self._stands.get(name)
-        if stand is None:
-            problem = Problem(404, f"there is no broker {name:.60}", list(self._stands))
+        access = self._accesses.get(name)
+        if access is None:
+            problem = Problem(404, f"there is no broker {name:.60}", list(self._accesses))
             await as_error(problem)(scope, receive, send)
             return
         if name not in self._apps:
-            self._apps[name] = Starlette(routes=_routes(stand), exception_handlers=_HANDLERS)
+            self._apps[name] = Starlette(routes=_routes(access), exception_handlers=_HANDLERS)
         await self._apps[name](scope, receive, send)
 
 
-def application(stand: Stand, guard: Guard, others: Mapping[str, Stand] | None = None) -> Starlette:
+def application(
+    access: ServerAccess, guard: Guard, others: Mapping[str, ServerAccess] | None = None
+) -> Starlette:
     """The whole port as an ASGI application."""
     paths: list[BaseRoute] = [] if others is None else [Mount("/brokers/{broker}", app=OtherBrokers(others))]
     return Starlette(
-        routes=paths + _routes(stand),
+        routes=paths + _routes(access),
         middleware=[Middleware(GuardMiddleware, guard=guard)],
         exception_handlers=_HANDLERS,
     )
 
 
-def _routes(stand: Stand) -> list[BaseRoute]:
-    api = Api(stand)
+def _routes(access: ServerAccess) -> list[BaseRoute]:
+    api = Api(access)
     return [
         Route("/", page),
         Route("/healthz", api.health),

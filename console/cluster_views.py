@@ -16,7 +16,7 @@ from pocketmq.protocol.message.topics import is_internal_group, topic_refusal
 
 from .answers import Problem
 from .pages import Page, Pause, first_names
-from .stand import Stand
+from .server_access import ServerAccess
 
 MOST_QUEUES = 1024
 PERMS = (0, 2, 4, 6)
@@ -68,9 +68,9 @@ def known_topic(broker: Broker, name: str) -> TopicConfig:
     return config
 
 
-async def make_topic(stand: Stand, given: dict[str, Any]) -> str:
+async def make_topic(access: ServerAccess, given: dict[str, Any]) -> str:
     """Make a topic: `{"name": "orders", "queues": 4, "order": false}`; 409 if it exists. Returns its name."""
-    broker, name = stand.broker, given.pop("name", None)
+    broker, name = access.broker, given.pop("name", None)
     if not isinstance(name, str):
         raise Problem(400, f"name must be a text, got {name!r:.60}", ["a text"])
     refusal = topic_refusal(name, emulate=broker.config.emulate)
@@ -80,20 +80,20 @@ async def make_topic(stand: Stand, given: dict[str, Any]) -> str:
         raise Problem(400, f"topic {name} belongs to the broker", ["another name"])
     if broker.topics.find(name) is not None:
         raise Problem(409, f"topic {name} exists: PUT /api/topics/{name} changes it")
-    await _put_topic(stand, TopicConfig(topic_name=name), given)
+    await _put_topic(access, TopicConfig(topic_name=name), given)
     return name
 
 
-async def change_topic(stand: Stand, name: str, given: dict[str, Any]) -> None:
+async def change_topic(access: ServerAccess, name: str, given: dict[str, Any]) -> None:
     """Change what is given of a topic: `{"queues": 8, "perm": 6, "order": false}`; 404 if it does not exist."""
-    broker = stand.broker
+    broker = access.broker
     config = known_topic(broker, name)
     if broker.topics.is_system_topic(name):
         raise Problem(400, f"topic {name} belongs to the broker", ["another name"])
-    await _put_topic(stand, config, given)
+    await _put_topic(access, config, given)
 
 
-async def _put_topic(stand: Stand, config: TopicConfig, given: dict[str, Any]) -> None:
+async def _put_topic(access: ServerAccess, config: TopicConfig, given: dict[str, Any]) -> None:
     changes: dict[str, Any] = {"attributes": {}}  # changes of them: none
     if (queues := given.get("queues")) is not None:
         if not isinstance(queues, int) or isinstance(queues, bool) or not 1 <= queues <= MOST_QUEUES:
@@ -108,7 +108,7 @@ async def _put_topic(stand: Stand, config: TopicConfig, given: dict[str, Any]) -
         if not isinstance(order, bool):
             raise Problem(400, f"order must be true or false, got {order!r:.60}", [True, False])
         changes["order"] = order
-    broker = stand.broker
+    broker = access.broker
     broker.topics.update(msgspec.structs.replace(config, **changes))
     await broker.cluster.registration.settled()
 

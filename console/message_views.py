@@ -30,7 +30,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from .answers import Problem, field_of, number_of
 from .cluster_views import known_topic
 from .pages import Page, Pause
-from .stand import Stand
+from .server_access import ServerAccess
 
 MOST_MESSAGES: Final = 1000
 """Messages in one answer."""
@@ -193,9 +193,9 @@ async def _by_key(
     return {}
 
 
-async def send_message(stand: Stand, topic: str, sent: SentMessage) -> dict[str, Any]:
+async def send_message(access: ServerAccess, topic: str, sent: SentMessage) -> dict[str, Any]:
     """Send one message as a producer does; the answer says where it is stored."""
-    broker = stand.broker
+    broker = access.broker
     config = broker.topics.find(topic)
     if config is None:
         raise Problem(404, f"there is no topic {topic:.200}: make it with POST /api/topics")
@@ -227,7 +227,7 @@ async def send_message(stand: Stand, topic: str, sent: SentMessage) -> dict[str,
         reconsume_times=0,
     )
     try:
-        reply = await stand.send(request, message.body)
+        reply = await access.send(request, message.body)
     except Refusal as refusal:
         raise Problem(400, f"the broker refuses: {_code_name(refusal.code)}, {refusal.remark}") from refusal
     except PeerError as error:

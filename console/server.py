@@ -1,6 +1,6 @@
 """Console: the HTTP port of a running node, on the node's own loop.
 
-    console = Console(stand)
+    console = Console(access)
     url = await console.start("127.0.0.1", 0)
     ...
     await console.stop()
@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from .app import application
 from .connections import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES, HttpConnections
 from .guard import Guard
-from .stand import Stand
+from .server_access import ServerAccess
 
 STOP_SECONDS: Final = 0.5
 """How long requests may take to end when the port closes."""
@@ -29,9 +29,9 @@ STOP_SECONDS: Final = 0.5
 class Console:
     """`start` and `stop` mirror each other. A stopped console is not started again."""
 
-    def __init__(self, stand: Stand, others: Mapping[str, Stand] | None = None) -> None:
+    def __init__(self, access: ServerAccess, others: Mapping[str, ServerAccess] | None = None) -> None:
         """`others` are shown behind `/brokers/NAME`; the mapping may grow."""
-        self._stand = stand
+        self._access = access
         self._others = others
         self.connections: HttpConnections | None = None
         """Those of the port, once it has started."""
@@ -41,7 +41,7 @@ class Console:
 
     async def start(self, host: str, port: int) -> str:
         """Listen; returns the address for browsers. `StartError` if the port is taken."""
-        app = application(self._stand, Guard(host), self._others)
+        app = application(self._access, Guard(host), self._others)
         config = Config(
             app,
             http=H11Protocol,

@@ -13,7 +13,7 @@ from pocketmq.broker.time.timers import TimeStuckError
 
 from .answers import Problem, number_of
 from .pages import Page, Reading
-from .stand import Ledger, Snapshots, Stand
+from .server_access import Ledger, ServerAccess, Snapshots
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
 LEDGER_WORDS: Final = ("topic", "group", "message", "after", "limit")
@@ -34,11 +34,13 @@ _encode: Final = msgspec.json.Encoder().encode
 # -- faults
 
 
-async def faults(stand: Stand, given: dict[str, str], reading: Reading) -> tuple[Page, dict[str, Any]]:
+async def faults(
+    access: ServerAccess, given: dict[str, str], reading: Reading
+) -> tuple[Page, dict[str, Any]]:
     """Rules with their newest hits, in the order they were added, with the parameters of the next page."""
     last, page = number_of(given, "after", 0), Page(number_of(given, "limit", MOST_RULES, MOST_RULES))
     async with reading as pause:
-        for rule in stand.rules.each(last):
+        for rule in access.rules.each(last):
             if page.is_full:
                 return page, {"after": last}
             page.add(rule)
@@ -47,19 +49,19 @@ async def faults(stand: Stand, given: dict[str, str], reading: Reading) -> tuple
     return page, {}
 
 
-def add_fault(stand: Stand, words: dict[str, Any]) -> dict[str, Any]:
+def add_fault(access: ServerAccess, words: dict[str, Any]) -> dict[str, Any]:
     with wrong_values():
-        return stand.rules.add(words)
+        return access.rules.add(words)
 
 
-def remove_fault(stand: Stand, text: str) -> None:
-    if not (text.isascii() and text.isdecimal() and stand.rules.remove(int(text[:9]))):
-        raise Problem(404, f"there is no rule {text:.60}", stand.rules.ids()[:100])
+def remove_fault(access: ServerAccess, text: str) -> None:
+    if not (text.isascii() and text.isdecimal() and access.rules.remove(int(text[:9]))):
+        raise Problem(404, f"there is no rule {text:.60}", access.rules.ids()[:100])
 
 
 @contextmanager
 def wrong_values() -> Iterator[None]:
-    """A ValueError or TypeError of what the stand gave us becomes an answer 400."""
+    """A ValueError or TypeError of what the owner gave us becomes an answer 400."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -86,7 +88,9 @@ def search_of(given: dict[str, str]) -> dict[str, Any]:
     return words
 
 
-async def list_requests(stand: Stand, given: dict[str, str], reading: Reading) -> tuple[Page, dict[str, Any]]:
+async def list_requests(
+    access: ServerAccess, given: dict[str, str], reading: Reading
+) -> tuple[Page, dict[str, Any]]:
     """Oldest first: the oldest `limit`, or the newest `last`; with the parameters of the next page. What is left out of
     the newest because the page is full has none."""
     words = search_of(given)
@@ -96,7 +100,7 @@ async def list_requests(stand: Stand, given: dict[str, str], reading: Reading) -
     page = Page(number_of(given, "last" if is_newest else "limit", 1000, MOST_REQUESTS))
     last_id = number_of(given, "after", 0)
     with wrong_values():
-        found = stand.requests.one_by_one(words, last_id, newest_first=is_newest)
+        found = access.requests.one_by_one(words, last_id, newest_first=is_newest)
     async with reading as pause:
         for request in found:
             await pause()
@@ -112,8 +116,8 @@ class Streams:
     """Server-sent events of requests. Each reader waits at its own pace; what it is too slow for, it misses, and is
     told how much."""
 
-    def __init__(self, stand: Stand) -> None:
-        self._stand = stand
+    def __init__(self, access: ServerAccess) -> None:
+        self._access = access
         self._open = 0
 
     def check(self, given: dict[str, str]) -> None:
@@ -121,14 +125,14 @@ class Streams:
         if self._open >= MOST_STREAMS:
             raise Problem(409, f"{MOST_STREAMS} streams are open already", [MOST_STREAMS])
         with wrong_values():
-            self._stand.requests.follow(search_of(given))
+            self._access.requests.follow(search_of(given))
 
     async def events(self, given: dict[str, str]) -> AsyncIterator[bytes]:
         """`id:` and `data:` for each request that is new or got its reply. Ends when it is closed."""
         words = search_of(given)
         self._open += 1
         try:
-            with self._stand.requests.follow(words) as follower:
+            with self._access.requests.follow(words) as follower:
                 yield b": the requests of this server, as they arrive\n\n"
                 while True:
                     for one in await follower.next_json():
@@ -144,14 +148,14 @@ class Streams:
 # -- time
 
 
-def clock_value(stand: Stand) -> dict[str, Any]:
-    virtual = stand.time is not None
-    return {"virtual": virtual, "now_ms": stand.broker.clock.now_ms()}
+def clock_value(access: ServerAccess) -> dict[str, Any]:
+    virtual = access.time is not None
+    return {"virtual": virtual, "now_ms": access.broker.clock.now_ms()}
 
 
-async def advance(stand: Stand, given: dict[str, Any]) -> dict[str, Any]:
+async def advance(access: ServerAccess, given: dict[str, Any]) -> dict[str, Any]:
     """`{"by": "2h"}`: seconds or a text; `{"to_next": true}`: to the next event."""
-    time = stand.time
+    time = access.time
     if time is None:
         raise Problem(409, "the clock is not virtual: start the server with --virtual-time")
     step, to_next = given.get("by"), given.get("to_next", False)
@@ -166,46 +170,48 @@ async def advance(stand: Stand, given: dict[str, Any]) -> dict[str, Any]:
         raise Problem(400, str(error), ["seconds", "1d2h30m5s100ms"]) from error
     except TimeStuckError as error:
         raise Problem(409, str(error)) from error
-    return clock_value(stand)
+    return clock_value(access)
 
 
 # -- state
 
 
-async def reset(stand: Stand) -> None:
-    if stand.reset is None:
+async def reset(access: ServerAccess) -> None:
+    if access.reset is None:
         raise Problem(409, "this server keeps its state: reset is for one with a temporary store")
-    await stand.reset()
+    await access.reset()
 
 
-def snapshots_of(stand: Stand) -> Snapshots:
-    if stand.snapshots is None:
+def snapshots_of(access: ServerAccess) -> Snapshots:
+    if access.snapshots is None:
         raise Problem(409, "this server takes no snapshots")
-    return stand.snapshots
+    return access.snapshots
 
 
-async def restore(stand: Stand, data: bytes) -> None:
+async def restore(access: ServerAccess, data: bytes) -> None:
     with wrong_values():
-        await snapshots_of(stand).restore(data)
+        await snapshots_of(access).restore(data)
 
 
 # -- ledger
 
 
-async def verdict(stand: Stand, given: dict[str, str], reading: Reading) -> dict[str, Any]:
+async def verdict(access: ServerAccess, given: dict[str, str], reading: Reading) -> dict[str, Any]:
     """What became of a message, or of a topic for a group: a JSON value."""
     with _unknown_names():
         async with reading as pause:
             if "message" in given:
-                found: dict[str, Any] = await _ledger_of(stand).message(given["message"], pause)
+                found: dict[str, Any] = await _ledger_of(access).message(given["message"], pause)
                 return found
-            verdicts = _ledger_of(stand).verdicts(given["topic"], given["group"], ("", ""), pause)
+            verdicts = _ledger_of(access).verdicts(given["topic"], given["group"], ("", ""), pause)
             return await anext(verdicts)
 
 
-async def verdicts(stand: Stand, given: dict[str, str], reading: Reading) -> tuple[Page, dict[str, Any]]:
+async def verdicts(
+    access: ServerAccess, given: dict[str, str], reading: Reading
+) -> tuple[Page, dict[str, Any]]:
     """The verdicts of every topic and group, or of those that are given, with the parameters of the next page."""
-    ledger, page = _ledger_of(stand), Page(number_of(given, "limit", MOST_VERDICTS, MOST_VERDICTS))
+    ledger, page = _ledger_of(access), Page(number_of(given, "limit", MOST_VERDICTS, MOST_VERDICTS))
     topic, _, group = given.get("after", "").partition(" ")
     with _unknown_names():
         async with reading as pause:
@@ -217,10 +223,10 @@ async def verdicts(stand: Stand, given: dict[str, str], reading: Reading) -> tup
     return page, {}
 
 
-def _ledger_of(stand: Stand) -> Ledger:
-    if stand.ledger is None:
+def _ledger_of(access: ServerAccess) -> Ledger:
+    if access.ledger is None:
         raise Problem(409, "this server keeps no ledger")
-    return stand.ledger
+    return access.ledger
 
 
 @contextmanager

@@ -112,7 +112,7 @@ class StoreConfig(msgspec.Struct, kw_only=True):
     residency: Literal["distance", "resident", "always-hot"] = "distance"
     """What answers "is this message in memory"; see residency.py."""
     is_temporary: bool = False
-    """Deleted when it is closed. A disk that is 90 % full is no reason to refuse its messages. No key sets this."""
+    """Deleted when it is closed, and never refuses messages for a disk that is 90 % full. Not a configuration key."""
     memory_size_bytes: int | None = None
     """Total memory to assume; None asks the machine."""
 

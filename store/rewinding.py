@@ -160,7 +160,7 @@ class Rewinding:
 
     def _forget_log(self) -> None:
         """No message is left: no message id finds an earlier one, and full files are deleted."""
-        self._log.forgotten_before = self._log.end
+        self._log.hidden_before = self._log.end
         while self._delete_oldest_log_file():
             pass
 

@@ -343,7 +343,7 @@ def test_defaults_that_are_not_official_are_named() -> None:
     config, text = BrokerConfig(), section("Defaults that differ", CONFIGURATION)
     for key in config_keys.keys("broker").values():
         if key.verdict == "honoured" and key.default and key.name != "emulate":
-            is_official = config_keys.shown(config, key, is_5=config.is_5) == key.default
+            is_official = config_keys.displayed_value(config, key, is_5=config.is_5) == key.default
             assert is_official or f"`{key.name}`" in text, key.name
 
 

@@ -103,7 +103,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "console": [
         "answers connections guard pages",
-        "stand",
+        "server_access",
         "cluster_views metrics",
         "assignment message_views stand_in_views",
         "openapi",

@@ -49,6 +49,6 @@ def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
         body=config_keys.official_text(
             broker.config,
             is_5=broker.config.is_5,
-            found_out={"namesrvAddr": broker.cluster.registration.name_servers},
+            computed={"namesrvAddr": broker.cluster.registration.name_servers},
         ).encode(),
     )

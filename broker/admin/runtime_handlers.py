@@ -128,7 +128,8 @@ def _disk(broker: Broker) -> dict[str, str]:
 def _delayed(broker: Broker) -> dict[str, str]:
     """For each level with an offset: the offset of the next message to deliver, and the end of the level's queue."""
     ends = {
-        level: broker.store.max_offset(SCHEDULE_TOPIC, level - 1) for level in broker.delays.noted_levels()
+        level: broker.store.max_offset(SCHEDULE_TOPIC, level - 1)
+        for level in broker.delays.levels_with_offset()
     }
     return {
         f"scheduleMessageOffset_{level}": f"{broker.delays.offset(level)},{end}"

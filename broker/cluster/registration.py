@@ -144,7 +144,7 @@ class Registration:
         topics, number = dict(self._state.topics.topics), self._last_change
         try:
             for part in registration_parts(self._state.config, topics):
-                self._registered(await self._send(link, part))
+                self._apply_answer(await self._send(link, part))
             link.known = number
         except PeerError:
             pass  # the link has logged it
@@ -227,7 +227,7 @@ class Registration:
                 request, body = topic_registration(self._state, topic_config)
                 await link.call(request, body, timeout_seconds=SINGLE_TOPIC_TIMEOUT_SECONDS)
             return
-        self._registered(await self._send(link, changed))
+        self._apply_answer(await self._send(link, changed))
 
     # -- requests
 
@@ -240,7 +240,7 @@ class Registration:
         command, reply = await link.call(request, body, timeout_seconds=self._timeout_seconds)
         return reply, KVTable.decode(command.body) if command.body else None
 
-    def _registered(self, answer: tuple[RegisterBrokerReply, KVTable | None]) -> None:
+    def _apply_answer(self, answer: tuple[RegisterBrokerReply, KVTable | None]) -> None:
         reply, ordered = answer
         # A name server that does not know the master must not make the slave forget it.
         if reply.master_addr is not None:

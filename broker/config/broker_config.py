@@ -209,7 +209,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     """Keys that cannot be changed over the wire."""
 
     # -- not settings, but kept with them
-    others: dict[str, str] = msgspec.field(default_factory=dict)
+    not_applied: dict[str, str] = msgspec.field(default_factory=dict)
     """Official keys that were set but are not honoured, and changes over the wire that wait for a restart."""
     conf_file: Path | None = None
     """Changes over the wire are written to this file."""

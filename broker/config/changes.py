@@ -96,7 +96,7 @@ def _apply(config: Config, key: Key | None, text: str) -> str | None:
     except ValueError as error:
         return f"{error}, got {text[:40]!r}"
     if key.verdict != "honoured" or "restart" in key.traits:
-        config.others[key.name] = config_keys.write_value(value) or ""
+        config.not_applied[key.name] = config_keys.write_value(value) or ""
     else:
         config_keys.put(config, key.name, value)
     return None

@@ -220,10 +220,10 @@ def put(config: Config, name: str, value: Any) -> None:
         config.store.emulate = value
 
 
-def shown(config: Config, key: Key, *, is_5: bool) -> str | None:
+def displayed_value(config: Config, key: Key, *, is_5: bool) -> str | None:
     """The value that 26 and 319 answer for a key: what waits for a restart, what is set, or the official default."""
-    if key.name in config.others:
-        return config.others[key.name]
+    if key.name in config.not_applied:
+        return config.not_applied[key.name]
     if key.verdict != "honoured":
         return key.default_of(is_5=is_5)
     value = write_value(get(config, key.name))
@@ -237,14 +237,14 @@ def without_secret(key: Key, value: str | None) -> str | None:
     return _HIDDEN if value and "secret" in key.traits else value
 
 
-def official_text(config: Config, *, is_5: bool, found_out: Mapping[str, str] | None = None) -> str:
+def official_text(config: Config, *, is_5: bool, computed: Mapping[str, str] | None = None) -> str:
     """The body of the answer to 26 or 319: the keys of that line in alphabetical order, unescaped, without nulls.
 
-    `found_out` are effective values that no setting contains.
+    `computed` are effective values that no setting contains.
     """
-    line, known = "5" if is_5 else "4", found_out or {}
+    line, known = "5" if is_5 else "4", computed or {}
     rows = [
-        (key.name, known[key.name] if key.name in known else shown(config, key, is_5=is_5))
+        (key.name, known[key.name] if key.name in known else displayed_value(config, key, is_5=is_5))
         for key in keys(program_of(config)).values()
         if line in key.answered_by
     ]

@@ -122,7 +122,7 @@ def apply(config: Config, setting: Setting) -> None:
     if key.verdict == "honoured":
         config_keys.put(config, key.name, value)
         return
-    config.others[key.name] = config_keys.write_value(value) or ""
+    config.not_applied[key.name] = config_keys.write_value(value) or ""
     if key.verdict == "unsupported" and not _is_default(key, setting.value):
         _log.warning("%s: %s=%s has no effect: %s", setting.origin, key.name, setting.value, key.reason)
 

@@ -26,5 +26,5 @@ class NameServerConfig(msgspec.Struct, kw_only=True):
     wait_seconds_for_service: int = 45
     delete_topic_with_broker_registration: bool = False
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
-    others: dict[str, str] = msgspec.field(default_factory=dict)
+    not_applied: dict[str, str] = msgspec.field(default_factory=dict)
     """Official keys that were set but are not honoured, and changes over the wire that wait for a restart."""

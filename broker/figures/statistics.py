@@ -37,7 +37,7 @@ _EVENTS_OF_5: Final = frozenset(
 )
 
 
-_AT_ONCE: Final = Traffic()
+_NO_LATENCY: Final = Traffic()
 """The latencies of every queue, always 0: the loop iteration that reads a request also answers it."""
 
 
@@ -253,10 +253,10 @@ class Statistics:
             case "GROUP_GET_LATENCY":
                 _queue_id, _, rest = key.partition("@")
                 topic, _, group = rest.partition("@")
-                return _AT_ONCE if (topic, group) in self._gets else None
+                return _NO_LATENCY if (topic, group) in self._gets else None
             case "TOPIC_PUT_LATENCY" if self._config.is_5:
                 _queue_id, _, topic = key.partition("@")
-                return _AT_ONCE if topic in self._puts else None
+                return _NO_LATENCY if topic in self._puts else None
             case "QUEUE_PUT_NUMS" | "QUEUE_PUT_SIZE" | "QUEUE_GET_NUMS" | "QUEUE_GET_SIZE":
                 return self._events.get((name[:9], key))
             case "SNDBCK_PUT_NUMS":

@@ -30,6 +30,6 @@ class FirstPosition:
                 BROADCAST_SECONDS,
                 lambda: self.broadcasts.expire(self.clock.now_ms()),
                 next_work=self.broadcasts.next_expiry_ms,
-                also_by_wall=True,
+                also_in_real_time=True,
             ),
         )

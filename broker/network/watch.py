@@ -118,7 +118,7 @@ class Watch:
     def __init__(self, watchers: Sequence[Watcher]) -> None:
         self._watchers: Final = tuple(watchers)
         self._calling: Final = [one.calling for one in reversed(_with(watchers, "calling"))]
-        self._choosy: Final = _with(watchers, "needs_decoded")
+        self._need_decoded: Final = _with(watchers, "needs_decoded")
         receiving = [one.received for one in _with(watchers, "received")]
         answering = [one.answering for one in reversed(_with(watchers, "answering"))]
         exchanging = [one.exchanged for one in _with(watchers, "exchanged")]
@@ -152,7 +152,7 @@ class Watch:
         """Whether these sends may be handled without decoding them."""
         if self.exchanged is None:
             return False
-        for one in self._choosy:  # noqa: SIM110 - quicker than a generator, and once a read
+        for one in self._need_decoded:  # noqa: SIM110 - quicker than a generator, and once a read
             if one.needs_decoded(connection, frames):
                 return False
         return True

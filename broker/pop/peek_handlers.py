@@ -27,7 +27,7 @@ from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK
 from .pop_handlers import checked_topic_and_group, filter_of
-from .pop_waiters import Birth, Polling
+from .pop_waiters import HoldResult, SentAt
 from .popping import Popping
 
 _CORRECTED: Final = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
@@ -41,19 +41,19 @@ def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
     _check_readable(popping)
     topic_config, _ = checked_topic_and_group(popping, request, call)
     peek = _Peek(popping, request)
-    lot = popping.state.random.randrange(100)
+    random_percent = popping.state.random.randrange(100)
     retry = popping.topics.find(
         pop_retry_topic(request.topic, request.consumer_group, v2=popping.config.enable_retry_topic_v2)
     )
-    is_retry_first = lot % 5 == 0
+    is_retry_first = random_percent % 5 == 0
     if is_retry_first:
-        peek.read_topic(retry, lot)
+        peek.read_topic(retry, random_percent)
     if request.queue_id < 0:
-        peek.read_topic(topic_config, lot)
+        peek.read_topic(topic_config, random_percent)
     else:
         peek.read_queue(request.topic, request.queue_id)
     if not is_retry_first and peek.count < request.max_msg_nums:
-        peek.read_topic(retry, lot)
+        peek.read_topic(retry, random_percent)
     reply = PopMessageReply(pop_time=0, invisible_time=0, revive_qid=0, rest_num=peek.rest)
     if not peek.count:
         return Answer(code=ResponseCode.PULL_NOT_FOUND, reply=reply, remark="NO_MESSAGE_IN_QUEUE")
@@ -70,10 +70,10 @@ class _Peek:
         self.count = 0
         self.body: list[RawBody] = []
 
-    def read_topic(self, config: TopicConfig | None, lot: int) -> None:
+    def read_topic(self, config: TopicConfig | None, random_percent: int) -> None:
         if config is not None:
             for number in range(config.read_queue_nums):
-                self.read_queue(config.name, (lot + number) % config.read_queue_nums)
+                self.read_queue(config.name, (random_percent + number) % config.read_queue_nums)
 
     def read_queue(self, topic: str, queue_id: int) -> None:
         popping, request = self._popping, self._request
@@ -94,10 +94,10 @@ class _Peek:
 @handles(Notification, main_port=True)
 def notification(popping: Popping, request: Notification, call: Call) -> Answer | Held:
     """Answer that a message can be popped; hold the request until one can."""
-    return _notify(popping, request, call, Birth.of(request.born_time, popping.clock))
+    return _notify(popping, request, call, SentAt.of(request.born_time, popping.clock))
 
 
-def _notify(popping: Popping, request: Notification, call: Call, birth: Birth) -> Answer | Held:
+def _notify(popping: Popping, request: Notification, call: Call, sent_at: SentAt) -> Answer | Held:
     _check_readable(popping)
     topic_config, _ = checked_topic_and_group(popping, request, call)
     config = popping.config
@@ -107,12 +107,12 @@ def _notify(popping: Popping, request: Notification, call: Call, birth: Birth) -
     if _has_message(popping, request, topic_config, matches):
         return _noticed(True)
 
-    polling = popping.notification_waiters.hold_request(
-        request, call, birth, lambda: _notify(popping, request, call, birth), matches, sql
+    result = popping.notification_waiters.hold_request(
+        request, call, sent_at, lambda: _notify(popping, request, call, sent_at), matches, sql
     )
-    if polling is Polling.WAITS:
+    if result is HoldResult.HELD:
         return HELD
-    return _noticed(False, is_full=polling is Polling.FULL)
+    return _noticed(False, is_full=result is HoldResult.FULL)
 
 
 def _noticed(has_message: bool, *, is_full: bool = False) -> Answer:

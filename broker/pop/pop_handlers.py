@@ -24,7 +24,7 @@ from ..filters.tag_filter import TagsMatch, expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..storing.numbers import INT_MAX, number_property
 from .pop_reading import PopReading
-from .pop_waiters import Birth, Polling
+from .pop_waiters import HoldResult, SentAt
 from .popping import Popping
 
 MAX_MESSAGES: Final = 32
@@ -36,12 +36,12 @@ PRIORITY: Final = "PRIORITY"
 @handles(PopMessage, main_port=True)
 def pop_message(popping: Popping, request: PopMessage, call: Call) -> Answer | Held:
     """Deliver messages, which stay hidden from the group for `invisible_time`; hold the request if there are none."""
-    return _pop(popping, request, call, Birth.of(request.born_time, popping.clock))
+    return _pop(popping, request, call, SentAt.of(request.born_time, popping.clock))
 
 
-def _pop(popping: Popping, request: PopMessage, call: Call, birth: Birth) -> Answer | Held:
+def _pop(popping: Popping, request: PopMessage, call: Call, sent_at: SentAt) -> Answer | Held:
     now_ms = popping.clock.now_ms()
-    topic_config, group_config = _checked(popping, request, call, now_ms - birth.ms)
+    topic_config, group_config = _checked(popping, request, call, now_ms - sent_at.ms)
     matches, sql = filter_of(popping, request.topic, request.exp, request.exp_type)
     revive_queue_id = ORDERED_REVIVE_QUEUE if request.order else popping.next_revive_queue()
     reading = PopReading(popping, request, now_ms, revive_queue_id, matches, sql)
@@ -50,14 +50,14 @@ def _pop(popping: Popping, request: PopMessage, call: Call, birth: Birth) -> Ans
         popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
     code, remark = ResponseCode.SUCCESS, "FOUND"
     if not reading.count:
-        polling = popping.waiters.hold_request(
-            request, call, birth, lambda: _pop(popping, request, call, birth), matches, sql
+        result = popping.waiters.hold_request(
+            request, call, sent_at, lambda: _pop(popping, request, call, sent_at), matches, sql
         )
-        if polling is Polling.WAITS:
+        if result is HoldResult.HELD:
             if reading.rest > 0 and request.max_msg_nums > 0:
                 popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
             return HELD
-        code = ResponseCode.POLLING_FULL if polling is Polling.FULL else ResponseCode.POLLING_TIMEOUT
+        code = ResponseCode.POLLING_FULL if result is HoldResult.FULL else ResponseCode.POLLING_TIMEOUT
         remark = "NO_MESSAGE_IN_QUEUE"
     reply = PopMessageReply(
         pop_time=now_ms,
@@ -79,30 +79,32 @@ def _read(
     group_config: SubscriptionGroupConfig,
 ) -> None:
     config = popping.config
-    lot = popping.state.random.randrange(100)
+    random_percent = popping.state.random.randrange(100)
     is_by_priority = (
-        topic_config.message_type == PRIORITY and not request.order and lot < _priority_factor(group_config)
+        topic_config.message_type == PRIORITY
+        and not request.order
+        and random_percent < _priority_factor(group_config)
     )
     retry_per_cent = (
         config.pop_from_retry_probability_for_priority
         if is_by_priority
         else config.pop_from_retry_probability
     )
-    is_retry_first = lot < retry_per_cent
+    is_retry_first = random_percent < retry_per_cent
     is_v1 = not config.enable_retry_topic_v2 or (
-        config.retrieve_message_from_pop_retry_topic_v1 and lot % 2 == 0
+        config.retrieve_message_from_pop_retry_topic_v1 and random_percent % 2 == 0
     )
     retry_topic = pop_retry_topic(request.topic, request.consumer_group, v2=not is_v1)
     if is_by_priority:
-        lot = 0
+        random_percent = 0
     if is_retry_first and not request.order:
-        reading.read_topic(popping.topics.find(retry_topic), lot)
+        reading.read_topic(popping.topics.find(retry_topic), random_percent)
     if request.queue_id < 0:
-        reading.read_topic(topic_config, lot)
+        reading.read_topic(topic_config, random_percent)
     else:
         reading.read_queue(topic_config.name, request.queue_id)
     if not is_retry_first and not reading.is_full and not request.order:
-        reading.read_topic(popping.topics.find(retry_topic), lot)
+        reading.read_topic(popping.topics.find(retry_topic), random_percent)
 
 
 def _priority_factor(group_config: SubscriptionGroupConfig) -> int:

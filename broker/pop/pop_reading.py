@@ -96,14 +96,14 @@ class PopReading:
     def is_full(self) -> bool:
         return self.count >= self._request.max_msg_nums or self._bytes >= ENOUGH_BYTES
 
-    def read_topic(self, config: TopicConfig | None, lot: int) -> None:
-        """Read all queues of a topic; `lot` chooses the first one. Reads nothing if the topic does not exist."""
+    def read_topic(self, config: TopicConfig | None, first_queue: int) -> None:
+        """Read all queues of a topic, from `first_queue` modulo their number on; nothing if there is no topic."""
         if config is None:
             return
         queues = config.read_queue_nums
         ascending = self._popping.config.priority_order_asc
         for step in range(queues):
-            queue_id = ((queues - 1 - step if ascending else step) + lot) % queues
+            queue_id = ((queues - 1 - step if ascending else step) + first_queue) % queues
             self.read_queue(config.name, queue_id)
 
     def read_queue(self, topic: str, queue_id: int) -> None:

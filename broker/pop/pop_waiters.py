@@ -24,8 +24,8 @@ from ..errors import Refusal
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import Answer, Call, Held
+from ..time.held_answers import HeldAnswers
 from ..time.timers import Timer, Timers
-from ..time.turns import Turns
 
 _log = logging.getLogger("pocketmq.pop")
 
@@ -45,23 +45,23 @@ WaitKey = tuple[str, str, int]
 """Topic, group and queue for which a request waits."""
 
 
-class Polling(Enum):
+class HoldResult(Enum):
     """Whether a request waits, and why not."""
 
-    WAITS = auto()
+    HELD = auto()
     FULL = auto()
     TIMED_OUT = auto()
     NOT_WANTED = auto()
 
 
-class Birth(NamedTuple):
+class SentAt(NamedTuple):
     """When a client sent its request, by the broker's clock and by the client's."""
 
     ms: int
     wall_ms: int
 
     @classmethod
-    def of(cls, born_ms: int, clock: Clock) -> "Birth":
+    def of(cls, born_ms: int, clock: Clock) -> "SentAt":
         """From the field bornTime, 0 if the client does not send it."""
         wall_ms = born_ms or clock.wall_ms()
         return cls(clock.from_wall_ms(wall_ms), wall_ms)
@@ -161,7 +161,7 @@ class PopWaiters:
         """A heap of all of them. It may still contain waiters that no longer wait."""
         self._held: dict[Call, PopWaiter] = {}
         """The waiting requests, and the woken ones until they are handled."""
-        self._turns: Turns[PopWaiter] = Turns(
+        self._answers: HeldAnswers[PopWaiter] = HeldAnswers(
             self._handle_again, MAX_ANSWERS, timers.call_soon, gone=self._pass_on
         )
         self._order = itertools.count()
@@ -183,11 +183,11 @@ class PopWaiters:
         self,
         request: PopMessage | Notification,
         call: Call,
-        birth: Birth,
+        sent_at: SentAt,
         attempt: Callable[[], Answer | Held],
         matches: TagsMatch | None,
         sql: SqlFilter | None,
-    ) -> Polling:
+    ) -> HoldResult:
         """Let a request wait that found nothing. `attempt` handles it once more when it is woken; an answer is sent."""
 
         def again() -> None:
@@ -199,20 +199,20 @@ class PopWaiters:
                 call.answer(result)
 
         poll_ms = request.poll_time
-        waiter = PopWaiter(call, birth.ms + poll_ms, birth.wall_ms + poll_ms, again, matches, sql)
+        waiter = PopWaiter(call, sent_at.ms + poll_ms, sent_at.wall_ms + poll_ms, again, matches, sql)
         return self.hold((request.topic, request.consumer_group, request.queue_id), waiter, poll_ms)
 
-    def hold(self, key: WaitKey, waiter: PopWaiter, poll_time_ms: int) -> Polling:
+    def hold(self, key: WaitKey, waiter: PopWaiter, poll_time_ms: int) -> HoldResult:
         """Keep a request until a message arrives, its time is over, or its connection closes."""
         if poll_time_ms <= 0 or self._is_stopped:
-            return Polling.NOT_WANTED
+            return HoldResult.NOT_WANTED
         if self.total >= self._total_limit():
-            return Polling.FULL
+            return HoldResult.FULL
         if self._is_over(waiter):
-            return Polling.TIMED_OUT
+            return HoldResult.TIMED_OUT
         waiting = self._waiting.get(key)
         if waiting is not None and waiting.count > self._key_limit():
-            return Polling.FULL
+            return HoldResult.FULL
         if waiting is None:
             waiting = self._waiting[key] = _Waiting()
             groups = self._groups.setdefault(key[0], {})
@@ -225,7 +225,7 @@ class PopWaiters:
         waiting.count += 1
         self.total += 1
         self._set_timer()
-        return Polling.WAITS
+        return HoldResult.HELD
 
     def cancel(self, call: Call) -> bool:
         """The client no longer waits for this call: it is not answered and takes no message. False if it is not held.
@@ -322,7 +322,7 @@ class PopWaiters:
             self._timer.cancel()
             self._timer = None
         self.wake_all()
-        return self._turns.iterations
+        return self._answers.iterations
 
     def scan(self, now_ms: int) -> None:
         """Wake requests whose time is over, as many as one loop iteration handles; a timer is set for the others."""
@@ -334,7 +334,7 @@ class PopWaiters:
             heapq.heappop(self._times)
             if waiter.is_waiting:
                 self._leave(waiter)
-                self._turns.add(waiter)
+                self._answers.add(waiter)
                 woken += 1
         self._set_timer()
 
@@ -343,7 +343,7 @@ class PopWaiters:
         over = [waiter for _, _, waiter in self._times if waiter.is_waiting and self._is_over(waiter)]
         for waiter in over:
             self._leave(waiter)
-            self._turns.add(waiter)
+            self._answers.add(waiter)
 
     def _wake(
         self, key: WaitKey, is_forced: bool, tags_code: int, property_map: Mapping[str, str] | None
@@ -361,7 +361,7 @@ class PopWaiters:
             if not is_forced and not waiter.wants(tags_code, property_map):
                 return False
             self._leave(waiter)
-            self._turns.add(waiter)
+            self._answers.add(waiter)
             return True
         return False
 

@@ -72,7 +72,7 @@ class Pull:
         if pulling.is_5 and config.enable_broadcast_offset_store:
             self._broadcaster = pulling.broadcasts.client_of(request, call)
 
-    def first_pass(self) -> Answer | Held:
+    def try_now(self) -> Answer | Held:
         pulling, request = self._pulling, self._request
         result = self._read()
         code = self._code_recorded(result)
@@ -88,7 +88,7 @@ class Pull:
             return HELD
         return self._answer(result, code)
 
-    def woken(self, waiter: PullWaiter) -> None:
+    def try_again(self, waiter: PullWaiter) -> None:
         """The second pass: it answers whether or not it finds messages."""
         result = self._read()
         self._call.answer(self._answer(result, self._code_recorded(result)))
@@ -121,7 +121,7 @@ class Pull:
                 request.queue_offset,
                 deadline_ms,
                 self._matches,
-                self.woken,
+                self.try_again,
                 self._sql,
                 wall_deadline_ms=pulling.clock.wall_ms() + wait_ms,
             )

@@ -49,7 +49,7 @@ def pull_message(pulling: Pulling, request: PullMessage, call: Call) -> Answer |
         fields = {"forbiddenType": str(refusal.forbidden_type)} if pulling.is_5 else None
         return Answer(code=refusal.code, remark=refusal.remark, fields=fields)
     pull = Pull(pulling, request, call, topic_config, group_config, matches, sql)
-    return pull.first_pass()
+    return pull.try_now()
 
 
 def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupConfig:

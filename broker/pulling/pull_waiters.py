@@ -14,8 +14,8 @@ from typing import Final
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import Call
+from ..time.held_answers import HeldAnswers
 from ..time.timers import CallSoon
-from ..time.turns import Turns
 
 MAX_ANSWERS: Final = 256
 """Pulls answered in one loop iteration, a few milliseconds of work; one scan may wake thousands."""
@@ -92,7 +92,7 @@ class PullWaiters:
         self._max_waiters = max_waiters
         self._waiting: dict[tuple[str, int], list[PullWaiter]] = {}
         self._call_soon = call_soon
-        self._turns: Turns[PullWaiter] = Turns(
+        self._answers: HeldAnswers[PullWaiter] = HeldAnswers(
             lambda waiter: waiter.answer(waiter),
             MAX_ANSWERS,
             call_soon,
@@ -191,7 +191,7 @@ class PullWaiters:
             for waiter in waiters:
                 self._make_due(waiter)
             self._keep(key, [])
-        return self._turns.iterations
+        return self._answers.iterations
 
     def _keep(self, key: tuple[str, int], staying: list[PullWaiter]) -> None:
         if staying:
@@ -201,7 +201,7 @@ class PullWaiters:
 
     def _make_due(self, waiter: PullWaiter) -> None:
         self._forget(waiter)
-        self._turns.add(waiter)
+        self._answers.add(waiter)
 
     def _forget(self, waiter: PullWaiter) -> None:
         self._count -= 1

@@ -36,7 +36,11 @@ class Pulling:
         seconds = WAITER_SCAN_SECONDS if config.long_polling_enable else short_poll_seconds
         return (
             Periodic(
-                "waiters", seconds, self._scan, next_work=lambda: self.waiters.earliest_ms, also_by_wall=True
+                "waiters",
+                seconds,
+                self._scan,
+                next_work=lambda: self.waiters.earliest_ms,
+                also_in_real_time=True,
             ),
         )
 

@@ -170,7 +170,7 @@ class BrokerState:
                 lambda: config.store.clean_resource_interval / 1000,
                 self.retention.run,
                 next_work=self.retention.next_work,
-                also_by_wall=True,
+                also_in_real_time=True,
             ),
         )
 

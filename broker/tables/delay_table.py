@@ -51,7 +51,7 @@ class DelayTable(JsonTable):
         """Next offset to deliver from queue `level - 1` of the schedule topic."""
         return self._offsets.get(level, 0)
 
-    def noted_levels(self) -> list[int]:
+    def levels_with_offset(self) -> list[int]:
         """The levels that have an offset, in order."""
         return sorted(self._offsets)
 

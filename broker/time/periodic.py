@@ -36,7 +36,7 @@ class Periodic(NamedTuple):
     """Whether clients see what it does, so that virtual time can move to it."""
     fills_gaps: bool = False
     """Whether the action, once virtual time has moved, fills in what all the periods since would have recorded."""
-    also_by_wall: bool = False
+    also_in_real_time: bool = False
     """In virtual time, repeat the action by the wall's time too."""
 
 
@@ -64,7 +64,7 @@ class PeriodicActions:
                     fills_gaps=periodic.fills_gaps,
                 )
                 self._repeated.append(repeat)
-            if not is_virtual or periodic.also_by_wall:
+            if not is_virtual or periodic.also_in_real_time:
                 self._repeated.append(LoopRepeat(loop, seconds, action))
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ from pocketmq.protocol.message.topics import dlq_topic
 from pocketmq.testing import RocketMQCluster
 from pocketmq.testing.cluster.cluster_broker import ClusterBroker
 from pocketmq.testing.errors import TestingError
-from pocketmq.testing.faults.standing_rules import AnyRule
+from pocketmq.testing.faults.active_rules import AnyRule
 from pocketmq.testing.requests.logged_request import LoggedRequest
 from pocketmq.testing.state.load import Load, LoadedMessage, read_load
 from pocketmq.testing.state.loading import apply_loads

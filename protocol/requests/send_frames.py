@@ -3,8 +3,8 @@
     length 4, header length 4, {"code":310,"extFields":{.. "f":sysFlag,"g":born .. "i":properties ..} .. "opaque":n ..}
 
 Between two sends of one producer to one queue only the four values differ (`wire/header_form.py`). A reply with code
-0 and the usual fields is decoded into one object; any other goes the ordinary road, `decode_json_header` and
-`from_fields`. For the JSON header only. Tests compare both with the ordinary road.
+0 and the usual fields is decoded into one object; any other is read by `decode_json_header` and
+`from_fields`. For the JSON header only. Tests compare both with these.
 """
 
 from typing import Final

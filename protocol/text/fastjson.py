@@ -1,4 +1,4 @@
-"""JSON as the official programs write and read it (fastjson), both ways: the door to the other JSON files here.
+"""JSON as the official programs write and read it (fastjson), both ways: the public functions of this package.
 
 fastjson is not standard JSON. It writes map keys that are not strings without quotes, whole objects among them:
 

@@ -23,12 +23,13 @@ _FILES_LOOKED_AT = 3
 """The newest files of a queue; older ones were forced long ago."""
 
 
-def find_ends(queues: QueueTable, log_start: int) -> int | None:
-    """Find the end of every queue. Returns the log position from which lost units must be put back, None if none were
-    lost."""
+def restore_ends(queues: QueueTable, log_start: int) -> int | None:
+    """Find and set the end of every queue. Returns the log position from which lost units must be put back, None if
+    none were lost."""
     rebuild_from: int | None = None
     for queue in queues:
-        if not find_end(queue, log_start):
+        is_complete = restore_end(queue, log_start)
+        if not is_complete:
             logger.warning(
                 "queue %s-%d is damaged behind unit %d: it is filled again from the log",
                 queue.topic,
@@ -40,8 +41,8 @@ def find_ends(queues: QueueTable, log_start: int) -> int | None:
     return rebuild_from
 
 
-def find_end(queue: ConsumeQueue, log_start: int) -> bool:
-    """Find the end of the loaded files: the first impossible unit, searched for in the newest files.
+def restore_end(queue: ConsumeQueue, log_start: int) -> bool:
+    """Find and set the end of the loaded files: the first impossible unit, searched for in the newest files.
 
     False if units were lost, because a file is missing or because bytes follow the end: reading the log again from the
     end of the last record puts them back.

@@ -45,7 +45,7 @@ from ..lookup.log_dispatch import RECORDS_AT_ONCE, LogDispatch
 from ..lookup.queue_table import QueueTable
 from .checkpoint import Checkpoint
 from .damage import LogDamage
-from .queue_repair import drop_unforced, find_ends
+from .queue_repair import drop_unforced, restore_ends
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class Recovery:
             self._log.use_last_file()
             self._log.prepare_first()
             return RecoveryReport(clean, intact, 0, 0, 0, 0, 0, 0)
-        rebuild_queues_from = find_ends(self._queues, self._log.start)
+        rebuild_queues_from = restore_ends(self._queues, self._log.start)
         rebuild_from = _lower(rebuild_index_from, rebuild_queues_from)
         queues_end = self._queues.records_end()
         marked = self._checkpoint.logics_physical_offset if marks_are_ours else 0

@@ -1,11 +1,11 @@
 """A bound on how many files are mapped at once: 10,000 topics of 8 queues would need more maps and descriptors than
 a process may have.
 
-A file is mapped when its bytes are first used. Beyond the bound the file that was mapped longest ago is unmapped,
-unless it was written to since; it is mapped again when its bytes are read, which costs some microseconds. Nothing is
-lost by unmapping: written bytes stay in the system's page cache, and views that are still held keep their map alive.
-Not here: the list of files (`mapped_files.py`). Owner: the event-loop thread, which alone unmaps, because it may be in
-the middle of a write. The flusher adds the log file it makes ahead.
+A file is mapped when its bytes are first used. Beyond the bound the file that was mapped first is unmapped (first in,
+first out), unless it was written to since; it is mapped again when its bytes are read, which costs some microseconds.
+Nothing is lost by unmapping: written bytes stay in the system's page cache, and views that are still held keep their
+map alive. Not here: the list of files (`mapped_files.py`). Owner: the event-loop thread, which alone unmaps, because it
+may be in the middle of a write. The flusher adds the log file it makes ahead.
 """
 
 import threading

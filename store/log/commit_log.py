@@ -40,8 +40,8 @@ logger = logging.getLogger(__name__)
 
 _STEP_BYTES = 4 << 20
 _FILLER_BYTES = FILLER.size
-_MOST_OF_RECORDS = (2, 10)
-"""Room for a batch is reserved for so many times its bytes: a record of few bytes adds as many to them, one without a
+_RESERVE_FACTORS = (2, 10)
+"""Reserve so many times the bytes of a batch: a record of few bytes adds as many to them, one without a
 body up to nine times as many. Should its records take more, the batch is taken apart."""
 
 
@@ -62,7 +62,7 @@ class CommitLog:
         """storeTimestamp of the last record appended, ms; 0 before the first."""
         self.file: MappedFile | None = None
         """The file that records are appended to; None for a log without files."""
-        self.forgotten_before = 0
+        self.hidden_before = 0
         """No record before this position is found by its position alone (`rewinding.py`)."""
         packing = RecordPacking(
             may_write_v2=config.auto_message_version_on_topic_len, has_crc=config.enabled_append_prop_crc
@@ -141,7 +141,7 @@ class CommitLog:
         file = self.file
         if file is None:
             return None
-        for times in _MOST_OF_RECORDS:
+        for times in _RESERVE_FACTORS:
             room = file.written + times * len(batch.elements) + _FILLER_BYTES
             if room > file.reserved < file.size:
                 try:
@@ -226,7 +226,7 @@ class CommitLog:
     def read_record(self, position: int) -> memoryview | None:
         """The record that starts at a position, with the length its head says; None if no record can begin there."""
         file = self.files.file_at(position)
-        if file is None or position < self.forgotten_before:
+        if file is None or position < self.hidden_before:
             return None
         at = position - file.base
         if at + 8 > file.written:

@@ -52,7 +52,7 @@ from .timer_wheel import Slot, TimerWheel
 WINDOW_SLOTS: Final = 604_800
 """A week of seconds: moments further back are not delivered."""
 BLANK_SLOTS: Final = 60
-SLOTS_AT_HAND: Final = 4096
+MAX_CACHED_SLOTS: Final = 4096
 """How many slots are cached: the next message for the same moment need not read the wheel."""
 
 
@@ -205,7 +205,7 @@ class TimerStore:
 
         Raises StoreError, and then nothing is changed.
         """
-        if due_ms not in self._slots and len(self._slots) >= SLOTS_AT_HAND:
+        if due_ms not in self._slots and len(self._slots) >= MAX_CACHED_SLOTS:
             self.write_slots()
             self._slots.clear()
         if slot is None:

@@ -27,7 +27,7 @@ from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
 from ..ledger.ledger import Ledger
 from ..requests.requests import Requests
-from ..requests.values import flag, number, one_of, text, whole
+from ..requests.values import check_bool, check_choice, check_int, check_number, check_text
 from ..server.clock import ServerClock
 from ..server.lifetime import Lifetime
 from ..server.settings import Value
@@ -35,7 +35,7 @@ from ..server.temporary_store import temporary_folder
 from ..state.load import MOST_QUEUES
 from ..time.virtual_time import VirtualTime
 from .cluster_broker import ClusterBroker
-from .cluster_life import ClusterLife
+from .cluster_context import ClusterContext
 from .cluster_name_server import ClusterNameServer
 from .loop_thread import LoopThread
 from .member_settings import check_settings, member_config
@@ -79,18 +79,18 @@ class RocketMQCluster(Lifetime):
         admin_port: int | None = None,
         **settings: Value,
     ) -> None:
-        self._name_server_count = whole("name_servers", name_servers, least=1, most=MOST_MEMBERS)
-        self._broker_count = whole("brokers", brokers, least=1, most=MOST_MEMBERS)
-        self._slave_count = whole("slaves", slaves, least=0, most=MOST_MEMBERS)
+        self._name_server_count = check_int("name_servers", name_servers, least=1, most=MOST_MEMBERS)
+        self._broker_count = check_int("brokers", brokers, least=1, most=MOST_MEMBERS)
+        self._slave_count = check_int("slaves", slaves, least=0, most=MOST_MEMBERS)
         check_settings(settings)
         self._settings = {**settings, **({"emulate": emulate} if emulate is not None else {})}
-        self._virtual_time = flag("virtual_time", virtual_time)
-        self._seed = None if seed is None else whole("seed", seed)
-        self._keeps_ledger = flag("ledger", ledger) or admin_port is not None
-        self._admin_port = None if admin_port is None else whole("admin_port", admin_port, most=65_535)
+        self._virtual_time = check_bool("virtual_time", virtual_time)
+        self._seed = None if seed is None else check_int("seed", seed)
+        self._keeps_ledger = check_bool("ledger", ledger) or admin_port is not None
+        self._admin_port = None if admin_port is None else check_int("admin_port", admin_port, most=65_535)
         self._port: ClusterPort | None = None
         self._thread = LoopThread("pocketmq-cluster")
-        self._life = self._new_life()
+        self._context = self._new_context()
         self.clock: Final = ServerClock(self._time, self._now_ms, self.run)
         """The time of all brokers; with `virtual_time`, a test moves it."""
         self._name_servers: dict[str, ClusterNameServer] = {}
@@ -117,12 +117,12 @@ class RocketMQCluster(Lifetime):
     def broker(self, name: str) -> ClusterBroker:
         """A broker by its name: "b0" is a master, "b0-1" its first slave. `WrongValueError` names those that exist."""
         self._running()
-        return self._brokers[one_of("a broker", name, list(self._brokers))]
+        return self._brokers[check_choice("a broker", name, list(self._brokers))]
 
     def name_server(self, name: str) -> ClusterNameServer:
         """A name server by its name, "n0". `WrongValueError` names those that exist."""
         self._running()
-        return self._name_servers[one_of("a name server", name, list(self._name_servers))]
+        return self._name_servers[check_choice("a name server", name, list(self._name_servers))]
 
     def add_broker(self) -> ClusterBroker:
         """Start one more master, with its slaves; returns it once the name servers have it. It has no topics yet."""
@@ -184,10 +184,10 @@ class RocketMQCluster(Lifetime):
 
     def _watched(self) -> WatchedNodes:
         self._running()
-        if self._life.watched is None:
-            self.call(lambda: self._life.begin_watching(self.call, self.name_servers, self.brokers))
-        assert self._life.watched is not None
-        return self._life.watched
+        if self._context.watched is None:
+            self.call(lambda: self._context.begin_watching(self.call, self.name_servers, self.brokers))
+        assert self._context.watched is not None
+        return self._context.watched
 
     # -- the network between the members
 
@@ -199,13 +199,13 @@ class RocketMQCluster(Lifetime):
         `WrongValueError` for a name that no member has, or one on both sides.
         """
         self._running()
-        self._life.partition.cut(one_side, other_side, [*self._brokers, *self._name_servers])
+        self._context.partition.cut(one_side, other_side, [*self._brokers, *self._name_servers])
         self.run(self._settle())
 
     def heal(self) -> None:
         """End all partitions; every broker is in every route again when it returns."""
         self._running()
-        self._life.partition.heal()
+        self._context.partition.heal()
         self.run(self._settle())
 
     # -- topics
@@ -216,8 +216,8 @@ class RocketMQCluster(Lifetime):
 
         `WrongValueError` for a name that is not allowed, or fewer queues than it has.
         """
-        text("topic", topic)
-        whole("queues", queues, least=1, most=MOST_QUEUES)
+        check_text("topic", topic)
+        check_int("queues", queues, least=1, most=MOST_QUEUES)
         refusal = topic_refusal(topic, emulate=5)
         if refusal is not None:
             raise WrongValueError(refusal, ["the name of a topic"])
@@ -248,7 +248,7 @@ class RocketMQCluster(Lifetime):
 
         `MessagesMissingError` names a slave that has not after the time.
         """
-        self.run(self._wait_replicated(number("timeout_seconds", timeout_seconds)))
+        self.run(self._wait_replicated(check_number("timeout_seconds", timeout_seconds)))
 
     async def _wait_replicated(self, timeout_seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -285,7 +285,7 @@ class RocketMQCluster(Lifetime):
                 from .cluster_port import ClusterPort  # loads what a cluster without the port does not need
 
                 self._watched()
-                self._port = ClusterPort(self._life, self._brokers)
+                self._port = ClusterPort(self._context, self._brokers)
                 host = str(self._settings.get("bindAddress", "127.0.0.1"))
                 self.run(self._port.start(host, self._admin_port))
         except BaseException:
@@ -296,13 +296,13 @@ class RocketMQCluster(Lifetime):
     async def _start_all(self) -> None:
         assert self._folder is not None
         if self._virtual_time:
-            self._life.begin_virtual_time()
+            self._context.begin_virtual_time()
         config = member_config(
             self._settings, name="b0", broker_id=0, store=self._folder, port=0, name_servers=""
         )
         for index in range(self._name_server_count):
             name = f"n{index}"
-            name_server = ClusterNameServer(self._life, name, config, self._folder / name)
+            name_server = ClusterNameServer(self._context, name, config, self._folder / name)
             self._name_servers[name] = name_server
             await name_server.start_here()
         for index in range(self._broker_count):
@@ -315,7 +315,7 @@ class RocketMQCluster(Lifetime):
         """A master and its slaves."""
         assert self._folder is not None
         return [
-            ClusterBroker(self._life, name, broker_id, self._folder / f"{name}-{broker_id}")
+            ClusterBroker(self._context, name, broker_id, self._folder / f"{name}-{broker_id}")
             for broker_id in range(self._slave_count + 1)
         ]
 
@@ -341,8 +341,8 @@ class RocketMQCluster(Lifetime):
     async def _stop_all(self) -> None:
         """Slaves and masters together, then the name servers, at which they unregister."""
         results: list[BaseException | None] = []
-        if self._life.time is not None:
-            await self._life.time.stop()
+        if self._context.time is not None:
+            await self._context.time.stop()
         if self._port is not None:
             await self._port.stop()
             self._port = None
@@ -358,13 +358,17 @@ class RocketMQCluster(Lifetime):
         """A later start begins anew."""
         self._brokers.clear()
         self._name_servers.clear()
-        self._life = self._new_life()
+        self._context = self._new_context()
 
-    def _new_life(self) -> ClusterLife:
-        life = ClusterLife(self._thread, self._settings, self._seed)
-        life.settle, life.forgotten, life.serve_grpc = self._settle, self._forgotten, self._serve_grpc
-        life.faults = lambda: self.faults
-        return life
+    def _new_context(self) -> ClusterContext:
+        context = ClusterContext(self._thread, self._settings, self._seed)
+        context.settle, context.forgotten, context.serve_grpc = (
+            self._settle,
+            self._forgotten,
+            self._serve_grpc,
+        )
+        context.faults = lambda: self.faults
+        return context
 
     # -- on the loop
 
@@ -381,14 +385,14 @@ class RocketMQCluster(Lifetime):
         await self._follow_masters()
 
     async def _serve_grpc(self) -> None:
-        if self._life.serves_grpc:
+        if self._context.serves_grpc:
             return
-        self._life.serves_grpc = True
+        self._context.serves_grpc = True
         try:
             for broker in self._brokers.values():
                 await broker.serve_grpc_here()
         except BaseException:
-            self._life.serves_grpc = False
+            self._context.serves_grpc = False
             raise
 
     async def _follow_masters(self) -> None:
@@ -405,7 +409,7 @@ class RocketMQCluster(Lifetime):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FORGET_SECONDS
         for name_server in self._name_servers.values():
-            is_cut = self._life.partition.separates(member.name, name_server.name)
+            is_cut = self._context.partition.separates(member.name, name_server.name)
             if member.is_running and not is_cut:
                 continue
             while name_server.knows(broker_name, broker_id):
@@ -415,11 +419,11 @@ class RocketMQCluster(Lifetime):
 
     def _time(self) -> VirtualTime | None:
         self._running()
-        return self._life.time
+        return self._context.time
 
     def _now_ms(self) -> int:
         self._running()
-        return self._life.now_ms()
+        return self._context.now_ms()
 
     def _running(self) -> None:
         if not self._thread.is_running:

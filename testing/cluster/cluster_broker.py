@@ -12,10 +12,10 @@ from pocketmq.broker.node import Node
 
 from ..errors import TestingError
 from ..faults.routes import RouteRule
-from ..requests.values import number
+from ..requests.values import check_number
 from ..time.virtual_timers import VirtualTimers
+from .cluster_context import ClusterContext
 from .cluster_grpc import ClusterGrpcPort
-from .cluster_life import ClusterLife
 from .held_port import HeldPort
 from .member_settings import member_config
 from .slow_answers import SlowAnswers
@@ -24,21 +24,21 @@ from .slow_answers import SlowAnswers
 class ClusterBroker:
     """Its methods return when the thing is done, from any thread but the cluster's own; the port stays the same."""
 
-    def __init__(self, life: ClusterLife, broker_name: str, broker_id: int, store: Path) -> None:
+    def __init__(self, context: ClusterContext, broker_name: str, broker_id: int, store: Path) -> None:
         self.broker_name = broker_name
         """As routes name it: a master and its slaves share it."""
         self.broker_id = broker_id
         """0: a master."""
         self.name = f"{broker_name}-{broker_id}" if broker_id else broker_name
         self.cluster_name = ""
-        self._life = life
+        self._context = context
         self._store = store
         self._node: Node | None = None
         self._timers: VirtualTimers | None = None
         self._held: HeldPort | None = None
         self._addr = ""
         self._hidden: RouteRule | None = None
-        self._grpc = ClusterGrpcPort(life.grpc_addresses)
+        self._grpc = ClusterGrpcPort(context.grpc_addresses)
         self._slow: list[tuple[WatchedServer, SlowAnswers]] = []
         self._slow_seconds = 0.0
         self._changing = asyncio.Lock()
@@ -59,7 +59,7 @@ class ClusterBroker:
         such a port. `TestingError` for a slave, which has none."""
         if self.broker_id:
             raise TestingError(f"{self.name} is a slave and has no gRPC port: use {self.broker_name}")
-        self._life.run(self._life.serve_grpc())
+        self._context.run(self._context.serve_grpc())
         return self._grpc.address
 
     @property
@@ -77,25 +77,25 @@ class ClusterBroker:
 
     def stop(self) -> None:
         """Stop cleanly: unregister, answer held requests, close the connections, save. Nothing if it is stopped."""
-        self._life.run(self.stop_here())
+        self._context.run(self.stop_here())
 
     def kill(self) -> None:
         """End as after kill -9: connections are reset, no peer is notified, nothing is saved. What was acknowledged
         is kept: the next start recovers it. Does nothing if it is stopped."""
-        self._life.run(self._kill_here())
+        self._context.run(self._kill_here())
 
     def start(self) -> None:
         """Start again on the same port and files; returns once every name server that it reaches has its routes.
 
         `StartError` if it runs already, or if it cannot start.
         """
-        self._life.run(self._start_and_settle())
+        self._context.run(self._start_and_settle())
 
     def hide(self) -> None:
         """Routes do not name it any more; connections stay. The same as `faults.hide_broker`."""
         if self.broker_id:
             raise TestingError(f"{self.name} has its routes together with {self.broker_name}: hide that one")
-        faults = self._life.faults()
+        faults = self._context.faults()
         if self._hidden is None or self._hidden not in faults.rules:  # `faults.clear` shows it too
             self._hidden = faults.hide_broker(self.broker_name)
 
@@ -107,14 +107,14 @@ class ClusterBroker:
 
     def slow(self, seconds: float) -> None:
         """Every answer leaves so many seconds later, also after a restart; 0 ends it."""
-        checked = number("seconds", seconds)
+        checked = check_number("seconds", seconds)
 
         async def change() -> None:
             self._slow_seconds = checked
             if self._node is not None:
                 self._slow_down(self._node)
 
-        self._life.run(change())
+        self._context.run(change())
 
     # -- on the cluster's loop
 
@@ -131,29 +131,29 @@ class ClusterBroker:
             raise StartError(f"broker {self.name} is already running")
         port = host_and_port(self._addr)[1] if self._addr else 0
         config = member_config(
-            self._life.settings,
+            self._context.settings,
             name=self.broker_name,
             broker_id=self.broker_id,
             store=self._store,
             port=port,
-            name_servers=self._life.name_servers_of(self.name),
+            name_servers=self._context.name_servers_of(self.name),
         )
-        timers = self._life.join_timers()
-        seed = self._life.seed_of(self.name)
+        timers = self._context.join_timers()
+        seed = self._context.seed_of(self.name)
         servers: list[Server] = []
 
         def watch(server: Server) -> None:
             """Clients that wait for the broker connect before its start is over."""
             servers.append(server)
-            self._life.watch(server, broker=self.broker_name)
+            self._context.watch(server, broker=self.broker_name)
 
         node = Node(config, None, host=config.bind_address, timers=timers, seed=seed, server_made=watch)
         try:
             await node.start()
         except BaseException:
-            self._life.leave_timers(timers)
+            self._context.leave_timers(timers)
             for server in servers:
-                self._life.unwatch(server)
+                self._context.unwatch(server)
             raise
         self._timers = timers
         self._node, self._addr, self.cluster_name = node, node.bound_address, config.broker_cluster_name
@@ -161,19 +161,19 @@ class ClusterBroker:
             self._held.release()
         self._held = HeldPort(*host_and_port(self._addr))
         self._is_fresh = True
-        self._life.attach(node)
+        self._context.attach(node)
         await self.serve_grpc_here()
         self._slow_down(node)
 
     async def serve_grpc_here(self) -> None:
         """Open the gRPC port, if masters have one and this one runs without."""
-        if self._life.serves_grpc and self._node is not None and not self.broker_id:
+        if self._context.serves_grpc and self._node is not None and not self.broker_id:
             await self._grpc.open(self._node)
             self._slow_down(self._node)
 
     async def _start_and_settle(self) -> None:
         await self.start_here()
-        await self._life.settle()
+        await self._context.settle()
 
     async def stop_here(self) -> None:
         async with self._changing:
@@ -187,7 +187,7 @@ class ClusterBroker:
             if node is not None:
                 await self._end(node, is_killed=True)
         if node is not None:
-            await self._life.forgotten(self.broker_name, self.broker_id)
+            await self._context.forgotten(self.broker_name, self.broker_id)
 
     def _taken(self) -> Node | None:
         """The running node, which is no longer ours."""
@@ -203,8 +203,8 @@ class ClusterBroker:
             try:
                 await (node.kill() if is_killed else node.stop())
             finally:
-                self._life.detach(node)
-        self._life.leave_timers(self._timers)
+                self._context.detach(node)
+        self._context.leave_timers(self._timers)
         assert self._held is not None
         self._held.hold()
 
@@ -226,14 +226,14 @@ class ClusterBroker:
     async def register(self) -> None:
         """Register at the name servers that it reaches, and drop the connections to the others."""
         if self._node is not None:
-            self.broker.config.namesrv_addr = self._life.name_servers_of(self.name)
+            self.broker.config.namesrv_addr = self._context.name_servers_of(self.name)
             await self.broker.cluster.registration.register_all(force=True)
 
     async def follow(self, master: "ClusterBroker") -> None:
         """On a slave: copy the log and the tables of that master if it can be reached, and else nothing."""
         if self._node is None:
             return
-        is_cut = self._life.partition.separates(self.name, master.name)
+        is_cut = self._context.partition.separates(self.name, master.name)
         wanted = None if is_cut else master._node
         cluster = self.broker.cluster
         if wanted is not None and wanted is self._followed:

@@ -14,16 +14,16 @@ from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.store import WallClock
 
 from ..server.settings import name_server_config
-from .cluster_life import ClusterLife
+from .cluster_context import ClusterContext
 from .held_port import HeldPort
 
 
 class ClusterNameServer:
     """Stopped and started by a test; the port stays the same. `config` says the host and the official line."""
 
-    def __init__(self, life: ClusterLife, name: str, config: BrokerConfig, store: Path) -> None:
+    def __init__(self, context: ClusterContext, name: str, config: BrokerConfig, store: Path) -> None:
         self.name = name
-        self._life = life
+        self._context = context
         self._config = config
         self._store = store
         self._port = 0
@@ -42,15 +42,15 @@ class ClusterNameServer:
 
     def stop(self) -> None:
         """Close its connections and forget every broker. Does nothing if it is stopped."""
-        self._life.run(self.stop_here())
+        self._context.run(self.stop_here())
 
     def start(self) -> None:
         """Start it on its port; returns once the brokers that reach it are in its routes."""
-        self._life.run(self._start_and_register())
+        self._context.run(self._start_and_register())
 
     async def _start_and_register(self) -> None:
         await self.start_here()
-        await self._life.settle()
+        await self._context.settle()
 
     # -- on the cluster's loop
 
@@ -75,15 +75,15 @@ class ClusterNameServer:
         if self._held is not None:
             self._held.release()
         self._held = HeldPort(self._config.bind_address, self._port)
-        self._life.name_servers[self.name] = self.addr
-        self._life.watch(server, name_server=self.name)
+        self._context.name_servers[self.name] = self.addr
+        self._context.watch(server, name_server=self.name)
 
     async def stop_here(self) -> None:
         server, self._server = self._server, None
         if server is None:
             return
         await server.close()
-        self._life.unwatch(server)
+        self._context.unwatch(server)
         assert self._name_server is not None
         assert self._held is not None
         self._name_server.stop()

@@ -11,20 +11,20 @@ from typing import Final
 
 from pocketmq.broker.node import Node
 from pocketmq.console.server import Console
-from pocketmq.console.stand import NotRunning, Stand
+from pocketmq.console.server_access import NotRunning, ServerAccess
 
-from ..server.admin_port import stand_on
+from ..server.admin_port import server_access
 from .cluster_broker import ClusterBroker
-from .cluster_life import ClusterLife
+from .cluster_context import ClusterContext
 
 
 class ClusterPort:
     """`start` and `stop` mirror each other, on the cluster's loop."""
 
-    def __init__(self, life: ClusterLife, brokers: Mapping[str, ClusterBroker]) -> None:
-        self._life: Final = life
+    def __init__(self, context: ClusterContext, brokers: Mapping[str, ClusterBroker]) -> None:
+        self._context: Final = context
         self._brokers = brokers
-        self._console = Console(self._stand(self._first), Others(self._stand, brokers))
+        self._console = Console(self._access(self._first), Others(self._access, brokers))
 
     async def start(self, host: str, port: int) -> str:
         """Listen; returns the address. `StartError` if the port is taken."""
@@ -37,9 +37,9 @@ class ClusterPort:
     def url(self) -> str:
         return self._console.url
 
-    def _stand(self, node: Callable[[], Node]) -> Stand:
-        assert self._life.watched is not None
-        return stand_on(node, self._life.watched, time=lambda: self._life.time)
+    def _access(self, node: Callable[[], Node]) -> ServerAccess:
+        assert self._context.watched is not None
+        return server_access(node, self._context.watched, time=lambda: self._context.time)
 
     def _first(self) -> Node:
         """The first master that runs."""
@@ -49,16 +49,16 @@ class ClusterPort:
         raise NotRunning("no broker of the cluster is running")
 
 
-class Others(Mapping[str, Stand]):
+class Others(Mapping[str, ServerAccess]):
     """What the port shows of each broker, by name."""
 
     def __init__(
-        self, stand: Callable[[Callable[[], Node]], Stand], brokers: Mapping[str, ClusterBroker]
+        self, access: Callable[[Callable[[], Node]], ServerAccess], brokers: Mapping[str, ClusterBroker]
     ) -> None:
-        self._stand = stand
+        self._access = access
         self._brokers = brokers
 
-    def __getitem__(self, name: str) -> Stand:
+    def __getitem__(self, name: str) -> ServerAccess:
         broker = self._brokers[name]
 
         def node() -> Node:
@@ -66,7 +66,7 @@ class Others(Mapping[str, Stand]):
                 raise NotRunning(f"broker {name} is not running")
             return broker.node
 
-        return self._stand(node)
+        return self._access(node)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._brokers)

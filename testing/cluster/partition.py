@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..errors import WrongValueError
-from ..requests.values import one_of, texts
+from ..requests.values import check_choice, check_names
 
 
 class Partition:
@@ -15,7 +15,7 @@ class Partition:
     def cut(self, one_side: Sequence[str], other_side: Sequence[str], members: Sequence[str]) -> None:
         """Add a partition. Raises `WrongValueError` for a name that no member has, or one on both sides."""
         sides = [
-            [one_of("a member", name, members) for name in texts(word, side)]
+            [check_choice("a member", name, members) for name in check_names(word, side)]
             for word, side in (("one_side", one_side), ("other_side", other_side))
         ]
         for name in sides[0]:

@@ -7,7 +7,7 @@ sending.py       replies of a rule on their way out: held back, cut, sent twice
 routes.py        wrong answers about routes
 shaping.py       bytes that leave later, slower or in slices
 network.py       shaping of the connections of a server
-standing_rules.py  the rules that stand, as the watchers read them
+active_rules.py  the rules that apply now, as the watchers read them
 fault_watcher.py applies all of it to what a server receives and answers
 faults.py        `rocketmq.faults`: one method for each effect
 rule_json.py     rules from and to JSON

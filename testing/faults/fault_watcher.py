@@ -13,20 +13,20 @@ from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.repeated_header import Recognised, RepeatedHeader, as_command
 
-from ..requests.logged_request import Kept, LoggedConnection, LoggedRequest
+from ..requests.logged_request import LogEntry, LoggedConnection, LoggedRequest
 from ..requests.request_log import LogWatcher
+from .active_rules import ActiveRules
 from .network import Shaper, shape_for
 from .routes import ROUTE, RPC_ROUTE, changed_reply
 from .rule import Rule
 from .sending import Answering, Exchange, ReadyReply
 from .shaping import Shape
-from .standing_rules import StandingRules
 
 QUEUE: Final = 1
 """The place of the queue id among the values of a header that repeats."""
 HEADERS: Final = 4096
 """Headers of sends whose rules are remembered; then it begins again."""
-Aim = tuple[int | None, str | None]
+SendFilter = tuple[int | None, str | None]
 """The queue id and the client id that a rule names; None: any."""
 
 
@@ -35,7 +35,7 @@ class FaultWatcher(Watcher, Answering):
 
     sees_raw = True
 
-    def __init__(self, rules: StandingRules, log: LogWatcher, name_server: str | None) -> None:
+    def __init__(self, rules: ActiveRules, log: LogWatcher, name_server: str | None) -> None:
         self._rules = rules
         self._log = log
         self.name_server = name_server
@@ -47,7 +47,7 @@ class FaultWatcher(Watcher, Answering):
         """Hit requests whose reply is not ready, by the identity of the frame."""
         self._passing: Command | None = None
         """The request whose reply passes now: it is ours already."""
-        self._aims: dict[RepeatedHeader, tuple[Aim, ...]] = {}
+        self._filters: dict[RepeatedHeader, tuple[SendFilter, ...]] = {}
         """For each header that repeats, whom the rules mean that can hit a send with it; empty if none can. Its sends
         differ in queue, time, id and keys only."""
         self._aims_version = 0
@@ -88,14 +88,14 @@ class FaultWatcher(Watcher, Answering):
             return True
         if not rules.can_hit_sends:
             return False
-        if self._aims_version != rules.version or len(self._aims) > HEADERS:
-            self._aims.clear()
+        if self._aims_version != rules.version or len(self._filters) > HEADERS:
+            self._filters.clear()
             self._aims_version = rules.version
-        known_aims = self._aims
+        known_aims = self._filters
         for frame in frames:
             aims = known_aims.get(frame[0])
             if aims is None:
-                aims = self._aims_at(connection, frame)
+                aims = self._filters_for(connection, frame)
             for queue_id, client_id in aims:
                 if queue_id is not None:
                     queue = frame[1][QUEUE]
@@ -105,22 +105,24 @@ class FaultWatcher(Watcher, Answering):
                     return True
         return False
 
-    def _aims_at(self, connection: Watched, frame: Recognised) -> "tuple[Aim, ...]":
+    def _filters_for(self, connection: Watched, frame: Recognised) -> "tuple[SendFilter, ...]":
         """Look at one send for all that have its header; remembers the result."""
         known = self._log.connection_of(connection)
         command = as_command(frame)
         command.body = None  # a view of all that was read with it
-        request = LoggedRequest(Kept(0, 0, known, command))
+        request = LoggedRequest(LogEntry(0, 0, known, command))
         candidates = self._rules.by_code.get(request.code, self._rules.for_any_code)
         aims = tuple(
             (rule.match.queue_id, rule.match.client_id)
             for rule in candidates
             if rule.can_match_sends_like(request)
         )
-        self._aims[frame[0]] = aims
+        self._filters[frame[0]] = aims
         return aims
 
-    def _apply(self, candidates: tuple[Rule, ...], connection: Watched, command: Command, kept: Kept) -> bool:
+    def _apply(
+        self, candidates: tuple[Rule, ...], connection: Watched, command: Command, kept: LogEntry
+    ) -> bool:
         request = LoggedRequest(kept)
         rule = self._rules.first(candidates, request)
         if rule is None:

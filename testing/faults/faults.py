@@ -20,7 +20,8 @@ from typing import Any, Unpack
 
 from ..errors import UnusedRulesError, WrongValueError
 from ..requests.request_log import RequestLog
-from ..requests.values import flag, number, one_of, text, texts, whole
+from ..requests.values import check_bool, check_choice, check_int, check_names, check_number, check_text
+from .active_rules import ActiveRules, AnyRule
 from .effects import (
     Alter,
     AlterFunction,
@@ -37,7 +38,6 @@ from .network import NetworkRule
 from .routes import RouteChange, RouteRule, by_name_server, with_brokers, without_broker
 from .rule import ControlWords, Rule, RuleWords, words_of
 from .shaping import Shape, shape_of
-from .standing_rules import AnyRule, StandingRules
 from .unused import unused_text
 
 
@@ -45,7 +45,7 @@ class Faults:
     """The rules of one server, or of a cluster."""
 
     def __init__(
-        self, rules: StandingRules, log: RequestLog, call: Callable[[Callable[[], None]], None]
+        self, rules: ActiveRules, log: RequestLog, call: Callable[[Callable[[], None]], None]
     ) -> None:
         self._rules = rules
         self._log = log
@@ -63,7 +63,9 @@ class Faults:
 
     def silence(self, *, execute: bool = False, **words: Unpack[RuleWords]) -> Rule:
         """Never answer. With `execute` the request is executed all the same."""
-        return self._add("silence", Silence(execute=flag("execute", execute)), dict(words), ("execute",))
+        return self._add(
+            "silence", Silence(execute=check_bool("execute", execute)), dict(words), ("execute",)
+        )
 
     def disconnect(
         self,
@@ -77,10 +79,14 @@ class Faults:
 
         With `execute` the request is executed. `within_body` executes it too, and cuts the answer in its middle.
         """
-        flag("reset", reset)
-        if flag("within_body", within_body) and execute is not None and not flag("execute", execute):
+        check_bool("reset", reset)
+        if (
+            check_bool("within_body", within_body)
+            and execute is not None
+            and not check_bool("execute", execute)
+        ):
             raise WrongValueError("within_body=True needs an answer, so execute must not be False", [True])
-        executes = execute is not None and flag("execute", execute)
+        executes = execute is not None and check_bool("execute", execute)
         effect = Disconnect(execute=executes, reset=reset, within_body=within_body)
         return self._add("disconnect", effect, dict(words), ("execute", "reset", "within_body"))
 
@@ -89,7 +95,7 @@ class Faults:
 
         Other requests of the connection are not held up.
         """
-        effect = Delay(number("seconds", seconds), number("jitter", jitter))
+        effect = Delay(check_number("seconds", seconds), check_number("jitter", jitter))
         return self._add("delay", effect, dict(words), ("seconds", "jitter"))
 
     def alter(
@@ -114,7 +120,7 @@ class Faults:
         if fields is not None and not isinstance(fields, Mapping):
             raise WrongValueError(f"fields must map names to values, got {fields!r}", ["a mapping"])
         if opaque is not None:
-            whole("opaque", opaque, least=-(1 << 31), most=(1 << 31) - 1)
+            check_int("opaque", opaque, least=-(1 << 31), most=(1 << 31) - 1)
         rule: list[Rule] = []
         effect = Alter(function, fields, body, opaque, lambda what, error: rule[0].fail(what, error))
         rule.append(self._made("alter", effect, dict(words), ("fields", "body", "opaque")))
@@ -151,7 +157,7 @@ class Faults:
         second, bytes a write. `half_open`: requests and replies are lost, but the connection stays open. By the wall's
         time."""
         if client is not None:
-            text("client", client)
+            check_text("client", client)
         shape = shape_of(latency, bandwidth, slice_bytes, half_open)
         _check_shape(shape)
         rule = NetworkRule(next(self._ids), client, shape, self._removed)
@@ -167,28 +173,30 @@ class Faults:
         self, topic: str, *, brokers: Sequence[str] | None = None, queues: int | None = None
     ) -> RouteRule:
         """A stale or wrong route: the topic is on these brokers, with so many queues on each."""
-        text("topic", topic)
+        check_text("topic", topic)
         if brokers is None and queues is None:
             raise WrongValueError("route needs brokers or queues", ["brokers", "queues"])
         names = (
-            None if brokers is None else [self._broker("brokers", one) for one in texts("brokers", brokers)]
+            None
+            if brokers is None
+            else [self._broker("brokers", one) for one in check_names("brokers", brokers)]
         )
-        count = None if queues is None else whole("queues", queues)
+        count = None if queues is None else check_int("queues", queues)
         given = {"topic": topic, "brokers": names, "queues": count}
         words = {name: value for name, value in given.items() if value is not None}
         return self._routed("route", with_brokers(topic, names, count), words)
 
     def name_servers_disagree(self, topic: str, brokers: Mapping[str, Sequence[str]]) -> RouteRule:
         """Each name server says other brokers: `{"n0": ["b0"], "n1": ["b1"]}`."""
-        text("topic", topic)
+        check_text("topic", topic)
         if not isinstance(brokers, Mapping) or not brokers:
             raise WrongValueError(
                 f"brokers must map name servers to lists of brokers, got {brokers!r}",
                 self._rules.name_servers,
             )
         names = {
-            one_of("a name server", server, self._rules.name_servers): [
-                self._broker("brokers", one) for one in texts("brokers", listed)
+            check_choice("a name server", server, self._rules.name_servers): [
+                self._broker("brokers", one) for one in check_names("brokers", listed)
             ]
             for server, listed in brokers.items()
         }
@@ -243,7 +251,7 @@ class Faults:
         return rule
 
     def _broker(self, name: str, value: object) -> str:
-        return one_of(name, value, sorted(self._rules.brokers()))
+        return check_choice(name, value, sorted(self._rules.brokers()))
 
 
 def _check_shape(shape: Shape) -> None:

@@ -15,7 +15,7 @@ from pocketmq.protocol.rpc_numbers import FIRST_RPC, RPC_NUMBERS
 from ..errors import WrongValueError
 from ..requests.logged_request import LoggedRequest
 from ..requests.matching import MATCH_WORDS, Match, MatchWords, NarrowWords, match_of
-from ..requests.values import check_words, flag, number, whole
+from ..requests.values import check_bool, check_int, check_number, check_words
 from .effects import Effect
 
 HITS: Final = 10_000
@@ -56,11 +56,13 @@ def words_of(function: str, words: dict[str, Any], *, others: tuple[str, ...] = 
     match = match_of(function, {name: value for name, value in words.items() if name in MATCH_WORDS})
     times, chance = words.get("times", 1), words.get("probability")
     if times is not None:
-        times = whole("times", times, least=1)
+        times = check_int("times", times, least=1)
     if chance is not None:
-        chance = number("probability", chance, above=True, most=1.0)
-    after = whole("after", words.get("after", 0))
-    return match, Uses(times, after, chance, flag("may_stay_unused", words.get("may_stay_unused", False)))
+        chance = check_number("probability", chance, above=True, most=1.0)
+    after = check_int("after", words.get("after", 0))
+    return match, Uses(
+        times, after, chance, check_bool("may_stay_unused", words.get("may_stay_unused", False))
+    )
 
 
 class Rule:

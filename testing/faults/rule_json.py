@@ -14,10 +14,10 @@ from typing import Any, Final
 from ..errors import WrongValueError
 from ..requests.logged_request import LoggedRequest
 from ..requests.matching import MATCH_WORDS
-from ..requests.values import one_of
+from ..requests.values import check_choice
+from .active_rules import AnyRule
 from .faults import Faults
 from .rule import USE_WORDS, Rule
-from .standing_rules import AnyRule
 
 EFFECTS: Final = (
     "refuse",
@@ -43,7 +43,7 @@ def add_rule(faults: Faults, words: object) -> AnyRule:
     if not isinstance(words, dict):
         raise WrongValueError(f"a rule must be a JSON object, got {words!r:.100}", ["an object"])
     given = {name: value for name, value in words.items() if value is not None or name == "times"}
-    effect = one_of("effect", given.pop("effect", None), EFFECTS)
+    effect = check_choice("effect", given.pop("effect", None), EFFECTS)
     allowed = words_of_effect(effect)
     for name in given:
         if name not in allowed:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVarTuple, Unpack
 
 import msgspec
 
-from ..requests.values import flag, number, whole
+from ..requests.values import check_bool, check_int, check_number
 
 SLICE_BYTES: Final = 16 * 1024
 """The most that leaves at once where bandwidth is limited."""
@@ -82,10 +82,10 @@ def _least(one: int | None, other: int | None) -> int | None:
 def shape_of(latency: object, bandwidth: object, slice_bytes: object, half_open: object) -> Shape:
     """The shape of checked options. Raises `WrongValueError`."""
     return Shape(
-        number("latency", 0.0 if latency is None else latency),
-        None if bandwidth is None else whole("bandwidth", bandwidth, least=1),
-        None if slice_bytes is None else whole("slice_bytes", slice_bytes, least=1),
-        flag("half_open", half_open),
+        check_number("latency", 0.0 if latency is None else latency),
+        None if bandwidth is None else check_int("bandwidth", bandwidth, least=1),
+        None if slice_bytes is None else check_int("slice_bytes", slice_bytes, least=1),
+        check_bool("half_open", half_open),
     )
 
 

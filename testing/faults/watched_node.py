@@ -19,10 +19,10 @@ from pocketmq.protocol.bodies.routes import BrokerData
 from ..ledger.ledger import Ledger
 from ..requests.request_log import LogWatcher, RequestLog
 from ..requests.requests import Requests
+from .active_rules import ActiveRules
 from .fault_watcher import FaultWatcher
 from .faults import Faults
 from .shaping import later
-from .standing_rules import StandingRules
 
 
 class WatchedNodes:
@@ -44,7 +44,7 @@ class WatchedNodes:
         self._random = random
         self.log = RequestLog()
         self.requests = Requests(self.log, self._on_loop)
-        self._rules = StandingRules(random or Random())
+        self._rules = ActiveRules(random or Random())
         self._rules.brokers = self._brokers
         self._rules.changed.append(self._rules_changed)
         self.faults = Faults(self._rules, self.log, self._on_loop)
@@ -71,7 +71,7 @@ class WatchedNodes:
         self._nodes[node] = node.servers
         if self.ledger is not None:
             self.ledger.attach(node)
-        self.know_broker(
+        self.add_known_broker(
             config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address
         )
         watched = [one[0] for one in self._watchers]
@@ -151,7 +151,7 @@ class WatchedNodes:
         if name not in self._rules.name_servers:
             self._rules.name_servers.append(name)
 
-    def know_broker(self, name: str, cluster: str, broker_id: int, address: str) -> None:
+    def add_known_broker(self, name: str, cluster: str, broker_id: int, address: str) -> None:
         """A broker that routes may name, and whose registrations are neither logged nor hit."""
         self.log.own_brokers.add(address)
         known = self._known.get(name) or BrokerData(cluster, name, {})

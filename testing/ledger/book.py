@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Final
 
-from ..requests.logged_request import Kept
+from ..requests.logged_request import LogEntry
 from .facts import Acked, Committed, Delivery, Fact, Pulled, Queue, SentBack
 from .reading import deliveries, done
 from .subscriptions import Subscriptions
@@ -28,7 +28,7 @@ class Book:
 
     def __init__(self, most: int = FACTS) -> None:
         self._most = most
-        self._unread: list[tuple[Kept, bytes | None, Mapping[str, str] | None]] = []
+        self._unread: list[tuple[LogEntry, bytes | None, Mapping[str, str] | None]] = []
         self._unread_bytes = 0
         self.facts: deque[Fact] = deque()
         self.subscriptions: Final = Subscriptions()
@@ -52,7 +52,7 @@ class Book:
             known.clear()
 
     def add(
-        self, kept: Kept, body: bytes | None = None, reply_fields: Mapping[str, str] | None = None
+        self, kept: LogEntry, body: bytes | None = None, reply_fields: Mapping[str, str] | None = None
     ) -> None:
         """A request that the broker handles, maybe with what its reply says of it.
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..requests.logged_request import Kept
+from ..requests.logged_request import LogEntry
 
 
 class Queue(NamedTuple):
@@ -22,7 +22,7 @@ class Place(NamedTuple):
     position: int
 
 
-def member_of(request: Kept) -> str:
+def member_of(request: LogEntry) -> str:
     """The client id of the sender; its address, if it sent no heartbeat."""
     return request.connection.client_id or request.connection.peer
 
@@ -38,7 +38,7 @@ class Delivery(msgspec.Struct, frozen=True):
     sharding_key: str | None
     store_timestamp: int
     is_retry: bool
-    request: Kept
+    request: LogEntry
     popped_ms: int | None = None
     visible_again_ms: int | None = None
     """When a pop hands the message out once more; None for a pull."""
@@ -63,7 +63,7 @@ class Pulled(msgspec.Struct, frozen=True):
     group: str
     queue: Queue
     offset: int
-    request: Kept
+    request: LogEntry
 
     @property
     def member(self) -> str:
@@ -76,7 +76,7 @@ class Committed(msgspec.Struct, frozen=True):
     group: str
     queue: Queue
     offset: int
-    request: Kept
+    request: LogEntry
 
 
 class Acked(msgspec.Struct, frozen=True):
@@ -88,7 +88,7 @@ class Acked(msgspec.Struct, frozen=True):
     group: str
     queue: Queue
     offset: int
-    request: Kept
+    request: LogEntry
     is_returned: bool = False
     is_filtered: bool = False
     is_given_up: bool = False
@@ -101,7 +101,7 @@ class SentBack(msgspec.Struct, frozen=True):
     queue: Queue
     place: Place
     delay_level: int
-    request: Kept
+    request: LogEntry
 
 
 Fact = Delivery | Pulled | Committed | Acked | SentBack

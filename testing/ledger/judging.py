@@ -23,7 +23,7 @@ from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
 from pocketmq.protocol.wire.schema import REQUESTS
 
-from ..requests.logged_request import Kept, LoggedRequest
+from ..requests.logged_request import LogEntry, LoggedRequest
 from ..requests.request_log import RequestLog
 from .book import Book
 from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
@@ -154,7 +154,7 @@ class Judge:
                 (unread if passed is None else lost).append(finding)
         return lost, unread
 
-    def _undelivered_retries(self) -> dict[str, Kept]:
+    def _undelivered_retries(self) -> dict[str, LogEntry]:
         """Retries that were acknowledged and never delivered, by message id: the server made dead letters of them."""
         delivered = {(fact.queue, fact.offset) for fact in self._deliveries}
         held = {broker.config.broker_name: broker for broker in self._brokers}
@@ -177,7 +177,7 @@ class Judge:
                 found.setdefault(fact.queue, []).append(fact)
         return found
 
-    def _passes(self, queue: Queue, commits: Iterable[Committed]) -> list[tuple[int, int, Kept]]:
+    def _passes(self, queue: Queue, commits: Iterable[Committed]) -> list[tuple[int, int, LogEntry]]:
         """Offsets that the group's offset passed, rising: from, to, and the commit. It passes nothing before its first
         pull."""
         at = self._book.began.get((self._group, queue, None), 0)
@@ -217,7 +217,7 @@ class Judge:
                     lost.append(self._finding_of(found[1], pulled.request, client_id=member))
         return lost
 
-    def _finding_of(self, message: Stored, passed: Kept | None, client_id: str | None = None) -> Finding:
+    def _finding_of(self, message: Stored, passed: LogEntry | None, client_id: str | None = None) -> Finding:
         sent = self._sends.find(message)
         proof = [] if sent is None else [sent]
         if passed is not None:
@@ -323,7 +323,7 @@ class Judge:
         )
 
 
-def _passing(passes: Sequence[tuple[int, int, Kept]], offset: int) -> Kept | None:
+def _passing(passes: Sequence[tuple[int, int, LogEntry]], offset: int) -> LogEntry | None:
     at = bisect_right(passes, offset, key=lambda one: one[0]) - 1
     return passes[at][2] if at >= 0 and offset < passes[at][1] else None
 

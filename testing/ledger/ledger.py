@@ -32,7 +32,7 @@ from .judging import Judge, Sends, Steps, result_of
 from .reading import message_id_of
 from .stored import records
 from .verdict import MessageHistory, Verdict, other_kinds
-from .watchers import Arrivals, Executions
+from .watchers import HandledRequests, SentReplies
 
 ResultT = TypeVar("ResultT")
 _ALLOWED: Final = 1000
@@ -97,7 +97,7 @@ class Ledger:
 
     def watchers(self, log: LogWatcher) -> tuple[Watcher, Watcher]:
         """The two of a server: the first belongs between the log and the faults, the second behind the faults."""
-        return Arrivals(self._book, log), Executions(self._book, log)
+        return SentReplies(self._book, log), HandledRequests(self._book, log)
 
     def clear(self) -> None:
         """Forget everything so far. Messages that a group has consumed before are not judged."""

@@ -25,7 +25,7 @@ from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import Command
 
-from ..requests.logged_request import Kept
+from ..requests.logged_request import LogEntry
 from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
 
 PULLS: Final = frozenset((PullMessage.code, LitePullMessage.code))
@@ -34,7 +34,7 @@ _COMMITS: Final = 1
 """The bit of a pull's sysFlag that says it commits an offset."""
 
 
-def deliveries(kept: Kept, body: bytes, reply_fields: Mapping[str, str]) -> list[Fact]:
+def deliveries(kept: LogEntry, body: bytes, reply_fields: Mapping[str, str]) -> list[Fact]:
     """The messages of an answer. An answer that a fault made unreadable delivers nothing."""
     if _code(kept) >= FIRST_RPC:
         from .rpc_reading import delivered
@@ -58,7 +58,7 @@ def message_id_of(record: Record, properties: Mapping[str, str]) -> str:
     return properties.get(names.UNIQ_KEY) or encode_message_id(record.store_host, record.position)
 
 
-def _delivery(group: str, kept: Kept, record: Record, popped: int | None, again: int | None) -> Delivery:
+def _delivery(group: str, kept: LogEntry, record: Record, popped: int | None, again: int | None) -> Delivery:
     properties = decode_properties(record.properties)
     broker = _broker(kept)
     return Delivery(
@@ -76,7 +76,7 @@ def _delivery(group: str, kept: Kept, record: Record, popped: int | None, again:
     )
 
 
-def done(kept: Kept, reply_fields: Mapping[str, str]) -> list[Fact]:
+def done(kept: LogEntry, reply_fields: Mapping[str, str]) -> list[Fact]:
     """What a request that reached the broker did."""
     if _code(kept) >= FIRST_RPC:
         from .rpc_reading import finished
@@ -89,49 +89,49 @@ def done(kept: Kept, reply_fields: Mapping[str, str]) -> list[Fact]:
         return []
 
 
-def _pulled(kept: Kept, fields: Mapping[str, str]) -> Iterator[Fact]:
+def _pulled(kept: LogEntry, fields: Mapping[str, str]) -> Iterator[Fact]:
     group, queue = fields["consumerGroup"], _queue(kept, fields)
     yield Pulled(group, queue, int(fields["queueOffset"]), kept)
     if int(fields["sysFlag"]) & _COMMITS:
         yield Committed(group, queue, int(fields["commitOffset"]), kept)
 
 
-def _committed(kept: Kept, fields: Mapping[str, str]) -> Iterator[Fact]:
+def _committed(kept: LogEntry, fields: Mapping[str, str]) -> Iterator[Fact]:
     yield Committed(fields["consumerGroup"], _queue(kept, fields), int(fields["commitOffset"]), kept)
 
 
-def _acked(kept: Kept, fields: Mapping[str, str], *, is_returned: bool = False) -> Iterator[Fact]:
+def _acked(kept: LogEntry, fields: Mapping[str, str], *, is_returned: bool = False) -> Iterator[Fact]:
     group, queue = fields["consumerGroup"], _queue(kept, fields)
     flag = parse_receipt_of_ack(fields["extraInfo"]).retry_flag
     queue = queue._replace(topic=real_topic(queue.topic, group, flag))
     yield Acked(group, queue, int(fields["offset"]), kept, is_returned)
 
 
-def _returned(kept: Kept, fields: Mapping[str, str]) -> Iterator[Fact]:
+def _returned(kept: LogEntry, fields: Mapping[str, str]) -> Iterator[Fact]:
     return _acked(kept, fields, is_returned=True)
 
 
-def _batch_acked(kept: Kept, fields: Mapping[str, str]) -> Iterator[Fact]:
+def _batch_acked(kept: LogEntry, fields: Mapping[str, str]) -> Iterator[Fact]:
     body = cast(Command, kept.request).body
     for ack in BatchAckMessageRequestBody.decode(body).acks or ():
         yield from _acked_of(kept, ack)
 
 
-def _acked_of(kept: Kept, ack: BatchAck) -> Iterator[Fact]:
+def _acked_of(kept: LogEntry, ack: BatchAck) -> Iterator[Fact]:
     group = ack.consumer_group or ""
     topic = real_topic(ack.topic or "", group, ack.retry)
     for offset in ack.offsets():
         yield Acked(group, Queue(_broker(kept), topic, ack.queue_id), offset, kept)
 
 
-def _sent_back(kept: Kept, fields: Mapping[str, str]) -> Iterator[Fact]:
+def _sent_back(kept: LogEntry, fields: Mapping[str, str]) -> Iterator[Fact]:
     broker = _broker(kept)
     queue = Queue(broker, fields.get("originTopic", ""), -1)
     place = Place(broker, int(fields["offset"]))
     yield SentBack(fields["group"], queue, place, int(fields["delayLevel"]), kept)
 
 
-_READERS: Final[dict[int, Callable[[Kept, Mapping[str, str]], Iterator[Fact]]]] = {
+_READERS: Final[dict[int, Callable[[LogEntry, Mapping[str, str]], Iterator[Fact]]]] = {
     **dict.fromkeys(PULLS, _pulled),
     UpdateConsumerOffset.code: _committed,
     AckMessage.code: _acked,
@@ -141,17 +141,17 @@ _READERS: Final[dict[int, Callable[[Kept, Mapping[str, str]], Iterator[Fact]]]] 
 }
 
 
-def _code(kept: Kept) -> int:
+def _code(kept: LogEntry) -> int:
     return cast(Command, kept.request).code
 
 
-def _fields(kept: Kept) -> Mapping[str, str]:
+def _fields(kept: LogEntry) -> Mapping[str, str]:
     return cast(Command, kept.request).fields or {}
 
 
-def _broker(kept: Kept) -> str:
+def _broker(kept: LogEntry) -> str:
     return kept.connection.broker or ""
 
 
-def _queue(kept: Kept, fields: Mapping[str, str]) -> Queue:
+def _queue(kept: LogEntry, fields: Mapping[str, str]) -> Queue:
     return Queue(_broker(kept), fields["topic"], int(fields["queueId"]))

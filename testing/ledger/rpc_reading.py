@@ -24,7 +24,7 @@ from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 
-from ..requests.logged_request import Kept
+from ..requests.logged_request import LogEntry
 from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
 
 RECEIVE: Final = RPC_NUMBERS["ReceiveMessage"]
@@ -38,7 +38,7 @@ _DEAD_LETTER: Final = -1
 """The delay level by which remoting clients ask for a dead letter."""
 
 
-def delivered(kept: Kept, body: bytes, notes: Mapping[str, str]) -> list[Fact]:
+def delivered(kept: LogEntry, body: bytes, notes: Mapping[str, str]) -> list[Fact]:
     """The messages of a receive or a pull. A reply that a fault made unreadable delivers nothing."""
     request, rpc = _request(kept), _BY_CODE[cast(Command, kept.request).code]
     try:
@@ -52,7 +52,7 @@ def delivered(kept: Kept, body: bytes, notes: Mapping[str, str]) -> list[Fact]:
         return []
 
 
-def _received_message(kept: Kept, group: str, message: messages.Message) -> Delivery:
+def _received_message(kept: LogEntry, group: str, message: messages.Message) -> Delivery:
     properties = message.system_properties
     handle = parse_handle(properties.receipt_handle or "")
     return _delivery(
@@ -68,7 +68,10 @@ def _received_message(kept: Kept, group: str, message: messages.Message) -> Deli
 
 
 def _pulled_message(
-    kept: Kept, request: messages.PullMessageRequest, message: messages.Message, positions: Mapping[str, str]
+    kept: LogEntry,
+    request: messages.PullMessageRequest,
+    message: messages.Message,
+    positions: Mapping[str, str],
 ) -> Delivery:
     offset = message.system_properties.queue_offset or 0
     queue = _queue_of(kept, request.message_queue)
@@ -76,7 +79,7 @@ def _pulled_message(
 
 
 def _delivery(
-    kept: Kept,
+    kept: LogEntry,
     group: str,
     message: messages.Message,
     queue: Queue,
@@ -102,7 +105,7 @@ def _delivery(
     )
 
 
-def subscribed(kept: Kept) -> tuple[str, str, tuple[str, str]] | None:
+def subscribed(kept: LogEntry) -> tuple[str, str, tuple[str, str]] | None:
     """Topic, group, and the (type, expression) of a receive or a pull."""
     if cast(Command, kept.request).code not in READS:
         return None
@@ -128,7 +131,7 @@ def effects(command: Command, reply: Command, body: bytes) -> dict[str, str] | N
     return {_ACKNOWLEDGED: HANDLES_END.join(handles)}
 
 
-def finished(kept: Kept, done: Mapping[str, str]) -> list[Fact]:
+def finished(kept: LogEntry, done: Mapping[str, str]) -> list[Fact]:
     """What a call that reached the broker did to messages. `done` is what `effects` found."""
     read = _READERS.get(cast(Command, kept.request).code)
     try:
@@ -137,7 +140,7 @@ def finished(kept: Kept, done: Mapping[str, str]) -> list[Fact]:
         return []
 
 
-def _acked(kept: Kept, request: messages.AckMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
+def _acked(kept: LogEntry, request: messages.AckMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
     handles: Iterable[str] = (entry.receipt_handle for entry in request.entries)
     if _ACKNOWLEDGED in done:
         handles = _handles(done, _ACKNOWLEDGED)
@@ -145,7 +148,9 @@ def _acked(kept: Kept, request: messages.AckMessageRequest, done: Mapping[str, s
         yield _settled(kept, request.group, request.topic, handle)
 
 
-def _consumed(kept: Kept, request: messages.ReceiveMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
+def _consumed(
+    kept: LogEntry, request: messages.ReceiveMessageRequest, done: Mapping[str, str]
+) -> Iterator[Fact]:
     """Messages that the server consumed instead of delivering them."""
     for name in (GIVEN_UP, FILTERED):
         for handle in _handles(done, name):
@@ -154,13 +159,13 @@ def _consumed(kept: Kept, request: messages.ReceiveMessageRequest, done: Mapping
 
 
 def _returned(
-    kept: Kept, request: messages.ChangeInvisibleDurationRequest, done: Mapping[str, str]
+    kept: LogEntry, request: messages.ChangeInvisibleDurationRequest, done: Mapping[str, str]
 ) -> Iterator[Fact]:
     yield _settled(kept, request.group, request.topic, request.receipt_handle, is_returned=True)
 
 
 def _settled(
-    kept: Kept,
+    kept: LogEntry,
     group: messages.Resource,
     topic: messages.Resource,
     handle_text: str,
@@ -177,7 +182,7 @@ def _handles(done: Mapping[str, str], name: str) -> list[str]:
 
 
 def _given_up(
-    kept: Kept, request: messages.ForwardMessageToDeadLetterQueueRequest, done: Mapping[str, str]
+    kept: LogEntry, request: messages.ForwardMessageToDeadLetterQueueRequest, done: Mapping[str, str]
 ) -> Iterator[Fact]:
     handle, group = parse_handle(request.receipt_handle), request.group.name
     queue = _queue(kept, group, request.topic, handle)
@@ -186,15 +191,17 @@ def _given_up(
     yield Acked(group, queue, handle.receipt.offset, kept)
 
 
-def _pulled(kept: Kept, request: messages.PullMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
+def _pulled(kept: LogEntry, request: messages.PullMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
     yield Pulled(request.group.name, _queue_of(kept, request.message_queue), request.offset, kept)
 
 
-def _committed(kept: Kept, request: messages.UpdateOffsetRequest, done: Mapping[str, str]) -> Iterator[Fact]:
+def _committed(
+    kept: LogEntry, request: messages.UpdateOffsetRequest, done: Mapping[str, str]
+) -> Iterator[Fact]:
     yield Committed(request.group.name, _queue_of(kept, request.message_queue), request.offset, kept)
 
 
-_READERS: Final[dict[int, Callable[[Kept, Any, Mapping[str, str]], Iterator[Fact]]]] = {
+_READERS: Final[dict[int, Callable[[LogEntry, Any, Mapping[str, str]], Iterator[Fact]]]] = {
     RECEIVE: _consumed,
     ACK: _acked,
     RPC_NUMBERS["ChangeInvisibleDuration"]: _returned,
@@ -206,15 +213,15 @@ ACTS: Final = frozenset(_READERS)
 """Calls that may have done something once they are answered."""
 
 
-def _queue(kept: Kept, group: str, topic: messages.Resource, handle: ReceiptHandle) -> Queue:
+def _queue(kept: LogEntry, group: str, topic: messages.Resource, handle: ReceiptHandle) -> Queue:
     receipt = handle.receipt
     return Queue(kept.connection.broker or "", receipt.real_topic(topic.name, group), receipt.queue_id)
 
 
-def _queue_of(kept: Kept, queue: messages.MessageQueue) -> Queue:
+def _queue_of(kept: LogEntry, queue: messages.MessageQueue) -> Queue:
     return Queue(kept.connection.broker or "", queue.topic.name, queue.id)
 
 
-def _request(kept: Kept) -> Any:
+def _request(kept: LogEntry) -> Any:
     command = cast(Command, kept.request)
     return decode(_BY_CODE[command.code].request, bytes(command.body or b""))

@@ -8,7 +8,7 @@ from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import Command
 
-from ..requests.logged_request import Kept
+from ..requests.logged_request import LogEntry
 from .reading import POPS, PULLS
 
 PAIRS: Final = 10_000
@@ -39,7 +39,7 @@ class Subscriptions:
             known = self.by_pair[topic, group] = set()
         return known
 
-    def read(self, kept: Kept) -> None:
+    def read(self, kept: LogEntry) -> None:
         """A request that reached the broker."""
         command = cast(Command, kept.request)
         if command.code >= FIRST_RPC:
@@ -61,7 +61,7 @@ class Subscriptions:
         if known is not None and expression is not None and len(known) < PAIRS:
             known.add(expression)
 
-    def _read_call(self, kept: Kept) -> None:
+    def _read_call(self, kept: LogEntry) -> None:
         from .rpc_reading import subscribed
 
         found = subscribed(kept)

@@ -1,9 +1,10 @@
 """Two watchers of one server, with the faults between them:
 
-    peer  |  log  |  Arrivals  |  faults  |  Executions  |  handlers
+    peer  |  log  |  SentReplies  |  faults  |  HandledRequests  |  handlers
 
-`Arrivals` sees the answers that really leave: one that a fault swallowed is no delivery. `Executions` sees what reached
-the broker: a commit that a fault refused is none. Both let sends pass undecoded; stored messages are read in the store.
+`SentReplies` sees the replies that are sent: one that a fault swallowed is no delivery. `HandledRequests` sees what
+reached the broker: a commit that a fault refused is none. Both let sends pass undecoded; stored messages are read in
+the store.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 
-from ..requests.logged_request import Kept
+from ..requests.logged_request import LogEntry
 from ..requests.request_log import LogWatcher
 from .book import Book
 from .reading import POPS, PULLS
@@ -37,7 +38,7 @@ _WHEN_DONE: Final = frozenset(
 )
 
 
-class Arrivals(Watcher):
+class SentReplies(Watcher):
     """Nearer to the peer than the faults: notes the answers to pulls and pops."""
 
     sees_raw = True
@@ -45,7 +46,7 @@ class Arrivals(Watcher):
     def __init__(self, book: Book, log: LogWatcher) -> None:
         self._book = book
         self._log = log
-        self._answered: tuple[Command, Kept] | None = None
+        self._answered: tuple[Command, LogEntry] | None = None
         """The newest answer: a fault may send it twice."""
 
     def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
@@ -61,7 +62,7 @@ class Arrivals(Watcher):
         return False
 
 
-class Executions(Watcher):
+class HandledRequests(Watcher):
     """Behind the faults: notes what the broker is asked to read, and what it has done."""
 
     sees_raw = True

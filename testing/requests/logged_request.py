@@ -1,6 +1,6 @@
 """One request with its reply, as a test sees it: an entry of the request log, and what a rule's function gets.
 
-The log keeps what the connection has anyway (`Kept`); names and fields are read when somebody looks.
+The log keeps what the connection has anyway (`LogEntry`); names and fields are read when somebody looks.
 """
 
 import base64
@@ -47,7 +47,7 @@ class LoggedConnection:
         """A broker of the test has registered over it, since the log began."""
 
 
-class Kept(msgspec.Struct, gc=False):
+class LogEntry(msgspec.Struct, gc=False):
     """An entry as the log keeps it: decoded frames, or the bytes of whole ones. `reply` is None until it is sent.
 
     `count` sends that were answered together are kept together; their ids begin with `id`. Not seen by the garbage
@@ -64,13 +64,13 @@ class Kept(msgspec.Struct, gc=False):
     answered_ns: int = 0
     """When its reply was sent; 0 without one, and for those that were answered as they arrived."""
 
-    def singly(self, first: int = 0) -> "list[Kept]":
+    def singly(self, first: int = 0) -> "list[LogEntry]":
         """Itself; or an entry for each of its sends, from the one with that number on."""
         if not isinstance(self.request, bytes):
             return [self]
         requests, replies = FrameCutter().feed(self.request), FrameCutter().feed(cast(bytes, self.reply))
         return [
-            Kept(self.id + number, self.at_ns, self.connection, requests[number], replies[number])
+            LogEntry(self.id + number, self.at_ns, self.connection, requests[number], replies[number])
             for number in range(first, self.count)
         ]
 
@@ -78,8 +78,8 @@ class Kept(msgspec.Struct, gc=False):
 class LoggedRequest:
     """One request, decoded. Two are equal if they are the same entry. Its reply appears once it was sent."""
 
-    def __init__(self, kept: Kept) -> None:
-        """`kept` is single (`Kept.singly`)."""
+    def __init__(self, kept: LogEntry) -> None:
+        """`kept` is single (`LogEntry.singly`)."""
         self._kept = kept
 
     @property

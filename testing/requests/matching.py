@@ -11,7 +11,7 @@ from pocketmq.protocol.requests.names import request_name
 
 from ..errors import WrongValueError
 from .logged_request import LoggedRequest
-from .values import check_words, flag, request_code, response_code, response_name, text, whole
+from .values import check_bool, check_int, check_text, check_words, request_code, response_code, response_name
 
 Where = Callable[[LoggedRequest], object]
 
@@ -113,11 +113,11 @@ def _checked(name: str, value: object) -> Any:
     if name == "response":
         return response_code(name, value)
     if name == "queue_id":
-        return whole(name, value)
+        return check_int(name, value)
     if name == "oneway":
-        return flag(name, value)
+        return check_bool(name, value)
     if name == "where":
         if not callable(value):
             raise WrongValueError(f"where must be a function of the request, got {value!r}", ["a function"])
         return value
-    return text(name, value)
+    return check_text(name, value)

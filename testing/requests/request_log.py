@@ -24,7 +24,7 @@ from pocketmq.protocol.requests.name_server import (
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.repeated_header import Recognised, frames_bytes
 
-from .logged_request import Kept, LoggedConnection, LoggedRequest
+from .logged_request import LogEntry, LoggedConnection, LoggedRequest
 
 ENTRIES: Final = 100_000
 BYTES: Final = 64 * 1024 * 1024
@@ -42,7 +42,7 @@ class RequestLog:
     def __init__(self, *, entries: int = ENTRIES, max_bytes: int = BYTES) -> None:
         self._most = entries
         self._max_bytes = max_bytes
-        self._kept: deque[Kept] = deque()
+        self._kept: deque[LogEntry] = deque()
         self._bytes = 0
         self._count = 0
         self._left_id = 0
@@ -64,7 +64,7 @@ class RequestLog:
         """Entries with an id above this one, oldest first."""
         return list(self._singly(self._kept_after(last_id), last_id))
 
-    def single_entries(self) -> list[Kept]:
+    def single_entries(self) -> list[LogEntry]:
         """All entries of this moment but those that are kept together: sends."""
         return [kept for kept in list(self._kept) if not isinstance(kept.request, bytes)]
 
@@ -75,9 +75,9 @@ class RequestLog:
             return self._singly(kept, last_id)
         return (one for together in reversed(kept) for one in reversed([*self._singly([together], last_id)]))
 
-    def _kept_after(self, last_id: int) -> list[Kept]:
+    def _kept_after(self, last_id: int) -> list[LogEntry]:
         """From the newest one back: most readers want what is new since they looked last."""
-        found: list[Kept] = []
+        found: list[LogEntry] = []
         try:
             for kept in reversed(self._kept):
                 if kept.id + kept.count <= last_id + 1:
@@ -91,7 +91,7 @@ class RequestLog:
     def last(self, count: int) -> list[LoggedRequest]:
         return list(self._singly(list(self._kept)[-count:], 0))[-count:] if count else []
 
-    def _singly(self, found: list[Kept], last_id: int) -> Iterator[LoggedRequest]:
+    def _singly(self, found: list[LogEntry], last_id: int) -> Iterator[LoggedRequest]:
         left, next_id = max(self._left_id, last_id), self.next_id
         for kept in found:
             for single in kept.singly(max(0, left + 1 - kept.id)):
@@ -108,9 +108,9 @@ class RequestLog:
 
     def add(
         self, connection: LoggedConnection, request: Command, body_bytes: int, *, is_to_client: bool = False
-    ) -> Kept:
+    ) -> LogEntry:
         """One request; its reply is set when it is sent."""
-        kept = Kept(self.next_id, time_ns(), connection, request, None, is_to_client)
+        kept = LogEntry(self.next_id, time_ns(), connection, request, None, is_to_client)
         self.next_id += 1
         self._kept.append(kept)
         self._count += 1
@@ -121,7 +121,7 @@ class RequestLog:
 
     def add_answered(self, connection: LoggedConnection, requests: bytes, replies: bytes, count: int) -> None:
         """Several sends that were answered together: the bytes of all frames."""
-        self._kept.append(Kept(self.next_id, time_ns(), connection, requests, replies, False, count))
+        self._kept.append(LogEntry(self.next_id, time_ns(), connection, requests, replies, False, count))
         self.next_id += count
         self._count += count
         self._bytes += len(requests) + len(replies)
@@ -152,7 +152,7 @@ class RequestLog:
             function()
 
 
-def _size(kept: Kept) -> int:
+def _size(kept: LogEntry) -> int:
     request = kept.request
     if isinstance(request, bytes):
         return len(request) + len(cast(bytes, kept.reply))
@@ -171,12 +171,12 @@ class LogWatcher(Watcher):
         """Those of clients, and of brokers that asked for something, as clients do."""
         self._of_brokers: set[Watched] = set()
         """Brokers of the test have registered over them."""
-        self._unanswered: dict[int, Kept] = {}
+        self._unanswered: dict[int, LogEntry] = {}
         """By the identity of the request's frame: a peer may use an opaque number twice."""
-        self._last: Kept | None = None
+        self._last: LogEntry | None = None
         """The newest entry, while it has no reply: nearly every reply is the newest entry's."""
-        self._newest: Kept | None = None
-        self._called: tuple[Command, Kept] | None = None
+        self._newest: LogEntry | None = None
+        self._called: tuple[Command, LogEntry] | None = None
         """The newest request to a client: a fault may have asked for its entry before."""
 
     def connection_of(self, connection: Watched) -> LoggedConnection:
@@ -187,7 +187,7 @@ class LogWatcher(Watcher):
             known.client_id = getattr(connection, "client_id", None)  # a gRPC client says it with each call
         return known
 
-    def entry_of(self, command: Command) -> Kept | None:
+    def entry_of(self, command: Command) -> LogEntry | None:
         """The entry of the newest request, or of one that has no reply yet; None if it is not logged."""
         newest = self._newest
         if newest is not None and newest.request is command:
@@ -251,7 +251,7 @@ class LogWatcher(Watcher):
         self.called(connection, command, body)
         return False
 
-    def called(self, connection: Watched, command: Command, body: ReplyBody) -> Kept | None:
+    def called(self, connection: Watched, command: Command, body: ReplyBody) -> LogEntry | None:
         """The entry of a request to a client. None if the peer never sent us a request: it is no client then."""
         known = self._connections.get(connection)
         if known is None:

@@ -20,7 +20,7 @@ from .logged_request import LoggedRequest
 from .matching import FIND_WORDS, FindWords, Match, match_of
 from .report import last_requests, lines, nearest
 from .request_log import RequestLog
-from .values import number, whole
+from .values import check_int, check_number
 
 WAIT_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.002
@@ -104,8 +104,8 @@ class Requests:
     def _waiting(
         self, count: int, timeout_seconds: float, words: dict[str, Any]
     ) -> "Generator[None, None, list[LoggedRequest]]":
-        wanted = whole("count", count, least=1)
-        deadline = time.monotonic() + number("timeout_seconds", timeout_seconds)
+        wanted = check_int("count", count, least=1)
+        deadline = time.monotonic() + check_number("timeout_seconds", timeout_seconds)
         match = match_of("wait_for", words, allowed=(*FIND_WORDS, "count", "timeout_seconds"))
         found = self._found_so_far(match)
         while len(matching := next(found)) < wanted:
@@ -115,7 +115,7 @@ class Requests:
         return matching
 
     def _watching(self, during_seconds: float, words: dict[str, Any]) -> Generator[None, None, None]:
-        deadline = time.monotonic() + number("during_seconds", during_seconds)
+        deadline = time.monotonic() + check_number("during_seconds", during_seconds)
         match = match_of("none", words, allowed=(*FIND_WORDS, "during_seconds"))
         found = self._found_so_far(match)
         while not (matching := next(found)):

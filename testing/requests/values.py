@@ -62,20 +62,20 @@ def _code(name: str, value: object, names: dict[str, int], of_what: str) -> int:
     raise WrongValueError(f"{text}; did you mean {', '.join(near)}?" if near else text, allowed)
 
 
-def text(name: str, value: object) -> str:
+def check_text(name: str, value: object) -> str:
     """A text that is not empty."""
     if isinstance(value, str) and value:
         return value
     raise WrongValueError(f"{name} must be a text that is not empty, got {value!r}", ["a text"])
 
 
-def flag(name: str, value: object) -> bool:
+def check_bool(name: str, value: object) -> bool:
     if isinstance(value, bool):
         return value
     raise WrongValueError(f"{name} must be True or False, got {value!r}", [True, False])
 
 
-def whole(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
+def check_int(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
     """A whole number within bounds."""
     if (
         isinstance(value, int)
@@ -90,7 +90,7 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
     )
 
 
-def number(
+def check_number(
     name: str, value: object, *, least: float = 0.0, above: bool = False, most: float | None = None
 ) -> float:
     """A number of at least `least`, or above it, and at most `most`."""
@@ -104,7 +104,7 @@ def number(
     raise WrongValueError(f"{name} must be a number {bounds}, got {value!r}", [f"a number {bounds}"])
 
 
-def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> str:
     if isinstance(value, str) and value in allowed:
         return value
     raise WrongValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}", list(allowed))
@@ -117,13 +117,13 @@ def check_words(function: str, given: Iterable[str], allowed: Sequence[str]) -> 
             raise TypeError(f"{function}() has no keyword {word!r}; allowed are {', '.join(allowed)}")
 
 
-def texts(name: str, value: object) -> list[str]:
+def check_names(name: str, value: object) -> list[str]:
     """A list of texts, none twice."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise WrongValueError(f"{name} must be a list of names, got {value!r}", ["a list of names"])
     found: list[Any] = list(value)
     for one in found:
-        text(f"each of {name}", one)
+        check_text(f"each of {name}", one)
     if len(set(found)) != len(found):
         raise WrongValueError(f"{name} must not name one twice, got {found!r}", ["a list of different names"])
     return found

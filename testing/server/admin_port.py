@@ -15,7 +15,7 @@ from pocketmq.broker.node import Node
 from pocketmq.broker.time.timers import MovedTime
 from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
-from pocketmq.console.stand import Snapshots, Stand
+from pocketmq.console.server_access import ServerAccess, Snapshots
 
 from ..errors import WrongValueError
 from ..faults.faults import Faults
@@ -37,7 +37,7 @@ MAX_RULES: Final = 1000
 
 
 class RulesAsJson:
-    """Faults as the port knows them (`console.stand.Rules`)."""
+    """Faults as the port knows them (`console.access.Rules`)."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
@@ -73,7 +73,7 @@ class FollowerAsJson(Follower):
 
 
 class RequestsAsJson:
-    """The request log as the port knows it (`console.stand.RequestLog`)."""
+    """The request log as the port knows it (`console.access.RequestLog`)."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
@@ -89,7 +89,7 @@ class RequestsAsJson:
 
 
 class LedgerAsJson:
-    """The ledger as the port knows it (`console.stand.Ledger`)."""
+    """The ledger as the port knows it (`console.access.Ledger`)."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -114,7 +114,7 @@ async def _in_turns(steps: Steps[ResultT], pause: Pause) -> ResultT:
 
 
 class SnapshotsOfNode:
-    """Snapshots as the port knows them (`console.stand.Snapshots`). They lack the users, whose passwords are plain."""
+    """Snapshots as the port knows them (`console.access.Snapshots`). They lack the users, whose passwords are plain."""
 
     def __init__(self, node: Node, ledger: Ledger) -> None:
         self._node = node
@@ -130,16 +130,16 @@ class SnapshotsOfNode:
         self._ledger.clear()
 
 
-def stand_on(
+def server_access(
     node: Callable[[], Node],
     watched: WatchedNodes,
     *,
     time: Callable[[], MovedTime | None] | None = None,
     reset: Callable[[], Awaitable[None]] | None = None,
     snapshots: Snapshots | None = None,
-) -> Stand:
+) -> ServerAccess:
     """What a port shows of one node, and of the faults, requests and ledger of all that `watched` watches."""
-    return Stand(
+    return ServerAccess(
         node,
         RulesAsJson(watched.faults),
         RequestsAsJson(watched.requests),
@@ -173,8 +173,8 @@ async def admin_port(
         watched.forget_facts()
 
     ledger = watched.keep_ledger()
-    stand = stand_on(lambda: node, watched, reset=reset_all, snapshots=SnapshotsOfNode(node, ledger))
-    console = Console(stand)
+    access = server_access(lambda: node, watched, reset=reset_all, snapshots=SnapshotsOfNode(node, ledger))
+    console = Console(access)
     try:
         yield await console.start(host, port)
     finally:

@@ -12,7 +12,7 @@ from pocketmq.store import VirtualClock
 from .virtual_timers import VirtualTimers
 
 
-class JointTimers:
+class SharedClockTimers:
     """`join` and `leave` mirror each other; a broker that stops takes its timers with it."""
 
     def __init__(self, clock: VirtualClock) -> None:

@@ -47,7 +47,7 @@ def step_ms(step: str | float) -> int:
 
 
 class MovedTimers(Protocol):
-    """The timers of a virtual clock: `VirtualTimers` of one broker, or `JointTimers` of several."""
+    """The timers of a virtual clock: `VirtualTimers` of one broker, or `SharedClockTimers` of several."""
 
     clock: VirtualClock
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner
-from pocketmq.broker.process import keep_what_exists
+from pocketmq.broker.process import freeze_start_objects
 from pocketmq.cli.main import main
 
 
@@ -18,7 +18,7 @@ def _as_before() -> Iterator[None]:
 
 def test_a_server_collects_again_but_not_what_its_start_made() -> None:
     gc.disable()
-    keep_what_exists()
+    freeze_start_objects()
     assert gc.isenabled()
     assert gc.get_freeze_count() > 1000
 

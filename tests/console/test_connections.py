@@ -14,7 +14,7 @@ from pocketmq.console.connections import (
     HttpConnections,
 )
 from pocketmq.console.server import Console
-from pocketmq.console.stand import Stand
+from pocketmq.console.server_access import ServerAccess
 from pocketmq.testing import EmbeddedServer
 from pocketmq.testing.server.admin_port import RequestsAsJson, RulesAsJson
 
@@ -31,9 +31,9 @@ class Port:
 
     def __init__(self, server: EmbeddedServer) -> None:
         rules = RulesAsJson(server.faults)
-        stand = Stand(lambda: server.node, rules, RequestsAsJson(server.requests))
+        access = ServerAccess(lambda: server.node, rules, RequestsAsJson(server.requests))
         self.server = server
-        self.console = Console(stand)
+        self.console = Console(access)
         self.address = server.run(self.console.start("127.0.0.1", 0)).removeprefix("http://")
 
     @property

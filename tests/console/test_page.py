@@ -8,7 +8,7 @@ import pytest
 from pocketmq.client import LitePullConsumer, PushConsumer
 from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
-from pocketmq.console.stand import Stand
+from pocketmq.console.server_access import ServerAccess
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -215,8 +215,8 @@ class PlantedLedger:
 
 def test_a_verdict_shows_its_findings_and_their_proof(window: Browser) -> None:
     with EmbeddedServer() as server:
-        stand = Stand(lambda: server.node, None, None, ledger=PlantedLedger())  # type: ignore[arg-type]
-        console = Console(stand)
+        access = ServerAccess(lambda: server.node, None, None, ledger=PlantedLedger())  # type: ignore[arg-type]
+        console = Console(access)
         url = server.run(console.start("127.0.0.1", 0))
         window.open(f"{url}/#ledger")
         window.fill(topic="orders", group="billing")

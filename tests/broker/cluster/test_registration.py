@@ -269,7 +269,7 @@ async def test_a_name_server_that_does_not_know_the_master_does_not_make_a_slave
     for _ in range(3):  # in whatever order they answer
         await slave.registration.register_all()
         assert slave.registration.master_address == "127.0.0.1:10911"
-    slave.registration._registered((RegisterBrokerReply(), None))
+    slave.registration._apply_answer((RegisterBrokerReply(), None))
     assert slave.registration.master_address == "127.0.0.1:10911"
 
 

@@ -66,7 +66,7 @@ def test_other_defaults_are_the_official_ones(program: config_keys.Program, kind
 
 
 def test_every_setting_is_in_the_list() -> None:
-    kept_aside = {"store", "endpoint", "others", "conf_file", "version", "is_temporary"}
+    kept_aside = {"store", "endpoint", "not_applied", "conf_file", "version", "is_temporary"}
     for program, kinds in (
         ("broker", (BrokerConfig, StoreConfig, EndpointConfig)),
         ("namesrv", (NameServerConfig,)),

@@ -356,9 +356,9 @@ class TestRestart:
     ) -> None:
         broker = started(tmp_path, clock, loop, emulate=4)
         send(broker, {"DELAY": "1"})
-        assert broker.delays.noted_levels() == []
+        assert broker.delays.levels_with_offset() == []
         loop.run_for(2000)
-        assert broker.delays.noted_levels() == [1]
+        assert broker.delays.levels_with_offset() == [1]
         stopped(broker)
 
     async def test_an_offset_outside_its_queue_is_corrected(

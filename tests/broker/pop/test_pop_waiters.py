@@ -8,7 +8,14 @@ from collections.abc import Callable
 
 import pytest
 from pocketmq.broker.network.dispatch import Call
-from pocketmq.broker.pop.pop_waiters import ANY_QUEUE, LEAST_GONE, MAX_ANSWERS, Polling, PopWaiter, PopWaiters
+from pocketmq.broker.pop.pop_waiters import (
+    ANY_QUEUE,
+    LEAST_GONE,
+    MAX_ANSWERS,
+    HoldResult,
+    PopWaiter,
+    PopWaiters,
+)
 from pocketmq.broker.time.timers import LoopTimers
 from pocketmq.protocol.wire.command import Command
 from pocketmq.store import VirtualClock
@@ -41,7 +48,7 @@ class Waiting:
         again: Callable[[], None] = lambda: self.answered.append(name)  # noqa: E731
         waiter = PopWaiter(call, until_ms, until_ms, again, None, None)
         key = ("orders", group, ANY_QUEUE)
-        assert self.waiters.hold(key, waiter, round(seconds * 1000)) is Polling.WAITS
+        assert self.waiters.hold(key, waiter, round(seconds * 1000)) is HoldResult.HELD
         return call
 
     async def arrives(self) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pocketmq.store.durability.queue_repair import find_end
+from pocketmq.store.durability.queue_repair import restore_end
 from pocketmq.store.files.mapped_files import MappedFiles
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
 from pocketmq.store.lookup.queue_unit import UNIT
@@ -75,7 +75,7 @@ def test_recovery_ends_at_the_first_impossible_unit(make_queue):
     queue.files[2].map[40:60] = UNIT.pack(2200, 0, 0)
     again = make_queue()
     again.files.load()
-    find_end(again, 0)
+    restore_end(again, 0)
     assert (again.max_offset, again.records_end) == (22, 2200)
     assert bytes(again.files[2].view[40:]) == bytes(160), "units after the end must not become valid again"
     assert again.append(2200, 100, 0, 22)
@@ -86,7 +86,7 @@ def test_after_recovery_of_full_files_a_new_file_follows(make_queue):
     fill(queue, 40)
     again = make_queue()
     again.files.load()
-    find_end(again, 0)
+    restore_end(again, 0)
     assert (again.max_offset, again.records_end) == (40, 4000)
     again.append(4000, 100, 0, 40)
     assert names(again)[-1] == f"{800:020d}"

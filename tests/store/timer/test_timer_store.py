@@ -250,7 +250,7 @@ def test_damaged_slot_has_the_wheel_made_again(timers: Timers, moment: int) -> N
 
 
 def test_each_slot_is_read_once(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pocketmq.store.timer.timer_store.SLOTS_AT_HAND", 3)
+    monkeypatch.setattr("pocketmq.store.timer.timer_store.MAX_CACHED_SLOTS", 3)
     read, asked = TimerWheel.slot, []
 
     def slot(wheel: TimerWheel, time_ms: int) -> Slot | None:

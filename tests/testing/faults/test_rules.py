@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.wire.command import Command
 from pocketmq.testing import DROP, EmbeddedServer, RocketMQ, WrongValueError
+from pocketmq.testing.faults.active_rules import ActiveRules
 from pocketmq.testing.faults.effects import Silence
 from pocketmq.testing.faults.rule import Rule, words_of
-from pocketmq.testing.faults.standing_rules import StandingRules
-from pocketmq.testing.requests.logged_request import Kept, LoggedConnection, LoggedRequest
+from pocketmq.testing.requests.logged_request import LogEntry, LoggedConnection, LoggedRequest
 
 from frames_client import Raw, raw
 
@@ -22,18 +22,18 @@ SEND = "SEND_MESSAGE_V2"
 
 def a_request(code: int = 30, number: int = 1, flag: int = 0, **fields: str) -> LoggedRequest:
     return LoggedRequest(
-        Kept(number, 0, LoggedConnection("peer:1", "b0"), Command(code, 1, flag, fields=fields))
+        LogEntry(number, 0, LoggedConnection("peer:1", "b0"), Command(code, 1, flag, fields=fields))
     )
 
 
-def standing(*rules: dict[str, Any], seed: int = 1) -> StandingRules:
-    found = StandingRules(random.Random(seed))
+def standing(*rules: dict[str, Any], seed: int = 1) -> ActiveRules:
+    found = ActiveRules(random.Random(seed))
     for number, words in enumerate(rules):
         found.add(Rule(number, *words_of("silence", words), Silence(execute=False), found.remove))
     return found
 
 
-def first(rules: StandingRules, request: LoggedRequest) -> int | None:
+def first(rules: ActiveRules, request: LoggedRequest) -> int | None:
     rule = rules.first(rules.by_code.get(request.code, rules.for_any_code), request)
     return None if rule is None else rule.id
 

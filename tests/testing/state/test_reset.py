@@ -258,9 +258,9 @@ def test_settings_changed_over_the_wire_are_restored(server: EmbeddedServer, mq:
         b"autoCreateTopicEnable=false\nmaxMessageSize=10\nbrokerPermission=4\naclEnable=true\n",
     )
     config = server.broker.config
-    assert (config.store.max_message_size, config.others) == (10, {"aclEnable": "true"})
+    assert (config.store.max_message_size, config.not_applied) == (10, {"aclEnable": "true"})
     server.reset(mark)
-    assert (config.store.max_message_size, config.others) == (4_194_304, {})
+    assert (config.store.max_message_size, config.not_applied) == (4_194_304, {})
     assert (config.broker_permission, server.broker.topics.settings.auto_create_topic_enable) == (6, True)
     mq.send(topic, "longer than ten bytes")
     mq.send("made-by-sending", "one")

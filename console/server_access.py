@@ -1,4 +1,4 @@
-"""Stand: what the HTTP port shows and changes: one running node, and what its owner can do with it.
+"""ServerAccess: what the HTTP port shows and changes: one running node, and what its owner can do with it.
 
 The owner (`pocketmq serve`, `EmbeddedServer`) gives it the faults, the request log and the starting state; this package
 knows them by what they can do only. Everything belongs to the node's event loop, where the port runs too. A ValueError
@@ -88,7 +88,7 @@ class NotRunning(Exception):
     """The broker that is asked for is stopped; answered with 409."""
 
 
-class Stand:
+class ServerAccess:
     """A running node as the port sees it. What is None is answered with 409."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """Answers held requests in the next loop iterations, a limited number in each.
 
-    arrival or deadline -> Turns.add -> next loop iteration -> handle(request), at most `most` of them, the rest later
+    arrival or deadline -> HeldAnswers.add -> next loop iteration -> handle(request), `most` at a time
 
 An arriving message only marks the requests that wait for it; when they are handled, they find the whole burst. Used by
 waiting pulls (`pulling/pull_waiters.py`) and pops (`pop/pop_waiters.py`).
@@ -29,7 +29,7 @@ class HeldRequest(Protocol):
 HeldT = TypeVar("HeldT", bound=HeldRequest)
 
 
-class Turns(Generic[HeldT]):
+class HeldAnswers(Generic[HeldT]):
     """Owned by the event loop."""
 
     def __init__(

@@ -12,7 +12,7 @@ from pocketmq.store import VirtualClock, WallClock
 from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
 from ..server.settings import Value
-from ..time.joint_timers import JointTimers
+from ..time.joint_timers import SharedClockTimers
 from ..time.virtual_time import VirtualTime
 from ..time.virtual_timers import VirtualTimers
 from .loop_thread import LoopThread
@@ -47,13 +47,13 @@ class WatchedBroker(Protocol):
     def node(self) -> Node: ...
 
 
-class ClusterLife:
+class ClusterContext:
     """From the first start of a cluster to its end. But for `run`, everything is used on the thread's loop."""
 
     def __init__(self, thread: LoopThread, settings: Mapping[str, Value], seed: int | None) -> None:
         self.settings: Final = settings
         self._seed = seed
-        self._timers: JointTimers | None = None
+        self._timers: SharedClockTimers | None = None
         self.time: VirtualTime | None = None
         """Moves the clock that all brokers share; None if they follow the wall's time."""
         self.partition: Final = Partition()
@@ -91,7 +91,7 @@ class ClusterLife:
     def begin_virtual_time(self) -> None:
         """The brokers that start from now on share a clock, which starts at the wall's time and is moved by hand."""
         wall = WallClock()
-        self._timers = JointTimers(VirtualClock(wall.now_ms(), wall=wall))
+        self._timers = SharedClockTimers(VirtualClock(wall.now_ms(), wall=wall))
         self.time = VirtualTime(self._timers)
 
     def now_ms(self) -> int:
@@ -137,7 +137,9 @@ class ClusterLife:
             if broker.is_running:
                 watched.attach(broker.node)
             else:
-                watched.know_broker(broker.broker_name, broker.cluster_name, broker.broker_id, broker.addr)
+                watched.add_known_broker(
+                    broker.broker_name, broker.cluster_name, broker.broker_id, broker.addr
+                )
         self.watched = watched
 
     def attach(self, node: Node) -> None:

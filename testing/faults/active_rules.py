@@ -1,4 +1,4 @@
-"""The rules that stand now, as the watchers of all servers read them. Changed on the server's loop only."""
+"""The rules that apply now, as the watchers of all servers read them. Changed on the server's loop only."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ _SENDS: Final = frozenset(
 )
 
 
-class StandingRules:
+class ActiveRules:
     """Rules in the order they were added, sorted by the code they name."""
 
     def __init__(self, random: Random) -> None:
