@@ -9,8 +9,8 @@ for example, is tried again. Without
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeVar
 
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import StoreError
@@ -30,6 +30,7 @@ UNSAVED_REMARK: Final = "the change holds until the broker stops, and is written
 Callback = Callable[[], None]
 OnSaved = Callable[[bool], None]
 """Called with False if the disk has refused the changes."""
+ResultT = TypeVar("ResultT")
 
 
 class TableSaver:
@@ -83,7 +84,7 @@ class TableSaver:
         if self._is_stopped:
             return
         if self._in_background:
-            self._writer.submit(_attempt, what, action)
+            self._submit(lambda: _attempt(what, action))
         else:
             _attempt(what, action)
 
@@ -91,7 +92,7 @@ class TableSaver:
         """As `write`, and wait for its end; False if it failed."""
         if self._is_stopped or not self._in_background:
             return _attempt(what, action)
-        return await asyncio.get_running_loop().run_in_executor(self._writer, _attempt, what, action)
+        return await asyncio.wrap_future(self._submit(lambda: _attempt(what, action)))
 
     def when_saved(self, table: JsonTable, callback: Callback) -> None:
         """Call back once the changes made so far are on disk or refused by it; at once if none is pending."""
@@ -156,7 +157,18 @@ class TableSaver:
         def write() -> None:
             loop.call_soon_threadsafe(written, _write(table, text_of))
 
-        self._writer.submit(write)
+        self._submit(write)
+
+    def _submit(self, action: Callable[[], ResultT]) -> Future[ResultT]:
+        """Run it in the writing thread, or here if there is none: a server that nobody stops is stopped by the end of
+        the interpreter, which ends such threads first."""
+        try:
+            return self._writer.submit(action)
+        except RuntimeError:
+            self._writer.shutdown()  # what it accepted is written first
+            done: Future[ResultT] = Future()
+            done.set_result(action())
+            return done
 
     def _save_again(self, table: JsonTable) -> None:
         """Unless a later change was written meanwhile, and this one with it."""

@@ -149,6 +149,22 @@ def test_server_that_was_not_stopped_leaves_nothing_when_its_process_ends(tempor
     assert list(temporary.iterdir()) == []
 
 
+def test_what_changes_while_the_process_ends_is_kept(tmp_path: Path) -> None:
+    """Python ends the threads of executors first: the file of the topics is not written by its own thread then."""
+    script = (
+        "import atexit, sys, time\n"
+        "from pocketmq.broker.state.table_saver import SAVE_DELAY_SECONDS\n"
+        "from pocketmq.testing import EmbeddedServer, RocketMQ\n"
+        "server = EmbeddedServer(store=sys.argv[1]).start()\n"
+        "atexit.register(time.sleep, 5 * SAVE_DELAY_SECONDS)\n"
+        "atexit.register(RocketMQ(server).topic, 'late')\n"
+    )
+    argv = [sys.executable, "-c", script, str(tmp_path / "store")]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert "late" in (tmp_path / "store" / "config" / "topics.json").read_text(encoding="utf-8")
+
+
 # -- async with
 
 
