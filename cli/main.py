@@ -12,11 +12,14 @@ so `pocketmq serve` and each TAB stay quick. Exit codes are the same in all comm
 `exec` ends with the code of its program.
 """
 
+import contextlib
 import errno
 import gc
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
@@ -109,13 +112,8 @@ class LazyGroup(SpellingGroup):
         if entry is None:
             return None
         module, _, attribute = entry.place.partition(":")
-        collects = gc.isenabled()
-        gc.disable()  # imports make many objects and no garbage
-        try:
+        with _importing():
             command = getattr(import_module(module), attribute)
-        finally:
-            if collects:
-                gc.enable()
         assert isinstance(command, click.Command)
         return command
 
@@ -159,6 +157,28 @@ class LazyGroup(SpellingGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextlib.contextmanager
+def _importing() -> Iterator[None]:
+    """Imports make many objects and no garbage, so nothing is collected. Ctrl-C waits for their end: Python loses a
+    KeyboardInterrupt that is raised while it frees the lock of a module."""
+    arrived: list[int] = []
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    waits = is_default and threading.current_thread() is threading.main_thread()
+    collects = gc.isenabled()
+    gc.disable()
+    if waits:
+        signal.signal(signal.SIGINT, lambda number, frame: arrived.append(number))
+    try:
+        yield
+    finally:
+        if waits:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if collects:
+            gc.enable()
+    if arrived:
+        raise KeyboardInterrupt
 
 
 def _open_closed_streams() -> None:

@@ -9,7 +9,9 @@ on files among the sources, so the bytecode goes into the virtual environment.
 """
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,14 @@ settings.load_profile("pocketmq")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.import_plugin("run_limits")
+
+
+@pytest.fixture
+def ctrl_c_as_on_a_terminal() -> Iterator[None]:
+    """SIGINT interrupts this process and those that it starts: in the background of a shell a suite ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 if sys.dont_write_bytecode:

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
-from pocketmq.cli.main import COMMANDS, main
+from pocketmq.cli.main import COMMANDS, Entry, main
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -27,6 +28,26 @@ def test_help_imports_no_command() -> None:
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert all(name in ran.stdout for name in COMMANDS)
+
+
+@pytest.mark.usefixtures("ctrl_c_as_on_a_terminal")
+def test_ctrl_c_in_an_import_ends_the_program_wherever_it_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python ignores exceptions of what is called when an object is freed, and frees the lock of each module."""
+    (tmp_path / "interrupted_import.py").write_text(
+        "import click, os, signal, weakref\n"
+        "class Lock: pass\n"
+        "lock = Lock()\n"
+        "freed = weakref.ref(lock, lambda _: os.kill(os.getpid(), signal.SIGINT))\n"
+        "del lock\n"
+        "@click.command\n"
+        "def command(): click.echo('not interrupted')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(COMMANDS, "interrupted", Entry("interrupted_import:command", ""))
+    result = CliRunner().invoke(main, ["interrupted"])
+    assert (result.exit_code, result.output.strip()) == (130, "")
 
 
 def test_completion_lists_commands_and_imports_none() -> None:

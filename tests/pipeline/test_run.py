@@ -55,14 +55,6 @@ class FakeSession:
         self.is_stopped = True
 
 
-@pytest.fixture(autouse=True)
-def ctrl_c_as_on_a_terminal() -> Iterator[None]:
-    """A suite in the background of a shell ignores SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeSession:
     fake = FakeSession()
@@ -209,6 +201,7 @@ def test_ctrl_c_in_a_call_of_spark_prints_no_stack_of_py4j(
     assert [record.exc_info for record in caplog.records] == [None]
 
 
+@pytest.mark.usefixtures("ctrl_c_as_on_a_terminal")
 def test_ctrl_c_while_spark_starts_waits_until_it_can_be_stopped(
     spark: FakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def is_within_batch(folder: Path) -> bool:
     return last_batch(folder, "offsets") > committed(folder)
 
 
+@pytest.mark.usefixtures("ctrl_c_as_on_a_terminal")
 def test_a_continuous_ingest_outlives_killed_executors_and_ends_at_ctrl_c(
     rocketmq: RocketMQ, start: Start, cluster: Standalone, tmp_path: Path
 ) -> None:

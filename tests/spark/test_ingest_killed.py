@@ -60,6 +60,7 @@ def rows(table: Path, column: str) -> list[object]:
     return ds.dataset(files, format="parquet").to_table(columns=[column]).column(column).to_pylist()
 
 
+@pytest.mark.usefixtures("ctrl_c_as_on_a_terminal")
 def test_a_killed_driver_loses_and_repeats_nothing_and_ctrl_c_ends_in_one_line(tmp_path: Path) -> None:
     with EmbeddedServer() as server:
         rocketmq = RocketMQ(server)

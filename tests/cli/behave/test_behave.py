@@ -193,15 +193,12 @@ def test_a_program_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("ctrl_c_as_on_a_terminal")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_programs_too(tmp_path: Path, number: signal.Signals) -> None:
     path = scenario(tmp_path, "programs: 2\nsteps: [pause: 60]\n")
     words = ("behave", path, "--output", str(tmp_path), "--", "sh", "-c", "echo PID $$; exec sleep 100")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
-    try:
-        process = subprocess.Popen([sys.executable, "-m", "pocketmq.cli", *words], start_new_session=True)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    process = subprocess.Popen([sys.executable, "-m", "pocketmq.cli", *words], start_new_session=True)
     outputs = [tmp_path / f"mine-{index}.txt" for index in (1, 2)]
     deadline = time.monotonic() + 20
     while not all(one.exists() and one.read_text().endswith("\n") for one in outputs):

@@ -191,6 +191,7 @@ def test_a_body_that_is_not_utf_8_is_sent_as_it_is(run: Run, server: EmbeddedSer
     assert [message.body for message in RocketMQ(server).messages(topic)] == [b"\xff\xfe"]
 
 
+@pytest.mark.usefixtures("ctrl_c_as_on_a_terminal")
 def test_lines_of_a_slow_pipe_are_sent_as_they_arrive(server: EmbeddedServer, topic: str) -> None:
     words = [
         sys.executable,

@@ -116,17 +116,14 @@ class InterruptedTable:
         time.sleep(0)
 
 
+@pytest.mark.usefixtures("ctrl_c_as_on_a_terminal")
 def test_ctrl_c_is_ctrl_c_and_not_an_error_of_the_query(engine: Any) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        engine._register("rows", InterruptedTable())
-        with pytest.raises(KeyboardInterrupt):
-            engine.sql("select max(queueOffset) from rows").collect()
-        with pytest.raises(KeyboardInterrupt):
-            engine.keep("kept", "select * from rows")
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
+    engine._register("rows", InterruptedTable())
+    with pytest.raises(KeyboardInterrupt):
+        engine.sql("select max(queueOffset) from rows").collect()
+    with pytest.raises(KeyboardInterrupt):
+        engine.keep("kept", "select * from rows")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_offset_message_id_is_found(engine: Any, store: Path) -> None:
