@@ -39,7 +39,10 @@ class Cluster:
         self.metadata_sync.start()
 
     async def stop(self) -> None:
-        await self.metadata_sync.stop()
-        await self.replication_slave.stop()
-        await self.registration.stop()
-        await self.replication.stop()
+        """The HA port is closed even if an earlier step fails."""
+        try:
+            await self.metadata_sync.stop()
+            await self.replication_slave.stop()
+            await self.registration.stop()
+        finally:
+            await self.replication.stop()

@@ -58,9 +58,10 @@ async def test_a_failure_while_leaving_still_closes_sockets_and_store(
     with pytest.raises(RuntimeError, match="name server"):
         await node.stop()
     assert not (tmp_path / "abort").exists()
-    host, _, port = node.broker_address.rpartition(":")
-    with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection(host, int(port))
+    for address in (node.broker_address, node.broker.state.identity.ha_address, node.namesrv_address):
+        host, _, port = address.rpartition(":")
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(host, int(port))
 
 
 async def test_a_killed_node_tells_nobody_saves_nothing_and_its_next_start_recovers(tmp_path: Path) -> None:
