@@ -43,6 +43,7 @@ public class LaterClient {
             default:
                 DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[2]);
                 consumer.subscribe(topic, "*");
+                consumer.setHeartbeatBrokerInterval(1000); // a heartbeat that is dropped is made up for soon
                 boolean fails = "fail".equals(args[0]);
                 consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                     for (MessageExt message : messages) {

@@ -129,8 +129,10 @@ def test_a_jump_of_days_does_not_expire_a_client(mq: RocketMQ, start: Start) -> 
     consumer = start(mq, "consume", topic, group)
     consumer.wait_for("^READY")
     wait_until(lambda: mq.held_pulls(topic=topic), "the topic is pulled", START_S)
+    members = mq.members(group)
     for day in range(1, 4):
         mq.clock.advance("1d")
         mq.send(topic, f"day {day}")
         assert consumer.wait_for(r"^GOT 0 \d+ (.*)$", day)[-1] == f"day {day}"
-    assert len(mq.members(group)) == 1
+    assert mq.members(group) == members, "on the same connection"
+    assert len(members) == 1
