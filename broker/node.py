@@ -239,8 +239,7 @@ class Node:
         if fast is not None:
             handlers = handlers.without_main_port_only()
             await fast.serve(handlers, guard=guard, sends=sends, on_close=broker.connection_closed)
-        ha_sockets, self._ha_sockets = self._ha_sockets, []
-        await broker.start(ha_sockets)
+        await broker.start(self._ha_sockets)
 
     async def _bind_fast_port(self, port: int) -> Server | None:
         """Bind the second port of official brokers, to which clients with vipChannelEnabled connect; `None` if it is in

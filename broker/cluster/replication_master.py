@@ -16,7 +16,7 @@ from pocketmq.store.config import DEFAULT_HA_PORT
 from ..config.broker_config import BrokerConfig
 from ..errors import StartError
 from ..network.descriptors import Descriptors
-from ..network.listening import bind_sockets, port_of
+from ..network.listening import accept, bind_sockets, port_of
 from ..state.broker_state import BrokerState
 from ..storing.log_waiters import LogWaiters
 from .slave_connection import SlaveConnection
@@ -73,8 +73,7 @@ class ReplicationMaster:
         if promises_protection(self._state.config) and not self._is_guarded:
             _log.warning("slaves are accepted because haListenPort is set: %s", HA_PORT_IS_OPEN)
         loop = asyncio.get_running_loop()
-        for bound in sockets:
-            self._listeners.append(await loop.create_server(lambda: SlaveConnection(self), sock=bound))
+        await accept(loop, lambda: SlaveConnection(self), sockets, self._listeners)
         self._timer = loop.call_later(WATCH_SECONDS, self._watch)
 
     async def stop(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from ..errors import StartError
@@ -70,6 +71,23 @@ def _prepare(bound: socket.socket) -> None:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if bound.family == socket.AF_INET6:
         bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+
+
+async def accept(
+    loop: asyncio.AbstractEventLoop,
+    protocol: Callable[[], asyncio.BaseProtocol],
+    sockets: list[socket.socket],
+    listeners: list[asyncio.Server],
+) -> None:
+    """Accept connections: the sockets become listeners. If this is cancelled, each is still in one of the lists, whose
+    owner closes it."""
+    while sockets:
+        listener = await loop.create_server(
+            protocol, sock=sockets[-1], backlog=BACKLOG, start_serving=False
+        )  # returns without waiting
+        listeners.append(listener)
+        sockets.pop()
+        await listener.start_serving()
 
 
 def close_all(sockets: list[socket.socket]) -> None:

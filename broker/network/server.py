@@ -18,7 +18,7 @@ from .connection import Connection
 from .descriptors import Descriptors
 from .dispatch import Handlers, Peer
 from .first_byte import FirstByte
-from .listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
+from .listening import accept, bind_sockets, close_all, not_lingering, port_of
 from .role import Guard, Limits, Member, Sends, Signer
 from .tls import Tls
 from .undecided import UndecidedConnection
@@ -104,9 +104,7 @@ class Server(Watchable):
         """Accept connections on the bound ports, and answer them from this table."""
         self.handlers, self.guard, self._on_close = handlers, guard, on_close
         self.sends = sends
-        while self._sockets:
-            bound = self._sockets.pop()
-            self._listeners.append(await self.loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))
+        await accept(self.loop, self._protocol, self._sockets, self._listeners)
 
     def _protocol(self) -> Connection | FirstByte:
         if self.tls is None or not self.tls.is_served:

@@ -8,7 +8,7 @@ from typing import Final
 
 from pocketmq.broker.network.descriptors import Descriptors
 from pocketmq.broker.network.first_byte import FirstByte, TlsPolicy
-from pocketmq.broker.network.listening import BACKLOG, bind_sockets, close_all, not_lingering, port_of
+from pocketmq.broker.network.listening import accept, bind_sockets, close_all, not_lingering, port_of
 from pocketmq.broker.network.undecided import UndecidedConnection
 
 from .connection import Http2Connection
@@ -60,9 +60,7 @@ class Http2Port:
 
     async def serve(self) -> None:
         """Accept connections on the bound port."""
-        while self._sockets:
-            bound = self._sockets.pop()
-            self._listeners.append(await self.loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))
+        await accept(self.loop, self._protocol, self._sockets, self._listeners)
 
     def _protocol(self) -> asyncio.Protocol:
         return ProxyPreamble(self.loop, self._after_preamble, self._opened_silently, self._waiting.discard)

@@ -42,6 +42,19 @@ def test_addresses_are_written_as_in_official_servers(host: str, address: str) -
     assert socket_address(reachable(host), 9876) == address
 
 
+async def test_cancelled_start_listens_no_longer() -> None:
+    server = Server("test", version=0)
+    port = await server.bind("127.0.0.1", 0)
+    starting = asyncio.create_task(server.serve(Handlers("test")))
+    await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await server.close()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
 async def test_connection_accepted_from_the_backlog_of_a_closed_server_is_dropped() -> None:
     server = Server("test", version=0)
     await server.close()
