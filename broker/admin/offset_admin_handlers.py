@@ -16,7 +16,7 @@ from pocketmq.protocol.requests.replication import GetAllConsumerOffset, GetAllD
 
 from ..broker import Broker
 from ..network.dispatch import Answer, handles
-from ..state.slices import in_slices
+from ..time.slices import in_slices
 
 _LONG_MAX: Final = (1 << 63) - 1
 

@@ -44,7 +44,7 @@ from ..errors import PeerError, Refusal
 from ..membership.request_modes import RequestModes
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
-from ..state.slices import in_slices
+from ..time.slices import in_slices
 from .name_server_link import Connect
 from .registration import Registration
 

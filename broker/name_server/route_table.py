@@ -28,7 +28,7 @@ from ..config.broker_config import MASTER_ID
 from ..errors import Refusal
 from ..network.dispatch import Peer
 from ..said_once import SaidOnce
-from ..state.slices import in_slices
+from ..time.slices import in_slices
 
 if TYPE_CHECKING:
     from ..config.name_server_config import NameServerConfig

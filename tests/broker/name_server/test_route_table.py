@@ -198,7 +198,7 @@ async def test_wiped_permission_returns_with_the_next_edition_of_the_topics(line
 
 def test_permissions_of_many_topics_change_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic that is deleted meanwhile stays away, and is not counted."""
-    monkeypatch.setattr("pocketmq.broker.state.slices.SLICE_SECONDS", -1)
+    monkeypatch.setattr("pocketmq.broker.time.slices.SLICE_SECONDS", -1)
     table = Table()
     table.register("a", "10.0.0.1:1", 0, topic("A"), topic("B"), topic("C"))
     work = table.routes.wipe_write_permission("a")
