@@ -28,10 +28,8 @@ from pocketmq.grpc_endpoint.calls.serving import Calls
 from pocketmq.grpc_endpoint.endpoint import Endpoint, open_endpoint
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
 from pocketmq.grpc_endpoint.messages import Resource
+from pocketmq.grpc_endpoint.messages.proto import Message
 from pocketmq.grpc_endpoint.messages.service import BY_REQUEST
-from pocketmq.grpc_endpoint.wire.declare import Message
-from pocketmq.grpc_endpoint.wire.decoding import decode
-from pocketmq.grpc_endpoint.wire.encoding import encode
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.offset_id import pack_host
@@ -152,7 +150,7 @@ class Bench:
         settings = messages.Settings(
             client_type=messages.ClientType.SIMPLE_CONSUMER, subscription=subscription
         )
-        exchange.message_received(encode(messages.TelemetryCommand(settings=settings)))
+        exchange.message_received(messages.TelemetryCommand(settings=settings).SerializeToString())
 
     async def feed(
         self,
@@ -183,40 +181,40 @@ class Bench:
             message_id=f"01{os.getpid():012X}0000DEADBEEF{self._number:08X}",
             body_encoding=messages.Encoding.IDENTITY,
             message_type=messages.MessageType.NORMAL,
-            born_timestamp=messages.Timestamp.of_ms(time.time_ns() // 1_000_000),
+            born_timestamp=messages.timestamp_of(time.time_ns() // 1_000_000),
             born_host="bench-machine",
         )
+        own = [{"key": name, "value": value} for name, value in (properties or {}).items()]
         message = messages.Message(
-            topic=Resource(name=TOPIC), user_properties=properties or {}, system_properties=system, body=BODY
+            topic=Resource(name=TOPIC), user_properties=own, system_properties=system, body=BODY
         )
-        return encode(messages.SendMessageRequest(messages=[message]))
+        return messages.SendMessageRequest(messages=[message]).SerializeToString()
 
     def receive(self, batch_size: int = BATCH) -> bytes:
-        return encode(
-            messages.ReceiveMessageRequest(
-                group=Resource(name=GROUP),
-                message_queue=messages.MessageQueue(
-                    topic=Resource(name=TOPIC), id=-1, broker=messages.Broker(name="broker-a")
-                ),
-                filter_expression=messages.FilterExpression(type=messages.FilterType.TAG, expression="*"),
-                batch_size=batch_size,
-                invisible_duration=messages.Duration(seconds=60),
-                long_polling_timeout=messages.Duration(seconds=5),
-            )
-        )
+        return messages.ReceiveMessageRequest(
+            group=Resource(name=GROUP),
+            message_queue=messages.MessageQueue(
+                topic=Resource(name=TOPIC), id=-1, broker=messages.Broker(name="broker-a")
+            ),
+            filter_expression=messages.FilterExpression(type=messages.FilterType.TAG, expression="*"),
+            batch_size=batch_size,
+            invisible_duration=messages.Duration(seconds=60),
+            long_polling_timeout=messages.Duration(seconds=5),
+        ).SerializeToString()
 
 
 def acks(replies: list[bytes]) -> Iterator[bytes]:
     """An ack of each message received."""
     for reply in replies:
-        message = decode(messages.ReceiveMessageResponse, reply).message
-        if message is not None:
-            system = message.system_properties
+        received = messages.ReceiveMessageResponse.FromString(reply)
+        if received.HasField("message"):
+            system = received.message.system_properties
             entry = messages.AckMessageEntry(
-                message_id=system.message_id, receipt_handle=system.receipt_handle or ""
+                message_id=system.message_id, receipt_handle=system.receipt_handle
             )
             group, topic = Resource(name=GROUP), Resource(name=TOPIC)
-            yield encode(messages.AckMessageRequest(group=group, topic=topic, entries=[entry]))
+            request = messages.AckMessageRequest(group=group, topic=topic, entries=[entry])
+            yield request.SerializeToString()
 
 
 async def run(folder: Path, only: str, calls: int, frames: int) -> None:

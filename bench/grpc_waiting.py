@@ -14,8 +14,7 @@ from pathlib import Path
 import hpack
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.http2 import frames
-from pocketmq.grpc_endpoint.wire.declare import Message
-from pocketmq.grpc_endpoint.wire.encoding import encode
+from pocketmq.grpc_endpoint.messages.proto import Message
 
 from .processor import cpu_seconds, print_load_average
 
@@ -77,7 +76,7 @@ class Client:
         headers = [(":method", "POST"), (":scheme", "http"), (":path", SERVICE + name), (":authority", "x")]
         headers += [("content-type", "application/grpc"), ("x-mq-client-id", self._id)]
         headers += [("x-mq-language", "JAVA")]
-        data = encode(request)
+        data = request.SerializeToString()
         block = self._encoder.encode(headers)
         self._writer.write(frames.frame(frames.HEADERS, frames.END_HEADERS, self._stream, block))
         prefixed = b"\0" + len(data).to_bytes(4) + data
@@ -105,7 +104,7 @@ def receive() -> m.ReceiveMessageRequest:
         message_queue=m.MessageQueue(topic=TOPIC, id=-1),
         batch_size=32,
         auto_renew=True,
-        long_polling_timeout=m.Duration.of_ms(20_000),
+        long_polling_timeout=m.duration_of(20_000),
     )
 
 

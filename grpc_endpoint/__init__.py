@@ -1,14 +1,13 @@
 """pocketmq.grpc_endpoint: the port for RocketMQ 5 clients, which speak gRPC. Loaded only when the port is on.
 
-    wire/        protocol buffers by field tables
     hpack/       compressed header lists
-    messages/    the messages of the service
+    messages/    the messages of the service, by protobuf
     http2/       HTTP/2: from the bytes of a socket to messages of calls
     calls/       one call: its handler, its refusals
     forms/       messages and names, between the service's form and the store's
     clients/     the clients: who they are, what they may do, what they announced
     producing/   routes, sends, transactions, recalls
-    consuming/   receive, acknowledge, renew, dead letters, pull, offsets
+    consuming/   receive, acknowledge, renew, dead letters
     endpoint.py  builds all of it for one broker
     endpoint_settings.py  what its configuration says, in the units of the parts
     handler_modules.py    the modules of the handlers, imported once the port is on

@@ -3,14 +3,7 @@
 from typing import Final
 
 from .clients import liveness_handlers, telemetry
-from .consuming import (
-    ack_handlers,
-    assignment_handlers,
-    dead_letters,
-    offset_handlers,
-    pull_handlers,
-    receive_handlers,
-)
+from .consuming import ack_handlers, assignment_handlers, dead_letters, receive_handlers
 from .producing import recall_handlers, route_handlers, send_handlers, transaction_handlers
 
 HANDLER_MODULES: Final = (
@@ -24,7 +17,5 @@ HANDLER_MODULES: Final = (
     receive_handlers,
     ack_handlers,
     dead_letters,
-    pull_handlers,
-    offset_handlers,
 )
 """Of clients in general, of producers, of consumers."""

@@ -16,10 +16,12 @@ from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
-from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Encoded, Receiver, RpcCall
+from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Receiver, RpcCall
 from pocketmq.grpc_endpoint.clients import liveness_handlers, telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
 from pocketmq.grpc_endpoint.endpoint_settings import settings_of
+from pocketmq.grpc_endpoint.messages.decoding import decode
+from pocketmq.grpc_endpoint.messages.proto import Message
 from pocketmq.grpc_endpoint.messages.service import BY_REQUEST
 from pocketmq.grpc_endpoint.producing import (
     recall_handlers,
@@ -29,12 +31,11 @@ from pocketmq.grpc_endpoint.producing import (
 )
 from pocketmq.grpc_endpoint.producing.producing import Producing
 from pocketmq.grpc_endpoint.producing.routes import Routes
-from pocketmq.grpc_endpoint.wire.declare import Message
-from pocketmq.grpc_endpoint.wire.decoding import decode
-from pocketmq.grpc_endpoint.wire.encoding import encode
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.offset_id import pack_host
+
+from grpc_client import encode, entries
 
 HANDLER_MODULES = (
     liveness_handlers,
@@ -55,10 +56,7 @@ class FakeStream:
         self.ended: tuple[GrpcStatus, str] | None = None
 
     def send_reply(self, message: Any) -> None:
-        if isinstance(message, Encoded):
-            self.replies.append(decode(*message))
-        else:
-            self.replies.append(decode(type(message), encode(message)))
+        self.replies.append(type(message).FromString(encode(message)))
 
     def send_command(self, message: Any, shown: object) -> None:
         self.send_reply(message)
@@ -67,9 +65,9 @@ class FakeStream:
         self.send_reply(message)
         self.finish(GrpcStatus.OK, "")
 
-    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
-        for data in replies:
-            self.send_reply(Encoded(kind, data))
+    def answer_stream(self, replies: Sequence[Message]) -> None:
+        for reply in replies:
+            self.send_reply(reply)
         self.finish(GrpcStatus.OK, "")
 
     def finish(self, status: GrpcStatus, text: str) -> None:
@@ -233,11 +231,11 @@ def new_message(
     """A message to send; `system` are system properties."""
     return messages.Message(
         topic=messages.Resource(name=topic),
-        user_properties=user or {},
+        user_properties=entries(user or {}),
         system_properties=messages.SystemProperties(
             message_id=message_id,
             **{
-                "born_timestamp": messages.Timestamp.of_ms(1_790_000_000_005),
+                "born_timestamp": messages.timestamp_of(1_790_000_000_005),
                 "born_host": "myhost",
                 "body_encoding": messages.Encoding.IDENTITY,
                 **system,

@@ -22,10 +22,28 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
+from pocketmq.grpc_endpoint.messages.proto import Message
 from pocketmq.grpc_endpoint.messages.service import BY_NAME, BY_REQUEST, Rpc
-from pocketmq.grpc_endpoint.wire.declare import Message
-from pocketmq.grpc_endpoint.wire.decoding import decode
-from pocketmq.grpc_endpoint.wire.encoding import encode
+
+
+def encode(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def changed(message: Any, **fields: Any) -> Any:
+    """A copy with other values in these fields."""
+    found = type(message)()
+    found.CopyFrom(message)
+    for name, value in fields.items():
+        found.ClearField(name)
+        found.MergeFrom(type(message)(**{name: value}))
+    return found
+
+
+def entries(texts: Mapping[str, str]) -> list[dict[str, str]]:
+    """Properties of a message, or of a client, as the messages have them."""
+    return [{"key": name, "value": value} for name, value in texts.items()]
+
 
 HEADERS = {
     "x-mq-client-id": "test@1@0@a",
@@ -113,9 +131,7 @@ class ClientCall:
             if len(self._data) < 5 + size:
                 return
             payload, self._data = self._data[5 : 5 + size], self._data[5 + size :]
-            self._messages.put_nowait(
-                payload if self._rpc is None else decode(self._rpc.reply, payload, is_own=True)
-            )
+            self._messages.put_nowait(payload if self._rpc is None else self._rpc.reply.FromString(payload))
 
     def ended(self) -> None:
         if not self.is_ended:

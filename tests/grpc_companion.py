@@ -39,8 +39,8 @@ def receive(batch: int = 32, *, tags: str = "*") -> m.ReceiveMessageRequest:
         message_queue=m.MessageQueue(topic=T, id=-1),
         filter_expression=m.FilterExpression(type=m.FilterType.TAG, expression=tags),
         batch_size=batch,
-        invisible_duration=m.Duration.of_ms(30_000),
-        long_polling_timeout=m.Duration.of_ms(20_000),
+        invisible_duration=m.duration_of(30_000),
+        long_polling_timeout=m.duration_of(20_000),
     )
 
 
@@ -64,11 +64,11 @@ async def announce(client: GrpcClient, tags: str = "*") -> ClientCall:
 
 async def received(client: GrpcClient, *, tags: str = "*") -> list[m.Message]:
     replies = await client.open("ReceiveMessage", receive(tags=tags)).all()
-    return [reply.message for reply in replies if reply.message is not None]
+    return [reply.message for reply in replies if reply.HasField("message")]
 
 
 def handle_of(message: m.Message) -> str:
-    return message.system_properties.receipt_handle or ""
+    return message.system_properties.receipt_handle
 
 
 def acked(handles: Iterable[str]) -> m.AckMessageRequest:
@@ -81,7 +81,7 @@ def hidden(message: m.Message, ms: int) -> m.ChangeInvisibleDurationRequest:
         group=G,
         topic=T,
         receipt_handle=handle_of(message),
-        invisible_duration=m.Duration.of_ms(ms),
+        invisible_duration=m.duration_of(ms),
         message_id=message.system_properties.message_id,
     )
 
@@ -108,7 +108,7 @@ async def half(rocketmq: RocketMQ, client: GrpcClient) -> ClientCall:
     properties = m.SystemProperties(
         message_id="half",
         message_type=m.MessageType.TRANSACTION,
-        born_timestamp=m.Timestamp.of_ms(rocketmq.clock.now_ms()),
+        born_timestamp=m.timestamp_of(rocketmq.clock.now_ms()),
     )
     message = m.Message(topic=payments, body=b"half", system_properties=properties)
     assert (await client.ask(m.SendMessageRequest(messages=[message]))).status == m.OK

@@ -10,30 +10,22 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
-from pocketmq.grpc_endpoint.calls.rpc_call import Encoded, Held, RpcCall
+from pocketmq.grpc_endpoint.calls.rpc_call import Held, RpcCall
 from pocketmq.grpc_endpoint.clients import telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
-from pocketmq.grpc_endpoint.consuming import (
-    ack_handlers,
-    assignment_handlers,
-    dead_letters,
-    offset_handlers,
-    pull_handlers,
-    receive_handlers,
-)
+from pocketmq.grpc_endpoint.consuming import ack_handlers, assignment_handlers, dead_letters, receive_handlers
 from pocketmq.grpc_endpoint.consuming.consuming import Consuming
 from pocketmq.grpc_endpoint.endpoint_settings import settings_of
 from pocketmq.grpc_endpoint.messages import Code, Resource
+from pocketmq.grpc_endpoint.messages.proto import Message
 from pocketmq.grpc_endpoint.messages.service import BY_NAME, BY_REQUEST
 from pocketmq.grpc_endpoint.producing.routes import Routes
-from pocketmq.grpc_endpoint.wire.declare import Message
-from pocketmq.grpc_endpoint.wire.decoding import decode
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.offset_id import pack_host
 
 from broker_fakes import FakeLoop, store_message
 
-MODULES = (ack_handlers, assignment_handlers, dead_letters, offset_handlers, pull_handlers, receive_handlers)
+MODULES = (ack_handlers, assignment_handlers, dead_letters, receive_handlers)
 """Importing them fills the table of handlers."""
 
 
@@ -45,8 +37,8 @@ class FakeStream:
         self.status: GrpcStatus | None = None
         self.text = ""
 
-    def send_reply(self, message: Message | Encoded) -> None:
-        self.replies.append(decode(*message) if isinstance(message, Encoded) else message)
+    def send_reply(self, message: Message) -> None:
+        self.replies.append(message)
 
     def send_command(self, message: Message, shown: object) -> None:
         self.send_reply(message)
@@ -55,9 +47,8 @@ class FakeStream:
         self.send_reply(message)
         self.finish(GrpcStatus.OK, "")
 
-    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
-        for data in replies:
-            self.send_reply(Encoded(kind, data))
+    def answer_stream(self, replies: Sequence[Message]) -> None:
+        self.replies += replies
         self.finish(GrpcStatus.OK, "")
 
     def finish(self, status: GrpcStatus, text: str) -> None:
@@ -98,7 +89,7 @@ class Asked:
 
     @property
     def messages(self) -> list[messages.Message]:
-        return [reply.message for reply in self.replies if reply.message is not None]
+        return [reply.message for reply in self.replies if reply.HasField("message")]
 
     @property
     def bodies(self) -> list[str]:
@@ -106,7 +97,7 @@ class Asked:
 
     @property
     def handles(self) -> list[str]:
-        return [message.system_properties.receipt_handle or "" for message in self.messages]
+        return [message.system_properties.receipt_handle for message in self.messages]
 
     @property
     def attempts(self) -> list[int | None]:

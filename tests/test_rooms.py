@@ -111,8 +111,8 @@ ROOMS: dict[str, list[str]] = {
         "server",
     ],
     "grpc_endpoint": [
-        "endpoint_settings hpack wire",
-        "messages http2",
+        "endpoint_settings hpack messages",
+        "http2",
         "calls",
         "forms",
         "clients",

@@ -95,8 +95,7 @@ def _messages(request: LoggedRequest) -> list[str]:
 
 def _rpc_messages(request: LoggedRequest) -> list[str]:
     from pocketmq.grpc_endpoint import messages  # a program that speaks remoting needs none of it
-    from pocketmq.grpc_endpoint.wire.decoding import decode
-    from pocketmq.grpc_endpoint.wire.limits import MalformedMessage
+    from pocketmq.grpc_endpoint.messages.decoding import MalformedMessage, decode
 
     try:
         asked = decode(messages.SendMessageRequest, request.body)

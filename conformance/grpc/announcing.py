@@ -68,7 +68,6 @@ async def announced(client: GrpcClient, settings: Settings, client_id: str) -> A
     try:
         yield stream
     finally:
-        subscription = settings.subscription
-        group = None if subscription is None else subscription.group
-        await client.ask(NotifyClientTerminationRequest(group=group), client_id=client_id)
+        ending = NotifyClientTerminationRequest(group=settings.subscription.group)
+        await client.ask(ending, client_id=client_id)
         stream.half_close()

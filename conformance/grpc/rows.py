@@ -28,6 +28,8 @@ from pocketmq.grpc_endpoint.messages import (
     Timestamp,
 )
 
+from grpc_client import entries
+
 PX = "org.apache.rocketmq.proxy.common.ProxyException: "
 ID = "01AABBCCDDEEFF00112233445566000001"
 EXPIRED = "0 1700000000000 60000 0 0 broker-a 0 0 0"
@@ -54,7 +56,10 @@ def message(
         **system,
     }
     return Message(
-        topic=topic(name), user_properties=user or {}, system_properties=SystemProperties(**of), body=body
+        topic=topic(name),
+        user_properties=entries(user or {}),
+        system_properties=SystemProperties(**of),
+        body=body,
     )
 
 

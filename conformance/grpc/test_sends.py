@@ -2,20 +2,19 @@
 
 import time
 
-import msgspec
 import pytest
 from pocketmq.grpc_endpoint.messages import (
     Code,
     Encoding,
     Message,
-    Timestamp,
+    timestamp_of,
 )
 
 from conformance.grpc.announcing import new_id
 from conformance.grpc.rows import message, send, topic
 from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
-from grpc_client import GrpcClient
+from grpc_client import GrpcClient, changed
 
 
 def stored(server: Server, name: str, queue_id: int, offset: int) -> str:
@@ -54,7 +53,7 @@ ENDING = "__BORNHOST=myhost;BORN_TIMESTAMP=1790000000005;TRACE_ON=true;"
     ("of", "text"),
     [
         (
-            message(born_timestamp=Timestamp.of_ms(1_790_000_000_005)),
+            message(born_timestamp=timestamp_of(1_790_000_000_005)),
             "MSG_REGION=DefaultRegion;UNIQ_KEY={id};CLUSTER=DefaultCluster;PGROUP=OneT;RECONSUME_TIME=0;"
             + ENDING,
         ),
@@ -66,7 +65,7 @@ ENDING = "__BORNHOST=myhost;BORN_TIMESTAMP=1790000000005;TRACE_ON=true;"
                 trace_context="tc",
                 body_encoding=Encoding.GZIP,
                 delivery_attempt=3,
-                born_timestamp=Timestamp.of_ms(1_790_000_000_005),
+                born_timestamp=timestamp_of(1_790_000_000_005),
             ),
             None,
         ),
@@ -75,10 +74,10 @@ ENDING = "__BORNHOST=myhost;BORN_TIMESTAMP=1790000000005;TRACE_ON=true;"
 )
 async def test_stored_properties(client: GrpcClient, side: Server, of: Message, text: str | None) -> None:
     message_id = new_id()
-    sent = msgspec.structs.replace(
+    sent = changed(
         of,
         topic=topic("OneT"),
-        system_properties=msgspec.structs.replace(of.system_properties, message_id=message_id),
+        system_properties=changed(of.system_properties, message_id=message_id),
     )
     reply = await client.ask(send(sent), seconds=20)
     (entry,) = reply.entries
@@ -147,10 +146,10 @@ async def test_priority_is_the_queue(client: GrpcClient, side: Server, priority:
 
 async def test_recall_handle_of_a_timed_message(client: GrpcClient) -> None:
     now_ms = int(time.time() * 1000)
-    due = Timestamp.of_ms(now_ms + 3_600_000)
+    due = timestamp_of(now_ms + 3_600_000)
     reply = await client.ask(send(message("DelayT", message_id=new_id(), delivery_timestamp=due)), seconds=20)
     assert reply.entries[0].recall_handle
-    past = Timestamp.of_ms(now_ms - 1000)
+    past = timestamp_of(now_ms - 1000)
     reply = await client.ask(
         send(message("DelayT", message_id=new_id(), delivery_timestamp=past)), seconds=20
     )

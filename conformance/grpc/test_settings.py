@@ -4,7 +4,6 @@ import contextlib
 from typing import Any
 
 import h2.exceptions
-import msgspec
 import pytest
 from pocketmq.grpc_endpoint.messages import (
     ClientType,
@@ -22,12 +21,13 @@ from pocketmq.grpc_endpoint.messages import (
     Settings,
     Status,
     TelemetryCommand,
+    duration_of,
 )
 
 from conformance.grpc.announcing import consumer, producer
 from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
-from grpc_client import GrpcClient, RpcError
+from grpc_client import GrpcClient, RpcError, changed
 
 STEPS = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
 
@@ -44,20 +44,17 @@ async def settled(client: GrpcClient, settings: Settings, client_id: str = "s@1@
 
 async def test_settings_of_a_producer(client: GrpcClient) -> None:
     sent = producer("NormalT", "NoSuchT")
-    assert sent.publishing is not None
     reply = await settled(client, sent)
     assert (reply.status.code, reply.status.message) == (Code.OK, "OK")
-    assert reply.settings == msgspec.structs.replace(
+    assert reply.settings == changed(
         sent,
         backoff_policy=RetryPolicy(
             max_attempts=3,
             exponential_backoff=ExponentialBackoff(
-                initial=Duration.of_ms(10), max=Duration.of_ms(1000), multiplier=2.0
+                initial=duration_of(10), max=duration_of(1000), multiplier=2.0
             ),
         ),
-        publishing=msgspec.structs.replace(
-            sent.publishing, max_body_size=4_194_304, validate_message_type=True
-        ),
+        publishing=changed(sent.publishing, max_body_size=4_194_304, validate_message_type=True),
         metric=Metric(),
     )
 
@@ -65,15 +62,14 @@ async def test_settings_of_a_producer(client: GrpcClient) -> None:
 @pytest.mark.parametrize("kind", [ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER])
 async def test_settings_of_a_consumer(client: GrpcClient, kind: ClientType) -> None:
     sent = consumer("g2", "NormalT", kind=kind)
-    assert sent.subscription is not None
     reply = await settled(client, sent)
-    assert reply.settings == msgspec.structs.replace(
+    assert reply.settings == changed(
         sent,
         backoff_policy=RetryPolicy(
             max_attempts=17,
             customized_backoff=CustomizedBackoff(next=[Duration(seconds=step) for step in STEPS]),
         ),
-        subscription=msgspec.structs.replace(
+        subscription=changed(
             sent.subscription,
             fifo=False,
             receive_batch_size=32,

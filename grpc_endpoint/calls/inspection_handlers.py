@@ -3,13 +3,18 @@
 The server is SERVING while the port is open. Neither needs a client id or a signature, as with the official proxy.
 """
 
+from functools import cache
 from typing import Final
 
-from ..messages.descriptors import files, symbols
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from ..messages import proto
 from ..messages.inspection import (
     CHECK,
     HEALTH,
+    HEALTH_FILE,
     REFLECT,
+    REFLECTION_FILE,
     WATCH,
     ErrorResponse,
     FileDescriptorResponse,
@@ -21,13 +26,15 @@ from ..messages.inspection import (
     ServiceResponse,
     ServingStatus,
 )
-from ..messages.service import SERVICE
+from ..messages.service import FILE, MESSAGING, SERVICE, Kind
 from .refusals import GrpcStatus, RpcFailed
 from .registry import Handler
 from .rpc_call import HELD, Held, RpcCall
 
 _NOT_FOUND: Final = 5
 _KNOWN: Final = ("", SERVICE, HEALTH)
+_FILES: Final = {SERVICE: FILE, HEALTH: HEALTH_FILE, **{rpc.service: REFLECTION_FILE for rpc in REFLECT}}
+"""The file with the messages of each service."""
 
 
 def check_health(part: object, request: HealthCheckRequest, call: RpcCall) -> HealthCheckResponse:
@@ -51,47 +58,68 @@ class Reflection:
         self._call = call
 
     def received(self, message: ServerReflectionRequest) -> None:
-        self._call.send(_reflected(message))
+        reply = ServerReflectionResponse(valid_host=message.host, original_request=message)
+        _reflect(message, reply)
+        self._call.send(reply)
 
     def closed(self) -> None:
         """Nothing is kept."""
 
 
-def _reflected(request: ServerReflectionRequest) -> ServerReflectionResponse:
-    if request.list_services is not None:
-        names = [ServiceResponse(name=name) for name in sorted(symbols())]
-        return ServerReflectionResponse(
-            valid_host=request.host,
-            original_request=request,
-            list_services_response=ListServiceResponse(service=names),
-        )
-    found: bytes | None = None
-    wanted = request.file_by_filename or request.file_containing_symbol or ""
-    if request.file_by_filename is not None:
-        found = files().get(wanted)
-    elif request.file_containing_symbol is not None:
-        name = _file_of(wanted)
-        found = None if name is None else files()[name]
-    if found is None:
-        return ServerReflectionResponse(
-            valid_host=request.host,
-            original_request=request,
-            error_response=ErrorResponse(error_code=_NOT_FOUND, error_message=f"not found: {wanted}"),
-        )
-    return ServerReflectionResponse(
-        valid_host=request.host,
-        original_request=request,
-        file_descriptor_response=FileDescriptorResponse(file_descriptor_proto=[found]),
-    )
+def _reflect(request: ServerReflectionRequest, reply: ServerReflectionResponse) -> None:
+    if request.HasField("list_services"):
+        names = [ServiceResponse(name=name) for name in sorted(_FILES)]
+        reply.list_services_response.CopyFrom(ListServiceResponse(service=names))
+        return
+    wanted = request.file_by_filename or request.file_containing_symbol
+    name = wanted if request.HasField("file_by_filename") else _file_of(request.file_containing_symbol)
+    file = _files().get(name)
+    if file is None:
+        error = ErrorResponse(error_code=_NOT_FOUND, error_message=f"not found: {wanted}")
+        reply.error_response.CopyFrom(error)
+    else:
+        reply.file_descriptor_response.CopyFrom(FileDescriptorResponse(file_descriptor_proto=[file]))
 
 
-def _file_of(symbol: str) -> str | None:
-    """The file that declares a service, a method or a message."""
-    for service, file in symbols().items():
-        package = service.rpartition(".")[0]
-        if symbol in (service, package) or symbol.startswith((f"{service}.", f"{package}.")):
-            return file
-    return None
+@cache
+def _files() -> dict[str, bytes]:
+    """Name of a file -> its `FileDescriptorProto`, with its service."""
+    found = dict(proto.files)
+    for rpcs in (MESSAGING, (CHECK, WATCH), *((rpc,) for rpc in REFLECT)):
+        package, _, service_name = rpcs[0].service.rpartition(".")
+        file = FileDescriptorProto.FromString(proto.files[_FILES[rpcs[0].service]])
+        if file.package != package:
+            _rename(file, package)
+        service = file.service.add(name=service_name)
+        for rpc in rpcs:
+            service.method.add(
+                name=rpc.name,
+                input_type=f".{package}.{rpc.request.__name__}",
+                output_type=f".{package}.{rpc.reply.__name__}",
+                client_streaming=rpc.kind is Kind.BIDI,
+                server_streaming=rpc.kind is not Kind.UNARY,
+            )
+        found[file.name] = file.SerializeToString()
+    return found
+
+
+def _rename(file: FileDescriptorProto, package: str) -> None:
+    """The same messages in another package."""
+    for message in file.message_type:
+        for field in message.field:
+            field.type_name = field.type_name.replace(f".{file.package}.", f".{package}.")
+    file.name, file.package = package.replace(".", "/") + ".proto", package
+
+
+def _file_of(symbol: str) -> str:
+    """The file that declares a service, a method or a message; empty if none does."""
+    for name, data in _files().items():
+        file = FileDescriptorProto.FromString(data)
+        declared = (*file.message_type, *file.enum_type, *file.service)
+        names = [f"{file.package}.{one.name}" for one in declared]
+        if any(symbol == one or symbol.startswith(f"{one}.") for one in names):
+            return name
+    return ""
 
 
 def inspection_handlers() -> dict[str, Handler]:

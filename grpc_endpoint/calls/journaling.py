@@ -14,7 +14,6 @@ from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 
 from ..messages import ClientType, FilterType, HeartbeatRequest, Settings, SubscriptionEntry, TelemetryCommand
-from ..wire.decoding import decode
 
 SERVER_NAME = "gRPC"
 """The port, where the journal names those of the broker and the name server."""
@@ -33,25 +32,22 @@ class RpcJournalWatcher(JournalWatcher):
         """Settings and heartbeats as the heartbeat of a remoting client; `None` for all else."""
         body = bytes(command.body or b"")
         if command.code == _TELEMETRY:
-            settings = decode(TelemetryCommand, body).settings
-            return None if settings is None else _announced(recorded.client_id, settings)
+            sent = TelemetryCommand.FromString(body)
+            return _announced(recorded.client_id, sent.settings) if sent.HasField("settings") else None
         if command.code == _HEARTBEAT:
-            group = decode(HeartbeatRequest, body).group
-            name = "" if group is None else group.name
+            name = HeartbeatRequest.FromString(body).group.name
             return _as_json(recorded.client_id, [_consumer(name)] if name else [], [])
         return None
 
 
 def _announced(client_id: str | None, settings: Settings) -> str:
-    subscription, publishing = settings.subscription, settings.publishing
+    subscription = settings.subscription
     consumers: list[dict[str, object]] = []
-    producers: list[dict[str, object]] = []
-    if subscription is not None and subscription.group is not None:
+    if subscription.HasField("group"):
         entries = [_subscription(entry) for entry in subscription.subscriptions]
         is_push = settings.client_type in _PUSH
         consumers = [_consumer(subscription.group.name, entries, is_push=is_push)]
-    if publishing is not None:
-        producers = [{"groupName": topic.name} for topic in publishing.topics]
+    producers: list[dict[str, object]] = [{"groupName": topic.name} for topic in settings.publishing.topics]
     return _as_json(client_id, consumers, producers)
 
 

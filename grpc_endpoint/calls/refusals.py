@@ -10,7 +10,8 @@ from typing import Final
 from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..messages.codes import Code, Status
+from ..messages.codes import Code
+from ..messages.definition import Status
 
 PROXY: Final = "org.apache.rocketmq.proxy.common.ProxyException: "
 """The class name that the official proxy of one process puts before its own refusals; tests compare these texts."""
@@ -41,7 +42,8 @@ class RpcRefused(Exception):
 
     @property
     def status(self) -> Status:
-        return Status(code=self.code, message=self.text)
+        text = self.text.encode("utf-8", "replace").decode()  # the names of files may have halves of pairs
+        return Status(code=self.code, message=text)
 
 
 class RpcFailed(Exception):

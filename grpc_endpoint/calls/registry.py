@@ -14,8 +14,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
+from ..messages.proto import Message
 from ..messages.service import BY_REQUEST, Kind, Rpc
-from ..wire.declare import Message
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 

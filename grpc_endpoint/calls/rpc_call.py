@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, Protocol, cast
 
 from pocketmq.protocol.wire.command import Command
 
+from ..messages.proto import Message
 from ..messages.service import Rpc
-from ..wire.declare import Message
 from .refusals import GrpcStatus
 
 
@@ -19,13 +19,6 @@ HELD: Final = Held()
 """Returned by a handler that answers later."""
 AT_PASS_END: Final = Held()
 """Returned by a handler whose part answers when the connection's pass ends, with the other calls of the pass."""
-
-
-class Encoded(NamedTuple):
-    """A reply as bytes, for calls whose replies differ in few values. Its status, if it has one, is OK."""
-
-    type: type[Message]
-    data: bytes
 
 
 class Receiver(Protocol):
@@ -41,17 +34,17 @@ class Receiver(Protocol):
 class Stream(Protocol):
     """The replies' side of one call."""
 
-    def send_reply(self, message: Message | Encoded) -> None:
+    def send_reply(self, message: Message) -> None:
         """Send one message; the stream stays open."""
 
     def send_command(self, message: Message, shown: Command) -> None:
         """Send a command of the server, which watchers see as this request of the broker."""
 
-    def answer(self, message: Message | Encoded) -> None:
+    def answer(self, message: Message) -> None:
         """Send one message and end the call with OK."""
 
-    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
-        """Send all messages of a stream, whose status is OK, and end the call with OK."""
+    def answer_stream(self, replies: Sequence[Message]) -> None:
+        """Send all messages of a stream, and end the call with OK."""
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         """End the call with this status."""
@@ -128,7 +121,7 @@ class RpcCall:
         """Time until the client gives up; `None` if it never does."""
         return None if self.deadline is None else self.deadline - self.loop.time()
 
-    def answer(self, reply: Message | Encoded) -> None:
+    def answer(self, reply: Message) -> None:
         """The reply of a unary call; on a stream, one message and its end."""
         if not self.is_ended and not self.cancelled:
             self.is_ended = True  # before the receiver of a stream hears of its end, which would end the call
@@ -139,14 +132,14 @@ class RpcCall:
                 raise
             self._has_ended()
 
-    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
-        """All messages of a stream, of this kind, as bytes, and its end. Their status is OK."""
+    def answer_stream(self, replies: Sequence[Message]) -> None:
+        """All messages of a stream, and its end."""
         if not self.is_ended and not self.cancelled:
             stream = self._stream
             self._has_ended()
-            stream.answer_stream(kind, replies)
+            stream.answer_stream(replies)
 
-    def send(self, message: Message | Encoded) -> None:
+    def send(self, message: Message) -> None:
         """One message of a stream, which stays open."""
         if not self.is_ended and not self.cancelled:
             self._stream.send_reply(message)

@@ -7,7 +7,7 @@ no call has a task.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.time.timers import Timer, Timers
@@ -16,15 +16,13 @@ from pocketmq.protocol.wire.command import Command
 
 from ..http2.headers import RequestHead
 from ..http2.service import Owner, ReplyStream
-from ..messages.codes import Code, Status
-from ..messages.service import MESSAGING, SERVICE, Kind, Rpc
-from ..wire.declare import Message
-from ..wire.decoding import decode
-from ..wire.encoding import encode
-from ..wire.limits import MalformedMessage
+from ..messages.codes import OK_CODES, Code
+from ..messages.decoding import MalformedMessage, decode
+from ..messages.proto import Message
+from ..messages.service import NOT_SERVED, SERVICE, Kind, Rpc
 from .refusals import GrpcStatus, RpcFailed, RpcRefused, refusal_of
 from .registry import Handler
-from .rpc_call import AT_PASS_END, HELD, Encoded, Receiver, RpcCall
+from .rpc_call import AT_PASS_END, HELD, Receiver, RpcCall
 from .watching import WatchedClient, Watching, framed, messages_of
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -34,8 +32,7 @@ SEND_BYTES: Final = 16 << 20
 """Of a request with messages to store, or more: a body takes 2 ms a MiB. Official clients send one of up to 4 MiB."""
 _INSPECTION: Final = ("/grpc.health.", "/grpc.reflection.")
 """Paths of the services that tools ask."""
-_DECLARED: Final = frozenset(rpc.path for rpc in MESSAGING)
-"""Rpcs of the service, with a handler or without. The texts are those of grpc-java."""
+_NOT_SERVED: Final = frozenset(f"/{SERVICE}/{name}" for name in NOT_SERVED)
 
 
 class Calls:
@@ -87,7 +84,7 @@ class Calls:
             handler = self.handlers.get(head.path)
         if handler is None:
             method = head.path[1:]
-            is_declared = head.path in _DECLARED
+            is_declared = head.path in _NOT_SERVED  # the texts are those of grpc-java
             text = f"Method {method} is unimplemented" if is_declared else f"Method not found: {method}"
             stream.finish(GrpcStatus.UNIMPLEMENTED, text)
             return None
@@ -147,7 +144,7 @@ class OpenCall:
         if self._receiver is not None:
             message = self._decoded(data)
             if message is None or (
-                self._calls.watching.watch is not None and _Command.is_kept(self, message)
+                self._calls.watching.watch is not None and _Command.is_kept(self, message, data)
             ):
                 return
             self.command_received(message)
@@ -163,10 +160,10 @@ class OpenCall:
         elif self._data is None:
             self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Half-closed without a request"))
         elif (request := self._decoded(self._data)) is not None:
-            self._data, self._request = None, request
+            data, self._data, self._request = self._data, None, request
             client = None if self._calls.watching.watch is None else self.watched_client()
             if client is not None:
-                command = client.shown(self, request)
+                command = client.shown(self, request, data)
                 self._watched = _Watched(client, command)
                 if client.received(command):
                     self._start_deadline()
@@ -263,14 +260,14 @@ class OpenCall:
 
     # -- to the client
 
-    def send_reply(self, message: Message | Encoded) -> None:
+    def send_reply(self, message: Message) -> None:
         data = self._encoded(message)
         if self._watched is not None:
             self._watched.replies.append(framed(self._handler.rpc, data))
         else:
             self._stream.send_message(data)
 
-    def answer(self, message: Message | Encoded) -> None:
+    def answer(self, message: Message) -> None:
         if self._watched is not None:
             self.send_reply(message)
             self.finish(GrpcStatus.OK, "")
@@ -280,28 +277,22 @@ class OpenCall:
         self._close_receiver()
         self._stream.answer(data)
 
-    def answer_stream(self, kind: type[Message], replies: Sequence[bytes]) -> None:
-        self._count("OK")
+    def answer_stream(self, replies: Sequence[Message]) -> None:
         if self._watched is not None:
-            self._watched.replies += [framed(self._handler.rpc, data) for data in replies]
+            for message in replies:
+                self.send_reply(message)
             self.finish(GrpcStatus.OK, "")
             return
         self._stop_deadline()
-        self._stream.answer_all(replies)
+        self._stream.answer_all([self._encoded(message) for message in replies])
 
-    def _encoded(self, message: Message | Encoded) -> bytes:
+    def _encoded(self, message: Message) -> bytes:
         """The bytes of a reply; the first one of a call is counted."""
-        data = message.data if type(message) is Encoded else encode(cast(Message, message))
-        if not self._is_counted:
-            found: Any = getattr(message, "status", None)
-            is_refusal = isinstance(found, Status) and found.code is not Code.OK
-            self._count(_name_of(found.code) if is_refusal else "OK")
-        return data
-
-    def _count(self, code: str) -> None:
+        data = message.SerializeToString()
         if not self._is_counted:
             self._is_counted = True
-            self._calls.watching.answered[self._handler.rpc.name, code] += 1
+            self._calls.watching.answered[self._handler.rpc.name, code_name_of(message)] += 1
+        return data
 
     def send_command(self, message: Message, shown: Command) -> None:
         client = None if self._calls.watching.watch is None else self.watched_client()
@@ -371,8 +362,10 @@ class OpenCall:
         call.answer(refused(rpc, refusal))
 
 
-def _name_of(code: int) -> str:
-    return code.name if isinstance(code, Code) else str(code)
+def code_name_of(reply: Any) -> str:
+    """OK also for a reply without a status."""
+    code = getattr(getattr(reply, "status", None), "code", Code.OK)
+    return "OK" if code in OK_CODES else Code(code).name
 
 
 class _Watched:
@@ -397,12 +390,12 @@ class _Command:
         self.rpc = opened.rpc
 
     @classmethod
-    def is_kept(cls, opened: OpenCall, message: Message) -> bool:
+    def is_kept(cls, opened: OpenCall, message: Message, data: bytes) -> bool:
         """Show it; True if a watcher keeps it."""
         client = opened.watched_client()
         if client is None:
             return False
-        command = client.shown(cls(opened, message), message)
+        command = client.shown(cls(opened, message), message, data)
         is_kept = client.received(command)
         if not is_kept:
             client.ended(command)

@@ -15,7 +15,7 @@ a call costs one attribute test more.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pocketmq.broker.network.dispatch import Answer
 from pocketmq.broker.network.watch import Watchable, Watcher
@@ -24,11 +24,10 @@ from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command
 
 from ..http2.service import Owner
-from ..messages.codes import Code, Status
+from ..messages.codes import OK_CODES, Code
+from ..messages.definition import Status
+from ..messages.proto import Message
 from ..messages.service import Kind, Rpc
-from ..wire.declare import Message
-from ..wire.decoding import decode
-from ..wire.encoding import encode
 from .refusals import GrpcStatus, code_of
 
 if TYPE_CHECKING:
@@ -39,9 +38,8 @@ MOST_MESSAGES: Final = 1000
 """Telemetry messages of a client that watchers hold back; a rule that drops them does not say when it is done."""
 MOST_CLIENTS: Final = 1000
 """Ids of clients on one connection; official clients use one or a few."""
-_OF_MESSAGES: Final = ("ReceiveMessage", "PullMessage")
 _AROUND_MESSAGES: Final = 2
-"""Replies of these besides their messages: the status before, the time or the next offset behind."""
+"""Replies of a receive besides its messages: the status before, the time behind."""
 _FIRST_OF_GRPC: Final = 20_000
 """Codes from here on are `Code`s, those below are response codes of the broker."""
 
@@ -84,9 +82,9 @@ class WatchedClient:
 
     # -- from the call
 
-    def shown(self, call: Held, request: Message) -> Command:
-        """The frame as which a request is shown; `received` shows it."""
-        command = _command_of(call.rpc, request, self.client_id, self._language)
+    def shown(self, call: Held, request: Message, data: bytes) -> Command:
+        """The frame as which a request, with these bytes, is shown; `received` shows it."""
+        command = _command_of(call.rpc, request, data, self.client_id, self._language)
         self._calls[id(command)] = command, call
         if command.is_oneway:
             self._messages[id(command)] = None
@@ -160,7 +158,11 @@ class WatchedClient:
         status = Status(code=code, message=result.remark or code.name)
         reply = Command(result.code, 0, RESPONSE_FLAG, result.remark, result.fields or {})
         given = result.body if isinstance(result.body, bytes | memoryview) else None
-        body = framed(found[1].rpc, encode(found[1].rpc.refusal(status))) if given is None else bytes(given)
+        body = (
+            framed(found[1].rpc, found[1].rpc.refusal(status).SerializeToString())
+            if given is None
+            else bytes(given)
+        )
         self.reply(command, reply, body)
 
     def reply(self, command: Command, reply: Command, body: "ReplyBody") -> None:
@@ -234,12 +236,16 @@ class Watching(Watchable):
                 self.watch.closed(client)
 
 
-def _command_of(rpc: Rpc, request: Message, client_id: str | None, language: str) -> Command:
+def _command_of(rpc: Rpc, request: Message, data: bytes, client_id: str | None, language: str) -> Command:
     """A request in the form of a frame."""
     found: Any = request
     queue = getattr(found, "message_queue", None)
     messages = getattr(found, "messages", None) or ()
-    topics = [getattr(found, "topic", None), queue and queue.topic, *(one.topic for one in messages[:1])]
+    topics = [
+        getattr(found, "topic", None),
+        getattr(queue, "topic", None),
+        *(one.topic for one in messages[:1]),
+    ]
     group = getattr(found, "group", None)
     fields = {
         "topic": next((topic.name for topic in topics if topic is not None and topic.name), ""),
@@ -249,13 +255,7 @@ def _command_of(rpc: Rpc, request: Message, client_id: str | None, language: str
     }
     flag = ONEWAY_FLAG if rpc.kind is Kind.BIDI else 0
     given = {name: value for name, value in fields.items() if value}
-    return Command(RPC_NUMBERS[rpc.name], 0, flag, None, given, encode(request), language, V5_5_0)
-
-
-class _AnyReply(Message, frozen=True, kw_only=True):
-    """What all replies have, in the same field."""
-
-    status: Annotated[Status | None, 1] = None
+    return Command(RPC_NUMBERS[rpc.name], 0, flag, None, given, data, language, V5_5_0)
 
 
 def _reply_of(rpc: Rpc, replies: Sequence[bytes], status: GrpcStatus, text: str) -> Command:
@@ -263,14 +263,15 @@ def _reply_of(rpc: Rpc, replies: Sequence[bytes], status: GrpcStatus, text: str)
     if status is not GrpcStatus.OK:
         number = Code.BAD_REQUEST if status is GrpcStatus.INVALID_ARGUMENT else Code.INTERNAL_ERROR
         return Command(number, 0, RESPONSE_FLAG, text, {"grpc-status": str(int(status))})
-    found: Status | None = None
+    found = Status()
     if replies:
-        first = replies[0] if rpc.kind is Kind.UNARY else replies[0][5:]
-        found = decode(_AnyReply, first, is_own=True).status
-    if found is None or found.code in (Code.OK, Code.CODE_UNSPECIFIED):
-        counted = {"messages": str(len(replies) - _AROUND_MESSAGES)} if rpc.name in _OF_MESSAGES else {}
+        first: Any = rpc.reply.FromString(replies[0] if rpc.kind is Kind.UNARY else replies[0][5:])
+        found = first.status
+    if found.code in OK_CODES:
+        is_receive = rpc.name == "ReceiveMessage"
+        counted = {"messages": str(len(replies) - _AROUND_MESSAGES)} if is_receive else {}
         return Command(0, 0, RESPONSE_FLAG, None, counted)
-    return Command(int(found.code), 0, RESPONSE_FLAG, found.message, {})
+    return Command(found.code, 0, RESPONSE_FLAG, found.message, {})
 
 
 def framed(rpc: Rpc, message: bytes) -> bytes:

@@ -18,7 +18,6 @@ from ..calls.refusals import RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..endpoint_settings import EndpointSettings
 from ..messages import Code, Settings
-from ..wire.encoding import encode
 from .guard import guard_of
 from .open_transactions import OpenTransactions
 from .peer import GrpcPeer
@@ -136,8 +135,7 @@ class Clients:
 
     def check_size(self, client_id: str, settings: Settings) -> None:
         """Raises `RpcRefused` for settings that are too large to keep."""
-        topics = [] if settings.publishing is None else settings.publishing.topics
-        entries = [] if settings.subscription is None else settings.subscription.subscriptions
+        topics, entries = settings.publishing.topics, settings.subscription.subscriptions
         if max(len(topics), len(entries)) > MAX_SETTINGS_TOPICS:
             text = f"the settings name more than {MAX_SETTINGS_TOPICS} topics"
             raise RpcRefused(Code.BAD_REQUEST, text)
@@ -249,4 +247,4 @@ class Clients:
 
 def _size_of(client_id: str, settings: Settings) -> int:
     """What is kept of a client."""
-    return len(client_id) + len(encode(settings))
+    return len(client_id) + settings.ByteSize()

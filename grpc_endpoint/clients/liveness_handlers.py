@@ -6,8 +6,6 @@ looked at. Mirrors `ClientActivity`.
 
 from typing import Final
 
-import msgspec
-
 from ..calls.refusals import RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import RpcCall
@@ -20,8 +18,8 @@ from ..messages import (
     HeartbeatResponse,
     NotifyClientTerminationRequest,
     NotifyClientTerminationResponse,
-    Resource,
     Settings,
+    client_type_name,
 )
 from .clients import Clients
 
@@ -31,7 +29,6 @@ _CONSUMERS: Final = (
     ClientType.PULL_CONSUMER,
     ClientType.LITE_PUSH_CONSUMER,
 )
-_NO_GROUP: Final = Resource()
 _UNKNOWN: Final = "cannot find client settings for this client"
 
 
@@ -39,19 +36,18 @@ _UNKNOWN: Final = "cannot find client settings for this client"
 def heartbeat(clients: Clients, request: HeartbeatRequest, call: RpcCall) -> HeartbeatResponse:
     """Renew the registrations of a client."""
     settings = clients.settings_of(call.client_id)
-    if settings is not None and settings.publishing is None:
+    if settings is not None and not settings.HasField("publishing"):
         # The official proxy asks for the right to the group only if the heartbeat says that a consumer sends it, and
         # then goes by the settings: without a type, any client could join any group.
-        clients.check(call, msgspec.structs.replace(request, client_type=ClientType.PUSH_CONSUMER))
-    else:
-        clients.check(call, request)
+        request.client_type = ClientType.PUSH_CONSUMER
+    clients.check(call, request)
     if settings is None:
         raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN)
-    if settings.publishing is not None:
+    if settings.HasField("publishing"):
         clients.registration.producer(clients.registered(call), _topics(settings))
     else:
         _check_consumer(settings)
-        group = checked_group(request.group or _NO_GROUP)
+        group = checked_group(request.group)
         clients.registration.consumer(clients.registered(call), group, settings, is_new=False)
     return HeartbeatResponse(status=OK)
 
@@ -66,9 +62,9 @@ def notify_client_termination(
     if settings is None:
         raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN)
     peer = clients.find(call.client_id)
-    if settings.publishing is None:
+    if not settings.HasField("publishing"):
         _check_consumer(settings)
-        group = checked_group(request.group or _NO_GROUP)
+        group = checked_group(request.group)
         if peer is not None:
             clients.registration.consumer_left(peer, group)
     elif peer is not None:
@@ -79,11 +75,9 @@ def notify_client_termination(
 
 
 def _topics(settings: Settings) -> list[str]:
-    return [] if settings.publishing is None else [topic.name for topic in settings.publishing.topics]
+    return [topic.name for topic in settings.publishing.topics]
 
 
 def _check_consumer(settings: Settings) -> None:
     if settings.client_type not in _CONSUMERS:
-        kind = settings.client_type
-        name = kind.name if isinstance(kind, ClientType) else "CLIENT_TYPE_UNSPECIFIED"
-        raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, name)
+        raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, client_type_name(settings.client_type))

@@ -20,6 +20,7 @@ from pocketmq.protocol.bodies.client_state import CMResult, ConsumeMessageDirect
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.languages import V5_5_0, version_name
 from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly, GetConsumerRunningInfo
@@ -28,7 +29,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request, to_fields
 
 from ..endpoint_settings import EndpointSettings
-from ..forms.stored_message import Properties, stored_message, stored_properties
+from ..forms.received_message import Properties, set_message
 from ..messages import (
     Code,
     Message,
@@ -37,7 +38,6 @@ from ..messages import (
     TelemetryCommand,
     VerifyMessageCommand,
 )
-from ..wire.decoding import decode
 from .open_transactions import OpenTransactions
 from .peer import GrpcPeer
 
@@ -45,14 +45,11 @@ _log = logging.getLogger("pocketmq.grpc")
 
 MAX_WAITING: Final = 1000
 """Questions without an answer at once; one more is not asked."""
-_RESULTS: Final = {
+_RESULTS: Final[dict[int, CMResult]] = {
     Code.OK: CMResult.CR_SUCCESS,
     Code.FAILED_TO_CONSUME_MESSAGE: CMResult.CR_LATER,
     Code.MESSAGE_CORRUPTED: CMResult.CR_RETURN_NULL,
 }
-
-
-_UNIQ_KEY, _TRAN_MSG = names.UNIQ_KEY.encode(), names.TRAN_MSG.encode()
 
 
 class Questions:
@@ -89,14 +86,14 @@ class Questions:
         except BodyError as error:
             _log.error("cannot ask %r about a transaction: %s", peer, error)
             return
-        properties = stored_properties(half)
-        transaction_id = request.transaction_id or properties.get(_UNIQ_KEY, b"").decode()
+        properties = decode_properties(half.properties)
+        transaction_id = request.transaction_id or properties.get(names.UNIQ_KEY, "")
         self._transactions.remember(
             half.topic, transaction_id, request.tran_state_table_offset, request.commit_log_offset
         )
-        properties.pop(_TRAN_MSG, None)  # the official proxy says NORMAL here
-        message = self._message(half, properties)
-        orphan = RecoverOrphanedTransactionCommand(message=message, transaction_id=transaction_id)
+        properties.pop(names.TRAN_MSG, None)  # the official proxy says NORMAL here
+        orphan = RecoverOrphanedTransactionCommand(transaction_id=transaction_id)
+        self._set(orphan.message, half, properties)
         shown = _shown(request, body, ONEWAY_FLAG)
         if not peer.command(TelemetryCommand(recover_orphaned_transaction_command=orphan), shown):
             _log.warning("%r has no telemetry stream: its transaction is checked later", peer)
@@ -113,14 +110,15 @@ class Questions:
         self, peer: GrpcPeer, request: ConsumeMessageDirectly, body: RawBody | None
     ) -> Command:
         record: Record = decode_record(body or b"")
-        message = self._message(record, stored_properties(record))
         nonce = self._next_nonce()
-        question = TelemetryCommand(verify_message_command=VerifyMessageCommand(nonce=nonce, message=message))
+        verify = VerifyMessageCommand(nonce=nonce)
+        self._set(verify.message, record, decode_properties(record.properties))
+        question = TelemetryCommand(verify_message_command=verify)
         answer = await self._ask(peer, nonce, question, _shown(request, body))
         if answer is None:
             return _reply(ResponseCode.SYSTEM_BUSY, "call remote timeout")
         result = ConsumeMessageDirectlyResult(
-            consume_result=_RESULTS.get(_code(answer)), remark="from gRPC client", auto_commit=True
+            consume_result=_RESULTS.get(answer.status.code), remark="from gRPC client", auto_commit=True
         )
         return _reply(body=result)
 
@@ -132,14 +130,14 @@ class Questions:
         answer = await self._ask(peer, nonce, question, _shown(request, None))
         if answer is None:
             return _reply(ResponseCode.SYSTEM_BUSY, "call remote timeout")
-        code, text = _code(answer), answer.status.message if answer.status is not None else ""
+        code, text = answer.status.code, answer.status.message
         if code == Code.VERIFY_FIFO_MESSAGE_UNSUPPORTED:
             return _reply(ResponseCode.NO_PERMISSION, text)
-        if code != Code.OK or answer.thread_stack_trace is None:
+        if code != Code.OK or not answer.HasField("thread_stack_trace"):
             return _reply(ResponseCode.SYSTEM_ERROR, text)
-        return _reply(
-            body=self._running_info(request.consumer_group, answer.thread_stack_trace.thread_stack_trace)
-        )
+        trace = answer.thread_stack_trace
+        threads = trace.thread_stack_trace if trace.HasField("thread_stack_trace") else None
+        return _reply(body=self._running_info(request.consumer_group, threads))
 
     def _running_info(self, group: str, jstack: str | None) -> ConsumerRunningInfo:
         """What the server knows of the consumer; the official proxy answers the threads alone."""
@@ -172,10 +170,9 @@ class Questions:
         finally:
             del self._waiting[nonce]
 
-    def _message(self, record: Record, properties: Properties) -> Message:
-        """The message of a command."""
-        data = stored_message(record, record.topic, self._clock.now_ms(), properties)
-        return decode(Message, data, is_own=True)
+    def _set(self, message: Message, record: Record, properties: Properties) -> None:
+        """Fill the message of a command."""
+        set_message(message, record, record.topic, self._clock.now_ms(), properties)
 
     def _next_nonce(self) -> str:
         nonce = str(self._nonce)
@@ -186,10 +183,6 @@ class Questions:
 def _shown(request: Request[Any], body: RawBody | None, flag: int = 0) -> Command:
     """A request of the broker in the form in which remoting clients get it."""
     return Command(request.code, 0, flag, None, to_fields(request), body, version=V5_5_0)
-
-
-def _code(answer: TelemetryCommand) -> Code:
-    return Code.CODE_UNSPECIFIED if answer.status is None else answer.status.code
 
 
 def _reply(

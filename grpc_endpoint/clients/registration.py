@@ -55,7 +55,6 @@ class Registration:
         """Register a consumer. With `is_new` its subscriptions replace those that its group had before, as the newest
         settings win; without, they count only if the group had none. Raises `RpcRefused` for a bad expression."""
         membership, subscription = self._membership, settings.subscription
-        assert subscription is not None  # only settings of a consumer get here
         before = membership.consumers.get(group)
         subscriptions = None
         if is_new or before is None:

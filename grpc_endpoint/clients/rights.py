@@ -17,20 +17,15 @@ from ..messages import (
     Code,
     EndTransactionRequest,
     ForwardMessageToDeadLetterQueueRequest,
-    GetOffsetRequest,
     HeartbeatRequest,
     NotifyClientTerminationRequest,
-    PullMessageRequest,
     QueryAssignmentRequest,
-    QueryOffsetRequest,
     QueryRouteRequest,
     RecallMessageRequest,
     ReceiveMessageRequest,
     Resource,
     SendMessageRequest,
-    SyncLiteSubscriptionRequest,
     TelemetryCommand,
-    UpdateOffsetRequest,
 )
 from .signatures import unauthorized
 
@@ -49,16 +44,16 @@ def _pub(resource: Resource) -> list[Need]:
     return [Need(topic(_named(resource, "topic")), _PUB)]
 
 
-def _sub_group(resource: Resource | None) -> list[Need]:
+def _sub_group(resource: Resource) -> list[Need]:
     return [Need(group(_named(resource, "group")), _SUB)]
 
 
-def _sub(of_group: Resource | None, topics: Iterable[Resource]) -> list[Need]:
+def _sub(of_group: Resource, topics: Iterable[Resource]) -> list[Need]:
     return [*_sub_group(of_group), *(Need(topic(_named(one, "topic")), _SUB) for one in topics)]
 
 
-def _named(resource: Resource | None, kind: str) -> str:
-    if resource is None or not resource.name or resource.name.isspace():
+def _named(resource: Resource, kind: str) -> str:
+    if not resource.name or resource.name.isspace():
         raise unauthorized(f"{kind} is null.")
     return resource.name
 
@@ -81,9 +76,7 @@ def _heartbeat(request: HeartbeatRequest) -> list[Need]:
     return _sub_group(request.group) if request.client_type in _CONSUMERS else []
 
 
-def _of_queue(
-    request: ReceiveMessageRequest | PullMessageRequest | UpdateOffsetRequest | GetOffsetRequest,
-) -> list[Need]:
+def _receive(request: ReceiveMessageRequest) -> list[Need]:
     return _sub(request.group, (request.message_queue.topic,))
 
 
@@ -93,29 +86,21 @@ def _of_group_and_topic(
     return _sub(request.group, (request.topic,))
 
 
-def _query_offset(request: QueryOffsetRequest) -> list[Need]:
-    return [Need(topic(_named(request.message_queue.topic, "topic")), _SUB)]
-
-
-def _lite(request: SyncLiteSubscriptionRequest) -> list[Need]:
-    return _sub(request.group, (request.topic,)) if request.lite_topic_set else []
-
-
 def _change(request: ChangeInvisibleDurationRequest) -> list[Need]:
     return _sub_group(request.group)
 
 
 def _termination(request: NotifyClientTerminationRequest) -> list[Need]:
-    return [] if request.group is None or not request.group.name else _sub_group(request.group)
+    return _sub_group(request.group) if request.group.name else []
 
 
 def _telemetry(command: TelemetryCommand) -> list[Need]:
     settings = command.settings
-    if settings is None:
+    if not command.HasField("settings"):
         return []
-    if settings.publishing is not None:
+    if settings.HasField("publishing"):
         return [need for one in settings.publishing.topics for need in _pub(one)]
-    if settings.subscription is None:
+    if not settings.HasField("subscription"):
         raise RpcRefused(
             Code.INTERNAL_SERVER_ERROR, "settings command doesn't have publishing or subscription."
         )
@@ -129,15 +114,10 @@ _RULES: Final[dict[type, Callable[[Any], list[Need]]]] = {
     EndTransactionRequest: _of_topic,
     RecallMessageRequest: _of_topic,
     HeartbeatRequest: _heartbeat,
-    ReceiveMessageRequest: _of_queue,
-    PullMessageRequest: _of_queue,
-    UpdateOffsetRequest: _of_queue,
-    GetOffsetRequest: _of_queue,
-    QueryOffsetRequest: _query_offset,
+    ReceiveMessageRequest: _receive,
     AckMessageRequest: _of_group_and_topic,
     ForwardMessageToDeadLetterQueueRequest: _of_group_and_topic,
     QueryAssignmentRequest: _of_group_and_topic,
-    SyncLiteSubscriptionRequest: _lite,
     ChangeInvisibleDurationRequest: _change,
     NotifyClientTerminationRequest: _termination,
     TelemetryCommand: _telemetry,

@@ -22,15 +22,15 @@ from ..messages import (
     OK,
     ClientType,
     Code,
-    Publishing,
     Settings,
-    Subscription,
     TelemetryCommand,
+    client_type_name,
 )
-from ..wire.declare import Message
+from ..messages.proto import Message
 from .clients import Clients
 from .merged_settings import consumer_settings, producer_settings
 
+_CONSUMERS: Final = (ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER, ClientType.LITE_PUSH_CONSUMER)
 _LITE: Final = (ClientType.LITE_PUSH_CONSUMER, ClientType.LITE_SIMPLE_CONSUMER)
 _LITE_BIND_TOPIC: Final = "lite.bind.topic"
 _ENUM: Final = "No enum constant org.apache.rocketmq.remoting.protocol.LanguageCode."
@@ -47,15 +47,15 @@ class TelemetryStream:
         """Raises `RpcRefused` for a stream that may not be, `RpcFailed` for settings that are refused."""
         assert isinstance(message, TelemetryCommand)
         self._clients.check(self._call, message)
-        if message.settings is not None:
+        if message.HasField("settings"):
             try:
                 settings = self._settled(message.settings)
             except RpcRefused as refused:
                 raise _failure(refused) from None
             self._call.send(TelemetryCommand(status=OK, settings=settings))
-        elif message.thread_stack_trace is not None:
+        elif message.HasField("thread_stack_trace"):
             self._clients.questions.answered(message.thread_stack_trace.nonce, message)
-        elif message.verify_message_result is not None:
+        elif message.HasField("verify_message_result"):
             self._clients.questions.answered(message.verify_message_result.nonce, message)
 
     def closed(self) -> None:
@@ -68,36 +68,36 @@ class TelemetryStream:
     def _settled(self, sent: Settings) -> Settings:
         """Register the client, and keep and return its settings."""
         self._clients.check_size(self._call.client_id, sent)
-        if sent.publishing is not None:
-            return self._producer(sent, sent.publishing)
-        if sent.subscription is not None:
-            return self._consumer(sent, sent.subscription)
+        if sent.HasField("publishing"):
+            return self._producer(sent)
+        if sent.HasField("subscription"):
+            return self._consumer(sent)
         text = "there is no publishing or subscription data in settings"
         raise RpcFailed(GrpcStatus.INVALID_ARGUMENT, text)
 
-    def _producer(self, sent: Settings, publishing: Publishing) -> Settings:
+    def _producer(self, sent: Settings) -> Settings:
         clients = self._clients
-        topics = [checked_topic(topic, clients.topics) for topic in publishing.topics]
+        topics = [checked_topic(topic, clients.topics) for topic in sent.publishing.topics]
         self._check_language()
-        settings = producer_settings(sent, publishing, clients.config)
+        settings = producer_settings(sent, clients.config)
         peer = clients.registered(self._call)
         clients.registration.producer(peer, topics)
         peer.stream = self._call
         clients.announced(peer, settings)
         return settings
 
-    def _consumer(self, sent: Settings, subscription: Subscription) -> Settings:
+    def _consumer(self, sent: Settings) -> Settings:
         clients = self._clients
-        group = checked_group(subscription.group) if subscription.group is not None else _no_group()
+        group = checked_group(sent.subscription.group)
         self._check_language()
-        self._check_type(sent.client_type)
+        _check_type(sent.client_type)
         group_config = clients.groups.find(group)
         if group_config is None and not clients.config.strict:
             group_config = clients.groups.find_or_create(group)
         if group_config is None:
             raise RpcRefused(Code.CONSUMER_GROUP_NOT_FOUND, f"group not found: {group}")
-        _check_lite(sent, subscription, group, group_config)
-        settings = consumer_settings(sent, subscription, group_config, clients.config)
+        _check_lite(sent, group, group_config)
+        settings = consumer_settings(sent, group_config, clients.config)
         peer = clients.registered(self._call)
         clients.registration.consumer(peer, group, settings, is_new=True)
         peer.stream = self._call
@@ -110,24 +110,14 @@ class TelemetryStream:
             text = f"{_ENUM}{language[:64]}" if language else "Name is null"
             raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)
 
-    def _check_type(self, client_type: ClientType | None) -> None:
-        allowed = {ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER, ClientType.LITE_PUSH_CONSUMER}
-        if not self._clients.config.strict:
-            allowed.add(
-                ClientType.PULL_CONSUMER
-            )  # its rpcs are served here, other than in the official proxy
-        if client_type not in allowed:
-            name = client_type.name if isinstance(client_type, ClientType) else "CLIENT_TYPE_UNSPECIFIED"
-            raise RpcRefused(Code.INTERNAL_SERVER_ERROR, f"Client type is not consumer, type: {name}")
+
+def _check_type(client_type: int) -> None:
+    if client_type not in _CONSUMERS:
+        text = f"Client type is not consumer, type: {client_type_name(client_type)}"
+        raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)
 
 
-def _no_group() -> str:
-    raise RpcRefused(Code.ILLEGAL_CONSUMER_GROUP, "the specified group is blank")
-
-
-def _check_lite(
-    sent: Settings, subscription: Subscription, group: str, group_config: SubscriptionGroupConfig
-) -> None:
+def _check_lite(sent: Settings, group: str, group_config: SubscriptionGroupConfig) -> None:
     """A lite consumer needs a group that is bound to a topic, and such a group has lite consumers only."""
     bound = group_config.attributes.get(_LITE_BIND_TOPIC)
     if sent.client_type not in _LITE:
@@ -136,7 +126,7 @@ def _check_lite(
         return
     if bound is None:
         raise RpcRefused(Code.ILLEGAL_CONSUMER_GROUP, f"regular group cannot use LITE mode: {group}")
-    for entry in subscription.subscriptions:
+    for entry in sent.subscription.subscriptions:
         if entry.topic.name != bound:
             text = f"lite group {group} is expected to bind topic {bound}, but actual is {entry.topic.name}"
             raise RpcRefused(Code.ILLEGAL_TOPIC, text)

@@ -11,7 +11,5 @@ dead_letters.py         ForwardMessageToDeadLetterQueue
 receiving.py            one receive: pop, wait, send
 receive_handlers.py     ReceiveMessage and its checks
 ack_handlers.py         AckMessage, ChangeInvisibleDuration
-offset_handlers.py      UpdateOffset, GetOffset, QueryOffset
-pull_handlers.py        PullMessage
 assignment_handlers.py  QueryAssignment
 """

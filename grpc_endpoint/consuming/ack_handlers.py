@@ -19,6 +19,7 @@ from ..messages import (
     ChangeInvisibleDurationRequest,
     ChangeInvisibleDurationResponse,
     Code,
+    ms_of,
 )
 from .consuming import Consuming
 from .delivered import Delivered
@@ -70,14 +71,12 @@ def change_invisible_duration(
     consuming.clients.checked(call, request)
     topic = checked_topic(request.topic, consuming.broker.topics)
     group = checked_group(request.group)
-    invisible_ms = request.invisible_duration.ms
+    invisible_ms = ms_of(request.invisible_duration)
     check_invisible_time(invisible_ms, 0, consuming.settings.max_invisible_time_ms)
     sent = Delivered(consuming.broker, group, topic, parse_handle(request.receipt_handle))
     delivered = consuming.renewal.take(call.client_id, request.message_id, sent)
     delivered.refuse_expired()
-    handle = delivered.hide(
-        invisible_ms, is_strict=consuming.settings.strict, is_suspended=bool(request.suspend)
-    )
+    handle = delivered.hide(invisible_ms, is_strict=consuming.settings.strict, is_suspended=request.suspend)
     if handle is None:
         text = "changeInvisibleDuration failed: status is abnormal"
         raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)

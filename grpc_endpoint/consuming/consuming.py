@@ -1,4 +1,4 @@
-"""The part of the endpoint that serves consumers: receive, acknowledge, renew, give up, pull, offsets."""
+"""The part of the endpoint that serves consumers: receive, acknowledge, renew, give up."""
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.time.periodic import Periodic, PeriodicActions

@@ -14,22 +14,18 @@ from typing import Final
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.pop.revive_log import AckedMessage, ReviveLog
 
-from ..calls.rpc_call import Encoded, RpcCall
+from ..calls.rpc_call import RpcCall
 from ..messages import (
     OK,
     AckMessageEntry,
     AckMessageResponse,
-    AckMessageResultEntry,
     Code,
     Status,
 )
-from ..wire.encoding import encode, varint
 
 _log = logging.getLogger("pocketmq.grpc")
 
 NOT_ACKNOWLEDGED: Final = Status(code=Code.INTERNAL_SERVER_ERROR, message="ack failed: status is abnormal")
-_OK_REPLY: Final = encode(AckMessageResponse(status=OK))
-_OK_ENTRY: Final = encode(AckMessageResultEntry(status=OK))
 
 Outcome = Status | AckedMessage
 
@@ -71,19 +67,14 @@ class GatheredAcks:
             return [error] * len(acks)
 
 
-def reply_of(entries: Sequence[AckMessageEntry], statuses: Sequence[Status]) -> AckMessageResponse | Encoded:
+def reply_of(entries: Sequence[AckMessageEntry], statuses: Sequence[Status]) -> AckMessageResponse:
     """The reply with the status of each entry."""
-    if len(entries) == 1 and statuses[0] is OK:
-        entry = entries[0]
-        name, handle = entry.message_id.encode(), entry.receipt_handle.encode()
-        if name and handle:
-            parts = (b"\x0a", varint(len(name)), name, b"\x12", varint(len(handle)), handle, _OK_ENTRY)
-            result = b"".join(parts)
-            return Encoded(AckMessageResponse, b"".join((_OK_REPLY, b"\x12", varint(len(result)), result)))
     codes = {status.code for status in statuses}
     code = codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS
-    results = [
-        AckMessageResultEntry(message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=status)
-        for entry, status in zip(entries, statuses, strict=True)
-    ]
-    return AckMessageResponse(status=Status(code=code, message=code.name), entries=results)
+    reply = AckMessageResponse()
+    reply.status.CopyFrom(OK if code == Code.OK else Status(code=code, message=Code(code).name))
+    for entry, status in zip(entries, statuses, strict=True):
+        result = reply.entries.add()
+        result.message_id, result.receipt_handle = entry.message_id, entry.receipt_handle
+        result.status.CopyFrom(status)
+    return reply

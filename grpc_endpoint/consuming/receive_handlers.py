@@ -16,7 +16,7 @@ from ..calls.registry import rpc
 from ..calls.rpc_call import HELD, Held, RpcCall
 from ..clients.registration import subscription_of
 from ..forms.names import checked_group, checked_topic
-from ..messages import Code, FilterExpression, ReceiveMessageRequest, Settings
+from ..messages import Code, FilterExpression, ReceiveMessageRequest, Settings, ms_of
 from ..producing.routes import topic_not_found
 from .consuming import Consuming
 from .receiving import Receiving, end_stream
@@ -69,7 +69,7 @@ def _receive(
         exp_type=subscription.expression_type,
         exp=subscription.sub_string,
         order=_is_fifo(settings),
-        attempt_id=request.attempt_id,
+        attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
     )
     is_renewed = request.auto_renew and consuming.settings.is_renewal_on
     Receiving(consuming, call, pop, subscription, _max_attempts(settings), is_renewed=is_renewed).begin()
@@ -82,13 +82,12 @@ def _polling_ms(
     shortest, longest = consuming.settings.min_long_polling_ms, consuming.settings.max_long_polling_ms
     remaining_seconds = call.remaining_seconds
     remaining_ms = None if remaining_seconds is None else int(remaining_seconds * 1000)
-    if request.long_polling_timeout is not None:
-        polling_ms = request.long_polling_timeout.ms
+    if request.HasField("long_polling_timeout"):
+        polling_ms = ms_of(request.long_polling_timeout)
     elif remaining_ms is None:
         polling_ms = longest
     else:
-        timeout = settings.request_timeout
-        polling_ms = remaining_ms - (0 if timeout is None else timeout.ms) // 2
+        polling_ms = remaining_ms - ms_of(settings.request_timeout) // 2
     polling_ms = min(max(polling_ms, shortest), longest)
     if remaining_ms is None or polling_ms <= remaining_ms:
         return polling_ms
@@ -103,8 +102,7 @@ def _invisible_ms(consuming: Consuming, request: ReceiveMessageRequest) -> int:
     settings = consuming.settings
     if request.auto_renew and settings.is_renewal_on:
         return settings.default_invisible_time_ms
-    duration = request.invisible_duration
-    invisible_ms = 0 if duration is None else duration.ms
+    invisible_ms = ms_of(request.invisible_duration)
     check_invisible_time(
         invisible_ms, settings.min_invisible_time_ms_for_receive, settings.max_invisible_time_ms
     )
@@ -139,10 +137,8 @@ def check_readable(consuming: Consuming, topic: str) -> None:
 
 
 def _is_fifo(settings: Settings) -> bool:
-    subscription = settings.subscription
-    return subscription is not None and bool(subscription.fifo)
+    return settings.subscription.fifo
 
 
 def _max_attempts(settings: Settings) -> int | None:
-    policy = settings.backoff_policy
-    return None if policy is None else policy.max_attempts
+    return settings.backoff_policy.max_attempts if settings.HasField("backoff_policy") else None

@@ -7,21 +7,20 @@ does not count. Mirrors `ReceiveMessageActivity`, `ReceiveMessageResponseStreamW
 """
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Final, NamedTuple
 
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.dispatch import HELD, Answer
 from pocketmq.broker.pop.pop_handlers import pop_message
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
+from pocketmq.protocol.message.properties import TAGS, decode_properties
 from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.refusals import PROXY
 from ..calls.rpc_call import RpcCall
-from ..forms.stored_message import message_id_of, stored_message, stored_properties, tag_of
-from ..messages import OK, Code, ReceiveMessageResponse, Status, Timestamp
-from ..wire.encoding import encode, sized_field
+from ..forms.received_message import message_id_of, set_message
+from ..messages import OK, Code, ReceiveMessageResponse, Status, timestamp_of
 from .consuming import Consuming
 from .dead_letters import give_up
 from .delivered import Delivered
@@ -44,28 +43,21 @@ _WITHOUT_MESSAGES: Final[dict[int, Status]] = {
     ResponseCode.POLLING_TIMEOUT: _NO_NEW_MESSAGE,
     ResponseCode.PULL_NOT_FOUND: _NO_NEW_MESSAGE,
 }
-_MESSAGE: Final = b"\x12"
-"""The tag of the message in a response."""
 
 
 class _Kept(NamedTuple):
     """A message that is sent to the client."""
 
-    reply: bytes
-    message_id: bytes
+    reply: ReceiveMessageResponse
+    message_id: str
     handle: ReceiptHandle
     reconsume_times: int
-
-
-@cache
-def _ok_response() -> bytes:
-    return encode(ReceiveMessageResponse(status=OK))
 
 
 def end_stream(call: RpcCall, status: Status, now_ms: int) -> None:
     """Answer without messages."""
     call.send(ReceiveMessageResponse(status=status))
-    call.answer(ReceiveMessageResponse(delivery_timestamp=Timestamp.of_ms(now_ms)))
+    call.answer(ReceiveMessageResponse(delivery_timestamp=timestamp_of(now_ms)))
 
 
 class Receiving:
@@ -133,9 +125,8 @@ class Receiving:
             delivered = [(*self._named(one), one.reconsume_times) for one in kept]
             consuming.renewal.add(call.client_id, self._pop.consumer_group, delivered)
         call.when_undelivered(lambda: self._undelivered(kept))
-        delivered_at = Timestamp.of_ms(consuming.broker.clock.now_ms())
-        end = encode(ReceiveMessageResponse(delivery_timestamp=delivered_at))
-        call.answer_stream(ReceiveMessageResponse, [_ok_response(), *[one.reply for one in kept], end])
+        end = ReceiveMessageResponse(delivery_timestamp=timestamp_of(consuming.broker.clock.now_ms()))
+        call.answer_stream([ReceiveMessageResponse(status=OK), *[one.reply for one in kept], end])
 
     def _undelivered(self, kept: list[_Kept]) -> None:
         """The client went away before it had read everything. It drops what it had read, too."""
@@ -149,20 +140,27 @@ class Receiving:
         now_ms = self._consuming.broker.clock.now_ms()
         for popped in records:
             record, handle, handle_text, times = popped
-            properties = stored_properties(record)
-            if tags and tag_of(properties) not in tags:
+            properties = decode_properties(record.properties)
+            if tags and properties.get(TAGS) not in tags:
                 if self._delivered(handle).acknowledge():
                     self._note(FILTERED, handle_text)
                 continue
             message_id = message_id_of(record, properties)
             if limit is not None and times >= limit:
-                if give_up(self._consuming, self._delivered(handle), message_id.decode()):
+                if give_up(self._consuming, self._delivered(handle), message_id):
                     self._note(GIVEN_UP, handle_text)
                 continue
-            message = stored_message(
-                record, topic, now_ms, properties, receipt_handle=handle_text.encode(), reconsume_times=times
+            reply = ReceiveMessageResponse()
+            set_message(
+                reply.message,
+                record,
+                topic,
+                now_ms,
+                properties,
+                receipt_handle=handle_text,
+                reconsume_times=times,
             )
-            yield _Kept(sized_field(_MESSAGE, message), message_id, handle, times)
+            yield _Kept(reply, message_id, handle, times)
 
     def _note(self, name: str, handle: str) -> None:
         """Watchers see what the client does not."""
@@ -171,7 +169,7 @@ class Receiving:
         notes[name] = notes[name] + HANDLES_END + handle if name in notes else handle
 
     def _named(self, one: _Kept) -> tuple[str, Delivered]:
-        return one.message_id.decode(), self._delivered(one.handle)
+        return one.message_id, self._delivered(one.handle)
 
     def _delivered(self, handle: ReceiptHandle) -> Delivered:
         return Delivered(self._consuming.broker, self._pop.consumer_group, self._pop.topic, handle)

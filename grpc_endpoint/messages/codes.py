@@ -1,9 +1,7 @@
 """`Code`: what a reply says about its request. A `Status` inside the reply carries it; the gRPC status is mostly OK."""
 
 from enum import IntEnum
-from typing import Annotated
-
-from ..wire.declare import Message
+from typing import Final
 
 
 class Code(IntEnum):
@@ -63,9 +61,5 @@ class Code(IntEnum):
     FAILED_TO_CONSUME_MESSAGE = 60000
 
 
-class Status(Message, frozen=True, kw_only=True):
-    code: Annotated[Code, 1] = Code.CODE_UNSPECIFIED
-    message: Annotated[str, 2] = ""
-
-
-OK = Status(code=Code.OK, message="OK")
+OK_CODES: Final = (int(Code.OK), int(Code.CODE_UNSPECIFIED))
+"""What a reply says that is no refusal."""

@@ -63,6 +63,12 @@ class ClientType(IntEnum):
     LITE_SIMPLE_CONSUMER = 6
 
 
+def client_type_name(number: int) -> str:
+    """A type that is not known has the name of none."""
+    known = number in ClientType._value2member_map_
+    return ClientType(number if known else ClientType.CLIENT_TYPE_UNSPECIFIED).name
+
+
 class Encoding(IntEnum):
     ENCODING_UNSPECIFIED = 0
     IDENTITY = 1
@@ -83,24 +89,3 @@ class Language(IntEnum):
     OBJECTIVE_C = 10
     DART = 11
     KOTLIN = 12
-
-
-class LiteSubscriptionAction(IntEnum):
-    PARTIAL_ADD = 0
-    PARTIAL_REMOVE = 1
-    COMPLETE_ADD = 2
-    COMPLETE_REMOVE = 3
-
-
-class QueryOffsetPolicy(IntEnum):
-    BEGINNING = 0
-    END = 1
-    TIMESTAMP = 2
-
-
-class OffsetPolicy(IntEnum):
-    """`OffsetOption.Policy` of the service."""
-
-    LAST = 0
-    MIN = 1
-    MAX = 2

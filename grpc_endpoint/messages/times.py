@@ -1,40 +1,38 @@
 """Points in time and spans of it: the well-known types `google.protobuf.Timestamp` and `Duration`."""
 
-from typing import Annotated, ClassVar
-
-from ..wire.declare import Int32, Int64, Message
+from . import proto
 
 
-class Timestamp(Message, frozen=True, kw_only=True):
+class Timestamp(proto.Message):
     """A point in time since 1970."""
 
-    seconds: Annotated[Int64, 1] = 0
-    nanos: Annotated[Int32, 2] = 0
-
-    @classmethod
-    def of_ms(cls, ms: int) -> "Timestamp":
-        seconds, rest_ms = divmod(ms, 1000)
-        return cls(seconds=seconds, nanos=rest_ms * 1_000_000)
-
-    @property
-    def ms(self) -> int:
-        return self.seconds * 1000 + self.nanos // 1_000_000
+    seconds = proto.int64(1)
+    nanos = proto.int32(2)
 
 
-class Duration(Message, frozen=True, kw_only=True):
+proto.build("google/protobuf/timestamp.proto", "google.protobuf", globals())
+
+
+class Duration(proto.Message):
     """A span of time. Both fields have the same sign."""
 
-    recurs: ClassVar[bool] = True
+    seconds = proto.int64(1)
+    nanos = proto.int32(2)
 
-    seconds: Annotated[Int64, 1] = 0
-    nanos: Annotated[Int32, 2] = 0
 
-    @classmethod
-    def of_ms(cls, ms: int) -> "Duration":
-        sign = -1 if ms < 0 else 1
-        seconds, rest_ms = divmod(abs(ms), 1000)
-        return cls(seconds=sign * seconds, nanos=sign * rest_ms * 1_000_000)
+proto.build("google/protobuf/duration.proto", "google.protobuf", globals())
 
-    @property
-    def ms(self) -> int:
-        return self.seconds * 1000 + int(self.nanos / 1_000_000)
+
+def timestamp_of(ms: int) -> Timestamp:
+    """Of ms since 1970."""
+    return Timestamp(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
+
+
+def duration_of(ms: int) -> Duration:
+    sign = -1 if ms < 0 else 1
+    return Duration(seconds=sign * (abs(ms) // 1000), nanos=sign * (abs(ms) % 1000) * 1_000_000)
+
+
+def ms_of(time: Timestamp | Duration) -> int:
+    """Cut to ms: a span towards zero, a point in time downwards, as their parts are."""
+    return time.seconds * 1000 + int(time.nanos / 1_000_000)

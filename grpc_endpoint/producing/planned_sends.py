@@ -16,7 +16,7 @@ from pocketmq.store.put_values import AlikeMessage
 
 from ..calls.rpc_call import RpcCall
 from ..endpoint_settings import EndpointSettings
-from ..messages import Message
+from ..messages import Message, ms_of
 from .send_plans import SendPlan, Shape, make_plan, shape_of
 
 MOST_PLANS: Final = 4096
@@ -88,13 +88,13 @@ class PlannedSends:
             text = self._text(plan, message)
             if text is None:
                 return NOTHING
-            values, whole = text
+            values, whole, body = text
             before = sum([len(values[number]) for number in plan.before_id])
             of_text = plan.template(self._sending, whole, before)
             if of_text is None or (template is not None and of_text is not template):
                 return NOTHING
             template = of_text
-            alike.append((0, message.body, whole_text(whole), int(values[1]), 0))
+            alike.append((0, body, whole_text(whole), int(values[1]), 0))
         assert template is not None
         drawn = [queue_id(queues) for _ in alike]
         placed = [(number, *message[1:]) for number, message in zip(drawn, alike, strict=True)]
@@ -105,10 +105,11 @@ class PlannedSends:
         self._sending.statistics.messages_put(template.topic, len(offsets), stored.end - stored.positions[0])
         return Planned(offsets, drawn)
 
-    def _text(self, plan: SendPlan, message: Message) -> tuple[list[bytes], bytes] | None:
-        """The values of a message, and its stored text; `None` if a check of the ordinary way might refuse it."""
-        system = message.system_properties
-        message_id, born_ms, size = system.message_id, system.born_timestamp.ms, len(message.body)
+    def _text(self, plan: SendPlan, message: Message) -> tuple[list[bytes], bytes, bytes] | None:
+        """The values of a message, its stored text and its body; `None` if a check of the ordinary way might refuse
+        it."""
+        system, body = message.system_properties, message.body
+        message_id, born_ms, size = system.message_id, ms_of(system.born_timestamp), len(body)
         if (
             size > self._most_body_bytes
             or not (size or self._allows_empty)
@@ -123,13 +124,14 @@ class PlannedSends:
             if not keys.isprintable() or not all(key.strip() for key in system.keys):
                 return None
             values.append(keys.encode())
-        for value in message.user_properties.values():
+        for entry in message.user_properties:
+            value = entry.value
             if not value or not value.isprintable():
                 return None
             values.append(value.encode())
         assert plan.form is not None
         text = plan.form.fill(values)
-        return (values, text) if len(text) <= self._most_text_bytes else None
+        return (values, text, body) if len(text) <= self._most_text_bytes else None
 
     def learn(self, call: RpcCall, messages: Sequence[Message]) -> None:
         """The ordinary way has stored these: make a plan if it had to do so before."""

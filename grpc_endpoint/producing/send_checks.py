@@ -4,14 +4,15 @@ A refusal is one of the whole request. Mirrors `SendMessageActivity` and `GrpcVa
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ..calls.refusals import PROXY, RpcRefused
 from ..endpoint_settings import EndpointSettings
 from ..forms.message_types import MIXED, SYSTEM_PROPERTIES
 from ..forms.names import check_lite_topic
-from ..messages import Code, Message, MessageType, SystemProperties
+from ..forms.sent_message import own_properties
+from ..messages import Code, Message, MessageType, Resource, SystemProperties, ms_of
 
 _FIRST_SECOND: Final = -62_135_596_800
 _LAST_SECOND: Final = 253_402_300_799
@@ -19,21 +20,23 @@ _LAST_SECOND: Final = 253_402_300_799
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
 
 
-def check_message(message: Message, topic: object, config: EndpointSettings, wall_ms: int) -> None:
+def check_message(message: Message, topic: Resource, config: EndpointSettings, wall_ms: int) -> None:
     """Raises `RpcRefused` for the first check that fails. `topic` is the resource of the request's first message."""
     if message.topic != topic:
         raise RpcRefused(Code.MESSAGE_CORRUPTED, "topic in message is not same")
-    if not message.body and config.is_empty_body_refused:
+    body_bytes = len(message.body)  # each look at the body copies it
+    if not body_bytes and config.is_empty_body_refused:
         raise RpcRefused(Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
-    if len(message.body) > config.max_message_size > 0:
+    if body_bytes > config.max_message_size > 0:
         text = f"message body cannot exceed the max {config.max_message_size}"
         raise RpcRefused(Code.MESSAGE_BODY_TOO_LARGE, text)
     system = message.system_properties
-    if message.user_properties:
-        _check_user_properties(message, config)
+    properties = own_properties(message)
+    if properties:
+        _check_user_properties(properties, config)
     _check_tag(system.tag)
     _check_keys(system.keys)
-    _check_total_size(message, config)
+    _check_total_size(properties, system, config)
     if not system.message_id or system.message_id.isspace():
         raise RpcRefused(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
     _check_times(system, config, wall_ms)
@@ -43,8 +46,7 @@ def check_message(message: Message, topic: object, config: EndpointSettings, wal
         check_lite_topic(system.lite_topic, config.max_lite_topic_size)
 
 
-def _check_user_properties(message: Message, config: EndpointSettings) -> None:
-    properties = message.user_properties
+def _check_user_properties(properties: Mapping[str, str], config: EndpointSettings) -> None:
     if len(properties) > config.max_user_properties:
         text = f"too many user properties, max is {config.max_user_properties}"
         raise RpcRefused(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
@@ -59,7 +61,7 @@ def _check_user_properties(message: Message, config: EndpointSettings) -> None:
             raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
 
 
-def _check_tag(tag: str | None) -> None:
+def _check_tag(tag: str) -> None:
     if not tag:
         return
     if tag.isspace():
@@ -70,7 +72,7 @@ def _check_tag(tag: str | None) -> None:
         raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot contain control character")
 
 
-def _check_keys(keys: Sequence[str]) -> None:
+def _check_keys(keys: Iterable[str]) -> None:
     for key in keys:
         if not key:
             continue
@@ -80,14 +82,10 @@ def _check_keys(keys: Sequence[str]) -> None:
             raise RpcRefused(Code.ILLEGAL_MESSAGE_KEY, "key cannot contain control character")
 
 
-def _check_total_size(message: Message, config: EndpointSettings) -> None:
-    system = message.system_properties
-    texts = [
-        *message.user_properties.keys(),
-        *message.user_properties.values(),
-        *system.keys,
-        system.tag or "",
-    ]
+def _check_total_size(
+    properties: Mapping[str, str], system: SystemProperties, config: EndpointSettings
+) -> None:
+    texts = [*properties.keys(), *properties.values(), *system.keys, system.tag]
     if len("".join(texts).encode("utf-8", "replace")) > config.max_user_property_size:
         text = f"the total size of user property is too large, max is {config.max_user_property_size}"
         raise RpcRefused(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
@@ -95,20 +93,16 @@ def _check_total_size(message: Message, config: EndpointSettings) -> None:
 
 def _check_times(system: SystemProperties, config: EndpointSettings, wall_ms: int) -> None:
     for timestamp in (system.born_timestamp, system.delivery_timestamp):
-        if timestamp is not None and not _FIRST_SECOND <= timestamp.seconds <= _LAST_SECOND:
+        if not _FIRST_SECOND <= timestamp.seconds <= _LAST_SECOND:
             text = f"a timestamp of {timestamp.seconds} seconds is not valid, allowed are the years 1 to 9999"
             raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)
     recovery = system.orphaned_transaction_recovery_duration
     longest = config.max_transaction_recovery_seconds
-    if (
-        system.message_type == MessageType.TRANSACTION
-        and recovery is not None
-        and recovery.seconds > longest > 0
-    ):
+    if system.message_type == MessageType.TRANSACTION and recovery.seconds > longest > 0:
         text = f"the max transaction recovery time of message is too large, max is {longest}"
         raise RpcRefused(Code.BAD_REQUEST, text)
-    delivery, furthest = system.delivery_timestamp, config.max_delay_time_ms
-    if delivery is not None and furthest > 0 and delivery.ms - wall_ms > furthest:
+    furthest = config.max_delay_time_ms
+    if 0 < furthest < ms_of(system.delivery_timestamp) - wall_ms:
         text = f"the max delay time of message is too large, max is {furthest}"
         raise RpcRefused(Code.ILLEGAL_DELIVERY_TIME, text)
 

@@ -25,13 +25,13 @@ from pocketmq.protocol.requests.send import SendMessage
 
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
-from ..calls.rpc_call import HELD, Encoded, Held, RpcCall
+from ..calls.rpc_call import HELD, Held, RpcCall
 from ..clients.inner_call import HandlerAnswer, InnerCall
 from ..clients.peer import GrpcPeer
 from ..forms.message_types import type_of
 from ..forms.names import checked_topic
 from ..forms.sent_message import delay_level, sent_properties, stored_flag
-from ..messages import Code, Message, SendMessageRequest, SendMessageResponse
+from ..messages import Code, Message, SendMessageRequest, SendMessageResponse, ms_of
 from .planned_sends import Planned
 from .producing import Producing
 from .queue_choice import chosen_queue
@@ -47,7 +47,7 @@ WhenStored = Callable[[SendResult], None]
 @rpc(SendMessageRequest)
 def send_message(
     producing: Producing, request: SendMessageRequest, call: RpcCall
-) -> SendMessageResponse | Encoded | Held:
+) -> SendMessageResponse | Held:
     """Store the messages; the reply names their offsets."""
     messages = request.messages
     producing.clients.check(call, request)
@@ -114,10 +114,10 @@ def _topic_of(producing: Producing, topic: str) -> TopicConfig | None:
 
 def _delay_level(producing: Producing, message: Message, wall_ms: int) -> int | None:
     """With `useDelayLevel`: the level of a message with a delivery time."""
-    due = message.system_properties.delivery_timestamp
-    if due is None or not producing.config.uses_delay_level:
+    system = message.system_properties
+    if not system.HasField("delivery_timestamp") or not producing.config.uses_delay_level:
         return None
-    return delay_level(due.ms - wall_ms, producing.delays.levels)
+    return delay_level(ms_of(system.delivery_timestamp) - wall_ms, producing.delays.levels)
 
 
 class _Sending:
@@ -176,7 +176,7 @@ def _send_one(
         default_topic_queue_nums=_QUEUES,
         queue_id=queue_id,
         sys_flag=stored_flag(message),
-        born_timestamp=message.system_properties.born_timestamp.ms,
+        born_timestamp=ms_of(message.system_properties.born_timestamp),
         flag=0,
         properties=encode_properties_text(properties),
         reconsume_times=_times(message) if is_retry_topic(topic) else 0,
@@ -191,7 +191,7 @@ def _send_one(
 
 
 def _times(message: Message) -> int:
-    return message.system_properties.delivery_attempt or 0
+    return message.system_properties.delivery_attempt
 
 
 def _remember(producing: Producing, topic: str, answer: Answer) -> None:
@@ -236,7 +236,7 @@ def _send_batch(
         default_topic_queue_nums=_QUEUES,
         queue_id=producing.random.randrange(queues),
         sys_flag=stored_flag(messages[0]),
-        born_timestamp=messages[0].system_properties.born_timestamp.ms,
+        born_timestamp=ms_of(messages[0].system_properties.born_timestamp),
         flag=0,
         properties=encode_properties_text(shared),
         reconsume_times=0,

@@ -23,40 +23,43 @@ from pocketmq.store.lookup.message_template import MessageTemplate
 
 from ..calls.rpc_call import RpcCall
 from ..forms.sent_message import sent_properties, stored_flag
-from ..messages import Encoding, Message, MessageType, SystemProperties, Timestamp
+from ..messages import Encoding, Message, MessageType, ms_of, timestamp_of
 
 MOST_TEMPLATES: Final = 64
 """Places of the id that one plan knows: it depends on the lengths of the fields before it."""
 _PROBES: Final = (("\3id-g\3", 1_600_071_113_017, "\3g%d\3"), ("\3id-h\3", 1_700_060_007_019, "\3h%d\3"))
 """Id, born time, and form of the other values."""
 
+_TRANSACTION, _GZIP = int(MessageType.TRANSACTION), int(Encoding.GZIP)
+
 Shape = tuple[object, ...]
 
 
 def shape_of(call: RpcCall, message: Message) -> Shape | None:
     """What messages with one plan have in common; `None` for a message that never has one."""
-    system = message.system_properties
+    topic, system = message.topic.name, message.system_properties
+    kind = system.message_type
     if (
-        system.delivery_timestamp is not None
+        kind == _TRANSACTION
         or system.message_group
         or system.lite_topic
-        or system.priority is not None
         or system.trace_context
-        or system.message_type == MessageType.TRANSACTION
-        or len(message.topic.name) < 1
-        or message.topic.name[0] == "%"
+        or system.HasField("delivery_timestamp")
+        or system.HasField("priority")
+        or not topic
+        or topic[0] == "%"
     ):
         return None
     return (
-        message.topic.name,
-        system.message_type,
+        topic,
+        kind,
         call.packed_host,
         system.tag,
         system.born_host or call.peer,
-        system.body_encoding == Encoding.GZIP,
-        system.delivery_attempt or 0,
+        system.body_encoding == _GZIP,
+        system.delivery_attempt,
         bool(system.keys),
-        *message.user_properties,
+        *[entry.key for entry in message.user_properties],
     )
 
 
@@ -119,17 +122,23 @@ def make_plan(sending: Sending, settings: object, call: RpcCall, message: Messag
 def _values(message: Message) -> list[str]:
     system = message.system_properties
     keys = (" ".join(system.keys),) if system.keys else ()
-    return [system.message_id, str(system.born_timestamp.ms), *keys, *message.user_properties.values()]
+    own = [entry.value for entry in message.user_properties]
+    return [system.message_id, str(ms_of(system.born_timestamp)), *keys, *own]
 
 
 def _with_values(message: Message, probe: tuple[str, int, str]) -> Message:
     message_id, born_ms, form = probe
-    changes: dict[str, object] = {"message_id": message_id, "born_timestamp": Timestamp.of_ms(born_ms)}
-    if message.system_properties.keys:
-        changes["keys"] = (form % 0,)
-    system: SystemProperties = msgspec.structs.replace(message.system_properties, **changes)
-    own = {name: form % number for number, name in enumerate(message.user_properties, 1)}
-    return msgspec.structs.replace(message, system_properties=system, user_properties=own)
+    changed = Message()
+    changed.CopyFrom(message)
+    system = changed.system_properties
+    system.message_id = message_id
+    system.born_timestamp.CopyFrom(timestamp_of(born_ms))
+    if system.keys:
+        del system.keys[:]
+        system.keys.extend([form % 0])
+    for number, entry in enumerate(changed.user_properties, 1):
+        entry.value = form % number
+    return changed
 
 
 def _request(message: Message, topic: str) -> SendMessage:

@@ -31,7 +31,7 @@ from .producing import Producing
 _log = logging.getLogger("pocketmq.grpc")
 
 _CODE: Final = 37
-_VERDICTS: Final = {
+_VERDICTS: Final[dict[int, int]] = {
     TransactionResolution.COMMIT: TRANSACTION_COMMIT,
     TransactionResolution.ROLLBACK: TRANSACTION_ROLLBACK,
 }

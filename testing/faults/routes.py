@@ -173,12 +173,10 @@ def _changed_rpc_reply(
 ) -> ReadyReply | None:
     """The same for a gRPC client. A broker that its route does not name has no address for it, and is left out."""
     from pocketmq.grpc_endpoint import messages as m
-    from pocketmq.grpc_endpoint.wire.decoding import decode
-    from pocketmq.grpc_endpoint.wire.encoding import encode
 
     if reply.command.code:
         return None
-    route = decode(m.QueryRouteResponse, reply.body, is_own=True)
+    route = m.QueryRouteResponse.FromString(bytes(reply.body))
     queues: dict[str, dict[int, list[m.MessageQueue]]] = {}
     for queue in route.message_queues:  # those of a master, and once more of each slave
         queues.setdefault(queue.broker.name, {}).setdefault(queue.broker.id, []).append(queue)
@@ -191,20 +189,23 @@ def _changed_rpc_reply(
     after = _changed(rules, request, "", before, {})
     if after == before:
         return None
-    found = []
+    changed = m.QueryRouteResponse(status=route.status)
     for data in after.queue_datas:
         for known in queues.get(data.broker_name or "", {}).values():
-            if data.read_queue_nums != counts[data.broker_name or ""]:
-                numbers = range(data.read_queue_nums)
-                known = [msgspec.structs.replace(known[0], id=number) for number in numbers]
-            found += known
-    if found:
-        return ReadyReply(reply.command, encode(msgspec.structs.replace(route, message_queues=found)))
+            if data.read_queue_nums == counts[data.broker_name or ""]:
+                changed.message_queues.extend(known)
+                continue
+            for number in range(data.read_queue_nums):
+                known[0].id = number
+                changed.message_queues.extend(known[:1])
+    if changed.message_queues:
+        return ReadyReply(reply.command, changed.SerializeToString())
     status = m.Status(
         code=m.Code.TOPIC_NOT_FOUND, message=f"No topic route info for the topic: {request.topic}"
     )
     return ReadyReply(
-        _command(reply.command, status.code, status.message), encode(m.QueryRouteResponse(status=status))
+        _command(reply.command, status.code, status.message),
+        m.QueryRouteResponse(status=status).SerializeToString(),
     )
 
 

@@ -1,23 +1,21 @@
-"""Facts from the calls of gRPC consumers: receives, acknowledgements, changed invisible times, dead letters; pulls and
-offset commits.
+"""Facts from the calls of gRPC consumers: receives, acknowledgements, changed invisible times, dead letters.
 
-A handle says where a received message lies: the queue, the offset and the position of its record. A pulled message has
-none: the reply of a pull has a note of the positions. Loaded with the first such call (`reading.py`).
+A handle says where a received message lies: the queue, the offset and the position of its record. Loaded with the first
+such call (`reading.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 import msgspec
+from google.protobuf.message import DecodeError
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import RpcRefused
 from pocketmq.grpc_endpoint.calls.watching import messages_of
-from pocketmq.grpc_endpoint.consuming.pull_handlers import POSITIONS
 from pocketmq.grpc_endpoint.consuming.receipt_handle import ReceiptHandle, parse_handle
 from pocketmq.grpc_endpoint.consuming.receiving import FILTERED, GIVEN_UP, HANDLES_END
+from pocketmq.grpc_endpoint.messages.decoding import MalformedMessage, decode
 from pocketmq.grpc_endpoint.messages.service import BY_NAME
-from pocketmq.grpc_endpoint.wire.decoding import decode
-from pocketmq.grpc_endpoint.wire.limits import MalformedMessage
 from pocketmq.protocol.bodies.client import SQL92, TAG
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.topics import is_retry_topic
@@ -25,93 +23,53 @@ from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 
 from ..requests.logged_request import LogEntry
-from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
+from .facts import Acked, Delivery, Fact, Place, Queue, SentBack
 
 RECEIVE: Final = RPC_NUMBERS["ReceiveMessage"]
-PULL: Final = RPC_NUMBERS["PullMessage"]
-READS: Final = frozenset((RECEIVE, PULL))
-"""Calls that messages are delivered by."""
 ACK: Final = RPC_NUMBERS["AckMessage"]
 _ACKNOWLEDGED: Final = "acknowledged"
-_BY_CODE: Final = {code: BY_NAME[name] for name, code in RPC_NUMBERS.items()}
+_BY_CODE: Final = {RPC_NUMBERS[name]: rpc for name, rpc in BY_NAME.items()}
 _DEAD_LETTER: Final = -1
 """The delay level by which remoting clients ask for a dead letter."""
 
 
 def delivered(kept: LogEntry, body: bytes, notes: Mapping[str, str]) -> list[Fact]:
-    """The messages of a receive or a pull. A reply that a fault made unreadable delivers nothing."""
+    """The messages of a receive. A reply that a fault made unreadable delivers nothing."""
     request, rpc = _request(kept), _BY_CODE[cast(Command, kept.request).code]
     try:
-        replies: list[Any] = [decode(rpc.reply, one, is_own=True) for one in messages_of(rpc, body)]
-        found = [one.message for one in replies if one.message is not None]
-        if rpc is _BY_CODE[PULL]:
-            positions = dict(one.split("=") for one in notes.get(POSITIONS, "").split())
-            return [_pulled_message(kept, request, one, positions) for one in found]
+        replies: list[Any] = [rpc.reply.FromString(one) for one in messages_of(rpc, body)]
+        found = [one.message for one in replies if one.HasField("message")]
         return [_received_message(kept, request.group.name, one) for one in found]
-    except (MalformedMessage, RpcRefused, ProtocolError, KeyError, ValueError):
+    except (DecodeError, MalformedMessage, RpcRefused, ProtocolError, ValueError):
         return []
 
 
 def _received_message(kept: LogEntry, group: str, message: messages.Message) -> Delivery:
     properties = message.system_properties
-    handle = parse_handle(properties.receipt_handle or "")
-    return _delivery(
-        kept,
-        group,
-        message,
-        _queue(kept, group, message.topic, handle),
-        handle.receipt.offset,
-        handle.position,
+    handle = parse_handle(properties.receipt_handle)
+    queue = _queue(kept, group, message.topic, handle)
+    return Delivery(
+        group=group,
+        queue=queue,
+        offset=handle.receipt.offset,
+        place=Place(queue.broker, handle.position),
+        message_id=properties.message_id,
+        sharding_key=properties.message_group if properties.HasField("message_group") else None,
+        store_timestamp=messages.ms_of(properties.store_timestamp),
+        is_retry=properties.delivery_attempt > 1 or is_retry_topic(queue.topic),
+        request=kept,
         popped_ms=handle.receipt.pop_time_ms,
         visible_again_ms=handle.receipt.visible_again_ms,
     )
 
 
-def _pulled_message(
-    kept: LogEntry,
-    request: messages.PullMessageRequest,
-    message: messages.Message,
-    positions: Mapping[str, str],
-) -> Delivery:
-    offset = message.system_properties.queue_offset or 0
-    queue = _queue_of(kept, request.message_queue)
-    return _delivery(kept, request.group.name, message, queue, offset, int(positions[str(offset)]))
-
-
-def _delivery(
-    kept: LogEntry,
-    group: str,
-    message: messages.Message,
-    queue: Queue,
-    offset: int,
-    position: int,
-    *,
-    popped_ms: int | None = None,
-    visible_again_ms: int | None = None,
-) -> Delivery:
-    properties = message.system_properties
-    return Delivery(
-        group=group,
-        queue=queue,
-        offset=offset,
-        place=Place(queue.broker, position),
-        message_id=properties.message_id,
-        sharding_key=properties.message_group,
-        store_timestamp=0 if properties.store_timestamp is None else properties.store_timestamp.ms,
-        is_retry=(properties.delivery_attempt or 1) > 1 or is_retry_topic(queue.topic),
-        request=kept,
-        popped_ms=popped_ms,
-        visible_again_ms=visible_again_ms,
-    )
-
-
 def subscribed(kept: LogEntry) -> tuple[str, str, tuple[str, str]] | None:
-    """Topic, group, and the (type, expression) of a receive or a pull."""
-    if cast(Command, kept.request).code not in READS:
+    """Topic, group, and the (type, expression) of a receive."""
+    if cast(Command, kept.request).code != RECEIVE:
         return None
     request = _request(kept)
     filter_ = request.filter_expression
-    kind = SQL92 if filter_.type is messages.FilterType.SQL else TAG
+    kind = SQL92 if filter_.type == messages.FilterType.SQL else TAG
     return request.message_queue.topic.name, request.group.name, (kind, filter_.expression or "*")
 
 
@@ -120,13 +78,11 @@ def effects(command: Command, reply: Command, body: bytes) -> dict[str, str] | N
     if command.code == RECEIVE:
         fields = reply.fields or {}
         return {name: fields[name] for name in (FILTERED, GIVEN_UP) if name in fields} or None
-    if command.code == PULL:
-        return None  # it was noted when it arrived, and does nothing later
     if reply.code == 0:
         return {}
     if command.code != ACK or reply.code != messages.Code.MULTIPLE_RESULTS:
         return None
-    entries = decode(messages.AckMessageResponse, body, is_own=True).entries
+    entries = messages.AckMessageResponse.FromString(body).entries
     handles = [one.receipt_handle for one in entries if one.status.code == messages.Code.OK]
     return {_ACKNOWLEDGED: HANDLES_END.join(handles)}
 
@@ -148,9 +104,7 @@ def _acked(kept: LogEntry, request: messages.AckMessageRequest, done: Mapping[st
         yield _settled(kept, request.group, request.topic, handle)
 
 
-def _consumed(
-    kept: LogEntry, request: messages.ReceiveMessageRequest, done: Mapping[str, str]
-) -> Iterator[Fact]:
+def _consumed(kept: LogEntry, request: messages.ReceiveMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
     """Messages that the server consumed instead of delivering them."""
     for name in (GIVEN_UP, FILTERED):
         for handle in _handles(done, name):
@@ -191,23 +145,11 @@ def _given_up(
     yield Acked(group, queue, handle.receipt.offset, kept)
 
 
-def _pulled(kept: LogEntry, request: messages.PullMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
-    yield Pulled(request.group.name, _queue_of(kept, request.message_queue), request.offset, kept)
-
-
-def _committed(
-    kept: LogEntry, request: messages.UpdateOffsetRequest, done: Mapping[str, str]
-) -> Iterator[Fact]:
-    yield Committed(request.group.name, _queue_of(kept, request.message_queue), request.offset, kept)
-
-
 _READERS: Final[dict[int, Callable[[LogEntry, Any, Mapping[str, str]], Iterator[Fact]]]] = {
     RECEIVE: _consumed,
     ACK: _acked,
     RPC_NUMBERS["ChangeInvisibleDuration"]: _returned,
     RPC_NUMBERS["ForwardMessageToDeadLetterQueue"]: _given_up,
-    PULL: _pulled,
-    RPC_NUMBERS["UpdateOffset"]: _committed,
 }
 ACTS: Final = frozenset(_READERS)
 """Calls that may have done something once they are answered."""
@@ -216,10 +158,6 @@ ACTS: Final = frozenset(_READERS)
 def _queue(kept: LogEntry, group: str, topic: messages.Resource, handle: ReceiptHandle) -> Queue:
     receipt = handle.receipt
     return Queue(kept.connection.broker or "", receipt.real_topic(topic.name, group), receipt.queue_id)
-
-
-def _queue_of(kept: LogEntry, queue: messages.MessageQueue) -> Queue:
-    return Queue(kept.connection.broker or "", queue.topic.name, queue.id)
 
 
 def _request(kept: LogEntry) -> Any:

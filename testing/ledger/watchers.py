@@ -100,9 +100,9 @@ def _is_read(command: Command) -> bool:
     """Whether a gRPC call reads messages."""
     if command.code < FIRST_RPC:
         return False
-    from .rpc_reading import READS
+    from .rpc_reading import RECEIVE
 
-    return command.code in READS
+    return command.code == RECEIVE
 
 
 def _effects(command: Command, reply: Command, body: ReplyBody) -> Mapping[str, str] | None:

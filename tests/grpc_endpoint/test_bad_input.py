@@ -15,10 +15,9 @@ from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.floods import RESETS, SETTINGS
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode, frame, settings
-from pocketmq.grpc_endpoint.wire.encoding import encode
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from grpc_client import GrpcClient, RpcError, framed
+from grpc_client import GrpcClient, RpcError, encode, framed
 from grpc_companion import T, acked, announce, handle_of, hidden, receive, received, sent
 from http2_echo import CALL, PREFACE, goaway_in, raw_peer
 
@@ -89,7 +88,7 @@ def resets() -> bytes:
 
 
 def dated(born_ms: int, body: bytes = b"x") -> m.SendMessageRequest:
-    properties = m.SystemProperties(message_id="far", born_timestamp=m.Timestamp.of_ms(born_ms))
+    properties = m.SystemProperties(message_id="far", born_timestamp=m.timestamp_of(born_ms))
     return m.SendMessageRequest(messages=[m.Message(topic=T, body=body, system_properties=properties)])
 
 
@@ -104,7 +103,7 @@ async def vanished(address: str) -> object:
         waiting = other.open("ReceiveMessage", receive())
         await other.ping()
         await other.ask(sent())
-        (message,) = [reply.message for reply in await waiting.all() if reply.message is not None]
+        (message,) = [reply.message for reply in await waiting.all() if reply.HasField("message")]
         return (await other.ask(acked([handle_of(message)]))).status.code
 
 

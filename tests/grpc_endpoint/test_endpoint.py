@@ -28,6 +28,7 @@ from pocketmq.grpc_endpoint.http2.header_blocks import BLOCK_BYTES, HEADER_LIST_
 from pocketmq.grpc_endpoint.http2.messages import INFLATED_MORE_BYTES, INFLATED_TIMES
 from pocketmq.grpc_endpoint.http2.outgoing import WRITE_BYTES
 from pocketmq.grpc_endpoint.http2.role import Limits
+from pocketmq.grpc_endpoint.messages.decoding import VALUES
 from pocketmq.grpc_endpoint.messages.inspection import (
     CHECK,
     REFLECT,
@@ -37,7 +38,6 @@ from pocketmq.grpc_endpoint.messages.inspection import (
     ServingStatus,
 )
 from pocketmq.grpc_endpoint.messages.service import REQUEST_BYTES
-from pocketmq.grpc_endpoint.wire.limits import DEPTH, VALUES
 from pocketmq.testing import EmbeddedServer
 
 from grpc_client import GrpcClient, RpcError
@@ -109,6 +109,15 @@ async def test_methods_and_services_that_do_not_exist_are_unimplemented() -> Non
             with pytest.raises(RpcError) as error:
                 await client.open(path, messages.QueryRouteRequest()).all()
             assert (error.value.status, error.value.text) == (12, f"Method not found: {path[1:]}")
+
+
+@pytest.mark.parametrize("name", ["PullMessage", "UpdateOffset", "GetOffset", "QueryOffset"])
+async def test_rpcs_that_no_client_calls_are_refused_as_by_the_official_proxy(name: str) -> None:
+    async with EmbeddedServer(grpc_port=0) as server, GrpcClient.connected(server.grpc_endpoint) as client:
+        with pytest.raises(RpcError) as error:
+            await client.open(name, b"").all()
+    text = f"Method apache.rocketmq.v2.MessagingService/{name} is unimplemented"
+    assert (error.value.status, error.value.text) == (12, text)
 
 
 def test_settings_without_keys_are_the_defaults() -> None:
@@ -242,7 +251,7 @@ def test_the_limits_of_the_document_are_those_of_the_program() -> None:
         f"| {PASS_REQUESTS} requests or {limits.pass_seconds * 1000:.0f} ms, then the others |",
         f"| {MAX_SETTINGS_TOPICS:,} topics, {MAX_SETTINGS_BYTES >> 10} KiB; of all clients",
         f"of all clients {MAX_ALL_SETTINGS_BYTES >> 20} MiB |",
-        f"| values in one message | {VALUES:,}; nested {DEPTH} deep |",
+        f"| values in one message | {VALUES:,}, where one that is a message counts as two; nested 100 deep |",
         "`grpcClientIdleTimeMills` (two minutes)",
     ):
         assert wanted in text, wanted

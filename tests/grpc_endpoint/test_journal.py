@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.messages.service import MESSAGING
-from pocketmq.grpc_endpoint.wire.encoding import encode
 from pocketmq.protocol.journal_frames import (
     VERSION,
     Closed,
@@ -24,7 +23,7 @@ from pocketmq.protocol.rpc_numbers import FIRST_RPC, RPC_NAMES, RPC_NUMBERS
 from pocketmq.protocol.wire.schema import REQUESTS
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from grpc_client import GrpcClient
+from grpc_client import GrpcClient, encode
 from grpc_companion import half, record_grpc_calls, sent
 
 
@@ -146,8 +145,8 @@ async def test_the_rows_of_the_pipeline_name_the_rpcs(tmp_path: Path) -> None:
 
 
 def test_every_rpc_has_a_number_that_no_request_has() -> None:
-    assert [rpc.name for rpc in MESSAGING] == list(RPC_NUMBERS)
-    assert list(RPC_NAMES) == list(range(FIRST_RPC, FIRST_RPC + len(MESSAGING)))
+    assert {rpc.name for rpc in MESSAGING} <= set(RPC_NUMBERS)
+    assert list(RPC_NAMES) == list(range(FIRST_RPC, FIRST_RPC + len(RPC_NUMBERS)))
     assert max(REQUESTS) < FIRST_RPC
 
 

@@ -12,7 +12,7 @@ from pocketmq.grpc_endpoint import messages as m
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer
 
-from grpc_client import GrpcClient, RpcError
+from grpc_client import GrpcClient, RpcError, entries
 from grpc_companion import G, T, sent
 
 Ask = Callable[[GrpcClient], Awaitable[object]]
@@ -24,7 +24,9 @@ def send(body: bytes = b"a longer body", user: dict[str, str] | None = None, **s
 
     async def ask(client: GrpcClient) -> object:
         properties = m.SystemProperties(**{"message_id": "id", **system})
-        message = m.Message(topic=T, body=body, user_properties=user or {}, system_properties=properties)
+        message = m.Message(
+            topic=T, body=body, user_properties=entries(user or {}), system_properties=properties
+        )
         return (await client.ask(m.SendMessageRequest(messages=[message]))).status.code
 
     return ask
@@ -110,8 +112,8 @@ async def is_friendly(client: GrpcClient) -> object:
 
 C = m.Code
 CONFLICT = C.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE
-SOON = m.Timestamp.of_ms(int(time.time() * 1000) + 3_600_000)
-MS_100 = m.Duration.of_ms(100)
+SOON = m.timestamp_of(int(time.time() * 1000) + 3_600_000)
+MS_100 = m.duration_of(100)
 S_30 = m.Duration(seconds=30)
 ROWS: list[tuple[str, object, Ask, object, object]] = [
     ("grpcStrict", True, is_friendly, C.OK, C.TOPIC_NOT_FOUND),
@@ -138,14 +140,14 @@ ROWS: list[tuple[str, object, Ask, object, object]] = [
     (
         "grpcClientProducerBackoffInitialMillis",
         77,
-        settings(lambda one: one.backoff_policy.exponential_backoff.initial.ms),
+        settings(lambda one: m.ms_of(one.backoff_policy.exponential_backoff.initial)),
         10,
         77,
     ),
     (
         "grpcClientProducerBackoffMaxMillis",
         77,
-        settings(lambda one: one.backoff_policy.exponential_backoff.max.ms),
+        settings(lambda one: m.ms_of(one.backoff_policy.exponential_backoff.max)),
         1000,
         77,
     ),
@@ -166,7 +168,7 @@ ROWS: list[tuple[str, object, Ask, object, object]] = [
     (
         "grpcClientConsumerMaxLongPollingTimeoutMillis",
         7000,
-        settings(lambda one: one.subscription.long_polling_timeout.ms, is_producer=False),
+        settings(lambda one: m.ms_of(one.subscription.long_polling_timeout), is_producer=False),
         20_000,
         7000,
     ),

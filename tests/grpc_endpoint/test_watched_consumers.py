@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages as m
-from pocketmq.grpc_endpoint.wire.declare import Message
+from pocketmq.grpc_endpoint.messages.proto import Message
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.testing import RocketMQ
 

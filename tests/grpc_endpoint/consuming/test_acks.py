@@ -4,22 +4,13 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pocketmq.grpc_endpoint.calls.rpc_call import Encoded
-from pocketmq.grpc_endpoint.consuming.gathered_acks import reply_of
 from pocketmq.grpc_endpoint.consuming.receipt_handle import LONGEST_HANDLE
+from pocketmq.grpc_endpoint.messages import ChangeInvisibleDurationRequest as Change
 from pocketmq.grpc_endpoint.messages import (
-    OK,
-    AckMessageEntry,
-    AckMessageResponse,
-    AckMessageResultEntry,
     Code,
     Duration,
     Resource,
 )
-from pocketmq.grpc_endpoint.messages import ChangeInvisibleDurationRequest as Change
-from pocketmq.grpc_endpoint.wire.encoding import encode
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import VirtualClock
@@ -301,12 +292,3 @@ async def test_a_retried_message_is_given_up_from_its_retry_topic(consumers: Con
     asked = consumers.receive()
     assert consumers.give_up("id-m0", asked.handles[0]).status == (Code.OK, "0")
     assert dead_letters(consumers) == ["m0"]
-
-
-@given(message_id=st.text(max_size=200), handle=st.text(max_size=200))
-def test_the_reply_to_one_acknowledged_entry_is_the_encoded_message(message_id: str, handle: str) -> None:
-    entry = AckMessageEntry(message_id=message_id, receipt_handle=handle)
-    made = reply_of([entry], [OK])
-    result = AckMessageResultEntry(message_id=message_id, receipt_handle=handle, status=OK)
-    expected = encode(AckMessageResponse(status=OK, entries=[result]))
-    assert (made.data if isinstance(made, Encoded) else encode(made)) == expected

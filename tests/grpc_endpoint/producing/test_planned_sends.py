@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.transactions.op_queue import record_at_offset
-from pocketmq.grpc_endpoint.messages import Code, Encoding, Message, MessageType, Timestamp
+from pocketmq.grpc_endpoint.messages import Code, Encoding, Message, MessageType, timestamp_of
 from pocketmq.grpc_endpoint.producing.planned_sends import NOTHING, Planned
 from pocketmq.protocol.message.record import Record
 
@@ -21,7 +21,7 @@ KEPT_IDS = IDS | TEXT.filter(lambda text: not {"\x01", "\x02"} & set(text))
 """For an id that ends the stored text early the broker makes one of its own, which is never the same."""
 CASES = st.builds(
     lambda message_id, body, user, born_ms, about: new_message(
-        "t", body, message_id, user, born_timestamp=Timestamp.of_ms(born_ms), **about
+        "t", body, message_id, user, born_timestamp=timestamp_of(born_ms), **about
     ),
     KEPT_IDS,
     st.binary(max_size=40),

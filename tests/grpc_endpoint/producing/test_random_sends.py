@@ -19,6 +19,7 @@ from pocketmq.grpc_endpoint.messages import (
 )
 
 from grpc_calls import GrpcBroker, new_message, send
+from grpc_client import entries
 
 INT_32 = st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 3)
 INT_64 = st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2_000_000_000)
@@ -34,7 +35,7 @@ TOPICS = st.builds(
 MESSAGES = st.builds(
     Message,
     topic=TOPICS,
-    user_properties=st.dictionaries(TEXT, TEXT, max_size=2),
+    user_properties=st.dictionaries(TEXT, TEXT, max_size=2).map(entries),
     system_properties=st.builds(
         SystemProperties,
         tag=st.none() | TEXT,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from pocketmq.grpc_endpoint.messages import Code, RecallMessageRequest, Resource, Timestamp
+from pocketmq.grpc_endpoint.messages import Code, RecallMessageRequest, Resource, timestamp_of
 
 from broker_fakes import FakeLoop
 from grpc_calls import GrpcBroker, new_message, send
@@ -20,7 +20,7 @@ async def timed(grpc_maker: Any) -> GrpcBroker:
 
 
 def handle_of(grpc: GrpcBroker, clock: Any) -> str:
-    due = Timestamp.of_ms(clock.wall_ms() + 60_000)
+    due = timestamp_of(clock.wall_ms() + 60_000)
     reply = grpc.call(send(new_message("d", message_id=ID, delivery_timestamp=due)))
     handle: str = reply.entries[0].recall_handle
     return handle

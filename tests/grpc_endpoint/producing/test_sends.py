@@ -12,6 +12,7 @@ from pocketmq.grpc_endpoint.messages import (
     MessageType,
     SendMessageResponse,
     Timestamp,
+    timestamp_of,
 )
 from pocketmq.grpc_endpoint.producing.queue_choice import queue_of_group
 from pocketmq.protocol.message.properties import decode_properties
@@ -122,11 +123,11 @@ async def test_priority_is_the_queue(grpc: GrpcBroker) -> None:
 
 async def test_timed_message_has_a_recall_handle(grpc: GrpcBroker, clock: Any) -> None:
     grpc.topic("d", "DELAY", queues=1)
-    due = Timestamp.of_ms(clock.wall_ms() + 60_000)
+    due = timestamp_of(clock.wall_ms() + 60_000)
     reply = grpc.call(send(new_message("d", delivery_timestamp=due)))
     assert reply.entries[0].recall_handle
     assert records(grpc, "d") == []
-    past = Timestamp.of_ms(clock.wall_ms() - 1)
+    past = timestamp_of(clock.wall_ms() - 1)
     reply = grpc.call(send(new_message("d", delivery_timestamp=past)))
     assert reply.entries[0].recall_handle == ""
     assert len(records(grpc, "d")) == 1
@@ -335,7 +336,7 @@ async def test_message_that_waits_for_the_disk_is_answered_later(grpc_maker: Any
 async def test_delay_level_in_place_of_a_timer(grpc_maker: Any, clock: Any, wait_ms: int, level: int) -> None:
     grpc = grpc_maker(endpoint={"uses_delay_level": True, "max_delay_time_ms": 0})
     grpc.topic("d", "DELAY", queues=1)
-    due = Timestamp.of_ms(clock.wall_ms() + wait_ms)
+    due = timestamp_of(clock.wall_ms() + wait_ms)
     assert grpc.refused(send(new_message("d", delivery_timestamp=due)))[0] == Code.OK
     (record,) = records(grpc, "SCHEDULE_TOPIC_XXXX")
     assert record.queue_id == level - 1

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.transactions.op_queue import record_at_offset
+from pocketmq.grpc_endpoint.forms.sent_message import own_properties
 from pocketmq.grpc_endpoint.messages import (
     Code,
     Duration,
@@ -13,6 +14,7 @@ from pocketmq.grpc_endpoint.messages import (
     Resource,
     TransactionResolution,
     TransactionSource,
+    timestamp_of,
 )
 from pocketmq.protocol.message.topics import HALF_TOPIC
 
@@ -104,9 +106,9 @@ async def test_message_without_an_end_is_checked_and_then_committed(tr: GrpcBrok
     message = orphan.message
     assert (message.topic.name, message.body) == ("tr", b"t2")
     assert message.system_properties.message_type == MessageType.NORMAL
-    assert message.system_properties.receipt_handle is None
-    assert message.user_properties["k"] == "v"
-    assert message.user_properties["TRANSACTION_CHECK_TIMES"] == "1"
+    assert not message.system_properties.HasField("receipt_handle")
+    own = own_properties(message)
+    assert (own["k"], own["TRANSACTION_CHECK_TIMES"]) == ("v", "1")
     answer = end(COMMIT, source=TransactionSource.SOURCE_SERVER_CHECK)
     assert tr.refused(answer) == (Code.OK, "OK")
     assert count(tr, "tr") == 1
@@ -129,6 +131,5 @@ async def test_recovery_time_is_stored(tr: GrpcBroker) -> None:
 
 
 def _at(ms: int) -> Any:
-    from pocketmq.grpc_endpoint.messages import Timestamp
 
-    return Timestamp.of_ms(ms)
+    return timestamp_of(ms)
