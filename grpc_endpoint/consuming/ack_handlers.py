@@ -36,13 +36,14 @@ def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall)
     consuming.clients.check(call, request)
     topic = checked_topic(request.topic, consuming.broker.topics)
     group = checked_group(request.group)
-    if not request.entries:
+    entries = request.entries[:]
+    if not entries:
         raise RpcRefused(Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
     refusals: list[str] = []
-    outcomes = [_ack(consuming, call, group, topic, entry, refusals) for entry in request.entries]
+    outcomes = [_ack(consuming, call, group, topic, entry, refusals) for entry in entries]
     if refusals:
         _log.info("%d messages are not acknowledged for %s, the first: %s", len(refusals), group, refusals[0])
-    consuming.acks.add(call, request.entries, outcomes)
+    consuming.acks.add(call, entries, outcomes)
     return AT_PASS_END
 
 

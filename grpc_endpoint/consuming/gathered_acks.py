@@ -69,12 +69,14 @@ class GatheredAcks:
 
 def reply_of(entries: Sequence[AckMessageEntry], statuses: Sequence[Status]) -> AckMessageResponse:
     """The reply with the status of each entry."""
-    codes = {status.code for status in statuses}
-    code = codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS
-    reply = AckMessageResponse()
-    reply.status.CopyFrom(OK if code == Code.OK else Status(code=code, message=Code(code).name))
+    reply, whole = AckMessageResponse(), OK
+    if any(status is not OK for status in statuses):
+        codes = {status.code for status in statuses}
+        code = Code(codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS)
+        whole = Status(code=code, message=code.name)
+    reply.status.CopyFrom(whole)
     for entry, status in zip(entries, statuses, strict=True):
         result = reply.entries.add()
-        result.message_id, result.receipt_handle = entry.message_id, entry.receipt_handle
         result.status.CopyFrom(status)
+        result.message_id, result.receipt_handle = entry.message_id, entry.receipt_handle
     return reply

@@ -20,7 +20,7 @@ def delay_level(wait_ms: int, levels: Mapping[int, int]) -> int:
 
 def own_properties(message: Message) -> dict[str, str]:
     """What the client added, in its order; of two with one name the last one counts."""
-    return {entry.key: entry.value for entry in message.user_properties}
+    return {entry.key: entry.value for entry in message.user_properties[:]}
 
 
 def sent_properties(message: Message, topic: str, peer: str, level: int | None = None) -> dict[str, str]:
@@ -30,7 +30,7 @@ def sent_properties(message: Message, topic: str, peer: str, level: int | None =
     properties = own_properties(message)
     properties[names.TAGS] = system.tag
     if system.keys:
-        properties[names.KEYS] = " ".join(system.keys)
+        properties[names.KEYS] = " ".join(system.keys[:])
     properties[names.UNIQ_KEY] = system.message_id
     if system.message_type == MessageType.TRANSACTION:
         properties[names.TRAN_MSG] = "true"

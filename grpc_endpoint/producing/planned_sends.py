@@ -119,12 +119,12 @@ class PlannedSends:
         ):
             return None
         values = [message_id.encode(), b"%d" % born_ms]
-        if system.keys:
-            keys = " ".join(system.keys)
-            if not keys.isprintable() or not all(key.strip() for key in system.keys):
+        if keys := system.keys[:]:
+            joined = " ".join(keys)
+            if not joined.isprintable() or not all(key.strip() for key in keys):
                 return None
-            values.append(keys.encode())
-        for entry in message.user_properties:
+            values.append(joined.encode())
+        for entry in message.user_properties[:]:
             value = entry.value
             if not value or not value.isprintable():
                 return None

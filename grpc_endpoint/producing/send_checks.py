@@ -35,7 +35,7 @@ def check_message(message: Message, topic: Resource, config: EndpointSettings, w
     if properties:
         _check_user_properties(properties, config)
     _check_tag(system.tag)
-    _check_keys(system.keys)
+    _check_keys(system.keys[:])
     _check_total_size(properties, system, config)
     if not system.message_id or system.message_id.isspace():
         raise RpcRefused(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
@@ -85,7 +85,7 @@ def _check_keys(keys: Iterable[str]) -> None:
 def _check_total_size(
     properties: Mapping[str, str], system: SystemProperties, config: EndpointSettings
 ) -> None:
-    texts = [*properties.keys(), *properties.values(), *system.keys, system.tag]
+    texts = [*properties.keys(), *properties.values(), *system.keys[:], system.tag]
     if len("".join(texts).encode("utf-8", "replace")) > config.max_user_property_size:
         text = f"the total size of user property is too large, max is {config.max_user_property_size}"
         raise RpcRefused(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)

@@ -49,7 +49,7 @@ def send_message(
     producing: Producing, request: SendMessageRequest, call: RpcCall
 ) -> SendMessageResponse | Held:
     """Store the messages; the reply names their offsets."""
-    messages = request.messages
+    messages = request.messages[:]
     producing.clients.check(call, request)
     planned = producing.planned.store(call, messages)
     if planned.offsets and len(planned.offsets) == len(messages):

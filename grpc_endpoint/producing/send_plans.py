@@ -59,7 +59,7 @@ def shape_of(call: RpcCall, message: Message) -> Shape | None:
         system.body_encoding == _GZIP,
         system.delivery_attempt,
         bool(system.keys),
-        *[entry.key for entry in message.user_properties],
+        *[entry.key for entry in message.user_properties[:]],
     )
 
 
