@@ -42,7 +42,6 @@ KNOWN = {
     "grpc_endpoint/http2/test_bad_peers.py": 1,
     "grpc_endpoint/http2/test_fuzz.py": 1,
     "grpc_endpoint/http2/test_port_limits.py": 3,
-    "grpc_endpoint/http2/test_proxy_preamble.py": 1,
     "grpc_endpoint/producing/test_sends.py": 1,
     "grpc_endpoint/test_bad_input.py": 1,
     "grpc_endpoint/test_keys.py": 4,

@@ -1,6 +1,6 @@
 """A connection whose first bytes have not yet said what it speaks: what all of these have in common.
 
-The first byte decides about TLS (`first_byte.py`); on the gRPC port a preamble of a load balancer may come before it.
+The first byte decides about TLS (`first_byte.py`).
 """
 
 import asyncio

@@ -9,7 +9,6 @@
     outgoing.py       what a connection sends: one write a pass, replies that wait for windows
     role.py           what a connection sees of its port, and its limits
     connection.py     one connection: frames to streams, flow control, limits, the end
-    proxy_preamble.py the PROXY protocol of load balancers, before everything else
     port.py           listening sockets, TLS or plain by the first byte, bounds of all connections, the clean stop
     certificates.py   TLS of the port
     service.py        what a connection needs of the program above it

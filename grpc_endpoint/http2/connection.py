@@ -22,7 +22,6 @@ from .header_blocks import HEADER_LIST_BYTES, HeaderBlocks
 from .headers import HeadersRefused, check_trailers, read_head, refusal_frame
 from .messages import RESOURCE_EXHAUSTED
 from .outgoing import WRITE_BYTES, Outgoing
-from .proxy_preamble import Address
 from .role import Role, keep_alive
 from .server_stream import OUR_WINDOW, ServerStream
 
@@ -38,10 +37,8 @@ AHEAD_BYTES: Final = 262_144
 class Http2Connection(asyncio.Protocol):
     """Owned by its port."""
 
-    def __init__(self, role: Role, source: Address | None = None) -> None:
-        """`source` is the address of the client, if a load balancer has named it."""
+    def __init__(self, role: Role) -> None:
         self._role = role
-        self._source = source
         self.loop = role.loop
         self.streams: dict[int, ServerStream] = {}
         self.out = Outgoing(role.loop, self.streams, role.memory)
@@ -55,7 +52,7 @@ class Http2Connection(asyncio.Protocol):
         self._buffer = b""
         self._at = 0
         """Up to here the buffer is handled."""
-        self._has_preface = False
+        self.has_preface = False
         self._behind: ServerStream | None = None
         """The stream of the last frame, if not all of its messages are handled: no further frame before."""
         self._is_scheduled = False
@@ -76,7 +73,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.out.transport = cast(asyncio.Transport, transport)
         self.out.transport.set_write_buffer_limits(high=WRITE_BYTES)
-        host = self._source or transport.get_extra_info("peername") or ("", 0)
+        host = transport.get_extra_info("peername") or ("", 0)
         self.peer = f"{host[0]}:{host[1]}"
         self.packed_host = packed_host(host[0], host[1])
         self.last_activity = self.loop.time()
@@ -158,10 +155,10 @@ class Http2Connection(asyncio.Protocol):
     def _cut(self) -> bool:
         """Handle the whole frames in the buffer; True if the pass ended before they did."""
         buffer, at = self._buffer, self._at
-        if not self._has_preface:
+        if not self.has_preface:
             if not frames.has_preface(buffer):
                 return False
-            self._has_preface = True
+            self.has_preface = True
             self._send_preface()
             at = self._at = len(frames.PREFACE)
             frames.check_first(buffer)
@@ -409,7 +406,7 @@ class Http2Connection(asyncio.Protocol):
         if fault.code is not ErrorCode.INTERNAL_ERROR:
             _log.warning("closing %s: %s", self.peer, fault.reason)
         self.is_failed, self._buffer, self._at = True, b"", 0
-        if self._has_preface:
+        if self.has_preface:
             self.out.write(frames.goaway(self._last_stream_id, fault.code, fault.reason))
         self._cancel_calls()
         self.close()

@@ -13,7 +13,6 @@ from pocketmq.broker.network.undecided import UndecidedConnection
 
 from .connection import Http2Connection
 from .outgoing import PortMemory
-from .proxy_preamble import Address, ProxyPreamble
 from .role import Limits, Member
 from .service import Service
 
@@ -63,16 +62,12 @@ class Http2Port:
         await accept(self.loop, self._protocol, self._sockets, self._listeners)
 
     def _protocol(self) -> asyncio.Protocol:
-        return ProxyPreamble(self.loop, self._after_preamble, self._opened_silently, self._waiting.discard)
-
-    def _after_preamble(self, source: Address | None) -> asyncio.Protocol:
-        """`source` is the client's address where a load balancer named it."""
         if self._tls is None:
-            return Http2Connection(self, source)
+            return Http2Connection(self)
         return FirstByte(
             self.loop,
             self._tls,
-            lambda: Http2Connection(self, source),
+            lambda: Http2Connection(self),
             self._opened_silently,
             self._waiting.discard,
         )
@@ -174,6 +169,9 @@ class Http2Port:
             out = connection.out
             if connection.is_failed:
                 if connection.last_activity < now - FAREWELL_SECONDS:
+                    connection.abort()
+            elif not connection.has_preface:
+                if connection.last_activity < now - PREFACE_SECONDS:
                     connection.abort()
             elif out.is_stuck and out.progress_at < now - idle:
                 _log.warning("closing %s: it does not read its replies", connection.peer)

@@ -40,6 +40,8 @@ class Member(Protocol):
     """A connection, as its port keeps it."""
 
     peer: str
+    has_preface: bool
+    """It has said that it speaks HTTP/2."""
     is_failed: bool
     """It has sent its GOAWAY, and is closed once the client has read it."""
     last_activity: float

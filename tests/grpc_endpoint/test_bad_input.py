@@ -139,7 +139,7 @@ UTF8 = framed(b"\x0a\x03\x12\x01\xff")
 ROWS: list[tuple[str, Try, object, int]] = [
     ("HTTP/1 on the port", written(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"), None, 1),
     ("garbage", written(bytes(range(200))), None, 1),
-    ("a PROXY preamble that is none", written(b"PROXY TCP9 x\r\n"), None, 1),
+    ("a PROXY preamble, which is not read", written(b"PROXY TCP9 x\r\n"), None, 1),
     (
         "settings flood",
         written(PREFACE + settings({3: 1}) * (SETTINGS + 1)),

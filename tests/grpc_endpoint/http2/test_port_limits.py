@@ -5,11 +5,12 @@ import logging
 from collections.abc import Callable
 
 import pytest
+from pocketmq.grpc_endpoint.http2 import port as port_of_http2
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode
 from pocketmq.grpc_endpoint.http2.server_stream import OUR_WINDOW
 
 from grpc_client import ClientCall, GrpcClient, framed
-from http2_echo import Limited, echo_port
+from http2_echo import Limited, echo_port, raw_peer
 
 
 async def until(is_so: Callable[[], object]) -> None:
@@ -187,3 +188,11 @@ async def test_a_stop_waits_as_long_as_its_limit_says_and_no_longer_than_the_cal
 async def test_the_windows_of_a_stream_are_within_the_limit_of_a_connection() -> None:
     """What a client may send before it hears of us is less than what makes the port close it."""
     assert Limited().port_bytes > Limited().message_bytes + 2 * OUR_WINDOW + Limited().unread_bytes
+
+
+async def test_a_connection_that_says_nothing_is_closed_also_without_tls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(port_of_http2, "PREFACE_SECONDS", 0.0)
+    async with echo_port(Limited(idle_seconds=0.4)) as (port, _, _), raw_peer(port) as peer:
+        assert await peer.rest() == b""  # an idle one gets a GOAWAY
