@@ -9,8 +9,7 @@
     producing/   routes, sends, transactions, recalls
     consuming/   receive, acknowledge, renew, dead letters
     endpoint.py  builds all of it for one broker
-    endpoint_settings.py  what its configuration says, in the units of the parts
-    handler_modules.py    the modules of the handlers, imported once the port is on
+    handler_modules.py  the modules of the handlers, imported once the port is on
 
 The handlers stand in front of the same parts of the broker as the remoting handlers do: the topics, groups, messages
 and locks are the same. Mirrors the official proxy (`rocketmq-proxy`) in its LOCAL mode.

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import socket_address
 from pocketmq.broker.errors import StartError
@@ -20,7 +19,6 @@ from .calls.registry import HANDLERS
 from .calls.serving import SEND_BYTES, Calls
 from .clients.clients import Clients
 from .consuming.consuming import Consuming
-from .endpoint_settings import EndpointSettings, settings_of
 from .handler_modules import HANDLER_MODULES
 from .http2.certificates import Certificates, GrpcTls
 from .http2.port import Http2Port
@@ -40,37 +38,37 @@ LEAST_PORT_BYTES: Final = 545_259_520
 class Endpoint:
     """`start` and `stop` mirror each other; stop it before the broker."""
 
-    def __init__(
-        self, node: Node, settings: EndpointSettings, neighbours: Mapping[str, str] | None = None
-    ) -> None:
-        """`neighbours` are the gRPC ports of other brokers by the brokers' addresses, where they are known.
+    def __init__(self, node: Node, port: int, neighbours: Mapping[str, str] | None = None) -> None:
+        """`port` 0 picks a free one. `neighbours` are the gRPC ports of other brokers by the brokers' addresses, where
+        they are known.
 
         Raises `StartError` where the broker cannot serve gRPC clients.
         """
         broker = node.broker
         if not broker.config.is_5:
             raise StartError("a gRPC port needs emulate=5: the 4.9 line has no gRPC clients")
-        self.settings = settings
+        config = broker.config.endpoint
+        self._port_number = port
         self._node = node
         self._broker = broker
         self.address = ""
         """`host:port` at which a client on this machine reaches it."""
         self._tls = GrpcTls(_certificates(broker))
         self._tls.check()
-        self.clients = Clients(broker, settings)
-        self.routes = Routes(broker, settings, node.name_server, neighbours)
+        self.clients = Clients(broker)
+        self.routes = Routes(broker, node.name_server, neighbours)
         self.producing = Producing(broker, self.clients, self.routes)
         self.consuming = Consuming(broker, self.clients, self.routes)
         handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
-        send_bytes = max(SEND_BYTES, settings.max_message_size + REQUEST_BYTES)
+        send_bytes = max(SEND_BYTES, broker.config.store.max_message_size + REQUEST_BYTES)
         self.calls = Calls(handlers, broker.state.timers, _journal_watchers(node), send_bytes=send_bytes)
         self.calls.when_pass_ends.append(self.consuming.acks.store)
         limits = Limits(
-            message_bytes=settings.max_inbound_message_size,
-            calls=min(settings.max_concurrent_calls_per_connection, MOST_CALLS),
-            idle_seconds=settings.client_idle_ms / 1000,
-            shutdown_seconds=settings.shutdown_seconds,
-            port_bytes=max(4 * settings.max_inbound_message_size, LEAST_PORT_BYTES),
+            message_bytes=config.grpc_max_inbound_message_size,
+            calls=min(config.grpc_max_concurrent_calls_per_connection, MOST_CALLS),
+            idle_seconds=config.grpc_client_idle_time_mills / 1000,
+            shutdown_seconds=config.grpc_shutdown_time_seconds,
+            port_bytes=max(4 * config.grpc_max_inbound_message_size, LEAST_PORT_BYTES),
         )
         self.port = Http2Port(self.calls, limits, self._tls if self._tls.is_served else None)
 
@@ -78,7 +76,7 @@ class Endpoint:
         """Bind the port and accept calls. Raises `StartError` if it is in use."""
         host = self._broker.config.bind_address
         try:
-            port = await self.port.bind(host, self.settings.port)
+            port = await self.port.bind(host, self._port_number)
         except BaseException:
             await self.port.stop()
             raise
@@ -130,11 +128,10 @@ def endpoint_of(
 ) -> Endpoint:
     """The endpoint of a running node, not started: on `port` (0: a free one), without it on the one that grpcServerPort
     names, or a free one. `neighbours` as for `Endpoint`. `StartError` if the broker cannot serve it."""
-    config = node.broker.config
-    settings = settings_of(config)
     if port is None:
-        port = config.endpoint.grpc_server_port or 0
-    return Endpoint(node, msgspec.structs.replace(settings, port=port), neighbours)
+        config = node.broker.config.endpoint
+        port = config.grpc_server_port or 0
+    return Endpoint(node, port, neighbours)
 
 
 @asynccontextmanager

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
@@ -19,7 +18,6 @@ from pocketmq.grpc_endpoint.calls.registry import HANDLERS
 from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Receiver, RpcCall
 from pocketmq.grpc_endpoint.clients import liveness_handlers, telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
-from pocketmq.grpc_endpoint.endpoint_settings import settings_of
 from pocketmq.grpc_endpoint.messages.decoding import decode
 from pocketmq.grpc_endpoint.messages.proto import Message
 from pocketmq.grpc_endpoint.messages.service import BY_REQUEST
@@ -108,9 +106,9 @@ class GrpcBroker:
 
     def __init__(self, broker: Broker, name_server: NameServer | None = None, **settings: Any) -> None:
         self.broker = broker
-        self.config = msgspec.structs.replace(settings_of(BrokerConfig()), **settings)
-        self.clients = Clients(broker, self.config)
-        self.routes = Routes(broker, self.config, name_server)
+        broker.config.endpoint = msgspec.structs.replace(broker.config.endpoint, **settings)
+        self.clients = Clients(broker)
+        self.routes = Routes(broker, name_server)
         self.producing = Producing(broker, self.clients, self.routes)
         self.parts: list[object] = [self.clients, self.producing]
 

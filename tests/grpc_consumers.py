@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
@@ -15,7 +14,6 @@ from pocketmq.grpc_endpoint.clients import telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
 from pocketmq.grpc_endpoint.consuming import ack_handlers, assignment_handlers, dead_letters, receive_handlers
 from pocketmq.grpc_endpoint.consuming.consuming import Consuming
-from pocketmq.grpc_endpoint.endpoint_settings import settings_of
 from pocketmq.grpc_endpoint.messages import Code, Resource
 from pocketmq.grpc_endpoint.messages.proto import Message
 from pocketmq.grpc_endpoint.messages.service import BY_NAME, BY_REQUEST
@@ -110,9 +108,9 @@ class Consumers:
     def __init__(self, broker: Broker, loop: FakeLoop, **settings: Any) -> None:
         self.broker = broker
         self.timers = loop
-        config = msgspec.structs.replace(settings_of(BrokerConfig()), **settings)
-        self.clients = Clients(broker, config)
-        self.routes = Routes(broker, config)
+        broker.config.endpoint = msgspec.structs.replace(broker.config.endpoint, **settings)
+        self.clients = Clients(broker)
+        self.routes = Routes(broker)
         self.consuming = Consuming(broker, self.clients, self.routes)
         self.consuming.start()
         self.in_pass = False

@@ -111,7 +111,7 @@ ROOMS: dict[str, list[str]] = {
         "server",
     ],
     "grpc_endpoint": [
-        "endpoint_settings hpack messages",
+        "hpack messages",
         "http2",
         "calls",
         "forms",

@@ -1,6 +1,7 @@
 """One call of a client: from the path and the bytes of its request to the handler, and from the handler's replies back.
 
     rpc_call.py             a call, as handlers use it
+    broker_call.py          a call of one of the broker's handlers
     refusals.py             how a handler refuses: inside the reply, or with a gRPC status
     registry.py             `@rpc`: the handler of each rpc, bound to its part at the start
     watching.py             calls as the watchers of a test see them

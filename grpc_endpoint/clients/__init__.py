@@ -6,7 +6,6 @@ guard.py               users, signatures and rights, before a request's own chec
 rights.py              what a request needs rights for
 peer.py                one client, as the broker's handlers and tables see a connection
 questions.py           307, 309 and 39 to a client, as commands of its telemetry stream
-inner_call.py          a call of one of the broker's handlers, on behalf of a client
 merged_settings.py     a client's settings, completed by the server
 registration.py        clients in and out of the broker's consumer and producer groups
 telemetry.py           the stream on which a client sends its settings and gets commands

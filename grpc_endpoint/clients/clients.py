@@ -16,7 +16,6 @@ from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH
 
 from ..calls.refusals import RpcRefused
 from ..calls.rpc_call import RpcCall
-from ..endpoint_settings import EndpointSettings
 from ..messages import Code, Settings
 from .guard import guard_of
 from .open_transactions import OpenTransactions
@@ -51,20 +50,20 @@ WhenAnnounced = Callable[[Settings | None], None]
 class Clients:
     """`start` and `stop` mirror each other. Owned by the event loop."""
 
-    def __init__(self, broker: Broker, config: EndpointSettings) -> None:
+    def __init__(self, broker: Broker) -> None:
         """Raises `StartError` if the broker's access control has no form for gRPC."""
         self.broker = broker
-        self.config = config
+        self.config = config = broker.config.endpoint
         self.clock = broker.clock
         self.topics = broker.topics
         self.groups = broker.groups
         self.registration = Registration(broker)
         self.transactions = OpenTransactions(
             broker.clock.now_ms,
-            expire_ms=config.transaction_data_expire_ms,
-            most=config.transaction_data_max,
+            expire_ms=config.transaction_data_expire_millis,
+            most=config.transaction_data_max_num,
         )
-        self.questions = Questions(broker, config, self.transactions)
+        self.questions = Questions(broker, self.transactions)
         self.when_gone: list[Callable[[GrpcPeer], None]] = []
         """Called with each client that leaves or expires."""
         self._guard = guard_of(broker.config, broker.access)

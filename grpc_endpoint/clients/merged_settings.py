@@ -6,6 +6,7 @@ Everything else is returned as the client sent it. Mirrors `GrpcClientSettingsMa
 from typing import Final
 
 from pocketmq.broker.config.addresses import host_and_port
+from pocketmq.broker.config.endpoint_config import EndpointConfig
 from pocketmq.protocol.bodies.group_config import (
     CustomizedRetryPolicy,
     ExponentialRetryPolicy,
@@ -13,7 +14,6 @@ from pocketmq.protocol.bodies.group_config import (
     SubscriptionGroupConfig,
 )
 
-from ..endpoint_settings import EndpointSettings
 from ..messages import (
     Address,
     AddressScheme,
@@ -30,35 +30,37 @@ LITE_QUOTA: Final = 2000
 _MOST_ATTEMPTS: Final = (1 << 31) - 1
 
 
-def producer_settings(sent: Settings, config: EndpointSettings) -> Settings:
+def producer_settings(sent: Settings, config: EndpointConfig, max_body_size: int) -> Settings:
     """What a producer gets."""
     policy = RetryPolicy(
-        max_attempts=config.producer_max_attempts,
+        max_attempts=config.grpc_client_producer_max_attempts,
         exponential_backoff=ExponentialBackoff(
-            initial=duration_of(config.producer_backoff_initial_ms),
-            max=duration_of(config.producer_backoff_max_ms),
-            multiplier=config.producer_backoff_multiplier,
+            initial=duration_of(config.grpc_client_producer_backoff_initial_millis),
+            max=duration_of(config.grpc_client_producer_backoff_max_millis),
+            multiplier=config.grpc_client_producer_backoff_multiplier,
         ),
     )
     settings = _with(sent, policy, config)
-    settings.publishing.max_body_size = config.max_message_size
-    settings.publishing.validate_message_type = config.is_message_type_checked
+    settings.publishing.max_body_size = max_body_size
+    settings.publishing.validate_message_type = config.enable_topic_message_type_check
     return settings
 
 
-def consumer_settings(sent: Settings, group: SubscriptionGroupConfig, config: EndpointSettings) -> Settings:
+def consumer_settings(sent: Settings, group: SubscriptionGroupConfig, config: EndpointConfig) -> Settings:
     """What a consumer of this group gets. The time of a long poll is the server's, also for simple consumers."""
     settings = _with(sent, backoff_of(group), config)
     subscription = settings.subscription
     subscription.fifo = group.consume_message_orderly
-    subscription.receive_batch_size = config.long_polling_batch_size
-    subscription.long_polling_timeout.CopyFrom(duration_of(config.max_long_polling_ms))
+    subscription.receive_batch_size = config.grpc_client_consumer_long_polling_batch_size
+    subscription.long_polling_timeout.CopyFrom(
+        duration_of(config.grpc_client_consumer_max_long_polling_timeout_millis)
+    )
     subscription.lite_subscription_quota = LITE_QUOTA
     subscription.max_lite_topic_size = config.max_lite_topic_size
     return settings
 
 
-def _with(sent: Settings, policy: RetryPolicy, config: EndpointSettings) -> Settings:
+def _with(sent: Settings, policy: RetryPolicy, config: EndpointConfig) -> Settings:
     settings = Settings()
     settings.CopyFrom(sent)
     settings.backoff_policy.CopyFrom(policy)
@@ -66,7 +68,7 @@ def _with(sent: Settings, policy: RetryPolicy, config: EndpointSettings) -> Sett
     return settings
 
 
-def metric_of(sent: Settings, config: EndpointSettings) -> Metric:
+def metric_of(sent: Settings, config: EndpointConfig) -> Metric:
     """Whether the client sends metrics, and where to. The official proxy calls every address an IPv4 address."""
     if config.metric_collector_mode == "off":
         return Metric()

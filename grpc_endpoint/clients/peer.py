@@ -95,7 +95,7 @@ class GrpcPeer:
         return True
 
     def answer(self, command: Command, result: "Result") -> None:
-        """No request arrives here: an `InnerCall` answers its own function."""
+        """No request arrives here: a `BrokerCall` answers its own function."""
         raise AssertionError(f"no request of {self.client_id} waits for an answer here")
 
     async def exchange(

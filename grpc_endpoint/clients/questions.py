@@ -28,7 +28,6 @@ from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command, 
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request, to_fields
 
-from ..endpoint_settings import EndpointSettings
 from ..forms.received_message import Properties, set_message
 from ..messages import (
     Code,
@@ -55,12 +54,13 @@ _RESULTS: Final[dict[int, CMResult]] = {
 class Questions:
     """Of all clients: a nonce is unique in the endpoint. Owned by the event loop."""
 
-    def __init__(self, broker: Broker, config: EndpointSettings, transactions: OpenTransactions) -> None:
+    def __init__(self, broker: Broker, transactions: OpenTransactions) -> None:
         self._membership = broker.membership
         self._clock = broker.clock
         self._transactions = transactions
-        self._seconds = config.relay_timeout_seconds
-        self._is_strict = config.strict
+        config = broker.config.endpoint
+        self._seconds = config.grpc_proxy_relay_request_timeout_in_seconds
+        self._is_strict = config.grpc_strict
         self._nonce = 0
         self._waiting: dict[str, asyncio.Future[TelemetryCommand]] = {}
 

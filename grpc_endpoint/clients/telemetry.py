@@ -79,7 +79,7 @@ class TelemetryStream:
         clients = self._clients
         topics = [checked_topic(topic, clients.topics) for topic in sent.publishing.topics]
         self._check_language()
-        settings = producer_settings(sent, clients.config)
+        settings = producer_settings(sent, clients.config, clients.broker.config.store.max_message_size)
         peer = clients.registered(self._call)
         clients.registration.producer(peer, topics)
         peer.stream = self._call
@@ -92,7 +92,7 @@ class TelemetryStream:
         self._check_language()
         _check_type(sent.client_type)
         group_config = clients.groups.find(group)
-        if group_config is None and not clients.config.strict:
+        if group_config is None and not clients.config.grpc_strict:
             group_config = clients.groups.find_or_create(group)
         if group_config is None:
             raise RpcRefused(Code.CONSUMER_GROUP_NOT_FOUND, f"group not found: {group}")

@@ -1,7 +1,6 @@
 """What consumers ask. Underneath it is the pop of the broker: receive, then acknowledge each message.
 
 receipt_handle.py       the text by which a client names one delivery of a message
-handler_call.py         a call of a handler of the broker that may be held
 pop_records.py          the records of a pop's answer, each with its handle
 delivered.py            what can be done with one delivered message
 renewal.py              messages that a push consumer works on stay hidden from others

@@ -73,11 +73,13 @@ def change_invisible_duration(
     topic = checked_topic(request.topic, consuming.broker.topics)
     group = checked_group(request.group)
     invisible_ms = ms_of(request.invisible_duration)
-    check_invisible_time(invisible_ms, 0, consuming.settings.max_invisible_time_ms)
+    check_invisible_time(invisible_ms, 0, consuming.config.max_invisible_time_mills)
     sent = Delivered(consuming.broker, group, topic, parse_handle(request.receipt_handle))
     delivered = consuming.renewal.take(call.client_id, request.message_id, sent)
     delivered.refuse_expired()
-    handle = delivered.hide(invisible_ms, is_strict=consuming.settings.strict, is_suspended=request.suspend)
+    handle = delivered.hide(
+        invisible_ms, is_strict=consuming.config.grpc_strict, is_suspended=request.suspend
+    )
     if handle is None:
         text = "changeInvisibleDuration failed: status is abnormal"
         raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)

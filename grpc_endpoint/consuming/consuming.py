@@ -17,8 +17,8 @@ class Consuming:
         self.broker = broker
         self.clients = clients
         self.routes = routes
-        self.settings = clients.config
-        self.renewal = Renewal(broker, self.settings, self.is_member)
+        self.config = clients.config
+        self.renewal = Renewal(broker, self.is_member)
         self.acks = GatheredAcks(broker.popping.revive_log)
         self._periodic_actions = PeriodicActions(broker.state.timers)
         clients.when_gone.append(self._client_gone)
@@ -30,7 +30,7 @@ class Consuming:
             [
                 Periodic(
                     "renewal of messages of gRPC clients",
-                    self.settings.renew_period_ms / 1000,
+                    self.config.renew_schedule_period_millis / 1000,
                     self.renewal.scan,
                     next_work=self.renewal.next_work,
                 )

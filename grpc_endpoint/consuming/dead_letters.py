@@ -38,7 +38,7 @@ def forward_message_to_dead_letter_queue(
     delivered = consuming.renewal.take(call.client_id, request.message_id, sent)
     if delivered.handle.position < 0:
         raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, f"{PROXY}commit log offset is empty")
-    if not consuming.settings.strict:
+    if not consuming.config.grpc_strict:
         _refuse_other_record(delivered)
     try:
         delivered.make_dead_letter(request.message_id)

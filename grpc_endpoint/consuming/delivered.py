@@ -16,9 +16,9 @@ from pocketmq.broker.storing.records import record_named
 from pocketmq.protocol.requests.pop import ChangeMessageInvisibleTime
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 
+from ..calls.broker_call import SERVER_PEER, BrokerCall
 from ..calls.refusals import PROXY, RpcRefused
 from ..messages import Code
-from .handler_call import SERVER_PEER, HandlerCall
 from .receipt_handle import ReceiptHandle
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -75,7 +75,7 @@ class Delivered(msgspec.Struct, frozen=True, gc=False):
                 invisible_time=invisible_ms,
                 suspend=is_suspended,
             )
-            call = HandlerCall.of_server(request.code)
+            call = BrokerCall.of_server(request.code)
             reply = change_message_invisible_time(self.broker.popping, request, call)
         except Refusal as error:
             _log.info("%s of %s stays as it is: %s", handle, self.group, error)
@@ -94,7 +94,7 @@ class Delivered(msgspec.Struct, frozen=True, gc=False):
             origin_topic=self.real_topic,
             max_reconsume_times=0,
         )
-        consumer_send_msg_back(self.broker.sending, request, HandlerCall.of_server(request.code))
+        consumer_send_msg_back(self.broker.sending, request, BrokerCall.of_server(request.code))
 
     def is_at_its_position(self) -> bool:
         """Whether the record at the handle's position is the message that the handle names."""

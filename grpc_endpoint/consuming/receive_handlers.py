@@ -38,7 +38,7 @@ def receive_message(consuming: Consuming, request: ReceiveMessageRequest, call: 
     """Deliver messages, which stay hidden from the group until they are acknowledged or their time is over."""
     clients = consuming.clients
     clients.checked(call, request)
-    seconds = 0 if consuming.settings.strict else EARLY_SECONDS
+    seconds = 0 if consuming.config.grpc_strict else EARLY_SECONDS
     clients.when_announced(call, seconds, lambda settings: _receive(consuming, request, call, settings))
     return HELD
 
@@ -71,7 +71,7 @@ def _receive(
         order=_is_fifo(settings),
         attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
     )
-    is_renewed = request.auto_renew and consuming.settings.is_renewal_on
+    is_renewed = request.auto_renew and consuming.config.enable_proxy_auto_renew
     Receiving(consuming, call, pop, subscription, _max_attempts(settings), is_renewed=is_renewed).begin()
 
 
@@ -79,7 +79,9 @@ def _polling_ms(
     consuming: Consuming, request: ReceiveMessageRequest, call: RpcCall, settings: Settings
 ) -> int:
     """How long the receive may wait. Never longer than the client does."""
-    shortest, longest = consuming.settings.min_long_polling_ms, consuming.settings.max_long_polling_ms
+    config = consuming.config
+    shortest = config.grpc_client_consumer_min_long_polling_timeout_millis
+    longest = config.grpc_client_consumer_max_long_polling_timeout_millis
     remaining_seconds = call.remaining_seconds
     remaining_ms = None if remaining_seconds is None else int(remaining_seconds * 1000)
     if request.HasField("long_polling_timeout"):
@@ -99,12 +101,12 @@ def _polling_ms(
 
 
 def _invisible_ms(consuming: Consuming, request: ReceiveMessageRequest) -> int:
-    settings = consuming.settings
-    if request.auto_renew and settings.is_renewal_on:
-        return settings.default_invisible_time_ms
+    config = consuming.config
+    if request.auto_renew and config.enable_proxy_auto_renew:
+        return config.default_invisible_time_mills
     invisible_ms = ms_of(request.invisible_duration)
     check_invisible_time(
-        invisible_ms, settings.min_invisible_time_ms_for_receive, settings.max_invisible_time_ms
+        invisible_ms, config.min_invisible_time_mills_for_recv, config.max_invisible_time_mills
     )
     return invisible_ms
 

@@ -17,6 +17,7 @@ from pocketmq.protocol.message.properties import TAGS, decode_properties
 from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..calls.broker_call import BrokerCall, HandlerAnswer
 from ..calls.refusals import PROXY
 from ..calls.rpc_call import RpcCall
 from ..forms.received_message import message_id_of, set_message
@@ -24,7 +25,6 @@ from ..messages import OK, Code, ReceiveMessageResponse, Status, timestamp_of
 from .consuming import Consuming
 from .dead_letters import give_up
 from .delivered import Delivered
-from .handler_call import HandlerAnswer, HandlerCall
 from .pop_records import PoppedRecord, popped_records
 from .receipt_handle import ReceiptHandle
 
@@ -81,7 +81,7 @@ class Receiving:
         self._subscription = subscription
         self._max_attempts = max_attempts
         self._is_renewed = is_renewed
-        self._pop_call = HandlerCall.of(call, pop.code, self._popped)
+        self._pop_call = BrokerCall.of_rpc(call, pop.code, self._popped)
 
     def begin(self) -> None:
         """Pop. A receive that waits is cancelled with its call."""

@@ -21,7 +21,6 @@ from pocketmq.protocol.bodies.group_config import (
 )
 from pocketmq.store import StoreError
 
-from ..endpoint_settings import EndpointSettings
 from .delivered import Delivered
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -60,13 +59,11 @@ class RenewedMessage:
 class Renewal:
     """The messages under renewal, by client and group."""
 
-    def __init__(
-        self, broker: Broker, settings: EndpointSettings, is_member: Callable[[str, str], bool]
-    ) -> None:
+    def __init__(self, broker: Broker, is_member: Callable[[str, str], bool]) -> None:
         """`is_member` says whether a client is in a group now."""
         self._clock, self._groups = broker.clock, broker.groups
         self._timers = broker.state.timers
-        self._settings = settings
+        self._config = broker.config.endpoint
         self._is_member = is_member
         self._messages: dict[str, dict[str, dict[MessageKey, RenewedMessage]]] = {}
         """By client id and group."""
@@ -200,20 +197,20 @@ class Renewal:
         if message.delivered.handle.is_expired(now_ms):
             return False
         try:
-            if now_ms - message.delivered_ms >= self._settings.renew_max_ms:
+            if now_ms - message.delivered_ms >= self._config.renew_max_time_millis:
                 self._hide(message, self._retry_delay_ms(message))
                 return False
             is_hidden = self._hide(message, RENEWAL_MS[min(message.renewals, len(RENEWAL_MS) - 1)])
         except StoreError as error:
             message.failures += 1
             _log.warning("%s is not renewed: %s", message.delivered.handle, error)
-            return message.failures <= self._settings.max_renew_retries
+            return message.failures <= self._config.max_renew_retry_times
         message.renewals += 1
         message.failures = 0
         return is_hidden
 
     def _hide(self, message: RenewedMessage, invisible_ms: int) -> bool:
-        handle = message.delivered.hide(invisible_ms, is_strict=self._settings.strict)
+        handle = message.delivered.hide(invisible_ms, is_strict=self._config.grpc_strict)
         if handle is None:
             return False
         message.delivered = msgspec.structs.replace(message.delivered, handle=handle)
@@ -228,14 +225,14 @@ class Renewal:
             self._count -= 1
             if not message.delivered.handle.is_expired(now_ms):
                 try:
-                    self._hide(message, self._settings.invisible_time_ms_when_cleared)
+                    self._hide(message, self._config.invisible_time_millis_when_clear)
                 except StoreError as error:
                     _log.warning("%s is not given back: %s", message.delivered.handle, error)
             self._drop_if_empty(client_id, group)
             yield
 
     def _due_ms(self, message: RenewedMessage) -> int:
-        return message.delivered.handle.receipt.visible_again_ms - self._settings.renew_ahead_ms
+        return message.delivered.handle.receipt.visible_again_ms - self._config.renew_ahead_time_millis
 
     def _note_due(self, message: RenewedMessage) -> None:
         due_ms = self._due_ms(message)

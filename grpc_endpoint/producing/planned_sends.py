@@ -15,7 +15,6 @@ from pocketmq.store.lookup.message_template import MessageTemplate
 from pocketmq.store.put_values import AlikeMessage
 
 from ..calls.rpc_call import RpcCall
-from ..endpoint_settings import EndpointSettings
 from ..messages import Message, ms_of
 from .send_plans import SendPlan, Shape, make_plan, shape_of
 
@@ -47,18 +46,19 @@ NOTHING: Final = Planned()
 class PlannedSends:
     """The plans of one endpoint."""
 
-    def __init__(self, broker: Broker, config: EndpointSettings) -> None:
+    def __init__(self, broker: Broker) -> None:
+        config, most_bytes = broker.config.endpoint, broker.config.store.max_message_size
         self._state = broker.state
         self._sending = broker.sending
         self._config = broker.config
         self._topics = broker.topics
         self._unsaved = broker.state.tables.unsaved
         self._random = broker.state.random
-        self._most_messages = 1 if config.strict else _MOST_MESSAGES
-        self._allows_empty = not config.is_empty_body_refused
+        self._most_messages = 1 if config.grpc_strict else _MOST_MESSAGES
+        self._allows_empty = not config.enable_message_body_empty_check
         self._most_body_bytes = MOST_BODY_BYTES
-        if config.max_message_size > 0:
-            self._most_body_bytes = min(MOST_BODY_BYTES, config.max_message_size)
+        if most_bytes > 0:
+            self._most_body_bytes = min(MOST_BODY_BYTES, most_bytes)
         self._most_text_bytes = config.max_user_property_size
         self._plans: dict[Shape, SendPlan | None] = {}
         """`None`: the shape was seen once."""

@@ -23,4 +23,4 @@ class Producing:
         self.transactions = broker.transactions
         self.random = broker.state.random
         self.unique_ids = broker.state.unique_ids
-        self.planned = PlannedSends(broker, clients.config)
+        self.planned = PlannedSends(broker)

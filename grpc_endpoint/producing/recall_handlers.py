@@ -1,23 +1,19 @@
 """RecallMessage: a producer takes a timed message back before it is due. Mirrors `RecallMessageActivity`."""
 
-from typing import Final
-
 from pocketmq.broker.delayed.timer_handlers import recall_message as recall_stored_message
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.recall_handle import decode_recall_handle
 from pocketmq.protocol.requests.send import RecallMessage, RecallMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..calls.broker_call import BrokerCall
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import RpcCall
-from ..clients.inner_call import HandlerAnswer, InnerCall
 from ..forms.names import checked_topic
 from ..messages import OK, Code, MessageType, RecallMessageRequest, RecallMessageResponse
 from .producing import Producing
 from .send_checks import check_type
-
-_CODE: Final = 370
 
 
 @rpc(RecallMessageRequest)
@@ -36,8 +32,9 @@ def recall_message(
     except BodyError as error:
         raise _failed(str(error)) from None
     recall = RecallMessage(producer_group=topic, topic=topic, recall_handle=request.recall_handle)
-    inner = InnerCall(producing.clients.sender(call), _CODE, _not_held)
-    answer = recall_stored_message(producing.delayed, recall, inner)
+    peer = producing.clients.sender(call)
+    broker_call = BrokerCall(peer, recall.code, language=peer.language)
+    answer = recall_stored_message(producing.delayed, recall, broker_call)
     if answer.code != ResponseCode.SUCCESS or not isinstance(answer.reply, RecallMessageReply):
         raise _failed(answer.remark or "")
     return RecallMessageResponse(status=OK, message_id=answer.reply.msg_id)
@@ -45,7 +42,3 @@ def recall_message(
 
 def _failed(text: str) -> RpcRefused:
     return RpcRefused(Code.INTERNAL_SERVER_ERROR, PROXY + text)
-
-
-def _not_held(answer: HandlerAnswer) -> None:
-    raise AssertionError("a recall is answered at once")

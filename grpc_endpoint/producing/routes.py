@@ -28,11 +28,11 @@ from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_dlq_topic, is
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 
 from ..calls.refusals import RpcRefused
-from ..endpoint_settings import EndpointSettings
 from ..messages import Address, AddressScheme, Code, Endpoints
 
 _log = logging.getLogger("pocketmq.grpc")
 
+OFFICIAL_PORT: Final = 8081
 MAX_ASKING: Final = 1000
 """Routes that are asked of a name server at once; one more is answered from the broker's own topics."""
 NEW_TOPIC_QUEUES: Final = 4
@@ -65,14 +65,13 @@ class Routes:
     def __init__(
         self,
         broker: Broker,
-        config: EndpointSettings,
         name_server: NameServer | None = None,
         neighbours: Mapping[str, str] | None = None,
     ) -> None:
         """`neighbours`: the gRPC ports of other brokers by the brokers' addresses, where they are known."""
-        self.port = config.port
+        self.port = OFFICIAL_PORT
         self._broker = broker
-        self._config = config
+        self._config = broker.config.endpoint
         self._name_server = name_server
         self._neighbours = {} if neighbours is None else neighbours
         self._host = host_and_port(broker.identity.address)[0]
@@ -89,7 +88,7 @@ class Routes:
         """The topic at this broker; made, if clients may make topics. The broker's own retry and dead-letter topics are
         not made here."""
         config = self._broker.topics.find(topic)
-        if config is not None or self._config.strict or not self._broker.config.auto_create_topic_enable:
+        if config is not None or self._config.grpc_strict or not self._broker.config.auto_create_topic_enable:
             return config
         if is_retry_topic(topic) or is_dlq_topic(topic):
             return None
@@ -165,7 +164,7 @@ class Routes:
                 continue
             if address in self._neighbours:
                 found[broker_id] = _endpoints(*host_and_port(self._neighbours[address]))
-            elif self._config.strict or host != self._host:
+            elif self._config.grpc_strict or host != self._host:
                 found[broker_id] = self.endpoints_of(host)
         return dict(sorted(found.items()))
 

@@ -23,10 +23,10 @@ from pocketmq.protocol.message.properties import encode_properties, encode_prope
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_dlq_topic, is_retry_topic
 from pocketmq.protocol.requests.send import SendMessage
 
+from ..calls.broker_call import BrokerCall, HandlerAnswer
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import HELD, Held, RpcCall
-from ..clients.inner_call import HandlerAnswer, InnerCall
 from ..clients.peer import GrpcPeer
 from ..forms.message_types import type_of
 from ..forms.names import checked_topic
@@ -39,7 +39,6 @@ from .routes import topic_not_found
 from .send_checks import check_message, check_type
 from .send_results import SendResult, refused, reply_of, reply_of_stored, result_of, stored_at
 
-_CODE: Final = 10
 _QUEUES: Final = 4
 WhenStored = Callable[[SendResult], None]
 
@@ -71,17 +70,18 @@ def _store(
     resource = messages[0].topic
     topic = checked_topic(resource, producing.topics)
     config, wall_ms = producing.config, producing.clock.wall_ms()
+    most_bytes = producing.broker_config.store.max_message_size
     for message in messages:
-        check_message(message, resource, config, wall_ms)
+        check_message(message, resource, config, most_bytes, wall_ms)
     peer = clients.sender(call)
     texts = [
         sent_properties(message, topic, peer.peer, _delay_level(producing, message, wall_ms))
         for message in messages
     ]
     topic_config = _topic_of(producing, topic)
-    is_batch = config.strict and len(messages) > 1
+    is_batch = config.grpc_strict and len(messages) > 1
     if not is_retry_topic(topic) and not is_dlq_topic(topic):
-        for properties in texts[:1] if config.strict else texts:
+        for properties in texts[:1] if config.grpc_strict else texts:
             if names.TRANSFER_FLAG not in properties:
                 check_type(
                     None if topic_config is None else topic_config.message_type, type_of(properties), config
@@ -107,7 +107,7 @@ def _store(
 def _topic_of(producing: Producing, topic: str) -> TopicConfig | None:
     """The topic, which is made if clients may make topics."""
     topic_config = producing.routes.own_topic(topic)
-    if topic_config is None and not producing.config.strict:
+    if topic_config is None and not producing.config.grpc_strict:
         raise topic_not_found(topic)
     return topic_config
 
@@ -115,7 +115,7 @@ def _topic_of(producing: Producing, topic: str) -> TopicConfig | None:
 def _delay_level(producing: Producing, message: Message, wall_ms: int) -> int | None:
     """With `useDelayLevel`: the level of a message with a delivery time."""
     system = message.system_properties
-    if not system.HasField("delivery_timestamp") or not producing.config.uses_delay_level:
+    if not system.HasField("delivery_timestamp") or not producing.config.use_delay_level:
         return None
     return delay_level(ms_of(system.delivery_timestamp) - wall_ms, producing.delays.levels)
 
@@ -182,7 +182,8 @@ def _send_one(
         reconsume_times=_times(message) if is_retry_topic(topic) else 0,
     )
     try:
-        answer = store_message(producing.sending, request, InnerCall(peer, _CODE, answered, message.body))
+        call = BrokerCall(peer, request.code, answered, body=message.body, language=peer.language)
+        answer = store_message(producing.sending, request, call)
     except Refusal as refusal:
         stored(refused(refusal.remark))
         return
@@ -247,9 +248,9 @@ def _send_batch(
         for message, properties in zip(messages, texts, strict=True)
     ]
     try:
-        answer = store_message(
-            producing.sending, request, InnerCall(peer, _CODE, answered, encode_batch(elements))
-        )
+        body = encode_batch(elements)
+        broker_call = BrokerCall(peer, request.code, answered, body=body, language=peer.language)
+        answer = store_message(producing.sending, request, broker_call)
     except Refusal as refusal:
         stored(refused(refusal.remark))
         return sending.reply()

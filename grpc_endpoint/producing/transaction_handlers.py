@@ -13,10 +13,10 @@ from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 from pocketmq.protocol.requests.send import EndTransaction
 
+from ..calls.broker_call import BrokerCall
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import RpcCall
-from ..clients.inner_call import HandlerAnswer, InnerCall
 from ..forms.names import checked_topic
 from ..messages import (
     OK,
@@ -30,7 +30,6 @@ from .producing import Producing
 
 _log = logging.getLogger("pocketmq.grpc")
 
-_CODE: Final = 37
 _VERDICTS: Final[dict[int, int]] = {
     TransactionResolution.COMMIT: TRANSACTION_COMMIT,
     TransactionResolution.ROLLBACK: TRANSACTION_ROLLBACK,
@@ -61,11 +60,7 @@ def end_transaction(
         topic=topic,
     )
     try:
-        end_half_message(producing.transactions, end, InnerCall(peer, _CODE, _not_awaited))
+        end_half_message(producing.transactions, end, BrokerCall(peer, end.code, language=peer.language))
     except (Refusal, BodyError) as error:
         _log.info("%r cannot end transaction %s of topic %s: %s", peer, transaction_id, topic, error)
     return EndTransactionResponse(status=OK)
-
-
-def _not_awaited(answer: HandlerAnswer) -> None:
-    """A transaction that is not decided yet has no answer."""

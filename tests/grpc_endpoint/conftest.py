@@ -33,7 +33,7 @@ async def grpc_maker(tmp_path: Path, clock: VirtualClock, loop: FakeLoop) -> Asy
     def make(*, strict: bool = False, endpoint: dict[str, Any] | None = None, **settings: Any) -> GrpcBroker:
         broker = make_broker(tmp_path / f"store-{len(made)}", clock, loop=loop, **settings)
         made.append(broker)
-        return GrpcBroker(broker, strict=strict, **(endpoint or {}))
+        return GrpcBroker(broker, grpc_strict=strict, **(endpoint or {}))
 
     yield make
     for broker in made:

@@ -6,7 +6,6 @@ import functools
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from pocketmq.broker.config.broker_config import BrokerConfig
@@ -20,7 +19,6 @@ from pocketmq.grpc_endpoint.clients.clients import (
     MAX_SETTINGS_TOPICS,
 )
 from pocketmq.grpc_endpoint.endpoint import LEAST_PORT_BYTES, MOST_CALLS
-from pocketmq.grpc_endpoint.endpoint_settings import settings_of
 from pocketmq.grpc_endpoint.http2.connection import PASS_REQUESTS
 from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW
 from pocketmq.grpc_endpoint.http2.frames import MAX_SETTINGS
@@ -118,35 +116,6 @@ async def test_rpcs_that_no_client_calls_are_refused_as_by_the_official_proxy(na
             await client.open(name, b"").all()
     text = f"Method apache.rocketmq.v2.MessagingService/{name} is unimplemented"
     assert (error.value.status, error.value.text) == (12, text)
-
-
-def test_settings_without_keys_are_the_defaults() -> None:
-    """As in the official rmq-proxy.json, but for the time of a stop (30 s there)."""
-    found = settings_of(BrokerConfig())
-    official = {
-        "port": 8081, "strict": False, "shutdown_seconds": 2, "max_inbound_message_size": 136_314_880,
-        "max_concurrent_calls_per_connection": 2_147_483_647, "client_idle_ms": 120_000, "max_message_size": 4_194_304,
-        "is_empty_body_refused": True, "max_user_property_size": 16_384, "max_user_properties": 128,
-        "max_message_group_size": 64, "max_lite_topic_size": 64, "default_invisible_time_ms": 60_000,
-        "min_invisible_time_ms_for_receive": 10_000, "max_invisible_time_ms": 43_200_000,
-        "max_delay_time_ms": 86_400_000, "max_transaction_recovery_seconds": 3_600, "is_message_type_checked": True,
-        "producer_max_attempts": 3, "producer_backoff_initial_ms": 10, "producer_backoff_max_ms": 1_000,
-        "producer_backoff_multiplier": 2, "min_long_polling_ms": 5_000, "max_long_polling_ms": 20_000,
-        "long_polling_batch_size": 32, "metric_collector_mode": "off", "metric_collector_address": "",
-        "relay_timeout_seconds": 5, "transaction_data_expire_ms": 30_000,
-        "transaction_data_max": 15, "is_renewal_on": True, "max_renew_retries": 3, "renew_ahead_ms": 10_000,
-        "renew_max_ms": 10_800_000, "renew_period_ms": 5_000, "invisible_time_ms_when_cleared": 1_000,
-        "uses_delay_level": False,
-    }  # fmt: skip
-    assert msgspec.structs.asdict(found) == official
-
-
-def test_keys_of_the_proxy_reach_the_settings() -> None:
-    with EmbeddedServer(grpcServerPort=0, grpcStrict=True, renewAheadTimeMillis=7) as server:
-        found = settings_of(server.node.broker.config)
-    assert found == msgspec.structs.replace(
-        settings_of(BrokerConfig()), port=0, strict=True, renew_ahead_ms=7
-    )
 
 
 def test_serve_writes_the_address_to_the_second_line_and_to_the_file(tmp_path: Path) -> None:

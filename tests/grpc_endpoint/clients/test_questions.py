@@ -57,7 +57,7 @@ async def test_message_is_consumed_directly(grpc: GrpcBroker, code: Code, result
 
 
 async def test_client_that_does_not_answer(grpc_maker: Any) -> None:
-    grpc = grpc_maker(endpoint={"relay_timeout_seconds": 0.01})
+    grpc = grpc_maker(endpoint={"grpc_proxy_relay_request_timeout_in_seconds": 0.01})
     grpc.topic("t")
     message_id = store_message(grpc.broker, "t", body=b"body")
     grpc.telemetry(consumer("g"))

@@ -34,7 +34,7 @@ async def broker(tmp_path: Path, clock: VirtualClock, loop: FakeLoop) -> AsyncIt
 
 @pytest.fixture
 async def make_consumers(broker: Broker, loop: FakeLoop) -> AsyncIterator[MakeConsumers]:
-    """`make_consumers(strict=True, ...)`: settings of the endpoint in, its handlers out."""
+    """`make_consumers(grpc_strict=True, ...)`: settings of the endpoint in, its handlers out."""
     made: list[Consumers] = []
 
     def make(**settings: Any) -> Consumers:

@@ -172,7 +172,7 @@ async def test_a_changed_time_starts_now_and_its_handle_keeps_the_place(
 
 
 async def test_the_handle_of_a_strict_endpoint_loses_its_place(make_consumers: Any) -> None:
-    strict: Consumers = make_consumers(strict=True)
+    strict: Consumers = make_consumers(grpc_strict=True)
     strict.fill()
     strict.broker.groups.find_or_create("g")
     strict.announce("c1")
@@ -260,7 +260,7 @@ async def test_a_message_is_given_up_by_its_changed_handle(consumers: Consumers)
 
 
 async def test_a_strict_endpoint_copies_the_first_record_for_a_changed_handle(make_consumers: Any) -> None:
-    strict: Consumers = make_consumers(strict=True)
+    strict: Consumers = make_consumers(grpc_strict=True)
     strict.fill()
     strict.broker.groups.find_or_create("g")
     strict.announce("c1")

@@ -144,7 +144,7 @@ async def test_a_receive_cancelled_before_the_settings_takes_nothing(consumers: 
 
 
 async def test_a_strict_endpoint_does_not_wait_for_settings(make_consumers: Any) -> None:
-    strict: Consumers = make_consumers(strict=True)
+    strict: Consumers = make_consumers(grpc_strict=True)
     strict.fill()
     early = strict.receive("c2")
     await turns()

@@ -42,7 +42,7 @@ async def test_each_renewal_is_for_longer(consumers: Consumers, clock: VirtualCl
 
 
 async def test_renewal_ends_some_hours_after_the_delivery(make_consumers: Any) -> None:
-    consumers: Consumers = make_consumers(renew_max_ms=200_000)
+    consumers: Consumers = make_consumers(renew_max_time_millis=200_000)
     consumers.fill()
     consumers.announce("c1")
     asked = consumers.receive(batch_size=1)
@@ -60,7 +60,7 @@ async def test_a_renewal_that_fails_is_tried_again_some_times(
     make_consumers: Any, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, failures: int, is_kept: bool
 ) -> None:
     """`maxRenewRetryTimes`: a disk that fails for a moment costs no client its message."""
-    consumers: Consumers = make_consumers(max_renew_retries=2)
+    consumers: Consumers = make_consumers(max_renew_retry_times=2)
     consumers.fill()
     consumers.announce("c1")
     consumers.receive(batch_size=1)
@@ -133,7 +133,11 @@ def failing(*arguments: object, **options: object) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "renewals"),
-    [({}, [0, 0, 1]), ({"renew_ahead_ms": 25_000}, [0, 1, 1]), ({"renew_period_ms": 20_000}, [0, 0, 0])],
+    [
+        ({}, [0, 0, 1]),
+        ({"renew_ahead_time_millis": 25_000}, [0, 1, 1]),
+        ({"renew_schedule_period_millis": 20_000}, [0, 0, 0]),
+    ],
     ids=["official", "renewAheadTimeMillis", "renewSchedulePeriodMillis"],
 )
 async def test_when_a_message_is_renewed_is_set_by_keys(
@@ -156,7 +160,7 @@ async def test_how_soon_the_messages_of_a_client_that_ends_are_back_is_set_by_a_
     make_consumers: Any, ms: int, is_back: bool
 ) -> None:
     """`invisibleTimeMillisWhenClear`."""
-    consumers: Consumers = make_consumers(invisible_time_ms_when_cleared=ms)
+    consumers: Consumers = make_consumers(invisible_time_millis_when_clear=ms)
     consumers.fill(count=1)
     consumers.announce("c1")
     consumers.announce("c2")

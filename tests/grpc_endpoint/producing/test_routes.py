@@ -124,7 +124,7 @@ def with_others(grpc: GrpcBroker, clock: Any, *, strict: bool = False) -> GrpcBr
             broker_name=name, read_queue_nums=1, write_queue_nums=1, perm=6
         )
     table.topics["here"] = {"broker-c": table.topics["far"]["broker-c"]}
-    return GrpcBroker(grpc.broker, name_server, strict=strict, port=8081)
+    return GrpcBroker(grpc.broker, name_server, grpc_strict=strict)
 
 
 def places(reply: Any) -> list[tuple[str, int, str]]:

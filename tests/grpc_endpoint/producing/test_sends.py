@@ -334,7 +334,7 @@ async def test_message_that_waits_for_the_disk_is_answered_later(grpc_maker: Any
 
 @pytest.mark.parametrize(("wait_ms", "level"), [(0, 1), (1000, 2), (59_000, 5), (90_000_000, 18)])
 async def test_delay_level_in_place_of_a_timer(grpc_maker: Any, clock: Any, wait_ms: int, level: int) -> None:
-    grpc = grpc_maker(endpoint={"uses_delay_level": True, "max_delay_time_ms": 0})
+    grpc = grpc_maker(endpoint={"use_delay_level": True, "max_delay_time_mills": 0})
     grpc.topic("d", "DELAY", queues=1)
     due = timestamp_of(clock.wall_ms() + wait_ms)
     assert grpc.refused(send(new_message("d", delivery_timestamp=due)))[0] == Code.OK

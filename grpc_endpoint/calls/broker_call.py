@@ -1,7 +1,11 @@
-"""A call of a handler of the broker that may be held: its connection is one rpc, not a client.
+"""A call of one of the broker's handlers, made by the endpoint: its answer goes to a function.
+
+    BrokerCall(peer, code, on_answer)           on behalf of a client, which the broker's tables may keep
+    BrokerCall.of_rpc(call, code, on_answer)    on behalf of one rpc, which is a connection of its own
+    BrokerCall.of_server(code)                  by the endpoint itself; the handler answers at once
 
 The broker drops a held request whose connection is closed. A client has many receives at once, and each can be
-cancelled by itself; so each is a connection of its own here.
+cancelled by itself.
 """
 
 import asyncio
@@ -10,16 +14,15 @@ from typing import Any, Final
 
 from pocketmq.broker.config.addresses import NO_HOST
 from pocketmq.broker.errors import PeerError
-from pocketmq.broker.network.dispatch import Answer, Call, Result
+from pocketmq.broker.network.dispatch import Answer, Call, Peer, Result
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Reply, Request
 
-from ..calls.rpc_call import RpcCall
+from .rpc_call import RpcCall
 
 HandlerAnswer = Answer | Reply | Body | None
-
 SERVER_PEER: Final = "127.0.0.1:0"
 """The peer of requests that the endpoint makes itself."""
 
@@ -36,7 +39,7 @@ class RpcConnection:
         self.closed = False
 
     def answer(self, command: Command, result: Result) -> None:
-        """Nothing to do: a `HandlerCall` answers its own function."""
+        """Nothing to do: a `BrokerCall` answers its own function."""
 
     async def exchange(
         self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
@@ -50,29 +53,34 @@ class RpcConnection:
         self.closed = True
 
 
-class HandlerCall(Call):
-    """`when_answered` gets the answer, if the handler holds the call."""
+def _ignore(answer: HandlerAnswer) -> None:
+    """The handler answers at once, or its answer does not matter."""
 
-    __slots__ = ("_when_answered",)
+
+class BrokerCall(Call):
+    """`on_answer` gets the answer if the handler holds the call."""
+
+    __slots__ = ("_on_answer",)
 
     def __init__(
-        self, connection: RpcConnection, code: int, when_answered: Callable[[HandlerAnswer], None]
+        self,
+        connection: Peer,
+        code: int,
+        on_answer: Callable[[HandlerAnswer], None] = _ignore,
+        *,
+        body: RawBody | None = None,
+        language: str = "JAVA",
     ) -> None:
-        super().__init__(connection, Command(code, version=V5_5_0))
-        self._when_answered = when_answered
+        super().__init__(connection, Command(code, body=body, language=language, version=V5_5_0))
+        self._on_answer = on_answer
 
     @classmethod
-    def of(
-        cls, call: RpcCall, code: int, when_answered: Callable[[HandlerAnswer], None] = lambda answer: None
-    ) -> "HandlerCall":
-        """A request on behalf of this rpc."""
-        return cls(RpcConnection(call.loop, call.peer, call.packed_host), code, when_answered)
+    def of_rpc(cls, call: RpcCall, code: int, on_answer: Callable[[HandlerAnswer], None]) -> "BrokerCall":
+        return cls(RpcConnection(call.loop, call.peer, call.packed_host), code, on_answer)
 
     @classmethod
-    def of_server(cls, code: int) -> "HandlerCall":
-        """A request that the endpoint makes itself; its handler answers at once."""
-        connection = RpcConnection(asyncio.get_running_loop(), SERVER_PEER, NO_HOST)
-        return cls(connection, code, lambda answer: None)
+    def of_server(cls, code: int) -> "BrokerCall":
+        return cls(RpcConnection(asyncio.get_running_loop(), SERVER_PEER, NO_HOST), code)
 
     def answer(self, result: HandlerAnswer) -> None:
-        self._when_answered(result)
+        self._on_answer(result)
