@@ -4,7 +4,6 @@ Each broker with readable queues is one assignment of any queue (-1), for every 
 messages out. Only a group that consumes in order gets each queue by itself. Mirrors `RouteActivity.queryAssignment`.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from pocketmq.protocol.message.flags import is_readable, is_writeable
@@ -22,6 +21,7 @@ from ..messages import (
     Permission,
     QueryAssignmentRequest,
     QueryAssignmentResponse,
+    Resource,
 )
 from ..producing.routes import RoutedBroker, TopicRoute, topic_not_found
 from .consuming import Consuming
@@ -40,35 +40,37 @@ def query_assignment(consuming: Consuming, request: QueryAssignmentRequest, call
     is_fifo = config is not None and config.consume_message_orderly
 
     def found(route: TopicRoute | None) -> None:
+        reply = QueryAssignmentResponse(status=OK)
         try:
             if route is None:
                 raise topic_not_found(topic)
-            assignments = [
-                Assignment(message_queue=queue)
-                for broker in route.brokers
-                for queue in _queues(request, broker, is_fifo=is_fifo)
-            ]
-            if not assignments:
+            for broker in route.brokers:
+                _add_queues(reply, request.topic, broker, is_fifo=is_fifo)
+            if not reply.assignments:
                 raise RpcRefused(Code.FORBIDDEN, "no readable queue")
         except RpcRefused as refused:
             call.answer(QueryAssignmentResponse(status=refused.status))
         else:
-            call.answer(QueryAssignmentResponse(status=OK, assignments=assignments))
+            call.answer(reply)
 
     consuming.routes.when_found(topic, found)
     return HELD
 
 
-def _queues(
-    request: QueryAssignmentRequest, broker: RoutedBroker, *, is_fifo: bool
-) -> Iterator[MessageQueue]:
+def _add_queues(
+    reply: QueryAssignmentResponse, topic: Resource, broker: RoutedBroker, *, is_fifo: bool
+) -> None:
     endpoints = broker.endpoints.get(MASTER_ID)
     if endpoints is None or not is_readable(broker.perm) or broker.read_queues <= 0:
         return
-    for queue_id in range(broker.read_queues) if is_fifo else (ANY_QUEUE,):
-        yield MessageQueue(
-            topic=request.topic,
-            id=queue_id,
-            permission=Permission.READ_WRITE if is_writeable(broker.perm) else Permission.READ,
-            broker=Broker(name=broker.name, id=MASTER_ID, endpoints=endpoints),
-        )
+    queue = MessageQueue(
+        topic=topic,
+        id=ANY_QUEUE,
+        permission=Permission.READ_WRITE if is_writeable(broker.perm) else Permission.READ,
+        broker=Broker(name=broker.name, id=MASTER_ID, endpoints=endpoints),
+    )
+    first, count = len(reply.assignments), broker.read_queues if is_fifo else 1
+    reply.assignments.extend([Assignment(message_queue=queue)] * count)
+    if is_fifo:
+        for queue_id, added in enumerate(reply.assignments[first:]):
+            added.message_queue.id = queue_id

@@ -31,30 +31,30 @@ def query_route(producing: Producing, request: QueryRouteRequest, call: RpcCall)
         if route is None:
             call.answer(QueryRouteResponse(status=topic_not_found(topic).status))
         else:
-            call.answer(QueryRouteResponse(status=OK, message_queues=_queues(route, request.topic)))
+            reply = QueryRouteResponse(status=OK)
+            _add_queues(reply, route, request.topic)
+            call.answer(reply)
 
     producing.routes.when_found(topic, found)
     return HELD
 
 
-def _queues(route: TopicRoute, topic: Resource) -> list[MessageQueue]:
-    """Each queue once for each broker that has it, slaves too."""
+def _add_queues(reply: QueryRouteResponse, route: TopicRoute, topic: Resource) -> None:
+    """Each queue once for each broker that has it, slaves too. There may be 16,384: protobuf copies them in one go, then
+    each gets its id and permission."""
     types = accepted_types(route.message_type)
-    return [
-        MessageQueue(
-            topic=topic,
-            id=queue_id,
-            permission=permission,
-            broker=Broker(name=broker.name, id=broker_id, endpoints=endpoints),
-            accept_message_types=types,
-        )
-        for broker in route.brokers
-        for broker_id, endpoints in broker.endpoints.items()
-        for queue_id, permission in enumerate(_permissions(broker))
-    ]
+    for broker in route.brokers:
+        permissions = list(_permissions(broker))
+        for broker_id, endpoints in broker.endpoints.items():
+            named = Broker(name=broker.name, id=broker_id, endpoints=endpoints)
+            queue = MessageQueue(topic=topic, broker=named, accept_message_types=types)
+            first = len(reply.message_queues)
+            reply.message_queues.extend([queue] * len(permissions))
+            for queue_id, added in enumerate(reply.message_queues[first:]):
+                added.id, added.permission = queue_id, permissions[queue_id]
 
 
-def _permissions(broker: RoutedBroker) -> Iterator[Permission]:
+def _permissions(broker: RoutedBroker) -> Iterator[int]:
     """Of each queue: those that can only be read, only be written, both; this is the official order."""
     read, write, both, none = 0, 0, 0, 0
     if is_readable(broker.perm) and is_writeable(broker.perm):
