@@ -40,8 +40,8 @@ def query_route(producing: Producing, request: QueryRouteRequest, call: RpcCall)
 
 
 def _add_queues(reply: QueryRouteResponse, route: TopicRoute, topic: Resource) -> None:
-    """Each queue once for each broker that has it, slaves too. There may be 16,384: protobuf copies them in one go, then
-    each gets its id and permission."""
+    """Each queue once for each broker that has it, slaves too. There may be 16,384: protobuf copies them in one go,
+    then each gets its id and permission."""
     types = accepted_types(route.message_type)
     for broker in route.brokers:
         permissions = list(_permissions(broker))

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import functools
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,20 @@ async def test_the_route_names_the_bound_port() -> None:
         host, port = server.grpc_endpoint.split(":")
     address = route.message_queues[0].broker.endpoints.addresses[0]
     assert (address.host, address.port) == (host, int(port))
+
+
+@pytest.mark.parametrize("port", ["None", "0"])
+def test_protobuf_is_loaded_with_the_port_only(port: str) -> None:
+    """It takes a remoting client's server 10 ms and 4 MiB."""
+    program = (
+        "import sys\n"
+        "from pocketmq.testing import EmbeddedServer, RocketMQ\n"
+        f"with EmbeddedServer(grpc_port={port}) as server:\n"
+        "    RocketMQ(server).send('orders', 'one')\n"
+        "print('google.protobuf' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(port == "0")
 
 
 async def test_first_use_opens_the_port_of_a_server_without_one() -> None:
