@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.connection import Http2Connection
 from pocketmq.grpc_endpoint.http2.outgoing import PortMemory
-from pocketmq.grpc_endpoint.http2.role import Limits, Member
+from pocketmq.grpc_endpoint.http2.role import Limits
 
 from http2_echo import PREFACE, Echo
 
@@ -34,9 +34,9 @@ class PipePort:
     def _exceeded(self) -> None:
         self.has_too_much = True
 
-    def connected(self, connection: Member) -> None: ...
+    def connected(self, connection: Http2Connection) -> None: ...
 
-    def disconnected(self, connection: Member) -> None: ...
+    def disconnected(self, connection: Http2Connection) -> None: ...
 
 
 class Pipe(asyncio.Transport):

@@ -12,6 +12,7 @@ from pocketmq.broker.errors import PeerError
 from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
+from ..calls.rpc_call import RpcCall
 from ..messages import TelemetryCommand
 
 if TYPE_CHECKING:
@@ -30,14 +31,6 @@ class Asking(Protocol):
     ) -> Command: ...
 
     def notify(self, peer: "GrpcPeer", request: Request[Any], body: RawBody | None) -> None: ...
-
-
-class CommandStream(Protocol):
-    """The server's side of a telemetry stream."""
-
-    cancelled: bool
-
-    def command(self, message: TelemetryCommand, shown: Command, /) -> None: ...
 
 
 class GrpcPeer:
@@ -75,7 +68,7 @@ class GrpcPeer:
         """Whether the client is gone: it said so, or it was silent for too long."""
         self.seen_ms = 0
         """When it last sent settings or a heartbeat, by the wall's time."""
-        self.stream: CommandStream | None = None
+        self.stream: RpcCall | None = None
         self._asking = asking
         self._on_close = on_close
 

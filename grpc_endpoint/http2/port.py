@@ -13,7 +13,7 @@ from pocketmq.broker.network.undecided import UndecidedConnection
 
 from .connection import Http2Connection
 from .outgoing import PortMemory
-from .role import Limits, Member
+from .role import Limits
 from .service import Service
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -36,7 +36,7 @@ class Http2Port:
         self.limits = limits
         self._tls = tls
         """`None` if this port does not speak TLS."""
-        self.connections: set[Member] = set()
+        self.connections: set[Http2Connection] = set()
         self._waiting: set[UndecidedConnection] = set()
         """Connections before their first bytes."""
         self._sockets: list[socket.socket] = []
@@ -118,12 +118,12 @@ class Http2Port:
 
     # -- called by the connections
 
-    def connected(self, connection: Member) -> None:
+    def connected(self, connection: Http2Connection) -> None:
         self.connections.add(connection)
         if self._is_stopped or self._is_full():  # accepted from the backlog after the listener was closed
             connection.abort()
 
-    def disconnected(self, connection: Member) -> None:
+    def disconnected(self, connection: Http2Connection) -> None:
         self.connections.discard(connection)
         if self._last_closed is not None and not self.connections:
             self._last_closed.set()
@@ -197,7 +197,7 @@ class Http2Port:
             worst.expel(f"the port has more than {most} open calls, and most are of this client")
 
 
-def _has_unfinished(connection: Member) -> bool:
+def _has_unfinished(connection: Http2Connection) -> bool:
     """Whether a request has begun and waits for its end."""
     streams = connection.streams.values()
     return connection.out.unfinished_bytes > 0 or any(stream.is_unfinished for stream in streams)

@@ -2,13 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
 
-from .outgoing import Outgoing, PortMemory
-from .server_stream import ServerStream
+from .outgoing import PortMemory
 from .service import Service
 
 
@@ -36,31 +34,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     is closed. The first 64 KiB of each socket are not counted."""
 
 
-class Member(Protocol):
-    """A connection, as its port keeps it."""
-
-    peer: str
-    has_preface: bool
-    """It has said that it speaks HTTP/2."""
-    is_failed: bool
-    """It has sent its GOAWAY, and is closed once the client has read it."""
-    last_activity: float
-    """Loop time of the last read that was handled."""
-    streams: dict[int, ServerStream]
-    out: Outgoing
-
-    def expel(self, reason: str) -> None:
-        """Close it now, for this reason, and let go of what it keeps."""
-
-    def go_away(self, text: str = "") -> None:
-        """Accept no new calls; close when the open ones have ended."""
-
-    def abort(self) -> None: ...
-
-    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
-        """Put a transport between the connection and its socket."""
-
-
 class Role(Protocol):
     """The port, as its connections see it."""
 
@@ -69,9 +42,9 @@ class Role(Protocol):
     limits: Limits
     memory: PortMemory
 
-    def connected(self, connection: Member) -> None: ...
+    def connected(self, connection: Any) -> None: ...
 
-    def disconnected(self, connection: Member) -> None: ...
+    def disconnected(self, connection: Any) -> None: ...
 
 
 def keep_alive(below: Any) -> None:

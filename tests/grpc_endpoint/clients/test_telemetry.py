@@ -280,3 +280,14 @@ async def test_settings_of_all_clients_have_a_limit(
     assert refusal(stream)[1].endswith("the settings of all clients take too much memory")
     grpc.call(NotifyClientTerminationRequest(), client_id="c1")
     assert grpc.telemetry(producer("t"), client_id="c1").replies[-1].HasField("settings")
+
+
+async def test_settings_count_as_what_they_take_in_memory(
+    grpc: GrpcBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty property has two bytes on the wire."""
+    monkeypatch.setattr(clients, "MAX_ALL_SETTINGS_BYTES", 100_000)
+    sent = producer("t")
+    for _ in range(900):
+        sent.client_properties.add()
+    assert refusal(grpc.telemetry(sent))[1].endswith("the settings of all clients take too much memory")
