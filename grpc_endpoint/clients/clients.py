@@ -7,7 +7,7 @@ connection or of a telemetry stream changes nothing: clients reconnect.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any, Final
 
 from pocketmq.broker.broker import Broker
@@ -249,7 +249,7 @@ class Clients:
 
 def _kept_bytes(client_id: str, settings: Settings) -> int:
     """What is kept of a client."""
-    parts = (
+    parts: tuple[Sized, ...] = (
         settings.publishing.topics,
         settings.subscription.subscriptions,
         settings.access_point.addresses,
