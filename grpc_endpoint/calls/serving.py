@@ -284,7 +284,8 @@ class OpenCall:
             self.finish(GrpcStatus.OK, "")
             return
         self._stop_deadline()
-        self._stream.answer_all([self._encoded(message) for message in replies])
+        first, *others = replies
+        self._stream.answer_all([self._encoded(first), *[message.SerializeToString() for message in others]])
 
     def _encoded(self, message: Message) -> bytes:
         """The bytes of a reply; the first one of a call is counted."""

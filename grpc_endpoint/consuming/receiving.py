@@ -157,6 +157,7 @@ class Receiving:
                 topic,
                 now_ms,
                 properties,
+                message_id=message_id,
                 receipt_handle=handle_text,
                 reconsume_times=times,
             )

@@ -4,10 +4,9 @@ The body is as stored: a compressed one is labelled GZIP, whatever its compressi
 Mirrors `GrpcConverter.buildMessage`.
 """
 
-import hashlib
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import COMPRESSED
@@ -17,6 +16,9 @@ from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 
 from ..messages import DigestType, Encoding, Message, MessageType, Resource, SystemProperties, Timestamp
 from .message_types import SYSTEM_PROPERTIES, type_of
+
+if TYPE_CHECKING:
+    import hashlib
 
 Properties = Mapping[str, str]
 """Of a record, in its order."""
@@ -43,6 +45,14 @@ _SELDOM: Final = frozenset(
 """Names of which `_set_seldom_fields` makes something."""
 
 
+@cache
+def _no_md5() -> "hashlib._Hash":
+    """Copied, which is cheaper than a new one."""
+    import hashlib  # OpenSSL, which a server needs only when it delivers something
+
+    return hashlib.md5(usedforsecurity=False)
+
+
 def message_id_of(record: Record, properties: Properties) -> str:
     """Of the producer, or the place of the record."""
     return properties.get(names.UNIQ_KEY) or encode_message_id(record.store_host, record.position)
@@ -55,13 +65,17 @@ def set_message(
     now_ms: int,
     properties: Properties,
     *,
+    message_id: str | None = None,
     receipt_handle: str | None = None,
     reconsume_times: int | None = None,
 ) -> None:
     """Fill an empty message. `topic` is the one that the client asked for, also if the record is in a retry topic.
-    `properties` are those of the record."""
+    `properties` are those of the record; `message_id` is its id, where it is known."""
     times = record.reconsume_times if reconsume_times is None else reconsume_times
-    _set_topic(message.topic, topic)
+    if "%" in topic:
+        _set_topic(message.topic, topic)
+    else:
+        message.topic.name = topic
     for name, value in properties.items():
         if name not in SYSTEM_PROPERTIES:
             message.user_properties.add(key=name, value=value)
@@ -72,21 +86,24 @@ def set_message(
         system.tag = tag
     if keys is not None:
         system.keys.extend(keys.split(" "))
-    system.message_id = message_id_of(record, properties)
+    system.message_id = message_id or message_id_of(record, properties)
+    md5 = _no_md5().copy()
+    md5.update(body)
     digest = system.body_digest
-    digest.type = _MD5
-    digest.checksum = hashlib.md5(body, usedforsecurity=False).hexdigest().upper()
+    digest.type, digest.checksum = _MD5, md5.hexdigest().upper()
     system.body_encoding = _GZIP if record.sys_flag & COMPRESSED else _IDENTITY
     system.message_type = _NORMAL
-    _set_time(system.born_timestamp, record.born_timestamp)
+    time, ms = system.born_timestamp, record.born_timestamp
+    time.seconds, time.nanos = ms // 1000, ms % 1000 * 1_000_000
     system.born_host = properties.get(names.BORN_HOST) or unpack_host(record.born_host)[0]
-    _set_time(system.store_timestamp, record.store_timestamp)
+    time, ms = system.store_timestamp, record.store_timestamp
+    time.seconds, time.nanos = ms // 1000, ms % 1000 * 1_000_000
     system.store_host = _store_host(record.store_host)
     if receipt_handle is not None:
         system.receipt_handle = receipt_handle
     system.queue_id = record.queue_id
     system.queue_offset = record.queue_offset
-    system.delivery_attempt = min(times, _MOST_32 - 1) + 1
+    system.delivery_attempt = times + 1 if times < _MOST_32 else times
     if not _SELDOM.isdisjoint(properties):
         _set_seldom_fields(system, properties, now_ms)
 
