@@ -19,7 +19,6 @@ from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Receiver, RpcCall
 from pocketmq.grpc_endpoint.clients import liveness_handlers, telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
 from pocketmq.grpc_endpoint.messages.decoding import decode
-from pocketmq.grpc_endpoint.messages.proto import Message
 from pocketmq.grpc_endpoint.messages.service import BY_REQUEST
 from pocketmq.grpc_endpoint.producing import (
     recall_handlers,
@@ -63,9 +62,8 @@ class FakeStream:
         self.send_reply(message)
         self.finish(GrpcStatus.OK, "")
 
-    def answer_stream(self, replies: Sequence[Message]) -> None:
-        for reply in replies:
-            self.send_reply(reply)
+    def answer_stream(self, replies: Sequence[bytes]) -> None:
+        self.replies += map(messages.ReceiveMessageResponse.FromString, replies)
         self.finish(GrpcStatus.OK, "")
 
     def finish(self, status: GrpcStatus, text: str) -> None:

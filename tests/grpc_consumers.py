@@ -45,8 +45,8 @@ class FakeStream:
         self.send_reply(message)
         self.finish(GrpcStatus.OK, "")
 
-    def answer_stream(self, replies: Sequence[Message]) -> None:
-        self.replies += replies
+    def answer_stream(self, replies: Sequence[bytes]) -> None:
+        self.replies += map(messages.ReceiveMessageResponse.FromString, replies)
         self.finish(GrpcStatus.OK, "")
 
     def finish(self, status: GrpcStatus, text: str) -> None:

@@ -43,8 +43,8 @@ class Stream(Protocol):
     def answer(self, message: Message) -> None:
         """Send one message and end the call with OK."""
 
-    def answer_stream(self, replies: Sequence[Message]) -> None:
-        """Send all messages of a stream, and end the call with OK."""
+    def answer_stream(self, replies: Sequence[bytes]) -> None:
+        """Send all messages of a stream, whose status is OK, and end the call with OK."""
 
     def finish(self, status: GrpcStatus, text: str) -> None:
         """End the call with this status."""
@@ -132,8 +132,8 @@ class RpcCall:
                 raise
             self._has_ended()
 
-    def answer_stream(self, replies: Sequence[Message]) -> None:
-        """All messages of a stream, and its end."""
+    def answer_stream(self, replies: Sequence[bytes]) -> None:
+        """All messages of a stream as bytes, and its end. Their status is OK."""
         if not self.is_ended and not self.cancelled:
             stream = self._stream
             self._has_ended()

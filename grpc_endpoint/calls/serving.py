@@ -277,23 +277,25 @@ class OpenCall:
         self._close_receiver()
         self._stream.answer(data)
 
-    def answer_stream(self, replies: Sequence[Message]) -> None:
+    def answer_stream(self, replies: Sequence[bytes]) -> None:
+        self._count("OK")
         if self._watched is not None:
-            for message in replies:
-                self.send_reply(message)
+            self._watched.replies += [framed(self._handler.rpc, data) for data in replies]
             self.finish(GrpcStatus.OK, "")
             return
         self._stop_deadline()
-        first, *others = replies
-        self._stream.answer_all([self._encoded(first), *[message.SerializeToString() for message in others]])
+        self._stream.answer_all(replies)
 
     def _encoded(self, message: Message) -> bytes:
         """The bytes of a reply; the first one of a call is counted."""
         data = message.SerializeToString()
         if not self._is_counted:
-            self._is_counted = True
-            self._calls.watching.answered[self._handler.rpc.name, code_name_of(message)] += 1
+            self._count(code_name_of(message))
         return data
+
+    def _count(self, code: str) -> None:
+        self._is_counted = True
+        self._calls.watching.answered[self._handler.rpc.name, code] += 1
 
     def send_command(self, message: Message, shown: Command) -> None:
         client = None if self._calls.watching.watch is None else self.watched_client()

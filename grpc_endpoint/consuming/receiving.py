@@ -45,10 +45,13 @@ _WITHOUT_MESSAGES: Final[dict[int, Status]] = {
 }
 
 
-class _Kept(NamedTuple):
-    """A message that is sent to the client."""
+_OK_REPLY: Final = ReceiveMessageResponse(status=OK).SerializeToString()
 
-    reply: ReceiveMessageResponse
+
+class _Kept(NamedTuple):
+    """A message that is sent to the client: its bytes, so that one message's memory serves the next."""
+
+    reply: bytes
     message_id: str
     handle: ReceiptHandle
     reconsume_times: int
@@ -126,7 +129,8 @@ class Receiving:
             consuming.renewal.add(call.client_id, self._pop.consumer_group, delivered)
         call.when_undelivered(lambda: self._undelivered(kept))
         end = ReceiveMessageResponse(delivery_timestamp=timestamp_of(consuming.broker.clock.now_ms()))
-        call.answer_stream([ReceiveMessageResponse(status=OK), *[one.reply for one in kept], end])
+        messages = [one.reply for one in kept]
+        call.answer_stream([_OK_REPLY, *messages, end.SerializeToString()])
 
     def _undelivered(self, kept: list[_Kept]) -> None:
         """The client went away before it had read everything. It drops what it had read, too."""
@@ -161,7 +165,7 @@ class Receiving:
                 receipt_handle=handle_text,
                 reconsume_times=times,
             )
-            yield _Kept(reply, message_id, handle, times)
+            yield _Kept(reply.SerializeToString(), message_id, handle, times)
 
     def _note(self, name: str, handle: str) -> None:
         """Watchers see what the client does not."""
