@@ -104,7 +104,9 @@ def _acked(kept: LogEntry, request: messages.AckMessageRequest, done: Mapping[st
         yield _settled(kept, request.group, request.topic, handle)
 
 
-def _consumed(kept: LogEntry, request: messages.ReceiveMessageRequest, done: Mapping[str, str]) -> Iterator[Fact]:
+def _consumed(
+    kept: LogEntry, request: messages.ReceiveMessageRequest, done: Mapping[str, str]
+) -> Iterator[Fact]:
     """Messages that the server consumed instead of delivering them."""
     for name in (GIVEN_UP, FILTERED):
         for handle in _handles(done, name):
