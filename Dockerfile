@@ -1,5 +1,7 @@
 # A name server and a broker in one container: docs/ci.md says how to run it.
 FROM python:3.12-slim AS build
+# The native core is built here: the slim image has no compiler.
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev
 COPY . /source
 RUN python -m venv /opt/pocketmq \
     && /opt/pocketmq/bin/pip install --no-cache-dir --constraint /source/constraints.txt /source

@@ -25,7 +25,7 @@ INTEROP_MISSING := $(strip $(foreach program,java javac mvn,$(if $(shell command
 AGAIN := $(if $(POCKETMQ_NIGHTLY),,--reruns 1 -r aR)
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts unit slow \
+.PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow \
 	spark spark-all browser interop interop-all bench torture soak soak-tests behaviour pictures pins golden clean
 
 help: ## list the targets
@@ -37,7 +37,7 @@ install: $(STAMP) ## .venv with PocketMQ (editable) and its tools
 $(RUN): EXTRA :=
 $(STAMP): EXTRA := [dev]
 $(SPARK): EXTRA := [dev,spark,tables,frames,connect]
-$(RUN) $(STAMP) $(SPARK): pyproject.toml setup.py constraints.txt $(wildcard store/accelerated/*.[ch] pipeline/records/*.c)
+$(RUN) $(STAMP) $(SPARK): pyproject.toml setup.py constraints.txt $(wildcard core/*.[ch] pipeline/records/*.c)
 	@[ -n "$(PYTHON)" ] || { echo "PocketMQ needs Python 3.11 or newer: none found on PATH" >&2; exit 2; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian, Ubuntu: apt-get install python3-venv)" >&2; \
@@ -93,7 +93,7 @@ test-nightly: export POCKETMQ_NIGHTLY := 1
 test-nightly: ## everything, new random examples, nothing twice: about two hours; goes on after a failure
 	@$(MAKE) --no-print-directory --keep-going nightly-parts
 
-nightly-parts: lint-all unit soak-tests torture soak spark-all interop-all
+nightly-parts: lint-all unit soak-tests native-check torture soak spark-all interop-all
 
 unit: $(STAMP) ## the daily tests and the slow ones, without lint; WORKERS=2
 	$(PYTEST)
@@ -147,6 +147,9 @@ ifeq ($(INTEROP_MISSING),)
 else
 	@echo "bench.java_ratio, bench.limit, bench.client: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
+
+native-check: $(STAMP) ## tests/core with the C of the core under the address and undefined-behaviour sanitizers
+	$(BIN)/python tests/native_check.py -q
 
 torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a store with power losses
 	POCKETMQ_TORTURE_RUNS=$(or $(RUNS),1000) $(BIN)/pytest -q tests/store -k 'test_kill.py or test_power_loss.py'

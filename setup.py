@@ -20,14 +20,18 @@ if __name__ == "__main__":
     from setuptools import Extension, setup
 
     # Optional: where they cannot be built, the functions in Python beside them are used.
+    core = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("core/*.c"))
     natives = [
         Extension(
-            f"pocketmq.{room.replace('/', '.')}.native",
-            [f"{room}/native.c"],
-            depends=["store/accelerated/record_bytes.h"],
+            f"pocketmq.{name}",
+            sources,
+            depends=["core/core.h", "core/record_bytes.h"],
             extra_compile_args=["-O2"],
             optional=True,
         )
-        for room in ("store/accelerated", "pipeline/records")
+        for name, sources in (
+            ("core.native", core),
+            ("pipeline.records.native", ["pipeline/records/native.c"]),
+        )
     ]
     setup(packages=packages(), ext_modules=natives)

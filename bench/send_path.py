@@ -96,6 +96,22 @@ class Frames:
         text = encode_properties_text({**properties, "UNIQ_KEY": self._ids.next(), "WAIT": "true"})
         return self.frame(self._request(cls, text), header_type, BODY)
 
+    def unlike(self, cls: type[SendMessage | SendMessageV2], header_type: int) -> bytes:
+        """A send whose key, trace context, user and amount no other has."""
+        self._number += 1
+        number = self._number
+        return self.send(
+            cls,
+            header_type,
+            {
+                "TAGS": f"tag{number % 7}",
+                "KEYS": f"order-{number}",
+                "traceparent": f"00-{number * 0x9E3779B97F4A7C15 % (1 << 128):032x}-{number:016x}-01",
+                "user": f"user-{number % 1000}",
+                "amount": f"{number * 37 % 100_000 / 100}",
+            },
+        )
+
     def batch(self, header_type: int) -> bytes:
         elements = [
             BatchElement(
@@ -213,6 +229,13 @@ async def measure(bench: Bench, name: str, messages: int) -> float:
         "310, JSON, unique key": lambda: sends(SendMessageV2, JSON, {}),
         "310, JSON, tag and key": lambda: sends(SendMessageV2, JSON, KEYED),
         "310, binary, unique key": lambda: sends(SendMessageV2, ROCKETMQ, {}),
+        "310, JSON, unlike": lambda: (frames.unlike(SendMessageV2, JSON) for _ in range(messages)),
+        "310, binary, unlike": lambda: (frames.unlike(SendMessageV2, ROCKETMQ) for _ in range(messages)),
+        "10, JSON, unlike": lambda: (frames.unlike(SendMessage, JSON) for _ in range(messages)),
+        "delay level, JSON": lambda: sends(SendMessageV2, JSON, {"DELAY": "18"}),
+        "timed, absolute": lambda: sends(
+            SendMessageV2, JSON, {"TIMER_DELIVER_MS": str(time.time_ns() // 1_000_000 + 3_600_000)}
+        ),
         "10, JSON, tag and key": lambda: sends(SendMessage, JSON, KEYED),
         "half, JSON": lambda: sends(SendMessageV2, JSON, half),
         "timed, binary": lambda: sends(SendMessageV2, ROCKETMQ, {"TIMER_DELAY_SEC": "3600"}),
@@ -236,11 +259,16 @@ ROWS = (
     "310, JSON, tag and key",
     "310, binary, unique key",
     "10, JSON, tag and key",
+    "310, JSON, unlike",
+    "310, binary, unlike",
+    "10, JSON, unlike",
     "batch of 16, JSON",
     *MIXED_ROWS,
     "half, JSON",
     "commit, JSON",
     "timed, binary",
+    "timed, absolute",
+    "delay level, JSON",
 )
 
 

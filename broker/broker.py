@@ -25,8 +25,8 @@ from .membership.membership import Membership
 from .network.dispatch import Peer
 from .pop.popping import Popping
 from .pulling.pulling import Pulling
-from .sending.planned_sends import PlannedSends
 from .sending.sending import Sending
+from .sending.sends import Sends
 from .state.broker_state import BrokerState, Identity, persist
 from .time.periodic import Periodic, PeriodicActions
 from .time.timers import Timers
@@ -72,7 +72,7 @@ class Broker:
         self.cluster = Cluster(state, self.delayed, self.membership, connect)
         self.popping = Popping(state, self.delayed, self.membership, self.cluster)
         self.sending = Sending(state, self.delayed, self.transactions, self.cluster, self.membership)
-        self.planned_sends = PlannedSends(state, self.sending)
+        self.sends = Sends(state, self.sending)
         self.reports = state.reports
         self._periodic_actions = PeriodicActions(state.timers)
 
@@ -194,9 +194,9 @@ class Broker:
 
     def _may_be_awaited(self, topic: str) -> bool:
         """Whether `_arrived` might do something for a message of this topic."""
-        if topic == TIMER_TOPIC and not self.delayed.timer.is_told_later:
-            return True
-        return bool(self.pulling.waiters) or self.popping.has_waiting or topic == SCHEDULE_TOPIC
+        return (
+            bool(self.pulling.waiters) or self.popping.has_waiting or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
+        )
 
     def _topics_changed(self) -> None:
         self.cluster.registration.topics_changed()

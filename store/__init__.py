@@ -5,7 +5,6 @@ The map, bottom up. log/ holds the messages, lookup/ can be rebuilt from it, dur
     errors.py           what the owner of a store can do about each refusal
     clock.py            wall clock and virtual clock
     layout.py           the name of every file and folder
-    accelerated/        loops of the write path that exist in C as well
     put_values.py       a message to append, and what an append returns
     put_statistics.py   counters of appends
     delay_levels.py     messageDelayLevel, parsed

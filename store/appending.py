@@ -9,39 +9,31 @@ thread.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import accumulate
 
+from pocketmq.core.properties import read_properties
+from pocketmq.core.records import Head, Message, Stop, record_bytes
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.message.batch import decode_batch
-from pocketmq.protocol.message.flags import is_in_queue
+from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
+from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
-from .accelerated.choice import is_native
 from .admission import Admission
 from .clock import Clock
 from .config import StoreConfig
 from .errors import StoreError
 from .log.commit_log import CommitLog
+from .log.record_heads import RecordHeads
 from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher
 from .lookup.held_dispatch import HeldDispatch
 from .lookup.key_index import KeyIndex
-from .lookup.light_queues import have_room_for, number_light_queues, wants_light_queues
+from .lookup.light_queues import have_room_for, number_light_queues
 from .lookup.log_dispatch import LogDispatch
-from .lookup.message_template import MessageTemplate
 from .lookup.queue_table import QueueTable
-from .put_statistics import SLOW_NS, PutStatistics
-from .put_values import (
-    AlikeBatch,
-    AlikeMessage,
-    AppendResult,
-    ElementBatch,
-    NewMessage,
-    PutStatus,
-    RefusedError,
-    Stored,
-)
+from .put_statistics import PutStatistics
+from .put_values import AppendResult, NewMessage, Placed, PutStatus, RefusedError, Run
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +59,7 @@ class Appending:
         self._log = log
         self._queues = queues
         self._topics = queues.topics
-        self._index = index
+        self._heads = RecordHeads(index.key_starts, may_write_v2=config.auto_message_version_on_topic_len)
         self._dispatcher = dispatcher
         self._log_dispatch = log_dispatch
         self._admission = admission
@@ -81,306 +73,230 @@ class Appending:
         self.after_append: Callable[[], None] | None = None
         """Called after each append, if set."""
 
+    def head(
+        self, topic: str, flag: int, sys_flag: int, born_host: bytes, store_host: bytes, reconsume_times: int
+    ) -> Head:
+        """What messages with these fields share. Raises RefusedError for a topic or host that no record can hold."""
+        return self._heads.find(topic, flag, sys_flag, born_host, store_host, reconsume_times)
+
+    def packed(self, message: NewMessage) -> Message:
+        """The message as `append_all` wants it. Raises RefusedError for a topic or host that no record can hold."""
+        head = self._heads.find(
+            message.topic,
+            message.flag,
+            message.sys_flag,
+            message.born_host,
+            message.store_host,
+            message.reconsume_times,
+        )
+        return (
+            head,
+            message.queue_id,
+            message.body,
+            message.properties,
+            message.born_timestamp,
+            message.prepared_transaction_offset,
+            None,
+        )
+
     def append(self, message: NewMessage) -> AppendResult:
         """Store one message. Never raises for a message: the status says what was wrong with it."""
-        if not self._admission.accepting and not self._has_room_again((message,)):
-            return self._refused(PutStatus.SERVICE_NOT_AVAILABLE)
-        return self._append(message)
-
-    def _append(self, message: NewMessage) -> AppendResult:
-        started_ns = time.perf_counter_ns()
         try:
-            queue = self._topics[message.topic][message.queue_id]
-        except KeyError:
-            if (created := self._new_queue(message.topic, message.queue_id)) is None:
-                return self._refused(PutStatus.MESSAGE_ILLEGAL)
-            queue = created
-        light_units = None
-        if self._has_light_queues and (light_units := self._number_light_queues((message,))) is None:
-            return self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
-        store_timestamp = self._now_ms()
-        # Prepared and rollback records are in no queue and take no number.
-        in_queue = is_in_queue(message.sys_flag)
-        queue_offset = queue.next_offset if in_queue else 0
-        try:
-            position, (size,) = self._log.append((message,), queue_offset, store_timestamp)
+            placed = self.append_all([self.packed(message)])
         except RefusedError as error:
-            return self._refused_by_log(error, (message,))[0]
-        if in_queue:
-            queue.next_offset = queue_offset + 1
-            if light_units:
-                self._count_light_units(light_units)
+            self.statistics.failed += 1
+            return AppendResult(self._refused(message.topic, error))
+        if placed.refusal is not None:
+            return AppendResult(placed.refusal)
+        return AppendResult(
+            PutStatus.PUT_OK, placed.positions[0], placed.sizes[0], placed.runs[0][1], placed.store_timestamp
+        )
+
+    def append_all(self, messages: list[Message]) -> Placed:
+        """Store messages in their order, up to the first that is refused: `Placed.refusal` says why. The caller may
+        pass those behind it in another call.
+
+        A batch is stored whole or not at all, and is the only one in its call. Delayed messages of the list get their
+        delivery time in it. Never raises for a message.
+        """
+        started_ns = time.perf_counter_ns()
+        placed = Placed([], [], [], 0, self._now_ms(), b"", b"")
+        if not self._admission.accepting and not self._has_room_again(messages[0]):
+            placed.refusal = PutStatus.SERVICE_NOT_AVAILABLE
+            self.statistics.failed += 1
+            return placed
+        light: list[Counter[str]] = []
+        if self._has_light_queues:
+            messages, light = self._number_light_queues(messages, placed)
+        # Dispatch moves them on as well, where it does not wait for the disk.
+        light_offsets = {name: self._light_offset(name) for counts in light for name in counts}
+        queues, offsets = self._take_numbers(messages, placed)
+        done = 0
+        while done < len(queues):
+            if done:
+                messages, queues, offsets = messages[done:], queues[done:], offsets[done:]
+            try:
+                done = self._append_some(messages[: len(queues)], queues, offsets, placed)
+            except RefusedError as error:
+                placed.refusal = self._refused(messages[0][0].topic, error)
+                for queue in queues:
+                    if queue is not None:
+                        queue.next_offset -= 1
+                break
+        if light:
+            for name, count in sum(light[: len(placed.runs)], Counter()).items():
+                self._queues.get_or_create(name, 0).next_offset = light_offsets[name] + count
+        if placed.runs and self.after_append is not None:
+            self.after_append()
+        if placed.refusal is not None:
+            self.statistics.failed += 1
+        self.statistics.count(len(placed.sizes), sum(placed.sizes), started_ns)
+        return placed
+
+    def _take_numbers(
+        self, messages: list[Message], placed: Placed
+    ) -> tuple[list[ConsumeQueue | None], list[int]]:
+        """The queue of each message, and its number there; up to one whose queue cannot be."""
+        topics = self._topics
+        queues: list[ConsumeQueue | None] = []
+        offsets: list[int] = []
+        for number, message in enumerate(messages):
+            head = message[0]
+            if head.topic == SCHEDULE_TOPIC:
+                if message[3] is None:  # each of its messages would need a delivery time of its own
+                    placed.refusal = PutStatus.MESSAGE_ILLEGAL
+                    break
+                messages[number] = self._with_delivery_time(message, placed.store_timestamp)
+            try:
+                queue = topics[head.topic][message[1]]
+            except KeyError:
+                created = self._new_queue(head.topic, message[1], message)
+                if created is None:
+                    placed.refusal = PutStatus.MESSAGE_ILLEGAL
+                    break
+                queue = created
+            if head.is_in_queue:
+                offset = queue.next_offset
+                queues.append(queue)
+                offsets.append(offset)
+                queue.next_offset = offset + 1
+            else:
+                queues.append(None)
+                offsets.append(0)
+        return queues, offsets
+
+    def _append_some(
+        self,
+        messages: list[Message],
+        queues: list[ConsumeQueue | None],
+        offsets: list[int],
+        placed: Placed,
+    ) -> int:
+        """Store as many messages as the log's file has room for, at least one. Raises RefusedError for the first."""
+        position, packed = self._log.append(messages, offsets, placed.store_timestamp)
+        if not packed[0]:
+            self._judge(messages[0], packed[1])
+            self._log.make_room(messages[0])
+            position, packed = self._log.append(messages, offsets, placed.store_timestamp)
+        done, stop, sizes, entries, keys = packed
+        if not done:
+            self._judge(messages[0], stop)
+            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"its records are not packed: {Stop(stop).name}")
+        *starts, end = accumulate(sizes, initial=position)
+        if messages[0][3] is None:
+            runs: list[Run] = [(queues[0], offsets[0], len(sizes))]
+            if queues[0] is not None:
+                queues[0].next_offset += len(sizes) - 1
+        else:
+            runs = [(queue, offset, 1) for queue, offset in zip(queues[:done], offsets, strict=False)]
+        part = Placed(runs, starts, sizes, end, placed.store_timestamp, entries, keys)
+        placed.runs += runs
+        placed.positions += starts
+        placed.sizes += sizes
+        placed.end = end
         if self.dispatches_at_once:
             try:
-                self._dispatcher.dispatch_one(
-                    queue if in_queue else None, message, size, position, queue_offset, store_timestamp
-                )
+                self._dispatcher.dispatch(part)
             except (StoreError, OSError) as error:
                 self._pause(error)  # safe in the log, so it counts as stored, but no reader can find it yet
         else:
-            kept = NewMessage(
-                message.topic,
-                message.queue_id,
-                b"",
-                b"",
-                dict(message.property_map),  # the sender may change its own
-                sys_flag=message.sys_flag,
-            )
-            self._held.hold(
-                position,
-                position + size,
-                self._dispatcher.dispatch_one,
-                queue if in_queue else None,
-                kept,
-                size,
-                position,
-                queue_offset,
-                store_timestamp,
-            )
-        if self.after_append is not None:
-            self.after_append()
-        statistics = self.statistics  # `count`, without the call
-        statistics.messages += 1
-        statistics.bytes += size
-        elapsed_ns = time.perf_counter_ns() - started_ns
-        if elapsed_ns >= SLOW_NS:
-            statistics.record_slow(elapsed_ns // SLOW_NS)
-        return AppendResult(PutStatus.PUT_OK, position, size, queue_offset, store_timestamp)
+            self._held.hold(part)
+        return done
 
-    def append_batch(self, messages: Sequence[NewMessage]) -> list[AppendResult]:
-        """Store a batch back to back, or none of it; one result for each message.
+    def _judge(self, message: Message, stop: int) -> None:
+        """Raise RefusedError for a message that no record can hold."""
+        _, _, body, text, *_ = message
+        if stop == Stop.BODY_TOO_LONG:
+            limit = self._config.max_message_size
+            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"body of {len(body)} bytes; the limit is {limit}")
+        if stop == Stop.TEXT_TOO_LONG:
+            size = 0 if text is None else len(text)
+            raise RefusedError(
+                PutStatus.PROPERTIES_SIZE_EXCEEDED,
+                f"properties of {size} bytes; the limit is {MAX_PROPERTIES_BYTES}",
+            )
+        if stop == Stop.UNREADABLE:
+            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, "a batch without messages, or one that is cut off")
 
-        Its messages may differ in body, properties and flag only; half messages are not allowed.
-        """
-        if not messages:
-            return []
-        started_ns = time.perf_counter_ns()
-        if not self._admission.accepting and not self._has_room_again(messages):
-            return [self._refused(PutStatus.SERVICE_NOT_AVAILABLE) for _ in messages]
-        first = messages[0]
-        queue = self._queues.get(first.topic, first.queue_id) or self._new_queue(first.topic, first.queue_id)
-        if queue is None:
-            return [self._refused(PutStatus.MESSAGE_ILLEGAL) for _ in messages]
-        light_units = None
-        if self._has_light_queues and (light_units := self._number_light_queues(messages)) is None:
-            return [self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED) for _ in messages]
-        try:
-            store_timestamp, queue_offset = self._now_ms(), queue.next_offset
-            position, sizes = self._log.append(messages, queue_offset, store_timestamp)
-        except RefusedError as error:
-            return self._refused_by_log(error, messages)
-        queue.next_offset += len(sizes)
-        if light_units:
-            self._count_light_units(light_units)
-        if self.dispatches_at_once:
+    def _with_delivery_time(self, message: Message, store_timestamp: int) -> Message:
+        head, queue_id, body, text, born_timestamp, prepared_offset, _ = message
+        code = self._dispatcher.tags_code_of(SCHEDULE_TOPIC, read_properties(text or b""), store_timestamp)
+        return head, queue_id, body, text, born_timestamp, prepared_offset, code
+
+    def _number_light_queues(
+        self, messages: list[Message], placed: Placed
+    ) -> tuple[list[Message], list[Counter[str]]]:
+        """Messages whose properties have the numbers of their light queues' entries, up to one that would need too
+        many queues; and how many entries each of them adds to each light queue."""
+        numbered: list[Message] = []
+        light: list[Counter[str]] = []
+        ahead: Counter[str] = Counter()
+        for head, queue_id, body, text, born_timestamp, prepared_offset, code in messages:
+            counts: Counter[str] = Counter()
             try:
-                self._dispatcher.dispatch(queue, messages, sizes, position, queue_offset, store_timestamp)
-            except (StoreError, OSError) as error:
-                self._pause(error)
-        else:
-            dispatch, end = self._dispatcher.dispatch, position + sum(sizes)
-            self._held.hold(
-                position, end, dispatch, queue, messages, sizes, position, queue_offset, store_timestamp
-            )
-        if self.after_append is not None:
-            self.after_append()
-        results, ok = [], PutStatus.PUT_OK
-        for number, size in enumerate(sizes, queue_offset):
-            results.append(AppendResult(ok, position, size, number, store_timestamp))
-            position += size
-        self.statistics.count(len(sizes), position - results[0].position, started_ns)
-        return results
-
-    def template(self, message: NewMessage, *, shares_text: bool = True) -> MessageTemplate | None:
-        """What this message shares with others that differ in queue, body, unique id and times only; None if `append`
-        does more for it than fill these in.
-
-        Without `shares_text` they differ in the property text, too, but have its tags, KEYS if it has any, and their
-        unique id at the same place. Such a message has `whole_text` in the place of its id.
-        """
-        if self._has_light_queues and wants_light_queues(message.topic, message.property_map):
-            return None
-        record = self._log.template(message, shares_text=shares_text)
-        return self._dispatcher.template(message, record) if record is not None else None
-
-    def append_alike(self, template: MessageTemplate, messages: Sequence[AlikeMessage]) -> Stored | None:
-        """Store messages of one template, in any of its topic's queues, as `append` would store one after the other.
-
-        Stops before the first message that an ordinary append must judge: it may be too large, begin a queue, have an
-        id that is none, or need more room than is reserved. So `Stored` may list fewer messages than `messages`; None
-        if there are none. Pass the next message to `append`, which stores or refuses it.
-        """
-        file = self._log.file
-        of_topic = self._topics.get(template.topic)
-        if file is None or of_topic is None or not self._admission.accepting:
-            return None
-        started_ns = time.perf_counter_ns()
-        append_record, most_body_bytes = template.record.append, self._config.max_message_size
-        key_hashes_of, put_in_index, code = template.key_hashes, self._index.put_new, template.tags_code
-        store_timestamp = self._now_ms()
-        position = end = file.base + file.written
-        positions, sizes, queue_offsets = [], [], []
-        held: list[tuple[ConsumeQueue, Sequence[int]]] | None = None if self.dispatches_at_once else []
-        try:
-            for message in messages:
-                queue = of_topic.get(message[0])
-                if queue is None:
-                    break
-                try:
-                    key_hashes = key_hashes_of(message[2])
-                except ValueError:
-                    break
-                queue_offset = queue.next_offset
-                size = append_record(file, message, queue_offset, store_timestamp, most_body_bytes)
-                if not size:
-                    break
-                end += size
-                positions.append(position)
-                sizes.append(size)
-                queue_offsets.append(queue_offset)
-                queue.next_offset = queue_offset + 1
-                if held is not None:
-                    held.append((queue, key_hashes))
-                else:
-                    queue.append(position, size, code, queue_offset)
-                    if key_hashes:
-                        put_in_index(key_hashes, position, store_timestamp)
-                position = end
-        except (StoreError, OSError) as error:
-            self._pause(error)  # these messages count as stored; `catch_up` completes and announces them
-        if not sizes:
-            return None
-        self._log.newest_store_timestamp = store_timestamp
-        stored = Stored(positions, sizes, queue_offsets, end, store_timestamp)
-        if held is not None:
-            self._held.hold(
-                positions[0], end, self._dispatcher.dispatch_alike, template, messages, held, stored
-            )
-        elif self.dispatches_at_once:
-            self._index.write_header()
-            self._dispatcher.dispatched(template, messages, stored)
-        else:
-            self._index.write_header()
-        if self.after_append is not None:
-            self.after_append()
-        self.statistics.count(len(sizes), end - positions[0], started_ns)
-        return stored
-
-    def append_alike_batch(self, template: MessageTemplate, batch: AlikeBatch) -> Stored | None:
-        """Store a batch of messages of one template as `append_batch` does: back to back, all of them or none.
-
-        None: nothing was stored, and `append_batch` must judge it: a body may be too large, or the batch may begin a
-        queue, or need more room than is reserved.
-        """
-        started_ns = time.perf_counter_ns()
-        queue = self._queues.get(template.topic, batch.queue_id)
-        if queue is None or not self._admission.accepting:
-            return None
-        hashes = template.hashes_of_all(batch.unique_ids)
-        store_timestamp, position, queue_offset = self._now_ms(), self._log.end, queue.next_offset
-        sizes = self._log.append_batch(template.record, batch, queue_offset, store_timestamp)
-        if sizes is None:
-            return None
-        count = len(sizes)
-        queue.next_offset += count
-        positions = list(accumulate(sizes, initial=position))
-        end = positions.pop()
-        queue_offsets = range(queue_offset, queue_offset + count)
-        stored = Stored(positions, sizes, queue_offsets, end, store_timestamp)
-        if self.dispatches_at_once:
-            try:
-                self._dispatcher.dispatch_batch(template, queue, batch, hashes, stored)
-            except (StoreError, OSError) as error:
-                self._pause(error)
-        else:
-            batch.bodies = ()
-            self._held.hold(
-                position, end, self._dispatcher.dispatch_batch, template, queue, batch, hashes, stored
-            )
-        if self.after_append is not None:
-            self.after_append()
-        self.statistics.count(count, end - position, started_ns)
-        return stored
-
-    def append_elements(self, batch: ElementBatch) -> Stored | None:
-        """Store the messages of a batch request as `append_batch` does: back to back, all of them or none.
-
-        They are not taken apart, unless something waits for them. None: nothing was stored, and `append_batch` must
-        judge them: one may be too large or not readable, or the batch may need more room than is left in the file.
-        """
-        started_ns = time.perf_counter_ns()
-        topic = batch.topic
-        if (
-            not is_native  # without C `append_alike_batch` and `append_batch` are faster
-            or not self._admission.accepting
-            or self._has_light_queues
-            or topic == SCHEDULE_TOPIC
-            or not is_in_queue(batch.sys_flag)
-        ):
-            return None
-        queue = self._queues.get(topic, batch.queue_id)
-        if queue is None:
-            try:
-                decode_batch(batch.elements)  # one that cannot be read begins no queue
+                elements = [BatchElement(0, body, text)] if text is not None else decode_batch(body)
             except BodyError:
-                return None
-            queue = self._new_queue(topic, batch.queue_id)
-        if queue is None:
-            return None
-        store_timestamp, queue_offset = self._now_ms(), queue.next_offset
-        packed = self._log.append_elements(
-            batch, queue_offset, store_timestamp, self._index.key_starts(topic)
-        )
-        if packed is None:
-            return None
-        positions, sizes, *_ = packed
-        count, end = len(sizes), positions[-1] + sizes[-1]
-        queue.next_offset += count
-        queue_offsets = range(queue_offset, queue_offset + count)
-        stored = Stored(positions, sizes, queue_offsets, end, store_timestamp)
-        dispatch = self._dispatcher.dispatch_elements
-        if self.dispatches_at_once:
-            try:
-                dispatch(queue, batch, packed, stored)
-            except (StoreError, OSError) as error:
-                self._pause(error)
-        else:
-            self._held.hold(positions[0], end, dispatch, queue, batch, packed, stored)
-        if self.after_append is not None:
-            self.after_append()
-        self.statistics.count(count, end - positions[0], started_ns)
-        return stored
+                elements = []  # the log refuses it
+            for number, element in enumerate(elements):
+                new_text, names = number_light_queues(
+                    head.topic, bytes(element.properties), self._queues, ahead + counts
+                )
+                counts.update(names)
+                elements[number] = BatchElement(element.flag, element.body, new_text)
+            ahead += counts
+            if not have_room_for(ahead, self._topics, self._config.max_lmq_consume_queue_num):
+                placed.refusal = PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED
+                break
+            if text is not None:
+                text = bytes(elements[0].properties)
+            elif elements:
+                try:
+                    body = encode_batch(elements)
+                except BodyError:
+                    placed.refusal = PutStatus.PROPERTIES_SIZE_EXCEEDED
+                    break
+            light.append(counts)
+            numbered.append((head, queue_id, body, text, born_timestamp, prepared_offset, code))
+        return numbered, light
 
-    def _number_light_queues(self, messages: Sequence[NewMessage]) -> Counter[str] | None:
-        """Write the numbers of their units into the properties of messages; returns how many units each light queue
-        gets, None if these are too many queues."""
-        units: Counter[str] = Counter()
-        for message in messages:
-            if wants_light_queues(message.topic, message.property_map):
-                units.update(number_light_queues(message, self._queues, units))
-        has_room = have_room_for(units, self._topics, self._config.max_lmq_consume_queue_num)
-        return units if has_room else None
+    def _light_offset(self, name: str) -> int:
+        queue = self._queues.get(name, 0)
+        return 0 if queue is None else queue.next_offset
 
-    def _count_light_units(self, units: Counter[str]) -> None:
-        for name, count in units.items():
-            self._queues.get_or_create(name, 0).next_offset += count
-
-    def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+    def _new_queue(self, topic: str, queue_id: int, message: Message) -> ConsumeQueue | None:
+        if message[3] is None and not record_bytes(message):
+            return None  # a batch that cannot be read begins no queue
         try:
             return self._queues.get_or_create(topic, queue_id) if 0 <= queue_id <= _MAX_QUEUE_ID else None
         except ValueError:
             return None
 
-    def _refused(self, status: PutStatus) -> AppendResult:
-        self.statistics.failed += 1
-        return AppendResult(status)
-
-    def _refused_by_log(self, error: RefusedError, messages: Sequence[NewMessage]) -> list[AppendResult]:
+    def _refused(self, topic: str, error: RefusedError) -> PutStatus:
         if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
             self._pause(error)
         else:
-            logger.warning("message for %s refused: %s", messages[0].topic, error)
-        return [self._refused(error.status) for _ in messages]
+            logger.warning("message for %s refused: %s", topic, error)
+        return error.status
 
     def catch_up(self) -> bool:
         """Dispatch the records that are on disk, or under ASYNC_FLUSH all; False if the disk refuses a write."""
@@ -402,12 +318,12 @@ class Appending:
         self._admission.pause(error)
         self.dispatches_at_once = False
 
-    def _has_room_again(self, messages: Sequence[NewMessage]) -> bool:
-        """For a store that refuses messages: True if only room on disk was missing and these messages fit now."""
+    def _has_room_again(self, message: Message) -> bool:
+        """For a store that refuses messages: True if only room on disk was missing and this one fits now."""
         if not self._admission.may_look_again or not self.catch_up():
             return False
         try:
-            self._log.make_room(messages)
+            self._log.make_room(message)
         except RefusedError as error:
             if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
                 self._pause(error)

@@ -85,7 +85,7 @@ class MessageStore:
         self._queues = QueueTable(config)
         self._topics = self._queues.topics
         self._index = KeyIndex(config, clock)
-        self._dispatcher = Dispatcher(config, self._queues, self._index, is_awaited, may_be_awaited)
+        self._dispatcher = Dispatcher(config, self.log, self._queues, self._index, is_awaited, may_be_awaited)
         self._log_dispatch = LogDispatch(config, self.log, self._queues, self._index, self._dispatcher)
         self.admission = Admission(config, clock)
         self._appending = Appending(
@@ -99,9 +99,8 @@ class MessageStore:
             self.admission,
         )
         appending = self._appending
-        self.append, self.append_batch = appending.append, appending.append_batch
-        self.append_elements, self.template = appending.append_elements, appending.template
-        self.append_alike, self.append_alike_batch = appending.append_alike, appending.append_alike_batch
+        self.append, self.append_all = appending.append, appending.append_all
+        self.head, self.packed = appending.head, appending.packed
         self.statistics = appending.statistics
         budget = MemoryBudget(config)
         self.reader = MessageReader(config, self.log, self._queues, self._index, budget)

@@ -4,8 +4,8 @@ Names and numbers follow PutMessageStatus and MessageExtBrokerInner. Not here: t
 broker chooses.
 """
 
-from collections.abc import Sequence
 from enum import Enum, auto
+from typing import Protocol
 
 import msgspec
 
@@ -38,8 +38,8 @@ class PutStatus(Enum):
 class NewMessage(msgspec.Struct, gc=False):
     """One message on its way into the log (MessageExtBrokerInner).
 
-    `properties` are the final bytes as stored and `property_map` the same, parsed: the store reads TAGS, KEYS,
-    UNIQ_KEY and DELAY from the map and writes the bytes. Hosts are packed: IP (4 or 16 bytes), then port (int32).
+    `properties` are the final bytes as stored, which the store reads, too; `property_map` is the same, parsed, for
+    callers. Hosts are packed: IP (4 or 16 bytes), then port (int32).
     """
 
     topic: str
@@ -66,45 +66,37 @@ class AppendResult(msgspec.Struct, gc=False):
     store_timestamp: int = 0
 
 
-AlikeMessage = tuple[int, bytes, bytes, int, int]
-"""What a message has of its own beside a template: (queue id, body, unique id: ASCII characters, as many as the
-template's example has, or nothing if it has no UNIQ_KEY, born timestamp ms, preparedTransactionOffset); a plain tuple,
-because every message makes one. If the messages of the template share no text: `whole_text` instead of the unique
-id."""
-
-
-class AlikeBatch(msgspec.Struct, gc=False):
-    """Messages of one template for one queue, stored all or none; ids as in `AlikeMessage`."""
-
-    queue_id: int
-    born_timestamp: int
-    bodies: Sequence[bytes]
-    unique_ids: Sequence[bytes]
-
-
-class ElementBatch(msgspec.Struct, gc=False):
-    """Messages for one queue as they lie in the body of a batch request (`protocol/message/batch.py`), stored all or
-    none; other fields as in `NewMessage`."""
+class PlacedQueue(Protocol):
+    """What dispatch needs of a `ConsumeQueue`."""
 
     topic: str
     queue_id: int
-    elements: bytes | memoryview
-    sys_flag: int
-    born_timestamp: int
-    born_host: bytes
-    store_host: bytes
-    reconsume_times: int
+
+    def extend(self, entries: bytes, first_offset: int, start: int, end: int) -> None: ...
 
 
-class Stored(msgspec.Struct, gc=False):
-    """Where messages of one template were stored, in their order: positions and sizes in bytes of the log, time in
-    ms. The log's end was `end` then."""
+class Placed(msgspec.Struct, gc=False):
+    """What an append stored, and what dispatch needs of it. Positions and sizes are bytes of the log, times ms."""
 
-    positions: Sequence[int]
-    sizes: Sequence[int]
-    queue_offsets: Sequence[int]
+    runs: list["Run"]
+    """One for each message or batch that was stored, in their order."""
+    positions: list[int]
+    """Of each record."""
+    sizes: list[int]
     end: int
+    """Position behind the last record."""
     store_timestamp: int
+    entries: bytes
+    """The queue entry of each record (`core/records.py`)."""
+    keys: bytes
+    """Their index keys."""
+    refusal: PutStatus | None = None
+    """Why the message behind the last that was stored is refused; None if all were stored."""
+
+
+Run = tuple[PlacedQueue | None, int, int]
+"""(queue of a message or of the messages of a batch, number of the first in it, how many); no queue for half messages
+and rollbacks, which take no number."""
 
 
 class RefusedError(StoreError):

@@ -5,11 +5,11 @@ from typing import Any
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.watch import Watcher
+from pocketmq.core.sends import Send, frames_of
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.wire.command import JSON, Command
 from pocketmq.protocol.wire.frame import encode_frame
-from pocketmq.protocol.wire.repeated_header import Recognised, frames_bytes
 
 IDS = ("7F00000100002A9F00000000000000{:02X}", "0123456789abcdefABCDEF00000000{:02x}")
 LONG_FIELDS = {
@@ -41,8 +41,8 @@ class Decoded(Watcher):
         self.count += 1
         return False
 
-    def exchanged(self, connection: Any, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
-        self.requests += frames_bytes(frames)
+    def exchanged(self, connection: Any, frames: Sequence[Send], replies: Sequence[bytes]) -> None:
+        self.requests += frames_of(frames)
         self.replies += b"".join(replies)
         self.raw_count += len(frames)
 

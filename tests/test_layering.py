@@ -14,13 +14,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 MAY_IMPORT: dict[str, set[str]] = {
     "protocol": set(),
-    "store": {"protocol"},
-    "broker": {"store", "protocol"},
+    "core": {"protocol"},
+    "store": {"core", "protocol"},
+    "broker": {"store", "core", "protocol"},
     "client": {"protocol"},
     "pipeline": {"client", "store", "protocol"},
     "console": {"client", "broker", "store", "protocol"},
-    "grpc_endpoint": {"broker", "store", "protocol"},
-    "testing": {"console", "grpc_endpoint", "client", "store", "protocol", "broker"},
+    "grpc_endpoint": {"broker", "store", "core", "protocol"},
+    "testing": {"console", "grpc_endpoint", "client", "store", "core", "protocol", "broker"},
     "cli": {"testing", "console", "grpc_endpoint", "pipeline", "client", "broker", "store", "protocol"},
 }
 ENTRIES = {ROOT / "broker" / "__main__.py"}

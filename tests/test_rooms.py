@@ -25,7 +25,7 @@ ROOMS: dict[str, list[str]] = {
         "journal_frames",
     ],
     "store": [
-        "accelerated errors clock layout",
+        "errors clock layout",
         "delay_levels put_statistics put_values",
         "config",
         "files",

@@ -14,12 +14,13 @@ from pocketmq.protocol.languages import V4_9_7, V5_5_0
 class Wire:
     """A client's end of a connection that has no socket."""
 
-    def __init__(self, broker: Broker, *, plans: bool) -> None:
+    def __init__(self, broker: Broker, *, in_passes: bool = True) -> None:
+        """Without `in_passes` every request is decoded and handled alone, as beside access control."""
         is_5 = broker.config.is_5
         self.broker = broker
         self.server = Server("broker", version=V5_5_0 if is_5 else V4_9_7, json_replies=is_5)
         self.server.handlers = BROKER.of_line(broker.config.emulate).bind(*broker.parts)
-        self.server.sends = broker.planned_sends if plans else None
+        self.server.sends = broker.sends if in_passes else None
         self.connection = Connection(self.server)
         self.written = bytearray()
         self.is_closed = False

@@ -5,6 +5,5 @@ delay_levels.py    delay levels: moves messages into the schedule topic, and out
 timer_sends.py     moves messages with a time into the timer topic
 timer.py           the timer: enqueues the messages of the timer topic, wakes at the next slot
 timer_delivery.py  delivers the messages of one slot
-delivery_plans.py  what delivering alike messages stores, read without decoding their properties
 timer_handlers.py  370 recalls a message; 60 and 61 answer the state of the timer
 """

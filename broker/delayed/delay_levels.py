@@ -17,9 +17,9 @@ import logging
 from functools import partial
 from typing import Final
 
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, transaction_type
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -228,7 +228,7 @@ def _real_message(data: memoryview, *, is_5: bool) -> NewMessage | None:
     reads, has no DELAY.
     """
     record = decode_record(data)
-    properties = decode_properties(record.properties)
+    properties = read_properties(record.properties)
     text = stored_properties(properties, is_5=is_5)
     topic, queue_id = (
         properties.get(names.REAL_TOPIC),

@@ -13,12 +13,11 @@ from collections.abc import Generator
 from functools import partial
 from typing import Final
 
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import StoreError, layout
-from pocketmq.store.put_values import Stored
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
 
@@ -64,8 +63,6 @@ class MessageTimer:
         self._is_running = False
         self._flushed_ms = self._cleaned_ms = _LONG_AGO_MS
         """When the files were last saved and cleaned: waits on the disk, so never virtual."""
-        self.is_told_later = False
-        """Set while messages are stored that `arrived_alike` announces afterwards."""
         self.enqueued = 0
         """Messages enqueued since the start."""
         self._sampled = (state.clock.now_ms(), 0, 0)
@@ -188,31 +185,6 @@ class MessageTimer:
         if timers is None or due_ms is None:
             return False
         return queue_offset >= timers.queue_offset or due_ms >= timers.read_ms
-
-    def arrived_alike(self, stored: Stored, due_ms: int, topic: str) -> None:
-        """Messages for one slot and one real topic became visible in the timer topic, one behind the other."""
-        timers = self._opened()
-        if timers is None:
-            return
-        first, count = stored.queue_offsets[0], len(stored.queue_offsets)
-        now_ms = self._state.clock.now_ms()
-        if (
-            timers.queue_offset == first
-            and not self._state.config.store.timer_stop_enqueue
-            and not self._is_over(timers, due_ms, now_ms)
-        ):
-            timers.skip_idle(now_ms)
-            try:
-                timers.note_all(due_ms, stored.positions, stored.sizes, topic, now_ms)
-            except StoreError as error:
-                _log.error("timed messages wait: %s", error)
-            else:
-                timers.queue_offset = first + count
-                self.enqueued += count
-                self.metrics.add(topic, count, changes=count)
-                if self._timer is not None and self._wake_ms <= due_ms + timers.precision_ms:
-                    return
-        self._set_timer(0 if timers.queue_offset < first + count else None)
 
     def _opened(self) -> TimerStore | None:
         """The timer's files; `None` if it does not run, or they cannot be opened."""
@@ -374,7 +346,7 @@ class MessageTimer:
             unit = queue.unit(timers.queue_offset)
             record = None if unit is None else record_of_unit(state.store, unit[0], unit[1])
             if unit is not None and record is not None:
-                properties = decode_properties(record.properties)
+                properties = read_properties(record.properties)
                 if not self._enqueue_late(timers, record, properties, unit[1]):
                     return RETRY_MS
             timers.queue_offset += 1

@@ -17,11 +17,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import CoroutineType
 from typing import Any, Final, TypeVar, cast
 
+from pocketmq.core.sends import RequestCutter, Send
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError, FrameError
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
-from pocketmq.protocol.wire.repeated_header import Recognised, as_command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
@@ -64,14 +64,14 @@ class Connection(asyncio.Protocol):
         self.watch = role.watch
         self._json_replies = role.json_replies
         self.calls = Calls(role)
-        self._cutter = FrameCutter()
         self._sends = role.sends
-        if self._sends is not None and self._guard is None:
-            self._cutter.recognise_sends()
+        self._cutter: FrameCutter = (
+            FrameCutter() if self._sends is None or self._guard is not None else RequestCutter()
+        )
         self._transport: asyncio.Transport | None = None
         self._out: list[RawBody] = []
         self._out_bytes = 0
-        self._unhandled: deque[Command | Recognised] = deque()
+        self._unhandled: deque[Command | Send] = deque()
         self._ahead_bytes = 0
         self._is_scheduled = False
         self._is_unread = False
@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self.loop.time()
-        self._unhandled += self._cutter.feed_requests(data)
+        self._unhandled += self._cutter.feed(data)
         if not self._is_scheduled and not self._is_unread:
             self._handle()
             return
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
             while unhandled and left and self._out_bytes <= PASS_BYTES:
                 left -= 1
                 command = unhandled.popleft()
-                if isinstance(command, tuple) or command.code == END_TRANSACTION:
+                if isinstance(command, Send) or command.code == END_TRANSACTION:
                     left -= self._run_received(command, left)
                 elif command.flag & RESPONSE_FLAG:
                     self.calls.reply_received(command)
@@ -177,20 +177,20 @@ class Connection(asyncio.Protocol):
 
     # -- answering requests
 
-    def _run_received(self, first: Command | Recognised, most_others: int) -> int:
-        """Handle a send whose header repeats or the end of a transaction, and at most so many of both that follow it;
+    def _run_received(self, first: Command | Send, most_others: int) -> int:
+        """Handle a send or the end of a transaction, and at most so many of both that follow it;
         returns how many followed. Ends are handled first: then all of these sends are stored together. (The official
         broker handles the two in different threads.)"""
         unhandled, count = self._unhandled, 0
-        sends: list[Recognised] = []
+        sends: list[Send] = []
         ends: list[Command] = []
         frame: Any = first
         while True:
-            (sends if frame.__class__ is tuple else ends).append(frame)
+            (sends if frame.__class__ is Send else ends).append(frame)
             if count == most_others or not unhandled:
                 break
             frame = unhandled[0]
-            if frame.__class__ is not tuple and frame.code != END_TRANSACTION:
+            if frame.__class__ is not Send and frame.code != END_TRANSACTION:
                 break
             unhandled.popleft()
             count += 1
@@ -210,14 +210,14 @@ class Connection(asyncio.Protocol):
             ends = [command for command in ends if not watch.received(self, command)]
         self._sends.end(self, ends)
 
-    def _sends_received(self, frames: list[Recognised]) -> None:
+    def _sends_received(self, frames: list[Send]) -> None:
         watch = self.watch
         try:
             if self._sends is not None and (watch is None or watch.lets_pass(self, frames)):
                 self._sends.take(self, frames)
             else:
                 for frame in frames:
-                    self.request_received(as_command(frame))
+                    self.request_received(frame.decode())
         except FrameError as error:  # a value at its place made the header unreadable
             self._cutter.failure = error
             self._unhandled.clear()
@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
         """Answer a request that raised an error, as for an error in a handler."""
         self.answer(command, self._refusal(command, error))
 
-    def write_replies(self, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
+    def write_replies(self, frames: Sequence[Send], replies: Sequence[bytes]) -> None:
         """Queue the replies to these sends: whole frames, in their order."""
         if self.closed:
             return

@@ -8,6 +8,7 @@ from time import time_ns
 from typing import Final
 from zlib import crc32
 
+from pocketmq.core.sends import Send
 from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.journal_frames import CLOSED, CONNECTED, EXCHANGE, PUSHED, SENDS
@@ -15,7 +16,6 @@ from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq, Unlock
 from pocketmq.protocol.requests.security import UpdateAndCreateAclConfig
 from pocketmq.protocol.rpc_numbers import FIRST_RPC
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.wire.repeated_header import Recognised
 
 from .journal import Journal
 from .watch import ReplyBody, Watched, Watcher
@@ -99,14 +99,13 @@ class JournalWatcher(Watcher):
         )
         return False
 
-    def exchanged(self, connection: Watched, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
+    def exchanged(self, connection: Watched, frames: Sequence[Send], replies: Sequence[bytes]) -> None:
         recorded = self._connections[connection]
         if len(frames) == 1:
-            _, _, body, received, start, end = frames[0]
-            heads, crcs, answers = bytes(received[start - 8 : end]), [crc32(body)], replies[0]
+            heads, crcs, answers = bytes(frames[0].head), [crc32(frames[0].body)], replies[0]
         else:
-            heads = b"".join([received[start - 8 : end] for _, _, _, received, start, end in frames])
-            crcs = [crc32(frame[2]) for frame in frames]
+            heads = b"".join([send.head for send in frames])
+            crcs = [crc32(send.body) for send in frames]
             answers = b"".join(replies)
         self._journal.add((SENDS, time_ns(), recorded.number, recorded.client_id, heads, crcs, answers))
 

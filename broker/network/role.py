@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
+from pocketmq.core.sends import Send
 from pocketmq.protocol.wire.command import Command, RawBody
-from pocketmq.protocol.wire.repeated_header import Recognised
 
 from .dispatch import Handlers, Peer
 from .watch import Watch
@@ -53,7 +53,7 @@ class Member(Peer, Protocol):
 class Sends(Protocol):
     """What handles sends that a connection recognised without decoding them."""
 
-    def take(self, connection: Any, frames: Sequence[Recognised]) -> None:
+    def take(self, connection: Any, frames: Sequence[Send]) -> None:
         """Handle the frames in their order."""
 
     def end(self, connection: Any, commands: Sequence[Command]) -> None:

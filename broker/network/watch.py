@@ -12,8 +12,8 @@ is added last, so that the others see what the peer sees.
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from pocketmq.core.sends import Send
 from pocketmq.protocol.wire.command import Command, RawBody
-from pocketmq.protocol.wire.repeated_header import Recognised
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,7 +24,7 @@ ReplyBody = RawBody | Sequence[RawBody] | None
 """The body of a frame, in one piece or several. A piece may be a view of a store file: keep a copy, not the view."""
 _Received = Callable[["Watched", Command], bool]
 _Answering = Callable[["Watched", Command, Command, ReplyBody], bool]
-_Exchanged = Callable[["Watched", Sequence[Recognised], Sequence[bytes]], None]
+_Exchanged = Callable[["Watched", Sequence[Send], Sequence[bytes]], None]
 
 
 class Watched(Protocol):
@@ -84,11 +84,11 @@ class Watcher:
         """We send the peer a request. True if the watcher takes it: it is not sent."""
         return False
 
-    def needs_decoded(self, connection: Watched, frames: Sequence[Recognised]) -> bool:
+    def needs_decoded(self, connection: Watched, frames: Sequence[Send]) -> bool:
         """Some sends arrived whose headers repeat. True if `received` has to see one of them."""
         return False
 
-    def exchanged(self, connection: Watched, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
+    def exchanged(self, connection: Watched, frames: Sequence[Send], replies: Sequence[bytes]) -> None:
         """These sends were answered on the short way, each with a whole frame. Keep copies of the bytes, not views."""
 
 
@@ -148,7 +148,7 @@ class Watch:
     def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
         return any(calling(connection, command, body) for calling in self._calling)
 
-    def lets_pass(self, connection: Watched, frames: Sequence[Recognised]) -> bool:
+    def lets_pass(self, connection: Watched, frames: Sequence[Send]) -> bool:
         """Whether these sends may be handled without decoding them."""
         if self.exchanged is None:
             return False
@@ -169,7 +169,7 @@ class Watch:
                 return True
         return False
 
-    def _exchanged(self, connection: Watched, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
+    def _exchanged(self, connection: Watched, frames: Sequence[Send], replies: Sequence[bytes]) -> None:
         for exchanged in self._exchanging:
             exchanged(connection, frames, replies)
 

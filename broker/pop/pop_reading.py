@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.bodies.revive import CheckPoint
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.pop_receipt import Receipt, message_offsets_text, retry_flag, start_offset_text
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records, encode_record
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.pop import PopMessage
@@ -216,7 +216,7 @@ class PopReading:
         renamed = []
         records = (record for view in result.views for record in decode_records(view))
         for record, own_offset in zip(records, offsets, strict=True):
-            properties = decode_properties(record.properties)
+            properties = read_properties(record.properties)
             if names.POP_CK not in properties:
                 receipt = Receipt(
                     offset,

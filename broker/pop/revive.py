@@ -14,6 +14,7 @@ queue waits. Records are checked like those of a peer: what no broker writes is 
 import logging
 from typing import Final
 
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.bodies.revive import (
     ACK_TAG,
     BATCH_ACK_TAG,
@@ -27,7 +28,6 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.pop_receipt import normal_topic
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic, revive_topic
 from pocketmq.store import NewMessage
@@ -205,7 +205,7 @@ class Revive:
             budget.spend()
 
     def _take(self, queue: _ReviveQueue, record: Record, offset: int) -> None:
-        properties = decode_properties(record.properties)
+        properties = read_properties(record.properties)
         tag = properties.get(names.TAGS)
         if len(record.body) > MAX_BODY_BYTES:
             raise BodyError(f"a record of {len(record.body)} bytes")
@@ -336,7 +336,7 @@ class Revive:
 def _retried(
     state: BrokerState, check_point: CheckPoint, record: Record, topic: str, queue_id: int
 ) -> NewMessage:
-    properties = decode_properties(record.properties)
+    properties = read_properties(record.properties)
     if record.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
         properties[names.FIRST_POP_TIME] = str(check_point.pop_time)
     properties[names.ORIGIN_GROUP] = check_point.group or ""

@@ -7,9 +7,6 @@ The timer delivers both to the revive topic; their queue is the revive queue of 
 revive queue before its acks, and `revive.py` finds both in time. Mirrors `PopMessageProcessor.buildCkMsg` and the
 storing half of `AckMessageProcessor`. The official buffer that merges acks in memory (`enablePopBufferMerge`, off by
 default) has no counterpart here. Acks of one checkpoint that arrive together become one record, as a batch ack does.
-
-Records of one tag have texts that differ in id, times and queue only: they are filled into a form, which is made by the
-ordinary steps, tried with two sets of values. The ordinary steps store what is due already or cannot be filled in.
 """
 
 from collections.abc import Sequence
@@ -20,36 +17,15 @@ from pocketmq.protocol.bodies.revive import ACK_TAG, BATCH_ACK_TAG, CHECKPOINT_T
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
-from pocketmq.store.log.record_template import whole_text
-from pocketmq.store.lookup.message_template import MessageTemplate
-from pocketmq.store.put_values import AlikeMessage
+from pocketmq.store import NewMessage
 
 from ..delayed.delayed import Delayed
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import own_message
-from ..storing.text_shapes import TextForm, form_of
 
 CHECKPOINT_LEAD_MS: Final = 1000
 """How long before its own time a checkpoint is due in the revive topic."""
-_NO_LIMIT: Final = 2_147_483_647
-"""timerCongestNumEachSlot unless it is set: no slot is ever full."""
-_PROBES: Final = ((b"probe@0@id-g@g@1@b@ck", 60_007), (b"probe@0@id-h@h@2@b@ck", 71_113))
-"""Two ids and queues that no record has."""
-_PROBE_AHEAD_MS: Final = 3_600_123
-_LEAST_MS: Final = 1_000_000_000_000
-_LAST_MS: Final = 9_999_999_999_999
-"""Times of 13 digits: the id behind them has the same place in all texts."""
-_LAST_QUEUE: Final = 9
-
-
-class _Form(NamedTuple):
-    """What the records of one tag share."""
-
-    text: TextForm
-    """Its values are id, due time, slot and revive queue."""
-    template: MessageTemplate
 
 
 class ReviveRecord(NamedTuple):
@@ -173,8 +149,6 @@ class ReviveLog:
         self._state = state
         self._delayed = delayed
         self._topic = revive_topic(state.config.broker_cluster_name)
-        self._forms: dict[str, _Form | None] = {}
-        """By tag."""
 
     def put_checkpoint(self, point: CheckPoint, revive_queue_id: int) -> None:
         """Store a checkpoint. Raises `Refusal` if the store or the timer refuses it."""
@@ -198,25 +172,24 @@ class ReviveLog:
         return [of_pops[pop] for pop, _ in acks]
 
     def put_records(self, records: Sequence[ReviveRecord]) -> list[Refusal | None]:
-        """Store records in their order, in one append where they can be filled in; of each, why it was refused."""
+        """Store records in their order, in one append; of each, why it was refused."""
         refusals: list[Refusal | None] = []
-        while len(refusals) < len(records):
-            count = self._put_filled(records, len(refusals))
-            if count:
-                refusals += [None] * count
+        store, messages = self._state.store, []
+        for record in records:
+            try:
+                messages.append(store.packed(self._message(*record)))
+            except Refusal as refusal:
+                refusals.append(refusal)
             else:
-                refusals.append(self._put_ordinarily(records[len(refusals)]))
+                refusals.append(None)
+        wanted = [number for number, refusal in enumerate(refusals) if refusal is None]
+        while messages:
+            placed = store.append_all(messages)
+            done = len(placed.runs)
+            if placed.refusal is not None:
+                refusals[wanted[done]] = Refusal(ResponseCode.SYSTEM_ERROR, placed.refusal.name)
+            messages, wanted = messages[done + 1 :], wanted[done + 1 :]
         return refusals
-
-    def _put_ordinarily(self, record: ReviveRecord) -> Refusal | None:
-        try:
-            message = self._message(*record)
-        except Refusal as refusal:
-            return refusal
-        result = self._state.store.append(message)
-        if result.status is not PutStatus.PUT_OK:
-            return Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
-        return None
 
     def _message(self, tag: str, body: bytes, key: bytes, queue_id: int, due_ms: int) -> NewMessage:
         """The record as the ordinary steps make it. Raises `Refusal`."""
@@ -232,66 +205,3 @@ class ReviveLog:
             store_host=state.identity.store_host,
         )
         return self._delayed.time_if_asked(message, is_own=True)
-
-    def _put_filled(self, records: Sequence[ReviveRecord], first: int) -> int:
-        """Store records by their form, from the first on as long as they have its tag and slot; returns how many. The
-        ordinary steps must store the next one."""
-        config, now_ms = self._state.config.store, self._state.clock.now_ms()
-        if (
-            not config.timer_wheel_enable
-            or config.timer_congest_num_each_slot != _NO_LIMIT
-            or config.flush_disk_type == "SYNC_FLUSH"
-        ):
-            return 0
-        tag = records[first].tag
-        if tag not in self._forms:
-            self._forms[tag] = self._made_form(tag)
-        form = self._forms[tag]
-        if form is None:
-            return 0
-        precision_ms, fill = config.timer_precision_ms, form.text.fill
-        least_ms = max(now_ms + 1, _LEAST_MS + precision_ms)
-        most_ms = min(now_ms + config.timer_max_delay_sec * 1000, _LAST_MS)
-        moment_ms = (records[first].due_ms - 1) // precision_ms * precision_ms
-        moment, latest_ms = b"%d" % moment_ms, moment_ms + precision_ms
-        messages: list[AlikeMessage] = []
-        for of_tag, body, key, queue_id, due_ms in records[first:] if first else records:
-            if (
-                of_tag != tag
-                or not moment_ms < due_ms <= latest_ms
-                or not least_ms <= due_ms <= most_ms
-                or not 0 <= queue_id <= _LAST_QUEUE
-                or not key.isascii()
-            ):
-                break
-            text = fill((key, b"%d" % due_ms, moment, b"%d" % queue_id))
-            messages.append((0, body, whole_text(text), now_ms, 0))
-        if not messages:
-            return 0
-        timer = self._delayed.timer
-        timer.is_told_later = True
-        try:
-            stored = self._state.store.append_alike(form.template, messages)
-        finally:
-            timer.is_told_later = False
-        if stored is None:
-            return 0
-        timer.arrived_alike(stored, moment_ms, self._topic)
-        return len(stored.sizes)
-
-    def _made_form(self, tag: str) -> _Form | None:
-        """`None` if the texts differ in more than their values."""
-        forms = []
-        due_ms = self._state.clock.now_ms() + _PROBE_AHEAD_MS
-        for key, queue_id in _PROBES:
-            message = self._message(tag, b"", key, queue_id, due_ms)
-            moment = message.property_map.get(names.TIMER_OUT_MS, "")
-            values = [key, b"%d" % due_ms, moment.encode(), b"%d" % queue_id]
-            if not moment or len(set(values)) < len(values):
-                return None
-            forms.append(form_of(message.properties, values))
-        if forms[0] != forms[1] or sorted(forms[0].numbers) != [0, 1, 2, 3]:
-            return None
-        example = self._message(tag, b"", _PROBES[0][0], 0, due_ms)
-        template = self._state.store.template(example, shares_text=False)
-        return None if template is None else _Form(forms[0], template)

@@ -12,23 +12,17 @@ a crash the messages of a lost topic could not be found. Mirrors CommitLog.handl
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import AppendResult, PutStatus
+from pocketmq.store import PutStatus
 
 from ..network.dispatch import HELD, Answer, Call, Held
 from .sending import Sending
 
-STORED = frozenset(
-    (
-        PutStatus.PUT_OK,
-        PutStatus.FLUSH_DISK_TIMEOUT,
-        PutStatus.FLUSH_SLAVE_TIMEOUT,
-        PutStatus.SLAVE_NOT_AVAILABLE,
-    )
-)
-"""Statuses that mean the message is in the log."""
+_WAITS: Final = f"{names.WAIT}\x01true".encode()
 _CODE_OF_STATUS = {
     PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
     PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
@@ -36,19 +30,17 @@ _CODE_OF_STATUS = {
 }
 
 
-def answers_at_once(sending: Sending, properties: dict[str, str]) -> bool:
-    """Whether the answer to a message with these properties waits for neither disk nor slaves."""
-    store = sending.config.store
-    if store.flush_disk_type != "SYNC_FLUSH" and store.broker_role != "SYNC_MASTER":
-        return True
-    return properties.get(names.WAIT, "true").lower() == "false"
+def waits(sending: Sending, text: bytes) -> bool:
+    """Whether the answer to a send with these properties waits for disk or slaves."""
+    if not sending.waits_for_durability:
+        return False
+    return _WAITS in text or decode_properties(text).get(names.WAIT, "true").lower() != "false"
 
 
-def answer_when_durable(
-    sending: Sending, call: Call, answer: Answer, result: AppendResult, properties: dict[str, str]
-) -> Answer | Held:
-    """The answer, or HELD if it is sent later. `result` describes the message, or the last message of a batch."""
-    if answers_at_once(sending, properties):
+def answer_when_durable(sending: Sending, call: Call, answer: Answer, end: int, text: bytes) -> Answer | Held:
+    """The answer, or HELD if it is sent later. `end` is the log position behind what was stored, `text` has the
+    properties of the send."""
+    if not waits(sending, text):
         if sending.topics not in sending.tables.unsaved:
             return answer
         sending.waiting_sends += 1
@@ -59,7 +51,7 @@ def answer_when_durable(
     def ended(failure: PutStatus | None) -> None:
         _answer_when_saved(sending, call, answer if failure is None else with_status(answer, failure))
 
-    when_durable(sending, result.position + result.size, ended)
+    when_durable(sending, end, ended)
     return HELD
 
 
@@ -106,17 +98,17 @@ def with_status(answer: Answer, status: PutStatus) -> Answer:
 
 
 def send_answer(
-    sending: Sending, result: AppendResult, message_id: str, queue_id: int, unique_id: str | None
+    sending: Sending, queue_offset: int, message_ids: str, queue_id: int, unique_id: bytes | None
 ) -> Answer:
-    """The reply to a send whose first message is stored at `result`."""
+    """The reply to a send whose first message got this offset."""
     # A plain dict instead of a SendMessageReply: the broker sends no answer more often.
     fields = {
-        "msgId": message_id,
+        "msgId": message_ids,
         "queueId": str(queue_id),
-        "queueOffset": str(result.queue_offset),
+        "queueOffset": str(queue_offset),
         "MSG_REGION": sending.config.region_id,
         "TRACE_ON": "true" if sending.config.trace_on else "false",
     }
     if unique_id is not None and sending.is_5:
-        fields["transactionId"] = unique_id
+        fields["transactionId"] = unique_id.decode("utf-8", "replace")
     return Answer(fields=fields)

@@ -21,7 +21,7 @@ from pocketmq.store import AppendResult, NewMessage, PutStatus
 from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..storing.stored_properties import stored_properties
-from .send_checks import check_send, queue_of
+from .send_checks import check_properties, check_send, queue_of
 from .sending import Sending
 
 _log = logging.getLogger("pocketmq.sending")
@@ -40,7 +40,9 @@ async def send_reply_message(sending: Sending, request: AnySend, call: Call) -> 
     if call.command.body is None and sending.is_5:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "NullPointerException: a reply without a body")
     try:
-        queue_id = queue_of(request, check_send(sending, request, call), sending.random)
+        check_properties(sending, request.properties or "")
+        topic_config = check_send(sending, request, call)
+        queue_id = queue_of(sending, request.queue_id, topic_config, call.connection.peer)
     except Refusal as error:
         answer.code, answer.remark = error.code, error.remark
         return answer

@@ -12,12 +12,12 @@ the same limit there. Mirrors `AbstractSendMessageProcessor.consumerSendMsgBack`
 
 from typing import Final
 
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.languages import V3_4_9
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import RETRY_PREFIX, SCHEDULE_TOPIC, dlq_topic, retry_topic
 from pocketmq.protocol.requests.send import AnySend, ConsumerSendMsgBack
@@ -68,7 +68,7 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
 
 
 def redirect_if_exhausted(
-    sending: Sending, request: AnySend, call: Call, properties: dict[str, str], queue_id: int
+    sending: Sending, request: AnySend, version: int, properties: dict[str, str], queue_id: int
 ) -> tuple[str, int]:
     """Topic and queue for a direct send to a %RETRY% topic: its own, or the dead letters after the last try.
 
@@ -77,11 +77,11 @@ def redirect_if_exhausted(
     """
     group = request.topic[len(RETRY_PREFIX) :]
     if not sending.is_5:
-        limit = _limit(_group_config(sending, group), call.command.version, request.max_reconsume_times)
+        limit = _limit(_group_config(sending, group), version, request.max_reconsume_times)
         is_dead = (request.reconsume_times or 0) >= limit
     else:
         group = _group_before_plus(group)
-        limit = _limit(_group_config(sending, group), call.command.version, request.max_reconsume_times)
+        limit = _limit(_group_config(sending, group), version, request.max_reconsume_times)
         is_ordered = not sending.locks.are_all_expired(group, sending.clock.now_ms())
         is_dead = (request.reconsume_times or 0) > limit or is_ordered
         if is_dead:
@@ -126,7 +126,7 @@ def _record_at(sending: Sending, position: int) -> Record:
 def _copy(sending: Sending, record: Record, topic: str, queue_id: int, level: int) -> NewMessage:
     """The new message for the next try. Level 0 (dead letters) means no delay."""
     is_5 = sending.is_5
-    properties = decode_properties(record.properties)
+    properties = read_properties(record.properties)
     properties.setdefault(names.RETRY_TOPIC, record.topic)
     properties[names.WAIT] = "false"
     properties[names.DELAY] = str(level)

@@ -5,7 +5,6 @@ answers SYSTEM_ERROR where 5.x has INVALID_PARAMETER.
 """
 
 from datetime import datetime
-from random import Random
 from typing import Final
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -24,8 +23,8 @@ from ..storing.numbers import INT_MAX, number_property
 from .sending import Sending
 
 MAX_SENT_PROPERTIES: Final = 4 * MAX_PROPERTIES_BYTES
-"""Characters. A longer text may be stored as a shorter one, because the last of equal names counts; but splitting it
-takes 40 ms for each 1,000,000 characters."""
+"""Of a property text as it is sent. A longer text may be stored as a shorter one, because the last of equal names
+counts; but splitting it takes 40 ms for each 1,000,000 characters."""
 
 
 def check_send(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
@@ -44,16 +43,13 @@ def check_send(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
     topic_config = sending.topics.find(topic)
     if topic_config is None or not config.broker_permission & flags.PERM_WRITE or is_unsendable_topic(topic):
         topic_config = _check_topic(sending, request, call)
-    queues = max(topic_config.write_queue_nums, topic_config.read_queue_nums)
-    if request.queue_id >= queues:
-        text = topic_config_text(sending, topic_config)
-        raise Refusal(
-            invalid_parameter(sending.config),
-            f"request queueId[{request.queue_id}] is illegal, {text} Producer: {call.connection.peer}",
-        )
-    if request.properties is not None and len(request.properties) > MAX_SENT_PROPERTIES:
-        raise refusal_of(sending.config, PutStatus.PROPERTIES_SIZE_EXCEEDED)
     return topic_config
+
+
+def check_properties(sending: Sending, text: str | bytes) -> None:
+    """Raises `Refusal` for a property text that is too long to be split."""
+    if len(text) > MAX_SENT_PROPERTIES:
+        raise refusal_of(sending.config, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 
 
 def refuse_at_slave(sending: Sending) -> None:
@@ -118,11 +114,15 @@ def topic_config_text(sending: Sending, topic_config: TopicConfig) -> str:
     return f"{text}, attributes={{{attributes}}}]"
 
 
-def queue_of(request: AnySend, topic_config: TopicConfig, random: Random) -> int:
-    """The queue named in the request; a random one if that is negative."""
-    if request.queue_id >= 0:
-        return request.queue_id
-    return random.randrange(max(topic_config.write_queue_nums, 1))
+def queue_of(sending: Sending, queue_id: int, topic_config: TopicConfig, peer: str) -> int:
+    """The queue that a request names; a random one if that is negative. Raises `Refusal` for one beyond the topic's."""
+    if queue_id >= max(topic_config.write_queue_nums, topic_config.read_queue_nums):
+        text = topic_config_text(sending, topic_config)
+        raise Refusal(
+            invalid_parameter(sending.config),
+            f"request queueId[{queue_id}] is illegal, {text} Producer: {peer}",
+        )
+    return queue_id if queue_id >= 0 else sending.random.randrange(max(topic_config.write_queue_nums, 1))
 
 
 def asks_for_delay(properties: dict[str, str]) -> bool:

@@ -1,10 +1,13 @@
 """The part of a broker that stores what producers send."""
 
+from pocketmq.core.properties import Changes
+from pocketmq.protocol.message import properties as names
+
 from ..cluster.cluster import Cluster
+from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
-from ..storing.batch_templates import BatchTemplates
 from ..storing.log_waiters import LogWaiters
 from ..transactions.transactions import Transactions
 
@@ -20,7 +23,13 @@ class Sending:
         cluster: Cluster,
         membership: Membership,
     ) -> None:
+        self.state = state
         self.config = state.config
+        store = state.config.store
+        self.waits_for_durability = (
+            store.flush_disk_type == "SYNC_FLUSH" or store.broker_role == "SYNC_MASTER"
+        )
+        """Whether answers may have to wait for the disk or for slaves."""
         self.is_5 = state.config.is_5
         self.is_slave = state.config.is_slave
         self.clock = state.clock
@@ -32,7 +41,6 @@ class Sending:
         self.store_host = state.identity.store_host
         self.unique_ids = state.unique_ids
         self.random = state.random
-        self.batch_templates = BatchTemplates(state.store, state.identity.store_host)
         self.delayed = delayed
         self.transactions = transactions
         self.replication = cluster.replication
@@ -44,5 +52,32 @@ class Sending:
             lambda: state.store.admission.disk_failure is not None,
         )
         state.store.on_flushed = self.disk_waiters.look
+        self._added: Changes = ()
+        self._added_with: object = None
         self.waiting_sends = 0
         """Sends that are stored but not answered yet: they wait for the disk, for slaves, or for the topic table."""
+
+    @property
+    def added(self) -> Changes:
+        """What the broker adds to the properties of a message, with the settings of now."""
+        if self._added_with is not self.state.settings_version:
+            self._added, self._added_with = _added(self.config), self.state.settings_version
+        return self._added
+
+
+def _added(config: BrokerConfig) -> Changes:
+    """What the broker adds to the properties of a message that is not part of a batch, and takes away."""
+    cluster = (names.CLUSTER.encode(), config.broker_cluster_name.encode())
+    if not config.is_5:
+        # 4.9 encodes the properties without WAIT and then adds WAIT again: a delayed message, which is encoded a second
+        # time, has it as the last one of its hash bucket.
+        return (names.WAIT.encode(), None, *cluster)
+    return (
+        names.MSG_REGION.encode(),
+        config.region_id.encode(),
+        names.TRACE_ON.encode(),
+        b"true" if config.trace_on else b"false",
+        names.POP_CK.encode(),
+        None,
+        *cluster,
+    )

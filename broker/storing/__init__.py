@@ -1,11 +1,8 @@
 """How a broker stores a message: its property text, copies of stored messages, numbers in properties.
 
 stored_properties.py  property text in the order in which the official broker stores it
-text_shapes.py        property texts that differ in a few values: cut, and put together again
 numbers.py            a property as a number, within bounds
-record_parts.py       a record in parts, for new records that are made of it
 records.py            the record at a log position, or nothing
-batch_templates.py    what the messages of alike batches share
 log_waiters.py        answers that wait for the disk or for slaves, released together
 deliveries.py         one rule for messages that are stored again: done, later or lost; the work of one iteration
 message_copies.py     a stored record as the new message that replaces it; messages of the broker's own

@@ -14,7 +14,6 @@ loop.
 """
 
 import logging
-from collections.abc import Sequence
 from typing import Final
 
 from pocketmq.protocol.message import properties as names
@@ -25,18 +24,16 @@ from pocketmq.protocol.message.flags import (
 )
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.store import AppendResult, NewMessage, PutStatus
-from pocketmq.store.lookup.message_template import MessageTemplate
+from pocketmq.store import NewMessage, PutStatus
 
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of, own_message
-from ..storing.record_parts import RecordParts
+from ..storing.numbers import INT_MAX, parse_number
 from ..storing.stored_properties import stored_properties
 from ..tables.metric_table import MetricTable
 from ..time.timers import Timer
-from .end_plans import EndPlans, PlannedHalf, committed_text
 
 _log = logging.getLogger("pocketmq.transactions")
 
@@ -61,19 +58,20 @@ def half_message(config: BrokerConfig, message: NewMessage) -> NewMessage:
     return message
 
 
-def committed_message(delayed: Delayed, half: Record, properties: dict[str, str]) -> NewMessage:
-    """The message that a half message becomes.
+def committed_text(properties: dict[str, str], *, is_5: bool) -> tuple[bytes, str, int]:
+    """The property text of a committed message, its topic and its queue, from the properties of the half message.
 
-    `properties` are those of the record, and become those of the message. Raises KeyError or ValueError if the record
-    does not name its real topic and queue.
+    5.x removes REAL_TOPIC and REAL_QID from the text, 4.9 does not; from the map both are removed, and TRAN_MSG. Raises
+    KeyError or ValueError if the properties do not name the real topic and queue.
     """
-    text, topic, queue_id = committed_text(properties, is_5=delayed.config.is_5)
-    message = copy_of(half, topic, queue_id, properties, text)
-    message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
-    message.prepared_transaction_offset = half.position
-    if names.DELAY in properties:
-        message = delayed.delay_if_asked(message)
-    return delayed.time_if_asked(message)
+    kept = b"" if is_5 else stored_properties(properties, is_5=is_5)
+    topic, queue_text = properties.pop(names.REAL_TOPIC), properties.pop(names.REAL_QID)
+    queue_id = parse_number(queue_text, 0, INT_MAX)
+    if queue_id is None:
+        raise ValueError(f"the queue is {queue_text[:40]!r}")
+    text = kept or stored_properties(properties, is_5=is_5)
+    properties.pop(names.TRAN_MSG, None)
+    return text, topic, queue_id
 
 
 class HalfMessages:
@@ -89,7 +87,6 @@ class HalfMessages:
         self._state = state
         self._delayed = delayed
         self._open_count = open_count
-        self.plans = EndPlans(is_5=state.config.is_5)
         self._unwritten: dict[int, dict[int, str]] = {}
         """Queue id -> offsets of ended half messages that no op message names yet, oldest first, each with its text."""
         self._unwritten_bytes = 0
@@ -106,49 +103,28 @@ class HalfMessages:
             self._timer.cancel()
             self._timer = None
 
-    def commit(self, half: Record, properties: dict[str, str]) -> AppendResult:
-        """Store the message for its consumers; if that fails, the half message stays open.
+    def committed(self, half: Record, properties: dict[str, str]) -> NewMessage:
+        """The message that a half message becomes, for its consumers.
 
-        `properties` are those of the record, and are changed. Raises KeyError or ValueError if the record does not name
-        its real topic and queue, `Refusal` if its DELAY is not a number.
+        `properties` are those of the record, and become those of the message. Raises KeyError or ValueError if the
+        record does not name its real topic and queue, `Refusal` if its DELAY is not a number.
         """
-        real_topic = properties.get(names.REAL_TOPIC)
-        return self._commit(half, committed_message(self._delayed, half, properties), real_topic)
+        text, topic, queue_id = committed_text(properties, is_5=self._state.config.is_5)
+        message = copy_of(half, topic, queue_id, properties, text)
+        message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
+        message.prepared_transaction_offset = half.position
+        if names.DELAY in properties:
+            message = self._delayed.delay_if_asked(message)
+        return self._delayed.time_if_asked(message)
 
-    def commit_planned(self, half: PlannedHalf) -> PutStatus:
-        """`commit` for a half message with a plan."""
-        template = half.template(self._state.store)
-        if template is not None and self.commit_alike(template, (half,)):
-            return PutStatus.PUT_OK
-        return self._commit(half.parts, half.message(), half.plan.topic).status
+    def stored(self, half: Record, topic: str, real_topic: str | None, size: int) -> None:
+        """A half message was stored as a message of `topic`."""
+        self.ended(half.queue_id, half.queue_offset)
+        if self._state.config.is_5:
+            self._state.statistics.message_put(topic, 1, size)
+            self.count_down(real_topic)
 
-    def commit_alike(self, template: MessageTemplate, halves: Sequence[PlannedHalf]) -> int:
-        """Commit half messages of one template and topic together; returns how many, the first of them, were stored."""
-        state = self._state
-        stored = state.store.append_alike(template, [half.alike() for half in halves])
-        if stored is None:
-            return 0
-        count, topic = len(stored.positions), template.topic
-        for half in halves[:count]:
-            self.ended(half.parts.queue_id, half.parts.queue_offset)
-        if state.config.is_5:
-            state.statistics.messages_put(topic, count, stored.end - stored.positions[0])
-            self._open_count.add(topic, -count, changes=count)
-        return count
-
-    def _commit(
-        self, half: Record | RecordParts, message: NewMessage, real_topic: str | None
-    ) -> AppendResult:
-        state = self._state
-        result = state.store.append(message)
-        if result.status is PutStatus.PUT_OK:
-            self.ended(half.queue_id, half.queue_offset)
-            if state.config.is_5:
-                state.statistics.message_put(message.topic, 1, result.size)
-                self.count_down(real_topic)
-        return result
-
-    def roll_back(self, half: Record | RecordParts, real_topic: str | None) -> None:
+    def roll_back(self, half: Record, real_topic: str | None) -> None:
         """Drop the message: no consumer gets it."""
         self.ended(half.queue_id, half.queue_offset)
         self.count_down(real_topic)

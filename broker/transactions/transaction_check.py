@@ -23,9 +23,9 @@ from time import perf_counter
 from typing import Final
 
 import msgspec
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, encode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol.requests.send import CheckTransactionState
@@ -146,7 +146,7 @@ class TransactionCheck:
         record = record_at_offset(state, queue, offset)
         if record is None:
             return True
-        properties = decode_properties(record.properties)
+        properties = read_properties(record.properties)
         checks = _whole_number(properties.get(names.TRANSACTION_CHECK_TIMES))
         now_ms = state.clock.now_ms()
         age_ms = now_ms - self._sent(record)

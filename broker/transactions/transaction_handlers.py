@@ -6,17 +6,18 @@ producer group of a message can end it. Mirrors `EndTransactionProcessor` and
 """
 
 import logging
+from typing import NamedTuple
 
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.offset_id import decode_message_id
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from pocketmq.protocol.requests.send import EndTransaction, ResumeCheckHalfMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
 from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held, handles
@@ -30,9 +31,29 @@ from .transactions import Transactions
 _log = logging.getLogger("pocketmq.transactions")
 
 
+class Commit(NamedTuple):
+    """A half message, and the message that it becomes."""
+
+    half: Record
+    message: NewMessage
+    real_topic: str | None
+
+
 @handles(EndTransaction)
 def end_transaction(transactions: Transactions, request: EndTransaction, call: Call) -> Answer | Held:
     """Commit or roll back. "Not known yet" gets no answer, as in the official broker: the broker checks again later."""
+    commit = prepare_end(transactions, request)
+    if not isinstance(commit, Commit):
+        return commit
+    result = transactions.store.append(commit.message)
+    if result.status is not PutStatus.PUT_OK:
+        raise refused_commit(transactions, result.status)
+    transactions.half_messages.stored(commit.half, commit.message.topic, commit.real_topic, result.size)
+    return Answer()
+
+
+def prepare_end(transactions: Transactions, request: EndTransaction) -> Commit | Answer | Held:
+    """What a commit stores. Any other end is done, and this is its answer. Raises `Refusal`."""
     if transactions.config.is_slave:
         return Answer(code=ResponseCode.SLAVE_NOT_AVAILABLE, remark=UNSET_REMARK)
     verdict = request.commit_or_rollback
@@ -40,41 +61,24 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
         return HELD
     if verdict not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
-    half = transactions.planned_half(request)
-    if half is None:
-        return _end_decoded(transactions, request)
-    half_messages = transactions.half_messages
-    if verdict == TRANSACTION_ROLLBACK:
-        half_messages.roll_back(half.parts, half.plan.topic)
-        return Answer(remark=UNSET_REMARK)
-    status = half_messages.commit_planned(half)
-    if status is not PutStatus.PUT_OK:
-        raise _refusal(transactions, status)
-    return Answer()
-
-
-def _end_decoded(transactions: Transactions, request: EndTransaction) -> Answer:
-    """End any half message, from its decoded record."""
     half = _half_record(transactions, request.commit_log_offset)
-    properties = decode_properties(half.properties)
+    properties = read_properties(half.properties)
     if transactions.config.is_5 and _is_too_late(transactions, request, half, properties):
         return Answer(code=ResponseCode.ILLEGAL_OPERATION, remark=UNSET_REMARK)
     _check_match(request, half, properties)
-    if request.commit_or_rollback == TRANSACTION_ROLLBACK:
-        transactions.half_messages.roll_back(half, properties.get(names.REAL_TOPIC))
+    real_topic = properties.get(names.REAL_TOPIC)
+    if verdict == TRANSACTION_ROLLBACK:
+        transactions.half_messages.roll_back(half, real_topic)
         return Answer(remark=UNSET_REMARK)
     try:
-        result = transactions.half_messages.commit(half, properties)
+        return Commit(half, transactions.half_messages.committed(half, properties), real_topic)
     except (KeyError, ValueError) as error:
         raise Refusal(
             ResponseCode.SYSTEM_ERROR, f"the half message does not name its real topic and queue: {error!r}"
         ) from error
-    if result.status is not PutStatus.PUT_OK:
-        raise _refusal(transactions, result.status)
-    return Answer()
 
 
-def _refusal(transactions: Transactions, status: PutStatus) -> Refusal:
+def refused_commit(transactions: Transactions, status: PutStatus) -> Refusal:
     """The refusal of a send, with the remarks of this request."""
     refusal = refusal_of(transactions.config, status)
     match status:
@@ -134,7 +138,7 @@ def resume_check_half_message(transactions: Transactions, request: ResumeCheckHa
         if data is None:
             raise RecordError(f"no message at log position {message_id.position}")
         record = decode_record(data)
-        properties = decode_properties(record.properties)
+        properties = read_properties(record.properties)
         if names.REAL_TOPIC in properties and record.topic not in (CHECK_MAX_TIME_TOPIC, HALF_TOPIC):
             # In the official broker a commit then stores it in whatever topic its sender wrote into it.
             raise RecordError(f"the message at {message_id.position} is no half message")

@@ -1,14 +1,11 @@
 """The part of a broker that holds half messages until their transaction ends."""
 
-from pocketmq.protocol.requests.send import EndTransaction
-
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..tables.json_table import JsonTable
 from ..tables.metric_table import MetricTable
 from ..time.periodic import Periodic
-from .end_plans import PlannedHalf
 from .half_messages import HalfMessages
 from .transaction_check import TransactionCheck
 
@@ -29,20 +26,6 @@ class Transactions:
     @property
     def own_tables(self) -> tuple[JsonTable, ...]:
         return (self.open_count,) if self.config.is_5 else ()
-
-    def planned_half(self, request: EndTransaction) -> PlannedHalf | None:
-        """The half message of a request, if it has a plan and matches the request: nothing is left to check."""
-        position = request.commit_log_offset
-        record = self.store.read_record(position) if position >= 0 else None
-        half = None if record is None else self.half_messages.plans.find(record)
-        if (
-            half is None
-            or half.plan.group != request.producer_group
-            or half.parts.queue_offset != request.tran_state_table_offset
-            or half.parts.position != position
-        ):
-            return None
-        return half
 
     def start(self) -> None:
         self.check.start()

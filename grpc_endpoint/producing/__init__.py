@@ -7,8 +7,6 @@ send_checks.py           what a sent message is refused for
 queue_choice.py          the queue of a message
 send_results.py          the answers of the broker, as entries of the reply
 send_handlers.py         SendMessage
-planned_sends.py         messages like earlier ones, stored by a plan
-send_plans.py            the plans
 transaction_handlers.py  EndTransaction
 recall_handlers.py       RecallMessage
 """

@@ -3,7 +3,6 @@
 from pocketmq.broker.broker import Broker
 
 from ..clients.clients import Clients
-from .planned_sends import PlannedSends
 from .routes import Routes
 
 
@@ -23,4 +22,3 @@ class Producing:
         self.transactions = broker.transactions
         self.random = broker.state.random
         self.unique_ids = broker.state.unique_ids
-        self.planned = PlannedSends(broker)

@@ -32,12 +32,11 @@ from ..forms.message_types import type_of
 from ..forms.names import checked_topic
 from ..forms.sent_message import delay_level, sent_properties, stored_flag
 from ..messages import Code, Message, SendMessageRequest, SendMessageResponse, ms_of
-from .planned_sends import Planned
 from .producing import Producing
 from .queue_choice import chosen_queue
 from .routes import topic_not_found
 from .send_checks import check_message, check_type
-from .send_results import SendResult, refused, reply_of, reply_of_stored, result_of, stored_at
+from .send_results import SendResult, refused, reply_of, result_of
 
 _QUEUES: Final = 4
 WhenStored = Callable[[SendResult], None]
@@ -50,20 +49,6 @@ def send_message(
     """Store the messages; the reply names their offsets."""
     messages = request.messages[:]
     producing.clients.check(call, request)
-    planned = producing.planned.store(call, messages)
-    if planned.offsets and len(planned.offsets) == len(messages):
-        return reply_of_stored(
-            [message.system_properties.message_id for message in messages], planned.offsets
-        )
-    reply = _store(producing, messages, call, planned)
-    producing.planned.learn(call, messages)
-    return reply
-
-
-def _store(
-    producing: Producing, messages: Sequence[Message], call: RpcCall, planned: Planned
-) -> SendMessageResponse | Held:
-    """Store messages one by one, but for the first ones that are stored already."""
     clients = producing.clients
     if not messages:
         raise RpcRefused(Code.MESSAGE_CORRUPTED, "no message to send")
@@ -93,13 +78,9 @@ def _store(
         raise RpcRefused(Code.FORBIDDEN, PROXY + "no writable queue")
     if is_batch:
         return _send_batch(producing, peer, topic, messages, texts, queues, call)
-    sending, offsets, drawn = _Sending(call, len(messages)), planned.offsets, planned.queues
+    sending = _Sending(call, len(messages))
     for number, (message, properties) in enumerate(zip(messages, texts, strict=True)):
-        if number < len(offsets):
-            sending.when_stored(number)(stored_at(message.system_properties.message_id, offsets[number]))
-            continue
-        system = message.system_properties
-        queue_id = drawn[number] if drawn else chosen_queue(system, queues, producing.random)
+        queue_id = chosen_queue(message.system_properties, queues, producing.random)
         _send_one(producing, peer, topic, message, properties, queue_id, sending.when_stored(number))
     return sending.reply()
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../../store/accelerated/record_bytes.h"
+#include "../../core/record_bytes.h"
 
 /* The numbers of each record: as many arrays, one after another, as `sound_records.py` names. */
 enum { START, SIZE, QUEUE_ID, QUEUE_OFFSET, SYS_FLAG, STORE_TIME, BODY_AT_, BODY_END, TOPIC_AT, TOPIC_END, TOPIC, COLUMNS };

@@ -5,7 +5,6 @@ command.py         one frame as a value
 json_header.py     the JSON form of the header
 binary_header.py   the binary form of the header
 header_form.py     headers that differ in a few values, written from a form
-repeated_header.py the header of a producer's next send, recognised without decoding
 response_codes.py  the codes of replies
 schema.py          declares a request; turns it into header fields and back
 signatures.py      what access control signs

@@ -11,13 +11,12 @@ most 16 MiB, as in `NettyDecoder`. After a bad frame the next one cannot be foun
 
 import struct
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
 
 from ..errors import FrameError
 from .binary_header import decode_binary_header, encode_binary_header
 from .command import JSON, RESPONSE_FLAG, ROCKETMQ, Command
 from .json_header import decode_json_header, encode_json_header
-from .repeated_header import MAX_HEADERS, SENDS, Recognised, RepeatedHeaders
 
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 MAX_FIELD_CHARACTERS: Final = 64 * 1024
@@ -39,7 +38,7 @@ class FrameCutter:
     header of a frame without body; a frame is not decoded if it returns True.
     """
 
-    __slots__ = ("_max_frame_bytes", "_needed", "_pending", "_repeated", "_takes_header", "failure")
+    __slots__ = ("_max_frame_bytes", "_needed", "_pending", "_takes_header", "failure")
 
     def __init__(
         self, max_frame_bytes: int = MAX_FRAME_BYTES, *, takes_header: Callable[[bytes], bool] | None = None
@@ -48,20 +47,10 @@ class FrameCutter:
         self._takes_header = takes_header
         self._pending = bytearray()
         self._needed = 0
-        self._repeated = RepeatedHeaders(0)
         self.failure: FrameError | None = None
-
-    def recognise_sends(self) -> None:
-        """From now on `feed_requests` returns a send whose header repeats as `Recognised`, without decoding it."""
-        self._repeated = RepeatedHeaders(MAX_HEADERS)
 
     def feed(self, chunk: bytes) -> list[Command]:
         """The commands completed by `chunk`; bodies are views into it (or into a joined copy)."""
-        assert not self._repeated.max_headers, "this cutter recognises sends: call feed_requests"
-        return cast("list[Command]", self.feed_requests(chunk))
-
-    def feed_requests(self, chunk: bytes) -> "list[Command | Recognised]":
-        """The frames completed by `chunk`, in their order."""
         if self.failure is not None:
             return []
         data: bytes | bytearray = chunk
@@ -70,7 +59,7 @@ class FrameCutter:
             if len(self._pending) < self._needed:
                 return []
             data, self._pending = self._pending, bytearray()
-        frames: list[Command | Recognised] = []
+        frames: list[Command] = []
         try:
             position = self._cut(data, frames)
         except FrameError as error:
@@ -85,11 +74,9 @@ class FrameCutter:
         """Bytes of an unfinished frame."""
         return len(self._pending)
 
-    def _cut(self, data: bytes | bytearray, frames: "list[Command | Recognised]") -> int:
+    def _cut(self, data: bytes | bytearray, frames: list[Command]) -> int:
         size = len(data)
         view = memoryview(data)
-        repeated = self._repeated
-        layouts = repeated.layouts
         takes_header = self._takes_header
         position = 0
         while size - position >= 8:
@@ -99,22 +86,13 @@ class FrameCutter:
                 break
             header_start = position + 8
             body_start = header_start + (word & 0xFFFFFF)
-            layout = layouts.get(word) if body_start < end else None
-            if layout is not None:
-                pieces = layout.unpack_from(data, header_start)
-                if pieces[::2] != layout.pieces:
-                    layout, pieces = repeated.find(layout, data, word, header_start)
-            if layout is None:
-                if (
-                    takes_header is None
-                    or body_start != end
-                    or word >> 24 != JSON
-                    or not takes_header(bytes(data[header_start:end]))
-                ):
-                    frames.append(self._decode(view, word, header_start, body_start, end))
-            else:
-                body = view[body_start:end]
-                frames.append((layout.header, layout.pick(pieces), body, view, header_start, body_start))
+            if (
+                takes_header is None
+                or body_start != end
+                or word >> 24 != JSON
+                or not takes_header(bytes(data[header_start:end]))
+            ):
+                frames.append(self._decode(view, word, header_start, body_start, end))
             position = end
         return self._check_rest(data, position)
 
@@ -140,10 +118,6 @@ class FrameCutter:
         command = decode(header, view[body_start:end] if body_start < end else None)
         if len(header) > MAX_FIELD_CHARACTERS and not command.flag & RESPONSE_FLAG:
             _check_fields(command)
-        if body_start == end:
-            return command
-        if command.code in SENDS and self._repeated.max_headers:
-            self._repeated.learn(word, bytes(header), command, decode)
         return command
 
 

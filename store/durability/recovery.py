@@ -21,6 +21,7 @@ from functools import partial
 from itertools import islice, takewhile
 
 import msgspec
+from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.record import (
     BLANK,
@@ -31,7 +32,6 @@ from pocketmq.protocol.message.record import (
 )
 
 from .. import layout
-from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..files import disk
 from ..files.lost_files import LostFiles

@@ -11,38 +11,46 @@ in `protocol/message/record.py`. Official class: CommitLog. Owner: the event-loo
 """
 
 import logging
-import struct
 import threading
-from collections.abc import Sequence
 
+from pocketmq.core.records import (
+    Message,
+    Packed,
+    Stop,
+    pack_in_python,
+    pack_records,
+    record_bytes,
+    record_count,
+)
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
 from pocketmq.protocol.message.record import (
     BLANK_MAGIC,
+    CRC_PROPERTY_BYTES,
     FILLER,
     MAGIC_V1,
     MAGIC_V2,
     MIN_RECORD_BYTES,
     PHYSICAL_OFFSET_AT,
+    crc_property,
     renew_crc_property,
     store_timestamp_of,
 )
 
-from ..accelerated.element_records import Packed
 from ..config import StoreConfig
 from ..errors import DiskFullError, StoreError
 from ..files.mapped_file import MappedFile
 from ..files.mapped_files import MappedFiles
 from ..files.open_maps import MOST_LOG_MAPS, OpenMaps
-from ..put_values import AlikeBatch, ElementBatch, NewMessage, PutStatus, RefusedError
-from .record_packing import RecordPacking
-from .record_template import RecordTemplate
+from ..put_values import PutStatus, RefusedError
 
 logger = logging.getLogger(__name__)
 
 _STEP_BYTES = 4 << 20
 _FILLER_BYTES = FILLER.size
-_RESERVE_FACTORS = (2, 10)
-"""Reserve so many times the bytes of a batch: a record of few bytes adds as many to them, one without a
-body up to nine times as many. Should its records take more, the batch is taken apart."""
+_MOST_ODD = 1000
+"""A batch with more messages has properties in UTF-8: any other is packed in Python, which takes longer."""
+_NO_ROOM: Packed = (0, Stop.NO_ROOM, [], b"", b"")
 
 
 class CommitLog:
@@ -64,11 +72,7 @@ class CommitLog:
         """The file that records are appended to; None for a log without files."""
         self.hidden_before = 0
         """No record before this position is found by its position alone (`rewinding.py`)."""
-        packing = RecordPacking(
-            may_write_v2=config.auto_message_version_on_topic_len, has_crc=config.enabled_append_prop_crc
-        )
-        self._plan, self._pack, self._pack_elements = packing.plan, packing.pack, packing.pack_elements
-        self.template = packing.template
+        self._has_crc = config.enabled_append_prop_crc
 
     @property
     def start(self) -> int:
@@ -97,75 +101,54 @@ class CommitLog:
     # Writing
 
     def append(
-        self, messages: Sequence[NewMessage], queue_offset: int, store_timestamp: int
-    ) -> tuple[int, list[int]]:
-        """Write the records of one batch back to back; one message is a batch of one.
+        self, messages: list[Message], queue_offsets: list[int], store_timestamp: int
+    ) -> tuple[int, Packed]:
+        """Write the records of messages back to back, as far as the current file has room for them.
 
-        Returns the position of the first and the sizes. `queue_offset` is the number of the first. Raises
-        RefusedError, and then nothing was written.
+        Returns the position of the first, and what `core.records.pack_records` returns; `make_room` before another
+        call if the next message had none. A message that no file can hold is left for its caller to refuse; only of a
+        batch whose records have no room for their CRC, or that cannot be read, RefusedError is raised.
         """
-        plan = self._plan(messages, self._config.max_message_size)
-        total = plan[1]
-        file = self.file
-        if file is None or total + _FILLER_BYTES > file.reserved - file.written:
-            file = self._file_with_room(total)
-        position = file.base + file.written
-        self._pack(file, messages, plan, queue_offset, store_timestamp)
-        self.newest_store_timestamp = store_timestamp
-        return position, plan[0]
-
-    def append_batch(
-        self, template: RecordTemplate, batch: AlikeBatch, queue_offset: int, store_timestamp: int
-    ) -> list[int] | None:
-        """Append a batch of messages of one template back to back; returns the size of each record. None, and nothing
-        was written, if `append` must judge it: a body is too large, or the records need more room than is reserved.
-        """
-        file, lengths = self.file, list(map(len, batch.bodies))
-        total = sum(lengths) + len(lengths) * template.record_bytes
-        if file is None or file.written + total + _FILLER_BYTES > file.reserved:
-            return None
-        if max(lengths) > self._config.max_message_size:
-            return None
-        try:
-            sizes = template.append_batch(file, batch, queue_offset, store_timestamp)
-        except struct.error:
-            return None
-        self.newest_store_timestamp = store_timestamp
-        return sizes
-
-    def append_elements(
-        self, batch: ElementBatch, queue_offset: int, store_timestamp: int, key_starts: tuple[int, int]
-    ) -> Packed | None:
-        """Append the messages of a batch request back to back, and list what queue and index need of them. None, and
-        nothing was written, if `append` must judge them: see `RecordPacking.pack_elements`."""
         file = self.file
         if file is None:
-            return None
-        for times in _RESERVE_FACTORS:
-            room = file.written + times * len(batch.elements) + _FILLER_BYTES
-            if room > file.reserved < file.size:
-                try:
-                    file.reserve(min(room, file.size))
-                except StoreError:
-                    return None
-            packed = self._pack_elements(
-                file,
-                file.reserved - _FILLER_BYTES,
-                batch,
-                queue_offset,
-                store_timestamp,
-                self._config.max_message_size,
-                key_starts,
-            )
-            if packed is not None:
-                self.newest_store_timestamp = store_timestamp
-                return packed
-        return None
+            return 0, _NO_ROOM
+        if self._has_crc:
+            messages = [_with_room_for_crc(message) for message in messages]
+        at = file.written
+        arguments = (
+            file.memory,
+            at,
+            file.reserved - _FILLER_BYTES,
+            file.base,
+            store_timestamp,
+            self._config.max_message_size,
+        )
+        packed = (
+            pack_records(*arguments, messages, queue_offsets)
+            if file.reserved > at + _FILLER_BYTES
+            else _NO_ROOM
+        )
+        if packed[1] == Stop.NOT_UTF8 and not packed[0] and record_count(messages[0]) <= _MOST_ODD:
+            packed = pack_in_python(*arguments, messages[:1], queue_offsets[:1])
+        if packed[0]:
+            if self._has_crc:
+                self._write_crc(file, packed[2])
+            file.written = at + sum(packed[2])
+            self.newest_store_timestamp = store_timestamp
+        return file.base + at, packed
 
-    def make_room(self, messages: Sequence[NewMessage]) -> None:
-        """Make sure that the records of a batch fit into the current file. Raises RefusedError."""
-        _, total, *_ = self._plan(messages, self._config.max_message_size)
-        self._file_with_room(total)
+    def _write_crc(self, file: MappedFile, sizes: list[int]) -> None:
+        """Fill the last property of the records that were just packed."""
+        end = file.written
+        for size in sizes:
+            at, end = end, end + size
+            file.memory[end - CRC_PROPERTY_BYTES : end] = crc_property(
+                file.view[at : end - CRC_PROPERTY_BYTES]
+            )
+
+    def make_room(self, message: Message) -> None:
+        """Make sure that the records of a message fit into the current file. Raises RefusedError."""
+        self._file_with_room(record_bytes(_with_room_for_crc(message) if self._has_crc else message))
 
     def _file_with_room(self, size: int) -> MappedFile:
         """The current file if `size` bytes and a filler fit into it, else the next one; with room for them on disk."""
@@ -245,3 +228,28 @@ class CommitLog:
     def next_file_start(self, position: int) -> int:
         """Where the file after the one that holds `position` begins (rollNextFile)."""
         return position + self.file_bytes - position % self.file_bytes
+
+
+def _with_room_for_crc(message: Message) -> Message:
+    """Properties closed with a separator, and the bytes that the CRC property will take. Raises RefusedError."""
+    head, queue_id, body, text, born_timestamp, prepared_offset, code = message
+    if text is not None:
+        return head, queue_id, body, _text_with_room(text), born_timestamp, prepared_offset, code
+    try:
+        elements = decode_batch(body)
+    except BodyError as error:
+        raise RefusedError(PutStatus.MESSAGE_ILLEGAL, str(error)) from error
+    roomy = [
+        BatchElement(element.flag, element.body, _text_with_room(bytes(element.properties)))
+        for element in elements
+    ]
+    try:
+        body = encode_batch(roomy)
+    except BodyError as error:
+        raise RefusedError(PutStatus.PROPERTIES_SIZE_EXCEEDED, str(error)) from error
+    return head, queue_id, body, None, born_timestamp, prepared_offset, code
+
+
+def _text_with_room(text: bytes) -> bytes:
+    separator = b"\x02" if text and text[-1] != 2 else b""
+    return text + separator + bytes(CRC_PROPERTY_BYTES)

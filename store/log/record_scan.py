@@ -1,15 +1,14 @@
 """Walks the records of a log file: checks each, CRC included, and returns the fields that dispatch needs.
 
 `measure_record` decides what a record is. Records of the plain form are checked by the same rule and unpacked at once,
-many at a time (`accelerated/plain_records.py`), because a crash may leave millions of records to read. All other forms
+many at a time (`core/plain_records.py`), because a crash may leave millions of records to read. All other forms
 are decoded field by field.
 """
 
 from collections.abc import Iterator
 
+from pocketmq.core.plain_records import LoggedRecord, scan_plain
 from pocketmq.protocol.message.record import decode_record, measure_record
-
-from ..accelerated.plain_records import LoggedRecord, scan_plain
 
 _AT_ONCE = 4096
 

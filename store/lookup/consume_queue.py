@@ -5,12 +5,11 @@ after a stop (`durability/queue_repair.py`). Official class: ConsumeQueue. Owner
 """
 
 import logging
-from collections.abc import Sequence
 
 from ..config import QUEUE_UNIT_BYTES
 from ..files.mapped_file import MappedFile
 from ..files.mapped_files import MappedFiles
-from .queue_unit import PRE_BLANK, UNIT, first_unit_at_or_after, position_at, units_of
+from .queue_unit import PRE_BLANK, UNIT, first_unit_at_or_after, position_at
 
 logger = logging.getLogger(__name__)
 
@@ -71,16 +70,20 @@ class ConsumeQueue:
         self.records_end = end
         return True
 
-    def extend(self, units: bytes, records_end: int) -> None:
-        """Add packed units, the first being number `max_offset`, of records behind `records_end`; as `append` of each.
+    def extend(self, entries: bytes, queue_offset: int, position: int, records_end: int) -> None:
+        """Add the packed entries of records that lie between two log positions, in order; as `append` of each.
 
-        `records_end` becomes the log position behind the last of them. Raises StoreError if there is no room; the
-        units that had room have been added.
+        `queue_offset` is the number of the first. Raises StoreError if there is no room; the entries that had room
+        have been added.
         """
-        file, size = self._file, len(units)
+        if queue_offset != self.max_offset or position < self.records_end:
+            for number, (at, size, tags_code) in enumerate(UNIT.iter_unpack(entries), queue_offset):
+                self.append(at, size, tags_code, number)
+            return
+        file, size = self._file, len(entries)
         if file is not None and file.written + size <= file.reserved:
             at = file.written
-            file.memory[at : at + size] = units
+            file.memory[at : at + size] = entries
             file.written = at + size
             self.max_offset += size // QUEUE_UNIT_BYTES
             self.records_end = records_end
@@ -90,22 +93,15 @@ class ConsumeQueue:
             file = self._file
             if file is None or file.written >= file.reserved:
                 file = self._file_for(self.max_offset)
-                assert file is not None, "the queue has no file for its next unit"
+                assert file is not None, "the queue has no file for its next entry"
             at = file.written
-            part = units[done : done + (file.reserved - at) // QUEUE_UNIT_BYTES * QUEUE_UNIT_BYTES]
+            part = entries[done : done + (file.reserved - at) // QUEUE_UNIT_BYTES * QUEUE_UNIT_BYTES]
             file.memory[at : at + len(part)] = part
             file.written = at + len(part)
             self.max_offset += len(part) // QUEUE_UNIT_BYTES
             done += len(part)
             position, record_bytes, _ = UNIT.unpack(part[-QUEUE_UNIT_BYTES:])
             self.records_end = position + record_bytes
-
-    def extend_alike(self, positions: Sequence[int], sizes: Sequence[int], tags_code: int) -> None:
-        """`extend` with the units of records of one tags code."""
-        count = len(sizes)
-        fields = [tags_code] * (3 * count)
-        fields[0::3], fields[1::3] = positions, sizes
-        self.extend(units_of(count).pack(*fields), positions[-1] + sizes[-1])
 
     def _file_for(self, queue_offset: int) -> MappedFile | None:
         """The file to write to if it is not just the current one; None for a unit that the queue already has."""

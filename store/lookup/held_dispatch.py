@@ -7,33 +7,32 @@ Owner: the event-loop thread.
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
 
+from ..put_values import Placed
 from .dispatch import Dispatcher
 
 MOST_HELD = 10_000
 """Appends."""
 MOST_HELD_BYTES = 64 << 20
-"""Of their records; bodies are kept as long."""
+"""Of their records in the log; they are not kept themselves."""
 
 
 class HeldDispatch:
-    """Appends in the order of the log, each with the call that dispatches it."""
+    """Appends in the order of the log."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self._held: deque[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = deque()
+        self._held: deque[Placed] = deque()
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(self, position: int, end: int, dispatch: Callable[..., None], *arguments: Any) -> None:
-        """Keep the dispatch of records that lie between two log positions."""
+    def hold(self, placed: Placed) -> None:
+        """Keep what was appended behind what is held."""
         held = self._held
-        if held and (len(held) >= MOST_HELD or end - held[0][0] > MOST_HELD_BYTES):
+        if held and (len(held) >= MOST_HELD or placed.end - held[0].positions[0] > MOST_HELD_BYTES):
             held.clear()
-        held.append((position, end, dispatch, arguments))
+        held.append(placed)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -45,11 +44,12 @@ class HeldDispatch:
         held, dispatcher = self._held, self._dispatcher
         try:
             while held:
-                position, end, dispatch, arguments = held[0]
+                placed = held[0]
+                position = placed.positions[0]
                 if position >= dispatcher.position:
-                    if position > dispatcher.position or end > limit:
+                    if position > dispatcher.position or placed.end > limit:
                         return
-                    dispatch(*arguments)
+                    dispatcher.dispatch(placed)
                 held.popleft()
         except BaseException:
             held.clear()

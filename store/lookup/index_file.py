@@ -14,7 +14,9 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..accelerated.index_units import add_units
+from pocketmq.core.index_entries import add_entries
+from pocketmq.core.records import KEY, KEY_BYTES
+
 from ..files.mapped_file import MappedFile
 
 HEADER = struct.Struct(">qqqqii")
@@ -152,48 +154,23 @@ class IndexFile:
             self._write_count(count)
         return ()
 
-    def add_new(self, key_hashes: Sequence[int], position: int, store_timestamp: int) -> bool:
-        """`add` for a record behind all that the file has, without the header: `write_header` must follow.
-
-        False, and nothing was added, if no room is reserved for it, or if it is the first of the file.
-        """
-        count = self.count
-        if count <= 1 or count + len(key_hashes) > self.room:
-            return False
-        seconds = (store_timestamp - self.begin_timestamp) // 1000 if self.begin_timestamp > 0 else 0
-        if not 0 <= seconds <= _MAX_INT:
-            seconds = 0 if seconds < 0 else _MAX_INT
-        memory = self.file.memory
-        for key_hash in key_hashes:
-            slot_at = 40 + 4 * (key_hash % self._slots)
-            (previous,) = _READ_INT(memory, slot_at)
-            if not 0 < previous <= count:
-                previous = 0
-                self.slots_used += 1
-            _PACK_UNIT(memory, self._units_at + 20 * count, key_hash, position, seconds, previous)
-            _PACK_INT(memory, slot_at, count)
-            count += 1
-        self.count = count
-        self.end_position, self.end_timestamp = position, store_timestamp
-        return True
-
-    def add_batch(self, hashes: Sequence[int], positions: Sequence[int], store_timestamp: int) -> bool:
-        """`add` for records of one moment behind all that the file has; `positions` has one for each hash.
+    def add_keys(self, keys: bytes, store_timestamp: int) -> bool:
+        """`add` for records of one moment behind all that the file has; `keys` as in `core/records.py`.
 
         False, and nothing was added, if the file cannot hold all, or if they are its first. Raises StoreError, and then
         nothing was added, if the disk has no room.
         """
-        count, added = self.count, len(hashes)
+        count, added = self.count, len(keys) // KEY_BYTES
         if count <= 1 or count + added > self.capacity:
             return False
-        self.make_room(count + added)
+        if count + added > self.room:
+            self.make_room(count + added)
         seconds = (store_timestamp - self.begin_timestamp) // 1000 if self.begin_timestamp > 0 else 0
         if not 0 <= seconds <= _MAX_INT:
             seconds = 0 if seconds < 0 else _MAX_INT
-        self.slots_used += add_units(
-            self.file.memory, self._slots, self._units_at, count, hashes, positions, seconds
-        )
-        self.end_position, self.end_timestamp = positions[-1], store_timestamp
+        self.slots_used += add_entries(self.file.memory, self._slots, self._units_at, count, keys, seconds)
+        _, self.end_position = KEY.unpack_from(keys, len(keys) - KEY_BYTES)
+        self.end_timestamp = store_timestamp
         self._write_count(count + added)
         return True
 

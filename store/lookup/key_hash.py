@@ -7,14 +7,9 @@ beginnings are cached, one that lasts a minute and one that lasts a millisecond.
 two in a row share all but their last four characters, that prefix is cached; other keys cost one more look-up.
 """
 
-from collections.abc import Sequence
 from typing import TypeVar
 
 from pocketmq.protocol.message.java_strings import extend_hash
-
-from ..accelerated.choice import is_native
-from ..accelerated.id_hashes import hash_ids
-from ..log.record_template import LEAST_ID_BYTES
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -25,12 +20,9 @@ _PREFIX_CHARACTERS = 24
 _HEAD_CHARACTERS = 28
 _TAIL_CHARACTERS = 4
 _HEX_PAIRS = {pair: extend_hash(0, pair) for pair in (f"{number:02X}" for number in range(256))}
-_HEX_PAIRS_OF_BYTES = {pair.encode(): value for pair, value in _HEX_PAIRS.items()}
 _MAX_TOPICS = 1024
 _MAX_TEXTS_PER_TOPIC = 256
 _MAX_PAIRS = 8192
-_PARTS_BEFORE_TAIL = 3
-"""Topic, queue and offset, in the ids of checkpoints and acks."""
 
 
 class KeyHash:
@@ -45,15 +37,6 @@ class KeyHash:
         self._key_prefixes: dict[str, dict[str, int]] = {}
         self._newest_prefix = ""
         self._pairs: dict[str, int] = {}
-        self._unique_ids: dict[str, UniqueIdHash] = {}
-
-    def unique_ids(self, topic: str) -> "UniqueIdHash":
-        """The hashes of the unique ids of a topic."""
-        known = self._unique_ids.get(topic)
-        if known is None:
-            _limit(self._unique_ids, _MAX_TOPICS)
-            known = self._unique_ids[topic] = UniqueIdHash(topic)
-        return known
 
     def starts(self, topic: str) -> tuple[int, int]:
         """Java's hashes of `topic#` and `topic#T#`, 0 ... 2^32-1."""
@@ -143,91 +126,6 @@ class KeyHash:
             value = _absolute(extend_hash(0, f"{topic}#T#{tags}"))
             _remember(self._tags, topic, tags, value)
             return value
-
-
-class UniqueIdHash:
-    """Hashes of `topic#id` for the unique ids of one topic, as bytes: the same values as `KeyHash.of_unique`.
-
-    An id ends with eight hexadecimal digits that count up, or consists of parts with @ between, as those of the
-    broker's own records of pops. Any other id is right too, only slower. Owner: the event-loop thread.
-    """
-
-    __slots__ = ("_heads", "_prefixes", "_start", "_tails")
-
-    def __init__(self, topic: str) -> None:
-        self._start = extend_hash(0, topic + "#")
-        self._heads: dict[bytes, int] = {}
-        """Of all but the last two characters, made room for them."""
-        self._prefixes: dict[bytes, int] = {}
-        self._tails: dict[bytes, tuple[int, int]] = {}
-        """Of the last parts of ids with parts: hash, and 31 to the power of the length."""
-
-    def of(self, unique_id: bytes) -> int:
-        """Raises ValueError for an id that is not at least 16 ASCII characters."""
-        try:
-            value = (self._heads[unique_id[:-2]] + _HEX_PAIRS_OF_BYTES[unique_id[-2:]]) & 0xFFFFFFFF
-        except KeyError:
-            value = self._learn(unique_id)
-        return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
-
-    def of_all(self, ids: Sequence[bytes]) -> list[int]:
-        """`of` each, for the ids of a batch, which are 32 characters long. Raises ValueError for one that is none."""
-        if is_native:
-            return hash_ids(self._start, ids)
-        heads, pairs = self._heads, _HEX_PAIRS_OF_BYTES
-        head = ids[0][:-2]
-        size = len(head)
-        try:
-            # The ids of a batch are made one after the other.
-            start = heads[head]
-            values = [
-                value
-                if (value := (start + pairs[unique_id[size:]]) & 0xFFFFFFFF) < 0x80000000
-                else (0x1_0000_0000 - value) & 0x7FFFFFFF
-                for unique_id in ids
-                if unique_id.startswith(head)
-            ]
-        except KeyError:
-            return [self.of(unique_id) for unique_id in ids]
-        return values if len(values) == len(ids) else [self.of(unique_id) for unique_id in ids]
-
-    def _learn(self, unique_id: bytes) -> int:
-        if len(unique_id) < LEAST_ID_BYTES or not unique_id.isascii():
-            raise ValueError(f"a unique id is at least {LEAST_ID_BYTES} ASCII characters, got {unique_id!r}")
-        parts = unique_id.split(b"@", _PARTS_BEFORE_TAIL)
-        if len(parts) > _PARTS_BEFORE_TAIL:
-            return self._of_parts(unique_id, parts)
-        prefix = unique_id[:-8]
-        start = self._prefix(prefix)
-        pairs = _HEX_PAIRS_OF_BYTES
-        try:
-            value = start
-            for at in (-8, -6, -4):
-                value = value * _POWER_2 + pairs[unique_id[at : at + 2]]
-            value = value * _POWER_2 & 0xFFFFFFFF
-            _limit(self._heads, _MAX_TEXTS_PER_TOPIC)
-            self._heads[unique_id[:-2]] = value
-            return (value + pairs[unique_id[-2:]]) & 0xFFFFFFFF
-        except KeyError:
-            return extend_hash(start, unique_id[-8:].decode())
-
-    def _of_parts(self, unique_id: bytes, parts: Sequence[bytes]) -> int:
-        """The number of a message between a topic and a queue, and what all acks of one pop have in common."""
-        number, tail = parts[_PARTS_BEFORE_TAIL - 1 :]
-        start = self._prefix(unique_id[: len(unique_id) - len(number) - len(tail) - 1])
-        known = self._tails.get(tail)
-        if known is None:
-            _limit(self._tails, _MAX_TEXTS_PER_TOPIC)
-            power = pow(31, len(tail) + 1, 1 << 32)
-            known = self._tails[tail] = extend_hash(0, "@" + tail.decode()), power
-        return (extend_hash(start, number.decode()) * known[1] + known[0]) & 0xFFFFFFFF
-
-    def _prefix(self, prefix: bytes) -> int:
-        start = self._prefixes.get(prefix)
-        if start is None:
-            _limit(self._prefixes, _MAX_TEXTS_PER_TOPIC)
-            start = self._prefixes[prefix] = extend_hash(self._start, prefix.decode())
-        return start
 
 
 def _absolute(value: int) -> int:

@@ -8,11 +8,12 @@ IndexService. Owner: the event-loop thread, except `flush`.
 
 import logging
 import mmap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
+from pocketmq.core.records import KEY
 from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.properties import KEYS, TAGS, UNIQ_KEY
 
@@ -22,7 +23,7 @@ from ..config import StoreConfig
 from ..errors import StoreError
 from ..files import disk
 from .index_file import IndexEntry, IndexFile, IndexHeader, index_file_bytes
-from .key_hash import KeyHash, UniqueIdHash
+from .key_hash import KeyHash
 
 logger = logging.getLogger(__name__)
 
@@ -115,10 +116,6 @@ class KeyIndex:
             wanted.append(hashes.of_tags(topic, tags))
         return wanted
 
-    def keys_of_topic(self, topic: str) -> Callable[[str], Sequence[int]]:
-        """The hashes of a value of KEYS in that topic."""
-        return lambda keys: self.hashes_of(topic, {KEYS: keys}, 0) or ()
-
     def key_starts(self, topic: str) -> tuple[int, int]:
         """The hashes of what stands before a key and before tags in a key of the index; -1 for what is not indexed."""
         if not self.enabled:
@@ -126,31 +123,16 @@ class KeyIndex:
         of_keys, of_tags = self._hashes.starts(topic)
         return of_keys, of_tags if self._index_tags else -1
 
-    def unique_ids(self, topic: str) -> UniqueIdHash:
-        """Hashes of the unique ids of a topic."""
-        return self._hashes.unique_ids(topic)
-
-    def put_new(self, key_hashes: Sequence[int], position: int, store_timestamp: int) -> None:
-        """`put` for a record that no file has. The header waits for `write_header`, which must follow."""
-        if not self.files or not self.files[-1].add_new(key_hashes, position, store_timestamp):
-            self.write_header()  # of this file: the next may begin now
-            self.put(((key_hashes, position, store_timestamp),))
-
-    def put_batch(self, hashes: Sequence[int], positions: Sequence[int], store_timestamp: int) -> None:
-        """`put` for records of one moment that no file has. `positions` has that of its record for each hash; hashes of
-        one record stand side by side."""
-        if not self.files or not self.files[-1].add_batch(hashes, positions, store_timestamp):
-            of_records = groupby(zip(positions, hashes, strict=True), itemgetter(0))
+    def put_keys(self, keys: bytes, store_timestamp: int) -> None:
+        """`put` for records of one moment that no file has; `keys` as in `core/records.py`."""
+        if not self.files or not self.files[-1].add_keys(keys, store_timestamp):
+            of_records = groupby(KEY.iter_unpack(keys), itemgetter(1))
             self.put(
                 [
-                    ([key_hash for _, key_hash in of_record], position, store_timestamp)
+                    ([key_hash for key_hash, _ in of_record], position, store_timestamp)
                     for position, of_record in of_records
                 ]
             )
-
-    def write_header(self) -> None:
-        if self.files:
-            self.files[-1].write_header()
 
     def put(self, entries: Sequence[IndexEntry]) -> None:
         """Index messages in log order; those that the newest file already has are skipped.

@@ -8,6 +8,7 @@ enableMultiDispatch. Official classes: LmqDispatch, MultiDispatchUtils.
 
 from collections.abc import Collection, Iterator, Mapping
 
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.message.properties import (
     INNER_MULTI_DISPATCH,
     INNER_MULTI_QUEUE_OFFSET,
@@ -16,11 +17,11 @@ from pocketmq.protocol.message.properties import (
 )
 from pocketmq.protocol.message.topics import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 
-from ..put_values import NewMessage
 from .queue_table import QueueTable, can_name_queues, is_possible_place
 
 _NOT_DISPATCHED = (RETRY_PREFIX, DLQ_PREFIX, "rmq_sys_")
 _LONGEST_NUMBER = 19
+_NAME = INNER_MULTI_DISPATCH.encode()
 
 
 def wants_light_queues(topic: str, properties: Mapping[str, str]) -> bool:
@@ -32,13 +33,17 @@ def wants_light_queues(topic: str, properties: Mapping[str, str]) -> bool:
     )
 
 
-def number_light_queues(message: NewMessage, queues: QueueTable, ahead: Mapping[str, int]) -> list[str]:
-    """Write the numbers of the units into the message's properties; returns the names of the light queues.
+def number_light_queues(
+    topic: str, text: bytes, queues: QueueTable, ahead: Mapping[str, int]
+) -> tuple[bytes, list[str]]:
+    """The property text of a message with the numbers of its entries in light queues, and the names of these.
 
-    `ahead`: units of each light queue that messages of the same batch take before. The counters are not moved: the
-    records may still be refused. WAIT is dropped, as in the official broker.
+    `ahead`: entries of each light queue that messages of the same batch take before. WAIT is dropped, as in the
+    official broker. Any other text is returned as it is.
     """
-    properties = message.property_map
+    properties = read_properties(text) if _NAME in text else {}
+    if not wants_light_queues(topic, properties):
+        return text, []
     names = properties[INNER_MULTI_DISPATCH].split(",")
     numbers = []
     for name in names:
@@ -47,8 +52,7 @@ def number_light_queues(message: NewMessage, queues: QueueTable, ahead: Mapping[
         numbers.append(str(number) if _is_light(name) else "")
     properties[INNER_MULTI_QUEUE_OFFSET] = ",".join(numbers)
     properties.pop(WAIT, None)
-    message.properties = encode_properties(properties)
-    return [name for name in names if _is_light(name)]
+    return encode_properties(properties), [name for name in names if _is_light(name)]
 
 
 def light_queues_of(topic: str, properties: Mapping[str, str]) -> Iterator[tuple[str, int]]:

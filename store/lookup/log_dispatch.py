@@ -10,11 +10,11 @@ import logging
 from collections.abc import Sequence
 from itertools import islice
 
+from pocketmq.core.plain_records import LoggedRecord
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.message.flags import is_in_queue
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import BLANK, measure_record
 
-from ..accelerated.plain_records import LoggedRecord
 from ..config import StoreConfig
 from ..log.commit_log import CommitLog
 from ..log.record_scan import scan_records
@@ -144,7 +144,7 @@ class LogDispatch:
         ) in records:
             position = base + at
             end = position + size
-            properties = decode_properties(properties_bytes)
+            properties = read_properties(properties_bytes)
             if is_in_queue(sys_flag):
                 tail = self._tails.get((topic_bytes, queue_id)) or self._tail(topic_bytes, queue_id)
                 has_it = tail is not None and end <= tail.records_end
@@ -193,7 +193,8 @@ class LogDispatch:
         self._forget_gathered()
         for tail in tails.values():
             if tail.units:
-                tail.queue.extend(b"".join(tail.units), tail.records_end)
+                queue = tail.queue
+                queue.extend(b"".join(tail.units), queue.max_offset, queue.records_end, tail.records_end)
         self._index.put(entries)
         dispatcher = self._dispatcher
         if arrivals:

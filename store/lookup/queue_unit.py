@@ -13,7 +13,6 @@ import struct
 from collections.abc import Callable
 from functools import lru_cache
 
-from ..accelerated.repeated_struct import repeated_struct
 from ..config import QUEUE_UNIT_BYTES
 from ..files.mapped_file import MappedFile
 
@@ -23,11 +22,6 @@ BLANK_UNIT = (0, 0x7FFFFFFF, 0)
 PRE_BLANK = UNIT.pack(*BLANK_UNIT)
 _FIRST_READ_BYTES = 200 * QUEUE_UNIT_BYTES
 _READ_BYTES = 13_000 * QUEUE_UNIT_BYTES
-
-
-def units_of(count: int) -> struct.Struct:
-    """So many units one behind the other."""
-    return repeated_struct("qiq", count)
 
 
 @lru_cache(32)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Literal
 
 import msgspec
+from pocketmq.core.gathered_records import gather_records
 from pocketmq.protocol.message.record import store_timestamp_of
 
-from ..accelerated.gathered_records import gather_records
 from ..config import QUEUE_UNIT_BYTES, StoreConfig
 from ..log.commit_log import CommitLog
 from ..lookup.consume_queue import ConsumeQueue

@@ -5,13 +5,13 @@ answering   routes -> the effect, now that the reply is ready
 calling     the first rule for our own request -> its effect
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from random import Random
 from typing import Final
 
 from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
+from pocketmq.core.sends import Send
 from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.repeated_header import Recognised, RepeatedHeader, as_command
 
 from ..requests.logged_request import LogEntry, LoggedConnection, LoggedRequest
 from ..requests.request_log import LogWatcher
@@ -22,10 +22,8 @@ from .rule import Rule
 from .sending import Answering, Exchange, ReadyReply
 from .shaping import Shape
 
-QUEUE: Final = 1
-"""The place of the queue id among the values of a header that repeats."""
 HEADERS: Final = 4096
-"""Headers of sends whose rules are remembered; then it begins again."""
+"""Kinds of sends whose rules are remembered; then it begins again."""
 SendFilter = tuple[int | None, str | None]
 """The queue id and the client id that a rule names; None: any."""
 
@@ -47,9 +45,9 @@ class FaultWatcher(Watcher, Answering):
         """Hit requests whose reply is not ready, by the identity of the frame."""
         self._passing: Command | None = None
         """The request whose reply passes now: it is ours already."""
-        self._filters: dict[RepeatedHeader, tuple[SendFilter, ...]] = {}
-        """For each header that repeats, whom the rules mean that can hit a send with it; empty if none can. Its sends
-        differ in queue, time, id and keys only."""
+        self._filters: dict[Hashable, tuple[SendFilter, ...]] = {}
+        """For each kind of send, whom the rules mean that can hit one of it; empty if none can. Sends of a kind differ
+        in queue, time and properties only."""
         self._aims_version = 0
 
     @property
@@ -81,7 +79,7 @@ class FaultWatcher(Watcher, Answering):
             return False
         return self._apply(candidates, connection, command, kept)
 
-    def needs_decoded(self, connection: Watched, frames: Sequence[Recognised]) -> bool:
+    def needs_decoded(self, connection: Watched, frames: Sequence[Send]) -> bool:
         rules = self._rules
         known = self._log.known(connection)
         if rules.network or (known is not None and known.is_cut):
@@ -97,18 +95,16 @@ class FaultWatcher(Watcher, Answering):
             if aims is None:
                 aims = self._filters_for(connection, frame)
             for queue_id, client_id in aims:
-                if queue_id is not None:
-                    queue = frame[1][QUEUE]
-                    if queue.isdigit() and int(queue) != queue_id:
-                        continue
+                if queue_id is not None and frame.queue_id != queue_id:
+                    continue
                 if client_id is None or (known is not None and known.client_id == client_id):
                     return True
         return False
 
-    def _filters_for(self, connection: Watched, frame: Recognised) -> "tuple[SendFilter, ...]":
+    def _filters_for(self, connection: Watched, frame: Send) -> "tuple[SendFilter, ...]":
         """Look at one send for all that have its header; remembers the result."""
         known = self._log.connection_of(connection)
-        command = as_command(frame)
+        command = frame.decode()
         command.body = None  # a view of all that was read with it
         request = LoggedRequest(LogEntry(0, 0, known, command))
         candidates = self._rules.by_code.get(request.code, self._rules.for_any_code)

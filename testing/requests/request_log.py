@@ -12,6 +12,7 @@ from typing import Final, cast
 
 import msgspec
 from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
+from pocketmq.core.sends import Send, frames_of
 from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.requests.membership import HeartBeat
@@ -22,7 +23,6 @@ from pocketmq.protocol.requests.name_server import (
     UnregisterBroker,
 )
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.wire.repeated_header import Recognised, frames_bytes
 
 from .logged_request import LogEntry, LoggedConnection, LoggedRequest
 
@@ -268,9 +268,9 @@ class LogWatcher(Watcher):
             self._log.tell()
         return kept
 
-    def exchanged(self, connection: Watched, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
+    def exchanged(self, connection: Watched, frames: Sequence[Send], replies: Sequence[bytes]) -> None:
         known = self._connections.get(connection) or self.connection_of(connection)
-        self._log.add_answered(known, frames_bytes(frames), b"".join(replies), len(frames))
+        self._log.add_answered(known, frames_of(frames), b"".join(replies), len(frames))
         if self._log.changed:
             self._log.tell()
 

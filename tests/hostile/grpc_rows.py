@@ -25,16 +25,11 @@ RPCS: Final = (
     "ReceiveMessage",
     "AckMessage",
     "ForwardMessageToDeadLetterQueue",
-    "PullMessage",
-    "UpdateOffset",
-    "GetOffset",
-    "QueryOffset",
     "EndTransaction",
     "Telemetry",
     "NotifyClientTermination",
     "ChangeInvisibleDuration",
     "RecallMessage",
-    "SyncLiteSubscription",
 )
 """Of the public service; the test compares them with those that the server has."""
 REFLECTION: Final = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"

@@ -7,10 +7,10 @@ import pytest
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties, tags_code
 from pocketmq.protocol.message.record import decode_record
-from pocketmq.store import NewMessage, PutStatus, StoreClosedError, StoreError
-from pocketmq.store.accelerated.choice import is_native
+from pocketmq.store import PutStatus, StoreClosedError, StoreError
 from pocketmq.store.put_statistics import PutStatistics
-from pocketmq.store.put_values import AlikeBatch, ElementBatch
+
+from store_batches import append_batch, queue_offsets
 
 
 def test_append_returns_the_position_of_the_message(open_store, put, clock):
@@ -52,23 +52,31 @@ def test_recovery_announces_no_arrivals(open_store, put, crash):
 def test_batch_is_contiguous_in_one_file_with_consecutive_offsets(open_store, put, new_message):
     store = open_store()
     put(store, body=bytes(3700))
-    results = store.append_batch([new_message(body=b"%d" % number, KEYS=f"k{number}") for number in range(5)])
-    assert [result.queue_offset for result in results] == [1, 2, 3, 4, 5]
-    assert results[0].position == 4096, "the whole batch opens the next file"
-    for left, right in itertools.pairwise(results):
-        assert right.position == left.position + left.size
+    placed = append_batch(store, [new_message(body=b"%d" % number, KEYS=f"k{number}") for number in range(5)])
+    assert queue_offsets(placed) == [1, 2, 3, 4, 5]
+    assert placed.positions[0] == 4096, "the whole batch opens the next file"
+    for (left, size), (right, _) in itertools.pairwise(zip(placed.positions, placed.sizes, strict=True)):
+        assert right == left + size
     assert store.get_message("orders", 0, 1, 32).count == 5
     assert len(store.query("orders", "k3", 9, 0, 1 << 62).views) == 1
 
 
 def test_batch_with_one_bad_message_stores_none(open_store, new_message):
     store = open_store(max_message_size=100)
-    for bad in (new_message(body=bytes(101)), NewMessage("t" * 200, 0, b"", b"", {})):
-        results = store.append_batch([new_message(), bad])
-        assert [result.status for result in results] == [PutStatus.MESSAGE_ILLEGAL] * 2
-    too_large = store.append_batch([new_message(body=bytes(100)) for _ in range(30)])
-    assert {result.status for result in too_large} == {PutStatus.MESSAGE_ILLEGAL}
-    assert (store.log_end, store.append_batch([])) == (0, [])
+    head, *_ = store.packed(new_message())
+    whole = encode_batch([BatchElement(0, b"one", b""), BatchElement(0, b"two", b"")])
+    for wrong in (
+        encode_batch([BatchElement(0, b"one", b""), BatchElement(0, bytes(101), b"")]),
+        encode_batch([BatchElement(0, bytes(100), b"")] * 30),
+        whole[:-1],
+        whole + b"\0",
+        b"",
+    ):
+        placed = store.append_all([(head, 0, wrong, None, 0, 0, None)])
+        assert (placed.refusal, placed.runs) == (PutStatus.MESSAGE_ILLEGAL, [])
+    assert (store.log_end, store.max_offset("orders", 0), store.statistics.failed) == (0, 0, 5)
+    assert store.append_all([(head, 0, whole, None, 0, 0, None)]).refusal is None
+    assert store.max_offset("orders", 0) == 2
 
 
 def test_delay_message_has_its_delivery_time_as_tags_code(open_store, put):
@@ -145,7 +153,7 @@ def test_four_x_keeps_the_min_offset_of_a_queue_whose_messages_are_deleted(open_
 def test_slave_and_closed_stores_refuse_messages(open_store, put, new_message):
     store = open_store(broker_role="SLAVE")
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert store.append_batch([new_message()])[0].status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert append_batch(store, [new_message()]).refusal is PutStatus.SERVICE_NOT_AVAILABLE
     assert not store.accepting
     store.close()
     store.close()
@@ -271,19 +279,10 @@ def test_slow_appends_of_every_kind_are_counted(open_store, put, new_message, mo
     """Batches, too: one of 4 MiB may take a second."""
     store = open_store(mapped_file_size_commit_log=1 << 20)
     put(store)
-    template = store.template(new_message(UNIQ_KEY="A" * 32))
-    elements = encode_batch([BatchElement(0, b"x", b""), BatchElement(0, b"y", b"")])
     before, times = sum(store.statistics.slow), itertools.count(0, 60_000_000)
     monkeypatch.setattr(time, "perf_counter_ns", lambda: next(times))
     put(store)
-    store.append_batch([new_message(), new_message()])
-    assert store.append_alike(template, [(0, b"x", b"A" * 32, 0, 0)]) is not None
-    assert store.append_alike_batch(template, AlikeBatch(0, 0, [b"a"], [b"1" * 32])) is not None
-    kinds = 4
-    if is_native:
-        kinds += (
-            store.append_elements(ElementBatch("orders", 0, elements, 0, 0, bytes(8), bytes(8), 0))
-            is not None
-        )
-    assert sum(store.statistics.slow) - before == kinds
+    append_batch(store, [new_message(), new_message()])
+    store.append_all([store.packed(new_message())] * 3)
+    assert sum(store.statistics.slow) - before == 3
     assert store.statistics.entire_time_max_ms == 60

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.record import decode_record, decode_records
 from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
+from pocketmq.store.put_values import Placed
+
+from store_batches import append_batch, queue_offsets
 
 FILE_BYTES = 2048
 QUEUES = 3
@@ -19,6 +22,7 @@ operations = st.lists(
         st.tuples(st.just("append"), queue_ids, st.integers(0, 700)),
         st.tuples(st.just("append"), queue_ids, st.integers(0, 50)),
         st.tuples(st.just("batch"), queue_ids, st.integers(1, 5)),
+        st.tuples(st.just("several"), st.lists(queue_ids, min_size=1, max_size=6), st.integers(0, 600)),
         st.tuples(st.just("reopen"), st.sampled_from(["clean", "crash", "power loss"])),
         st.tuples(st.just("cut"), st.floats(0, 1)),
         st.tuples(st.just("flip"), st.floats(0, 1), st.integers(0, 10**6)),
@@ -71,28 +75,31 @@ class Model:
         return NewMessage("orders", queue_id, body, encode_properties(properties), properties)
 
     def append(self, queue_id: int, size: int) -> None:
-        self.expect([self.message(queue_id, size)], batch=False)
+        message = self.message(queue_id, size)
+        result = self.store.append(message)
+        assert result.status is PutStatus.PUT_OK
+        self.expect([message], [(result.position, result.size, result.queue_offset)])
 
     def batch(self, queue_id: int, count: int) -> None:
-        self.expect([self.message(queue_id, 30) for _ in range(count)], batch=True)
+        messages = [self.message(queue_id, 30) for _ in range(count)]
+        self.expect_placed(messages, append_batch(self.store, messages))
 
-    def expect(self, messages: list[NewMessage], *, batch: bool) -> None:
-        results = self.store.append_batch(messages) if batch else [self.store.append(messages[0])]
-        for message, result in zip(messages, results, strict=True):
-            assert result.status is PutStatus.PUT_OK
-            assert result.queue_offset == self.numbers[message.queue_id]
+    def several(self, queues: list[int], size: int) -> None:
+        """Messages of several queues in one append; they may need more than one file."""
+        messages = [self.message(queue_id, size) for queue_id in queues]
+        self.expect_placed(messages, self.store.append_all([self.store.packed(one) for one in messages]))
+
+    def expect_placed(self, messages: list[NewMessage], placed: Placed) -> None:
+        assert placed.refusal is None
+        self.expect(messages, list(zip(placed.positions, placed.sizes, queue_offsets(placed), strict=True)))
+
+    def expect(self, messages: list[NewMessage], places: list[tuple[int, int, int]]) -> None:
+        for message, (position, size, offset) in zip(messages, places, strict=True):
+            assert offset == self.numbers[message.queue_id]
             if self.records:
-                assert result.position >= self.records[-1][0] + self.records[-1][1]
+                assert position >= self.records[-1][0] + self.records[-1][1]
             self.numbers[message.queue_id] += 1
-            self.records.append(
-                (
-                    result.position,
-                    result.size,
-                    message.queue_id,
-                    result.queue_offset,
-                    bytes(message.body),
-                )
-            )
+            self.records.append((position, size, message.queue_id, offset, bytes(message.body)))
             self.clock.advance(7)
 
     def reopen(self, how: str) -> None:

@@ -346,7 +346,6 @@ async def test_message_that_cannot_be_delivered_is_skipped_and_logged(
         return append(message)
 
     monkeypatch.setattr(timed.store, "append", failing)
-    monkeypatch.setattr(timed.store, "append_alike", lambda template, messages: None)
     loop.run_for(10_000)
     assert bodies(timed) == [b"0", b"2"]
     assert ["skipped" in record.message for record in caplog.records] == [True]

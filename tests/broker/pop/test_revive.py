@@ -175,7 +175,6 @@ async def test_a_disk_that_refuses_everything_loses_no_message(
         return append(message) if len(refuses) < 3 else refused
 
     monkeypatch.setattr(filled.store, "append", refuse_from_the_second_on)
-    monkeypatch.setattr(filled.store, "append_alike", lambda *_: None)
     pass_time(filled, loop, 20)
     monkeypatch.setattr(filled.store, "append", append)
     pass_time(filled, loop, 20)

@@ -1,20 +1,19 @@
-"""Batches that are not taken apart: three brokers get the same batches, one of them takes every batch apart; nothing
-may tell them apart."""
+"""Batches: two brokers get the same, one of them has no native core; nothing may tell them apart."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pocketmq.broker.sending import batches
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.requests.send import SendBatchMessage
-from pocketmq.store import VirtualClock, appending
+from pocketmq.store import VirtualClock
 
 from broker_fakes import ask, close_broker, make_broker
+from plain_core import in_plain_python
 from stored_files import stored_files
 
 IDS = st.text("0123456789ABCDEF", min_size=1, max_size=4).map(lambda text: text.rjust(32, "7"))
@@ -72,15 +71,12 @@ def request_of(batch: Any) -> tuple[Any, bytes]:
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(BATCHES, min_size=1, max_size=6), st.sampled_from([4, 5]), st.booleans())
-async def test_a_batch_stored_in_one_walk_leaves_and_answers_the_same(
+async def test_batches_leave_and_are_answered_the_same_without_the_native_core(
     requests: list[Any], emulate: int, has_light_queues: bool
 ) -> None:
     seen: list[list[object]] = []
-    for way in ("not taken apart", "in one walk", "one by one"):
-        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(appending, "is_native", way == "not taken apart")
-            if way == "one by one":
-                patch.setattr(batches, "alike_elements", lambda data: None)
+    for way in (nullcontext, in_plain_python):
+        with TemporaryDirectory() as folder, way():
             clock = VirtualClock()
             broker = make_broker(
                 Path(folder),
@@ -108,28 +104,4 @@ async def test_a_batch_stored_in_one_walk_leaves_and_answers_the_same(
             notes.append(stored_files(broker.config.store.root))
             seen.append(notes)
             close_broker(broker)
-    assert seen[0] == seen[1] == seen[2]
-
-
-@pytest.mark.parametrize("is_native", [True, False])
-async def test_batches_of_one_producer_are_not_taken_apart(
-    broker: Any, monkeypatch: pytest.MonkeyPatch, is_native: bool
-) -> None:
-    monkeypatch.setattr(appending, "is_native", is_native)
-    batch = {
-        "messages": [(b"first", "1" * 32, {}), (b"second", "2" * 32, {"KEYS": "own"} if is_native else {})],
-        "odd": None,
-        "flag": 0,
-        "shared": {"TAGS": "A"},
-        "final": b"\x02",
-        "of_batch": {},
-        "changes": {},
-        "topic": "orders",
-    }
-    assert (await ask(broker, *request_of(batch))).fields["queueOffset"] == "0", "the first of a queue is"
-    monkeypatch.setattr(batches, "decode_batch", None)
-    for number in range(1, 4):
-        answer = await ask(broker, *request_of(batch))
-        assert answer.fields["queueOffset"] == str(2 * number)
-        assert len(answer.fields["msgId"].split(",")) == 2
-    assert len(broker.store.query("orders", "2" * 32, 9, 0, 1 << 62).views) == 4
+    assert seen[0] == seen[1]

@@ -45,13 +45,13 @@ async def test_acks_of_one_pass_are_stored_by_one_append(
 ) -> None:
     asked = [consumers.receive(batch_size=2, invisible=10) for _ in range(2)]
     appends: list[int] = []
-    append_alike = consumers.broker.store.append_alike
+    append_all = consumers.broker.store.append_all
 
-    def counted(template: Any, messages: Any) -> Any:
+    def counted(messages: Any) -> Any:
         appends.append(len(messages))
-        return append_alike(template, messages)
+        return append_all(messages)
 
-    monkeypatch.setattr(consumers.broker.store, "append_alike", counted)
+    monkeypatch.setattr(consumers.broker.store, "append_all", counted)
     consumers.in_pass = True
     handles = [*asked[0].handles, *asked[1].handles, "a b"]
     acked = [consumers.ack((f"id-m{number}", handle)) for number, handle in enumerate(handles)]
@@ -94,7 +94,7 @@ async def test_acks_that_cannot_be_stored_are_refused(
     def broken(*_: Any) -> Any:
         raise RuntimeError("our mistake")
 
-    monkeypatch.setattr(consumers.broker.store, "append_alike", broken)
+    monkeypatch.setattr(consumers.broker.store, "append_all", broken)
     acked = consumers.ack(("id-m0", asked.handles[0]), ("x", "a b"))
     assert acked.status == (Code.INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR")
     assert acked.reply.entries[0].status.message == "ack failed: status is abnormal"

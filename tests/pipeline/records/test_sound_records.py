@@ -6,8 +6,8 @@ import shutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pocketmq.core import choice
 from pocketmq.protocol.message.record import Record, encode_record
-from pocketmq.store.accelerated import choice
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 

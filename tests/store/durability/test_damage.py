@@ -14,6 +14,8 @@ from pocketmq.protocol.message.record import BLANK, decode_record, decode_record
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.durability.damage import DAMAGED_TAG
 
+from store_batches import append_batch
+
 COUNT = 60
 QUEUES = 3
 
@@ -232,11 +234,11 @@ def test_torn_end_leaves_nothing_behind(open_store, put, crash, root):
 
 
 def test_batch_that_a_kill_interrupted_is_cut(open_store, put, crash, root, new_message):
-    """Its records are written from the last to the first, so sound ones may lie behind a place that is empty."""
+    """Its first length is written last, so sound records may lie behind a place that is empty."""
     store = open_store()
     put(store)
     end = store.log_end
-    results = store.append_batch([new_message(body=b"%d" % number) for number in range(3)])
+    placed = append_batch(store, [new_message(body=b"%d" % number) for number in range(3)])
     file = store.log.files[0]
     file.map[end : end + 8] = bytes(8)
     queue = store.consume_queue("orders", 0)
@@ -244,7 +246,7 @@ def test_batch_that_a_kill_interrupted_is_cut(open_store, put, crash, root, new_
     crash(store)
     store = open_store()
     assert (store.log_end, store.max_offset("orders", 0)) == (end, 1)
-    assert results[0].position == end
+    assert placed.positions[0] == end
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -17,6 +17,8 @@ from pocketmq.store import MessageStore, PutStatus, StoreError, VirtualClock
 from pocketmq.store.admission import RETRY_MS
 from pocketmq.store.files import disk as disk_module
 
+from store_batches import append_batch
+
 OpenStore = Callable[..., MessageStore]
 Put = Callable[..., Any]
 
@@ -144,7 +146,7 @@ def test_message_without_room_in_queue_or_index_appears_once_the_disk_has_room(
 
 
 @pytest.mark.parametrize("what", ["consumequeue", "index"])
-def test_messages_of_a_template_without_room_in_queue_or_index_appear_once_the_disk_has_room(
+def test_messages_of_one_append_without_room_in_queue_or_index_appear_once_the_disk_has_room(
     disk: FakeDisk, open_store: OpenStore, put: Put, new_message: Any, bodies: Any, what: str
 ) -> None:
     arrived: list[int] = []
@@ -155,21 +157,20 @@ def test_messages_of_a_template_without_room_in_queue_or_index_appear_once_the_d
     put(store, body=b"first")  # a queue has room for ten messages
     for _ in range(98):
         put(store, queue_id=1, KEYS="other")  # and the index for 99 keys
-    count = 9 if what == "consumequeue" else 1
     arrived.clear()
-    template = store.template(new_message(KEYS="k"))
     disk.full_for = what
-    stored = store.append_alike(template, [(0, b"%d" % number, b"", 0, 0) for number in range(12)])
-    assert len(stored.sizes) == count + 1, "the last of them is in the log only"
-    assert store.log_end == stored.end
-    assert store.append_alike(template, [(0, b"", b"", 0, 0)]) is None
+    messages = [store.packed(new_message(body=b"%d" % number, KEYS="k")) for number in range(12)]
+    placed = store.append_all(messages)
+    assert (placed.refusal, len(placed.sizes)) == (None, 12), "they are in the log"
+    assert store.log_end == placed.end
+    assert store.append_all(messages[:1]).refusal is PutStatus.SERVICE_NOT_AVAILABLE
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert arrived == []
     disk.full_for = ""
     store.dispatch_flushed()
-    assert arrived == list(range(1, count + 2))
-    assert bodies(store) == [b"first", *(b"%d" % number for number in range(count + 1))]
-    assert len(store.query("orders", "k", 99, 0, 1 << 60).views) == count + 1
+    assert arrived == list(range(1, 13))
+    assert bodies(store) == [b"first", *(b"%d" % number for number in range(12))]
+    assert len(store.query("orders", "k", 99, 0, 1 << 60).views) == 12
 
 
 def test_sync_flush_store_dispatches_once_the_disk_has_room_again(
@@ -197,12 +198,12 @@ def test_batch_is_stored_whole_or_not_at_all(
     put(store)
     batch = [new_message(body=b"x" * 1_000_000) for _ in range(5)]
     disk.full_for = "commitlog"
-    assert {result.status for result in store.append_batch(batch)} == {PutStatus.SERVICE_NOT_AVAILABLE}
+    assert append_batch(store, batch).refusal is PutStatus.SERVICE_NOT_AVAILABLE
     assert store.max_offset("orders", 0) == 1
     disk.full_for = "consumequeue"
     clock.advance(RETRY_MS)
     batch = [new_message(queue_id=1, body=b"%d" % number) for number in range(5)]
-    assert {result.status for result in store.append_batch(batch)} == {PutStatus.PUT_OK}
+    assert append_batch(store, batch).refusal is None
     disk.full_for = ""
     store.dispatch_flushed()
     assert bodies(store, queue_id=1) == [b"0", b"1", b"2", b"3", b"4"]

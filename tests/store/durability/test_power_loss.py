@@ -16,8 +16,10 @@ from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.errors import DiskFailedError
+from pocketmq.store.put_values import Placed
 
 from losing_disk import LosingDisk
+from store_batches import append_batch, queue_offsets
 
 LIVES = int(os.environ.get("POCKETMQ_TORTURE_RUNS", "24"))
 LOSSES_IN_A_LIFE = 4
@@ -79,24 +81,19 @@ class Life:
         return NewMessage("orders", place, body, encode_properties(properties), properties)
 
     def append(self, messages: list[NewMessage]) -> None:
-        results = self.store.append_batch(messages) if len(messages) > 1 else [self.store.append(messages[0])]
-        for message, result in zip(messages, results, strict=True):
-            assert result.status is PutStatus.PUT_OK
+        """As a batch, if they are several."""
+        placed = append_batch(self.store, messages) if len(messages) > 1 else self.append_one(messages[0])
+        assert placed.refusal is None
+        places = zip(placed.positions, placed.sizes, queue_offsets(placed), strict=True)
+        for message, (position, size, offset) in zip(messages, places, strict=True):
             key = message.property_map["KEYS"]
-            self.records.append(
-                (
-                    result.position,
-                    result.size,
-                    message.queue_id,
-                    result.queue_offset,
-                    bytes(message.body),
-                    key,
-                )
-            )
+            self.records.append((position, size, message.queue_id, offset, bytes(message.body), key))
         self.clock.advance(self.chance.randint(0, 20))
         if self.mode == "SYNC_FLUSH" and self.chance.random() < 0.7:
-            end = results[-1].position + results[-1].size
-            self.store.when_flushed(end, lambda is_safe: self.answered(end, is_safe=is_safe))
+            self.store.when_flushed(placed.end, lambda is_safe: self.answered(placed.end, is_safe=is_safe))
+
+    def append_one(self, message: NewMessage) -> Placed:
+        return self.store.append_all([self.store.packed(message)])
 
     def answered(self, end: int, *, is_safe: bool) -> None:
         if is_safe:

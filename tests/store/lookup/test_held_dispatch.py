@@ -1,11 +1,10 @@
-"""What waits for the disk is dispatched from the hand; what is not in the hand is read from the log."""
+"""What waits for the disk is dispatched from what is held; what is not held is read from the log."""
 
 import pytest
-from pocketmq.protocol.message.batch import BatchElement, encode_batch
-from pocketmq.store import appending
 from pocketmq.store.lookup import held_dispatch
 from pocketmq.store.lookup.log_dispatch import LogDispatch
-from pocketmq.store.put_values import AlikeBatch, ElementBatch
+
+from store_batches import append_batch
 
 ID = "7F0000010001000000010000000A0001"
 SYNC = {"flush_disk_type": "SYNC_FLUSH", "mapped_file_size_commit_log": 1 << 16}
@@ -30,22 +29,12 @@ def flush(store) -> None:
     store.dispatch_flushed()
 
 
-@pytest.fixture(autouse=True)
-def takes_elements(monkeypatch):
-    monkeypatch.setattr(appending, "is_native", True)
-
-
 def put_all_kinds(store, put, new_message) -> int:
-    """Messages of each kind of append; returns how many."""
+    """One message, a batch and several messages in one append; returns how many messages."""
     put(store, UNIQ_KEY=ID)
-    store.append_batch([new_message(UNIQ_KEY=ID), new_message(UNIQ_KEY=ID)])
-    template = store.template(new_message(UNIQ_KEY=ID))
-    assert store.append_alike(template, [(0, b"alike", ID.encode(), 0, 0)] * 2) is not None
-    batch = AlikeBatch(0, 0, [b"a", b"b"], [ID.encode()] * 2)
-    assert store.append_alike_batch(template, batch) is not None
-    elements = encode_batch([BatchElement(0, b"c", f"UNIQ_KEY\1{ID}".encode())])
-    assert store.append_elements(ElementBatch("orders", 0, elements, 0, 0, bytes(8), bytes(8), 0)) is not None
-    return 8
+    append_batch(store, [new_message(UNIQ_KEY=ID), new_message(UNIQ_KEY=ID)])
+    store.append_all([store.packed(new_message(UNIQ_KEY=ID)) for _ in range(3)])
+    return 6
 
 
 def test_messages_on_disk_are_visible_without_being_read_back(open_store, put, new_message, bodies, counted):
@@ -60,7 +49,7 @@ def test_messages_on_disk_are_visible_without_being_read_back(open_store, put, n
     assert counted == []
 
 
-def test_too_much_in_the_hand_is_read_from_the_log(
+def test_too_much_that_is_held_is_read_from_the_log(
     open_store, put, new_message, bodies, counted, monkeypatch
 ):
     monkeypatch.setattr(held_dispatch, "MOST_HELD", 2)

@@ -1,0 +1,101 @@
+"""What the broker decides about sends of one kind: once, and never by their values.
+
+    kind        topic, constant header fields, which special properties there are (`core/sends.py`)
+    decision    topic and queues, what is added to the stored text, whether it is rerouted, the form of the answer
+
+A decision holds as long as its topic and the settings are the same; its user compares them first. Refusals are not
+kept: they are made anew for each send. Mirrors the checks of `SendMessageProcessor`.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from pocketmq.core.properties import Changes
+from pocketmq.core.records import Head
+from pocketmq.protocol.bodies.topic_config import MULTI_TAG, TopicConfig
+from pocketmq.protocol.message import flags
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.requests.send import AnySend, SendBatchMessage, SendMessage, SendMessageV2
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.schema import from_fields
+
+from ..network.dispatch import Call
+from .reply_form import ReplyForm
+from .send_checks import check_send
+from .sending import Sending
+
+REQUESTS: Final[dict[int, type[SendMessage | SendMessageV2]]] = {
+    SendMessage.code: SendMessage,
+    SendMessageV2.code: SendMessageV2,
+    SendBatchMessage.code: SendBatchMessage,
+}
+REROUTING: Final = frozenset(
+    (
+        names.TRAN_MSG,
+        names.DELAY,
+        names.TIMER_DELAY_SEC,
+        names.TIMER_DELAY_MS,
+        names.TIMER_DELIVER_MS,
+        names.TIMER_OUT_MS,
+        names.PRIORITY,
+        names.INNER_NUM,
+    )
+)
+"""Properties that may store a message elsewhere or refuse it, by their values."""
+BUCKETS: Final = {False: 16, True: 128}
+"""Of the official hash map that properties are stored from: in the 4.9 line, in 5.x."""
+
+
+class Decision(msgspec.Struct, gc=False):
+    """About the sends of one kind."""
+
+    request: AnySend
+    """Right but for queue id, born time and properties."""
+    topic_config: TopicConfig
+    settings: object
+    """The version of the settings that it was made with."""
+    queues: int
+    """Requests name a queue below this."""
+    version: int
+    """Of the client."""
+    sys_flag: int
+    is_batch: bool
+    is_plain: bool
+    """Whether no property, and no topic, reroutes it."""
+    changes: Changes
+    """What the stored text has beside the sent one; without the unique id that the broker makes if there is none."""
+    is_oneway: bool = False
+    reply: ReplyForm | None = None
+    """Made by the first that is answered."""
+    heads: dict[bytes, Head] = {}
+    """By born host."""
+
+
+def decide(sending: Sending, request: AnySend, call: Call, special: Iterable[str]) -> Decision:
+    """The decision about a request with these properties, of which only the special ones matter.
+
+    Creates the topic if the broker allows that. Raises `Refusal`.
+    """
+    topic_config = check_send(sending, request, call)
+    multi_tag = flags.MULTI_TAGS if topic_config.topic_filter_type == MULTI_TAG else 0
+    return Decision(
+        request=request,
+        topic_config=topic_config,
+        settings=sending.state.settings_version,
+        queues=max(topic_config.write_queue_nums, topic_config.read_queue_nums),
+        version=call.command.version,
+        sys_flag=request.sys_flag | multi_tag,
+        is_batch=bool(request.batch) or type(request) is SendBatchMessage,
+        is_plain=REROUTING.isdisjoint(special)
+        and not is_retry_topic(request.topic)
+        and not request.sys_flag & flags.INNER_BATCH,
+        changes=sending.added,
+        heads={},
+    )
+
+
+def request_of(command: Command) -> AnySend:
+    """The request of a send. Raises FieldError."""
+    return from_fields(REQUESTS[command.code], command.fields)

@@ -1,0 +1,11 @@
+"""The native core and, beside each of its functions, the same rule in plain Python.
+
+    sends.py            a pass of frames  ->  sends as numbers and spans
+    properties.py       a property text   ->  the text that a record stores
+    records.py          messages          ->  records, queue entries and index keys
+    index_entries.py    index keys        ->  entries of an index file
+    plain_records.py, gathered_records.py  the log  ->  its records, or those of a pull
+    choice.py           which of the two runs: *.c and *.h are the same in C
+
+Bytes in; bytes and numbers out. It knows the layouts of the protocol, but no broker, topic, socket or file name.
+"""

@@ -1,0 +1,36 @@
+/* The native core as a module. Each function has a twin in Python beside it, with the same name, arguments, results and
+   bytes written; tests compare the two. */
+
+#include "core.h"
+
+/* Counts the changes of what the functions take and return; `choice.py` has the same number. */
+enum { FORMAT = 3 };
+
+static PyMethodDef functions[] = {
+    {"read_sends", read_sends, METH_VARARGS, "See sends.py."},
+    {"restate", restate, METH_VARARGS, "See properties.py."},
+    {"map_of_text", map_of_text, METH_O, "See properties.py."},
+    {"text_of_map", text_of_map, METH_VARARGS, "See properties.py."},
+    {"pack_records", pack_records, METH_VARARGS, "See records.py."},
+    {"add_entries", add_entries, METH_VARARGS, "See index_entries.py."},
+    {"gather_records", gather_records, METH_VARARGS, "See gathered_records.py."},
+    {"scan_plain", scan_plain, METH_VARARGS, "See plain_records.py."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "native", "The native core.", -1, functions};
+
+PyMODINIT_FUNC PyInit_native(void)
+{
+    prepare_sums();
+    PyObject *made = PyModule_Create(&module);
+    if (made == NULL)
+        return NULL;
+#ifdef Py_GIL_DISABLED
+    /* Lists are read without locks, and the flusher relies on the GIL, too. */
+    PyUnstable_Module_SetGIL(made, Py_MOD_GIL_USED);
+#endif
+    if (PyModule_AddIntConstant(made, "FORMAT", FORMAT) < 0)
+        Py_CLEAR(made);
+    return made;
+}

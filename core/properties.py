@@ -1,0 +1,87 @@
+"""The property text of a record, from that of a request and what the broker adds.
+
+The official broker reads the text into a hash map, puts its own properties in, and writes the map: 5.x makes it with
+128 buckets, 4.x with 16, so the order of the same properties differs. 4.x omits the last separator. Stores can be
+compared byte for byte.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from operator import itemgetter
+from typing import Final
+
+from pocketmq.protocol.message.java_strings import hash_map_order
+from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
+
+from . import choice
+
+Changes = tuple[bytes | None, ...]
+"""Names and values in turns, in the order in which they are put; None as a value removes the property."""
+
+
+def stored_text(text: bytes, changes: Changes, buckets: int, has_final_separator: bool) -> bytes:
+    """The text of a record: the properties of `text`, changed, in the order of a hash map with so many buckets."""
+    stored = _restate(text, changes, buckets, has_final_separator)
+    return restate(text, changes, buckets, has_final_separator) if stored is None else stored
+
+
+def restate(text: bytes, changes: Changes, buckets: int, has_final_separator: bool) -> bytes:
+    """`stored_text` in Python. The one in C returns None for more than 96 properties, or if the text is not UTF-8."""
+    properties = decode_properties(text)
+    for name, value in zip(changes[0::2], changes[1::2], strict=True):
+        assert name is not None
+        if value is None:
+            properties.pop(name.decode(), None)
+        else:
+            properties[name.decode()] = value.decode()
+    return text_of_map(properties, buckets, has_final_separator)
+
+
+def read_properties(text: bytes | memoryview) -> dict[str, str]:
+    """The properties of a text: `protocol.message.properties.decode_properties`."""
+    properties = _map_of_text(text)
+    return decode_properties(text) if properties is None else properties
+
+
+def encode_stored(properties: dict[str, str], buckets: int, has_final_separator: bool) -> bytes:
+    """The text of properties in the order of a hash map that they were put into one after the other."""
+    text = _text_of_map(properties, buckets, has_final_separator)
+    return text_of_map(properties, buckets, has_final_separator) if text is None else text
+
+
+def map_of_text(text: bytes | memoryview) -> dict[str, str]:
+    """`read_properties` in Python. The one in C returns None for a text that is not UTF-8."""
+    return decode_properties(text)
+
+
+def text_of_map(properties: dict[str, str], buckets: int, has_final_separator: bool) -> bytes:
+    """`encode_stored` in Python. The one in C returns None for more than 96 properties, or half surrogate pairs."""
+    names = tuple(properties)
+    is_short = len(names) <= _CACHED_NAMES and sum(map(len, names)) <= _CACHED_CHARACTERS
+    make_form = _cached_form if is_short else _form
+    values_of, form = make_form(names, buckets, has_final_separator)
+    return (form % values_of(properties)).encode("utf-8", "replace")
+
+
+_CACHED_NAMES: Final = 32
+_CACHED_CHARACTERS: Final = 1024
+"""Longer sets of names are not cached: 2,048 sets take 20 MiB at most."""
+
+
+def _form(
+    names: tuple[str, ...], buckets: int, has_final_separator: bool
+) -> tuple[Callable[[Mapping[str, str]], object], str]:
+    """A function that picks the values in stored order, and the text with a `%s` for each."""
+    ordered = hash_map_order(names, buckets)
+    slots = {name.replace("%", "%%"): "%s" for name in ordered}
+    form = encode_properties_text(slots, final_separator=has_final_separator)
+    # For one name itemgetter returns the value itself, which `%` accepts too; it needs at least one name.
+    return itemgetter(*ordered) if ordered else lambda _: (), form
+
+
+_cached_form: Final = lru_cache(maxsize=2048)(_form)
+"""Senders use few different sets of names."""
+
+_restate: Final[Callable[[bytes, Changes, int, bool], bytes | None]] = choice.chosen(restate)
+_map_of_text: Final[Callable[[bytes | memoryview], dict[str, str] | None]] = choice.chosen(map_of_text)
+_text_of_map: Final[Callable[[dict[str, str], int, bool], bytes | None]] = choice.chosen(text_of_map)

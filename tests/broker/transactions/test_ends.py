@@ -1,0 +1,201 @@
+"""The ends of transactions of a pass: two brokers get the same bytes, one of them handles each alone."""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pocketmq.broker.broker import Broker
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.store import VirtualClock
+
+from broker_fakes import close_broker, make_broker
+from stored_files import stored_files
+from transaction_sends import COMMIT, ROLLBACK, UNKNOWN
+from wire_without_socket import Wire
+
+ID = "7F00000100002A9F00000000000000{:02X}"
+MORE: list[dict[str, str]] = [
+    {},
+    {"TAGS": "A", "KEYS": "k{}"},
+    {"KEYS": "k{} b"},
+    {"order": "{}"},
+    {"DELAY": "1"},
+    {"CHECK_IMMUNITY_TIME_IN_SECONDS": "9"},
+    {"UNIQ_KEY": "short-{}"},
+]
+
+
+def half(number: int, form: int, more: dict[str, str], queue_id: int) -> bytes:
+    pairs = {"TRAN_MSG": "true", "PGROUP": "group", "UNIQ_KEY": ID.format(number), "WAIT": "true"}
+    fields = {
+        "a": "group",
+        "b": "orders",
+        "c": "TBW102",
+        "d": "4",
+        "e": str(queue_id),
+        "f": "4",
+        "g": str(1_700_000_000_000 + number),
+        "h": "0",
+        "i": encode_properties_text(pairs | {name: text.format(number) for name, text in more.items()}),
+        "j": "0",
+        "k": "false",
+        "m": "false",
+    }
+    return encode_frame(Command(310, 1000 + number, 0, None, fields, b"x" * (number + 1), "JAVA", 401, form))
+
+
+def end(
+    reply: Command, opaque: int, how: int, form: int, flag: int = 0, changes: dict[str, str] | None = None
+) -> bytes:
+    fields = reply.fields or {}
+    values = {
+        "producerGroup": "group",
+        "tranStateTableOffset": fields["queueOffset"],
+        "commitLogOffset": str(int(fields["msgId"][16:], 16)),
+        "commitOrRollback": str(how),
+        "fromTransactionCheck": "false",
+        "msgId": ID.format(0),
+        **(changes or {}),
+    }
+    return encode_frame(Command(37, opaque, flag, None, values, None, "JAVA", 401, form))
+
+
+ENDS = st.tuples(
+    st.integers(0, 99),
+    st.sampled_from((COMMIT, COMMIT, COMMIT, COMMIT, ROLLBACK, UNKNOWN, 5)),
+    st.sampled_from((0, ONEWAY_FLAG)),
+    st.sampled_from(
+        (
+            {},
+            {},
+            {},
+            {"producerGroup": "other"},
+            {"tranStateTableOffset": "99"},
+            {"commitLogOffset": "7"},
+            {"commitLogOffset": "x"},
+            {"fromTransactionCheck": "true"},
+        )
+    ),
+)
+PASSES = st.tuples(
+    st.lists(ENDS, max_size=8), st.lists(st.tuples(st.sampled_from(MORE), st.integers(0, 2)), max_size=8)
+)
+
+
+async def played(
+    folder: Path, emulate: int, form: int, passes: list[Any], *, in_passes: bool
+) -> tuple[list[list[object]], dict[str, dict[int, bytes]]]:
+    """The answers and the files of a broker; in each pass ends are before sends, so that their order is the same."""
+    clock = VirtualClock()
+    broker = make_broker(folder, clock, emulate=emulate)
+    wire, seen, number = Wire(broker, in_passes=in_passes), list[list[object]](), 0
+    halves: list[Command] = []
+    for ends, sends in passes:
+        frames = []
+        if halves:
+            for opaque, (which, how, flag, changes) in enumerate(ends):
+                frames.append(end(halves[which % len(halves)], opaque, how, form, flag, changes))
+        for more, queue_id in sends:
+            frames.append(half(number % 256, form, more, queue_id))
+            number += 1
+        answers = FrameCutter().feed(await wire.exchange(*frames))
+        halves += [answer for answer in answers if answer.opaque >= 1000 and answer.code == 0]
+        seen.append([(answer.opaque, answer.code, answer.remark, answer.fields) for answer in answers])
+        clock.advance(700)
+    wire.end()
+    close_broker(broker)
+    return seen, stored_files(folder)
+
+
+FULL = ([(number, COMMIT, 0, {}) for number in range(6)], [(MORE[0], number % 3) for number in range(6)])
+
+
+@pytest.mark.parametrize("emulate", [4, 5])
+@pytest.mark.parametrize("form", [JSON, ROCKETMQ])
+@settings(max_examples=6, deadline=None)
+@given(passes=st.lists(PASSES, min_size=1, max_size=6))
+@example(passes=[FULL, FULL, FULL, FULL])
+def test_nothing_tells_ends_of_a_pass_from_others(emulate: int, form: int, passes: list[Any]) -> None:
+    with TemporaryDirectory() as folder:
+        left, right = (
+            asyncio.run(played(Path(folder) / str(in_passes), emulate, form, passes, in_passes=in_passes))
+            for in_passes in (True, False)
+        )
+    assert left == right
+
+
+async def test_commits_of_a_pass_are_stored_together_and_before_its_sends(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire, calls = Wire(broker), list[tuple[str, int]]()
+    number = 0
+
+    def next_half() -> bytes:
+        nonlocal number
+        number += 1
+        return half(number, JSON, {}, 0)
+
+    replies = []
+    for _ in range(4):
+        answers = FrameCutter().feed(await wire.exchange(*[next_half() for _ in range(3)]))
+        replies += [answer for answer in answers if answer.opaque >= 1000]
+        await wire.exchange(end(replies.pop(), 1, COMMIT, JSON))
+    append_all = broker.store.append_all
+
+    def watched(messages: Any) -> Any:
+        calls.append((messages[0][0].topic, len(messages)))
+        return append_all(messages)
+
+    monkeypatch.setattr(broker.store, "append_all", watched)
+    frames = []
+    for opaque, reply in enumerate(replies[:4]):
+        frames += [next_half(), end(reply, opaque, COMMIT, JSON)]
+    answers = FrameCutter().feed(await wire.exchange(*frames))
+    assert calls == [("orders", 4), ("RMQ_SYS_TRANS_HALF_TOPIC", 4)]
+    assert sorted(answer.opaque for answer in answers) == [0, 1, 2, 3, *range(1013, 1017)]
+    assert {answer.code for answer in answers} == {0}
+
+
+async def test_an_error_in_the_store_is_answered_and_the_other_ends_are_handled(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Wire(broker)
+    answers = FrameCutter().feed(await wire.exchange(*[half(number, JSON, {}, 0) for number in range(6)]))
+    for reply in answers[:2]:
+        await wire.exchange(end(reply, 1, COMMIT, JSON))
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.store, "append_all", fail)
+        found = FrameCutter().feed(
+            await wire.exchange(*[end(reply, 5, COMMIT, JSON) for reply in answers[2:4]])
+        )
+    assert [answer.code for answer in found] == [1, 1]
+    found = FrameCutter().feed(await wire.exchange(end(answers[2], 6, COMMIT, JSON)))
+    assert [answer.code for answer in found] == [0]
+
+
+async def test_an_error_behind_the_store_commits_nothing_again(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Wire(broker)
+    answers = FrameCutter().feed(await wire.exchange(*[half(number, JSON, {}, 0) for number in range(6)]))
+    for reply in answers[:2]:
+        await wire.exchange(end(reply, 1, COMMIT, JSON))
+    before = broker.store.max_offset("orders", 0)
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(broker.transactions.half_messages, "stored", fail)
+    found = FrameCutter().feed(await wire.exchange(*[end(reply, 5, COMMIT, JSON) for reply in answers[2:5]]))
+    assert [answer.code for answer in found] == [1, 1, 1]
+    assert broker.store.max_offset("orders", 0) == before + 3

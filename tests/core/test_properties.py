@@ -1,0 +1,94 @@
+"""The text that a record stores: C does what Python does."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.core.choice import in_python
+from pocketmq.core.properties import encode_stored, read_properties, stored_text
+
+from property_texts import MANY_PAIRS, TEXTS
+
+CHANGE = st.tuples(
+    st.sampled_from([b"KEYS", b"TAGS", b"WAIT", b"AaAa", b"BBBB", "ü".encode(), b"7919", b"CLUSTER"]),
+    st.none()
+    | st.text(st.characters(codec="utf-8", exclude_characters="\x01\x02"), max_size=4).map(str.encode),
+)
+CHANGES = st.lists(CHANGE, max_size=6).map(lambda pairs: tuple(item for pair in pairs for item in pair))
+
+
+@given(
+    text=TEXTS | MANY_PAIRS | st.binary(max_size=30),
+    changes=CHANGES,
+    buckets=st.sampled_from([16, 128]),
+    has_final_separator=st.booleans(),
+)
+def test_texts_are_restated_alike(native, text, changes, buckets, has_final_separator) -> None:
+    wanted = in_python["restate"](text, changes, buckets, has_final_separator)
+    found = native.restate(text, changes, buckets, has_final_separator)
+    if found is None:
+        assert text.count(b"\x01") > 90 or text.decode("utf-8", "replace").encode() != text
+    else:
+        assert found == wanted
+    assert stored_text(text, changes, buckets, has_final_separator) == wanted
+
+
+@given(text=TEXTS | MANY_PAIRS | st.binary(max_size=30))
+def test_texts_are_read_alike(native, text) -> None:
+    found, wanted = native.map_of_text(text), in_python["map_of_text"](text)
+    if found is None:
+        assert text.decode("utf-8", "replace").encode() != text
+    else:
+        assert list(found.items()) == list(wanted.items())
+    assert list(read_properties(memoryview(text)).items()) == list(wanted.items())
+
+
+@given(
+    properties=st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=110),
+    buckets=st.sampled_from([16, 128]),
+    has_final_separator=st.booleans(),
+)
+def test_maps_become_the_same_texts(native, properties, buckets, has_final_separator) -> None:
+    arguments = properties, buckets, has_final_separator
+    found, wanted = native.text_of_map(*arguments), in_python["text_of_map"](*arguments)
+    if found is None:
+        has_half_pair = any(
+            "\ud800" <= char <= "\udfff" for text in [*properties, *properties.values()] for char in text
+        )
+        assert len(properties) > 96 or has_half_pair
+    else:
+        assert found == wanted
+    assert encode_stored(*arguments) == wanted
+
+
+def test_the_order_is_that_of_a_map_of_java() -> None:
+    """By bucket of the name's hash, which for one letter is its code; names of one bucket by age."""
+    text = b"b\x011\x02a\x012\x02AaAa\x013\x02BBBB\x014\x02AaAa\x015"
+    assert stored_text(text, (b"b", None, b"c", b"6"), 128, True).count(b"\x02") == 4
+    assert stored_text(b"c\x011\x02a\x012\x02b\x013", (b"a", None), 16, False) == b"b\x013\x02c\x011"
+    both = stored_text(b"BBBB\x011\x02AaAa\x012\x02BBBB\x013", (), 16, True)
+    assert both == b"BBBB\x013\x02AaAa\x012\x02"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("text", (), 16, True),
+        (b"a\x01b", [], 16, True),
+        (b"a\x01b", (b"a",), 16, True),
+        (b"a\x01b", (b"a", 7), 16, True),
+        (b"a\x01b", (None, b"a"), 16, True),
+        (b"a\x01b", (), 0, True),
+        (b"a\x01b", (), 1 << 40, True),
+    ],
+)
+def test_other_arguments_are_refused(native, arguments) -> None:
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        native.restate(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [([], 16, True), ({}, 0, True), ({}, 1 << 40, True), ({}, 16)])
+def test_other_arguments_for_a_map_are_refused(native, arguments) -> None:
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        native.text_of_map(*arguments)
+    with pytest.raises(TypeError):
+        native.map_of_text("text")

@@ -1,0 +1,46 @@
+"""Property texts as clients write them, and others."""
+
+from hypothesis import strategies as st
+
+NAMES = st.sampled_from(
+    [
+        b"KEYS",
+        b"TAGS",
+        b"UNIQ_KEY",
+        b"KEY",
+        b"",
+        b"WAIT",
+        b"DELAY",
+        b"AaAa",
+        b"BBBB",
+        b"AaBB",
+        "ü".encode(),
+        b"\xf0\x9f\x98\x80",
+    ]
+)
+VALUES = st.one_of(
+    st.text(max_size=6).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    st.binary(max_size=4),
+    st.sampled_from(
+        [
+            b"",
+            b" ",
+            b"a b",
+            b" a  b ",
+            b"\xf0\x9f\x98\x80",
+            b"\xed\xa0\x80",
+            b"\xc0\x80",
+            b"\xf4\x90\x80\x80",
+            b"\xe2\x82",
+        ]
+    ),
+)
+PAIRS = st.tuples(NAMES, VALUES).map(b"\x01".join)
+TEXTS = st.builds(
+    lambda pairs, end: b"\x02".join(pairs) + end,
+    st.lists(PAIRS | VALUES, max_size=6),
+    st.sampled_from([b"", b"\x02", b"\x01", b"\x02\x02"]),
+)
+MANY_PAIRS = st.integers(90, 100).map(
+    lambda count: b"".join(b"%d\x01%d\x02" % (number * 7919, number) for number in range(count))
+)

@@ -1,0 +1,251 @@
+"""Several messages in one append: the same files, numbers and arrivals as one append after the other."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pocketmq.protocol.message.flags import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
+
+from store_batches import files_of, queue_offsets
+
+PROPERTIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "UNIQ_KEY": st.text("0123456789ABCDEF", min_size=1, max_size=34),
+        "TAGS": st.sampled_from(["red", "blue", ""]),
+        "KEYS": st.sampled_from(["a", "b c", "  "]),
+        "DELAY": st.sampled_from(["3", "x"]),
+        "colour": st.text(
+            st.characters(codec="utf-8", exclude_characters="\x01\x02"), min_size=1, max_size=5
+        ),
+    },
+)
+ODD_TEXTS = st.sampled_from(
+    [b"KEYS\x01\xff\x02", b"TAGS\x01\xed\xa0\x80", b"UNIQ_KEY\x01\xf0\x9f", b"\xff\x01\xff", b"\x02"]
+)
+MESSAGES = st.builds(
+    lambda topic, queue_id, text, host, final, flag, sys_flag, times, body: NewMessage(
+        topic,
+        queue_id,
+        body,
+        text if isinstance(text, bytes) else encode_properties(text, final_separator=final),
+        {},
+        flag,
+        sys_flag,
+        times,
+        host,
+        bytes(8),
+        3,
+        times * 2,
+    ),
+    st.sampled_from(["orders", "%RETRY%g", "SCHEDULE_TOPIC_XXXX", "t" * 127, "%RETRY%" + "t" * 121]),
+    st.integers(0, 2) | st.sampled_from([0, 0, 0, -1]),
+    PROPERTIES | ODD_TEXTS,
+    st.sampled_from([bytes(range(8)), bytes(20)]),
+    st.booleans(),
+    st.sampled_from([0, -1, 7]),
+    st.sampled_from([0, 1, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK]),
+    st.integers(0, 1 << 40),
+    st.binary(max_size=30) | st.sampled_from([b"." * 200, b"." * 201]),
+)
+CALLS = st.lists(st.lists(MESSAGES, min_size=1, max_size=7), max_size=5)
+
+
+@settings(
+    max_examples=40,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    calls=CALLS,
+    emulate=st.sampled_from([4, 5]),
+    crc=st.booleans(),
+    index=st.booleans(),
+    sync=st.booleans(),
+    long_topics=st.booleans(),
+    flushes=st.integers(0, 1 << 9),
+)
+def test_files_and_arrivals_equal_those_of_one_message_at_a_time(
+    tmp_path_factory: pytest.TempPathFactory, crash, calls, emulate, crc, index, sync, long_topics, flushes
+) -> None:
+    folder = tmp_path_factory.mktemp("appends")
+    seen: dict[str, list[object]] = {"together": [], "single": []}
+    files = {}
+    for way, arrivals in seen.items():
+        config = StoreConfig(
+            store_path_root_dir=str(folder / way),
+            emulate=emulate,
+            mapped_file_size_commit_log=1024,
+            mapped_file_size_consume_queue=200,
+            max_hash_slot_num=8,
+            max_index_num=40,
+            max_message_size=200,
+            enabled_append_prop_crc=crc,
+            message_index_enable=index,
+            auto_message_version_on_topic_len=long_topics,
+            flush_disk_type="SYNC_FLUSH" if sync else "ASYNC_FLUSH",
+        )
+        clock = VirtualClock(1_700_000_000_000)
+        store = MessageStore(
+            config, clock, on_arrival=lambda *it, to=arrivals: to.append(it), flush_in_background=False
+        )
+        store.open()
+        places: list[object] = []
+        for number, messages in enumerate(calls):
+            if way == "together":
+                append_together(store, messages, places)
+            else:
+                for message in messages:
+                    result = store.append(message)
+                    is_stored = result.status is PutStatus.PUT_OK
+                    places.append(
+                        (result.position, result.size, result.queue_offset) if is_stored else result.status
+                    )
+            clock.advance(700)
+            if flushes >> number & 1:
+                dispatch_flushed(store, from_log=way == "single")
+        dispatch_flushed(store, from_log=way == "single")
+        arrivals += places
+        arrivals.append((store.statistics.messages, store.statistics.bytes, store.statistics.failed))
+        crash(store)  # closing would wait for the disk
+        files[way] = files_of(folder / way)
+    assert seen["together"] == seen["single"]
+    assert files["together"] == files["single"]
+
+
+def append_together(store: MessageStore, messages: list[NewMessage], places: list[object]) -> None:
+    """All messages; behind one that is refused by another call, as a caller does."""
+    packed = []
+    for message in messages:
+        try:
+            packed.append(store.packed(message))
+        except Exception:
+            if packed:
+                append_packed(store, packed, places)
+                packed = []
+            places.append(store.append(message).status)
+    if packed:
+        append_packed(store, packed, places)
+
+
+def append_packed(store: MessageStore, packed: list, places: list[object]) -> None:
+    while packed:
+        placed = store.append_all(list(packed))
+        places += zip(placed.positions, placed.sizes, queue_offsets(placed), strict=True)
+        assert len(placed.runs) == len(placed.sizes)
+        if placed.sizes:
+            assert placed.end == store.log_end
+        packed = packed[len(placed.runs) :]
+        if packed:
+            assert placed.refusal is not None
+            places.append(placed.refusal)
+            packed = packed[1:]
+        else:
+            assert placed.refusal is None
+
+
+def dispatch_flushed(store: MessageStore, *, from_log: bool) -> None:
+    if from_log:
+        store._appending.forget_held()
+    store.log.files.flushed = store.log_end  # waiting for the disk takes long
+    store.dispatch_flushed()
+
+
+def packed(store, new_message, *queue_ids: int, **settings):
+    return [
+        store.packed(new_message(queue_id=queue_id, body=b"%d" % number, **settings))
+        for number, queue_id in enumerate(queue_ids)
+    ]
+
+
+def test_messages_of_several_topics_and_queues_are_stored_by_one_call(open_store, new_message, bodies):
+    store = open_store(mapped_file_size_commit_log=1 << 16)
+    messages = packed(store, new_message, 0, 1, 2, 0, 1, 2, KEYS="k")
+    placed = store.append_all([*messages, store.packed(new_message("others", body=b"6"))])
+    assert (placed.refusal, queue_offsets(placed)) == (None, [0, 0, 0, 1, 1, 1, 0])
+    assert [bodies(store, queue_id=number) for number in range(3)] == [
+        [b"0", b"3"],
+        [b"1", b"4"],
+        [b"2", b"5"],
+    ]
+    assert bodies(store, "others") == [b"6"]
+    assert len(store.query("orders", "k", 99, 0, 1 << 62).views) == 6
+    assert placed.end == store.log_end == placed.positions[-1] + placed.sizes[-1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({"body": bytes(101)}, PutStatus.MESSAGE_ILLEGAL),
+        ({"big": "x" * 40_000}, PutStatus.PROPERTIES_SIZE_EXCEEDED),
+        ({"queue_id": -1}, PutStatus.MESSAGE_ILLEGAL),
+        ({"topic": "a/b"}, PutStatus.MESSAGE_ILLEGAL),
+        ({"INNER_MULTI_DISPATCH": "%LMQ%a,%LMQ%b"}, PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED),
+    ],
+)
+def test_it_stops_at_the_first_message_that_is_refused(open_store, new_message, bodies, wrong, status):
+    store = open_store(
+        max_message_size=100, enable_lmq=True, enable_multi_dispatch=True, max_lmq_consume_queue_num=1
+    )
+    before = packed(store, new_message, 0, 1)
+    behind = packed(store, new_message, 0, 1, 0)
+    placed = store.append_all([*before, store.packed(new_message(**wrong)), *behind])
+    assert (placed.refusal, queue_offsets(placed)) == (status, [0, 0])
+    assert placed.end == store.log_end
+    assert store.statistics.failed == 1
+    assert [store.max_offset("orders", number) for number in range(2)] == [1, 1]
+    placed = store.append_all(behind)
+    assert (placed.refusal, queue_offsets(placed)) == (None, [1, 1, 2]), "numbers of the first call went back"
+    assert bodies(store) == [b"0", b"0", b"2"]
+
+
+def test_light_queues_number_the_messages_that_are_stored_only(open_store, new_message, bodies):
+    store = open_store(max_message_size=100, enable_lmq=True, enable_multi_dispatch=True)
+    light = {"INNER_MULTI_DISPATCH": "%LMQ%a"}
+    stored, wrong = new_message(**light), new_message(body=bytes(101), **light)
+    placed = store.append_all([store.packed(message) for message in (stored, wrong, stored)])
+    assert (placed.refusal, len(placed.sizes)) == (PutStatus.MESSAGE_ILLEGAL, 1)
+    assert store.append_all([store.packed(stored), store.packed(stored)]).refusal is None
+    assert bodies(store, "%LMQ%a") == [b"body"] * 3
+
+
+def test_the_log_begins_a_new_file_between_two_messages(open_store, new_message, bodies):
+    store = open_store()
+    placed = store.append_all([store.packed(new_message(body=bytes([number]) * 500)) for number in range(20)])
+    assert placed.refusal is None
+    assert store.log.files[-1].base > 4096
+    assert all(
+        at // 4096 == (at + size - 1) // 4096 for at, size in zip(placed.positions, placed.sizes, strict=True)
+    )
+    assert bodies(store) == [bytes([number]) * 500 for number in range(20)]
+    assert queue_offsets(placed) == list(range(20))
+
+
+def test_messages_that_wait_for_the_disk_appear_once_it_has_them(open_store, new_message, bodies):
+    arrived = []
+    store = open_store(
+        flush_disk_type="SYNC_FLUSH",
+        on_arrival=lambda topic, queue, offset, *_: arrived.append((queue, offset)),
+    )
+    store.append_all(packed(store, new_message, 0, 1, 0))
+    store.dispatch_flushed()
+    assert bodies(store) == arrived == []
+    store.flush_pass()
+    store.dispatch_flushed()
+    assert arrived == [(0, 0), (1, 0), (0, 1)]
+    assert bodies(store) == [b"0", b"2"]
+
+
+def test_half_messages_take_no_number(open_store, new_message, bodies):
+    store = open_store()
+    half = new_message()
+    half.sys_flag = TRANSACTION_PREPARED
+    whole = store.packed(new_message())
+    placed = store.append_all([whole, store.packed(half), whole])
+    assert [(queue is None, offset) for queue, offset, _ in placed.runs] == [
+        (False, 0),
+        (True, 0),
+        (False, 1),
+    ]
+    assert len(bodies(store)) == 2
