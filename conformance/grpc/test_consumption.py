@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
 import pytest
 from pocketmq.grpc_endpoint.messages import (
     AckMessageEntry,
@@ -287,6 +286,7 @@ async def test_messages_of_a_batch_of_none(member: Member) -> None:
 
 def with_handle(one: Any, handle: str) -> Any:
     """The same message with another handle."""
-
-    system = msgspec.structs.replace(one.system_properties, receipt_handle=handle)
-    return msgspec.structs.replace(one, system_properties=system)
+    changed = type(one)()
+    changed.CopyFrom(one)
+    changed.system_properties.receipt_handle = handle
+    return changed
