@@ -5,7 +5,14 @@ import time
 from typing import Any
 
 import pytest
-from pocketmq.grpc_endpoint.messages import Code, QueryRouteRequest, Resource
+from pocketmq.grpc_endpoint.messages import (
+    AddressScheme,
+    Code,
+    MessageType,
+    Permission,
+    QueryRouteRequest,
+    Resource,
+)
 
 from conformance.grpc.announcing import announced, consumer
 from conformance.grpc.rows import RECEIPTS, ROWS
@@ -58,10 +65,14 @@ async def test_route(client: GrpcClient, topic: str) -> None:
         if reply.status.code == Code.OK or time.monotonic() > deadline:
             break
         await asyncio.sleep(1)
-    assert [(queue.id, queue.permission.name) for queue in reply.message_queues] == QUEUES[topic]
+    assert [(queue.id, Permission(queue.permission).name) for queue in reply.message_queues] == QUEUES[topic]
     queue = reply.message_queues[0]
     assert queue.topic == Resource(name=topic, resource_namespace="ns")
     assert (queue.broker.name, queue.broker.id) == ("broker-a", 0)
     (address,) = queue.broker.endpoints.addresses
-    assert (queue.broker.endpoints.scheme.name, address.host, address.port) == ("IPv4", "127.0.0.1", 8081)
-    assert [kind.name for kind in queue.accept_message_types] == [TOPICS[topic][0]]
+    assert (AddressScheme(queue.broker.endpoints.scheme).name, address.host, address.port) == (
+        "IPv4",
+        "127.0.0.1",
+        8081,
+    )
+    assert [MessageType(kind).name for kind in queue.accept_message_types] == [TOPICS[topic][0]]
