@@ -54,7 +54,9 @@ def reply_form(reply: Command, store_host: bytes) -> ReplyForm:
             "queueId": str(queue_id),
             "queueOffset": str(queue_offset),
         }
-        if has_id and unique_id is not None:
+        if unique_id is None:  # of a batch: a single message gets one from the broker
+            fields.pop("transactionId", None)
+        elif has_id:
             fields["transactionId"] = unique_id.decode()
         if handle is not None:
             fields["recallHandle"] = handle

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.sending import sends as sends_of_broker
@@ -359,8 +359,16 @@ def plays_the_same(emulate: int, flush: str, first: list[dict[str, Any]], action
             assert in_passes == played_by("plain", in_passes=True)
 
 
+BATCH_WITHOUT_ID = {
+    **{"shape": 22, "opaque": 0, "e": "0", "g": "1700000000001", "id": "\x02" * 32},
+    **{"keys": "k1", "body": b"", "batch": [(b"abc", 0)], "odd": ""},
+}
+
+
 @settings(max_examples=6, deadline=None)
 @given(games)
+@example((5, "ASYNC_FLUSH", [BATCH_WITHOUT_ID], []))
+@example((4, "ASYNC_FLUSH", [BATCH_WITHOUT_ID], []))
 def test_nothing_tells_sends_of_a_pass_from_others(
     game: tuple[int, str, list[dict[str, Any]], list[Any]],
 ) -> None:
