@@ -360,8 +360,15 @@ def plays_the_same(emulate: int, flush: str, first: list[dict[str, Any]], action
 
 
 BATCH_WITHOUT_ID = {
-    **{"shape": 22, "opaque": 0, "e": "0", "g": "1700000000001", "id": "\x02" * 32},
-    **{"keys": "k1", "body": b"", "batch": [(b"abc", 0)], "odd": ""},
+    "shape": 22,
+    "opaque": 0,
+    "e": "0",
+    "g": "1700000000001",
+    "id": "\x02" * 32,
+    "keys": "k1",
+    "body": b"",
+    "batch": [(b"abc", 0)],
+    "odd": "",
 }
 
 
