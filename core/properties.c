@@ -4,58 +4,50 @@
 
 enum { MOST_PAIRS = 96 };
 
-int is_utf8(const uint8_t *p, const uint8_t *end)
+/* The character that begins at p; returns where the next one begins, NULL for bytes that are not UTF-8. */
+static inline const uint8_t *next_character(const uint8_t *p, const uint8_t *end, uint32_t *character)
 {
-    while (p < end) {
-        if (end - p >= 8) {
-            uint64_t eight;
-            memcpy(&eight, p, 8);
-            if ((eight & 0x8080808080808080u) == 0) {
-                p += 8;
-                continue;
-            }
-        }
-        uint32_t c = *p++;
-        if (c < 0x80)
-            continue;
+    static const uint32_t min[] = {0, 0x80, 0x800, 0x10000};
+    uint32_t c = *p++;
+    if (c >= 0x80) {
         int more = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : 1;
-        static const uint32_t min[] = {0, 0x80, 0x800, 0x10000};
         if (c < 0xC0 || c >= 0xF8 || end - p < more)
-            return 0;
+            return NULL;
         c &= 0x3F >> more;
         for (int i = 0; i < more; i++, p++) {
             if ((*p & 0xC0) != 0x80)
-                return 0;
+                return NULL;
             c = c << 6 | (*p & 0x3F);
         }
         if (c < min[more] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
-            return 0;
+            return NULL;
     }
-    return 1;
+    *character = c;
+    return p;
+}
+
+int is_utf8(const uint8_t *p, const uint8_t *end)
+{
+    while (p != NULL && p < end) {
+        uint64_t eight;
+        uint32_t character;
+        if (end - p >= 8 && (memcpy(&eight, p, 8), (eight & 0x8080808080808080u) == 0))
+            p += 8;
+        else
+            p = next_character(p, end, &character);
+    }
+    return p == end;
 }
 
 int extend_hash(uint32_t *hash, const uint8_t *p, const uint8_t *end)
 {
-    static const uint32_t min[] = {0, 0x80, 0x800, 0x10000};
-    uint32_t h = *hash;
+    uint32_t h = *hash, c;
     while (p < end) {
-        uint32_t c = *p++;
-        if (c >= 0x80) {
-            int more = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : 1;
-            if (c < 0xC0 || c >= 0xF8 || end - p < more)
-                return 0;
-            c &= 0x3F >> more;
-            for (int i = 0; i < more; i++, p++) {
-                if ((*p & 0xC0) != 0x80)
-                    return 0;
-                c = c << 6 | (*p & 0x3F);
-            }
-            if (c < min[more] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
-                return 0;
-            if (c >= 0x10000) {
-                h = h * 31 + (0xD800 + ((c - 0x10000) >> 10));
-                c = 0xDC00 + ((c - 0x10000) & 0x3FF);
-            }
+        if ((p = next_character(p, end, &c)) == NULL)
+            return 0;
+        if (c >= 0x10000) {
+            h = h * 31 + (0xD800 + ((c - 0x10000) >> 10));
+            c = 0xDC00 + ((c - 0x10000) & 0x3FF);
         }
         h = h * 31 + c;
     }
