@@ -73,14 +73,7 @@ class Statistics:
         traffic = self._puts.get(topic)
         if traffic is None:
             traffic = self._new_put(topic)
-        traffic.calls += 1
-        traffic.count += count
-        traffic.size_bytes += size_bytes
-        total = traffic.total
-        if total is not None:
-            total.calls += 1
-            total.count += count
-            total.size_bytes += size_bytes
+        traffic.add(count, size_bytes)
         if topic == SCHEDULE_TOPIC:
             self._event("QUEUE_PUT", f"{topic}@{queue_id}").add(count, size_bytes)
 
@@ -89,25 +82,14 @@ class Statistics:
         traffic = self._puts.get(topic)
         if traffic is None:
             traffic = self._new_put(topic)
-        for series in (traffic, traffic.total):
-            if series is not None:
-                series.calls += sends
-                series.count += sends
-                series.size_bytes += size_bytes
+        traffic.add(sends, size_bytes, sends)
 
     def message_got(self, topic: str, group: str, count: int, size_bytes: int) -> None:
         """One read delivered `count` messages of `size_bytes` to a consumer of `group`."""
         traffic = self._gets.get((topic, group))
         if traffic is None:
             traffic = self._new_get(topic, group)
-        traffic.calls += 1
-        traffic.count += count
-        traffic.size_bytes += size_bytes
-        total = traffic.total
-        if total is not None:
-            total.calls += 1
-            total.count += count
-            total.size_bytes += size_bytes
+        traffic.add(count, size_bytes)
 
     def puts(self) -> list[tuple[str, Traffic]]:
         """What was stored in each topic since the start."""

@@ -37,10 +37,13 @@ class Traffic:
         self.hour: deque[_Sum] = deque(maxlen=7)
         self.day: deque[_Sum] = deque(maxlen=MOST_SNAPSHOTS)
 
-    def add(self, count: int, size_bytes: int) -> None:
-        self.calls += 1
+    def add(self, count: int, size_bytes: int, calls: int = 1) -> None:
+        """Count messages here and in the total."""
+        self.calls += calls
         self.count += count
         self.size_bytes += size_bytes
+        if self.total is not None:
+            self.total.add(count, size_bytes, calls)
 
     def snapshot(self, window: str, step_ms: int, now_ms: int) -> None:
         sums: deque[_Sum] = getattr(self, window)
