@@ -17,9 +17,6 @@ _STORED: Final = {
 }
 """The message is stored, but not as safely as broker.conf asks."""
 
-_STORED_ENTRY: Final = SendResultEntry(status=OK)
-"""Copied, which costs half of setting the status."""
-
 
 class SendResult(msgspec.Struct, frozen=True, gc=False):
     """Of one message. Without an entry the broker did not store it."""
@@ -31,12 +28,6 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
 def refused(text: str) -> SendResult:
     """The broker refused the message with this remark."""
     return SendResult(Status(code=Code.INTERNAL_SERVER_ERROR, message=PROXY + text), None)
-
-
-def stored_at(message_id: str, offset: int) -> SendResult:
-    """The message is stored, and waits for nothing."""
-    entry = SendResultEntry(status=OK, message_id=message_id, transaction_id=message_id, offset=offset)
-    return SendResult(OK, entry)
 
 
 def result_of(answer: Answer, message_id: str) -> SendResult:
@@ -70,15 +61,3 @@ def reply_of(results: Sequence[SendResult]) -> SendMessageResponse:
     code = Code(codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS)
     entries = [result.entry or SendResultEntry(status=result.status) for result in results]
     return SendMessageResponse(status=Status(code=code, message=code.name), entries=entries)
-
-
-def reply_of_stored(message_ids: Sequence[str], offsets: Sequence[int]) -> SendMessageResponse:
-    """The reply to messages that were stored at these offsets, and need not wait for anything."""
-    reply = SendMessageResponse()
-    reply.status.CopyFrom(OK)
-    for message_id, offset in zip(message_ids, offsets, strict=True):
-        entry = reply.entries.add()
-        entry.CopyFrom(_STORED_ENTRY)
-        entry.message_id = entry.transaction_id = message_id
-        entry.offset = offset
-    return reply

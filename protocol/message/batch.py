@@ -9,14 +9,12 @@ totalSize is ignored, too: official readers use only the inner lengths. Official
 decodeMessage).
 """
 
-import functools
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from ..errors import BodyError
-from .properties import UNIQ_KEY
 from .record import MAX_PROPERTIES_BYTES
 
 _HEAD = struct.Struct(">iiiii")
@@ -24,13 +22,11 @@ _FLAG_AND_LENGTH = struct.Struct(">12xii")
 _BODY_LENGTH = struct.Struct(">16xi")
 _SHORT = struct.Struct(">h")
 assert _HEAD.size == _FLAG_AND_LENGTH.size == 20
-UNIQUE_ID_BYTES = 32
 SMALLEST_ELEMENT = 22
 MAX_ELEMENTS = 16_384
 MAX_KEYS = 16_384
 """Messages of a batch that a broker stores, and blanks in their properties, which part the keys to index. The official
 limit is the size of the body, which may hold 190,000 messages, or two million keys."""
-_UNIQUE_ID_NAME = f"{UNIQ_KEY}\x01".encode()
 
 
 class BatchElement(msgspec.Struct, frozen=True):
@@ -84,88 +80,6 @@ def decode_batch(data: bytes | memoryview) -> list[BatchElement]:
             BatchElement(flag, view[body_start : properties_start - 2], view[properties_start:position])
         )
     return elements
-
-
-class AlikeElements(msgspec.Struct, gc=False):
-    """Messages of a batch that differ in body and unique id only."""
-
-    flag: int
-    before_id: bytes
-    """The property text up to the unique id."""
-    behind_id: bytes
-    bodies: Sequence[bytes]
-    unique_ids: Sequence[bytes]
-    """32 ASCII letters and digits each."""
-
-
-def alike_elements(data: bytes) -> AlikeElements | None:
-    """The elements of a batch body if they differ in body and unique id only; None if they differ in anything else, or
-    if the batch cannot be read."""
-    if len(data) < _HEAD.size:
-        return None
-    flag, body_length = _FLAG_AND_LENGTH.unpack_from(data, 0)
-    text_at = _HEAD.size + body_length
-    id_at = data.find(_UNIQUE_ID_NAME, max(text_at, 0)) + len(_UNIQUE_ID_NAME)
-    properties_length = int.from_bytes(data[text_at : text_at + 2], "big")
-    behind_at, end = id_at + UNIQUE_ID_BYTES, text_at + 2 + properties_length
-    if body_length < 0 or id_at <= text_at or behind_at > end or end > len(data):
-        return None
-    behind_id = data[behind_at:end]
-    bodies: Sequence[bytes] = ()
-    unique_ids: Sequence[bytes] = ()
-    if len(data) % end == 0:
-        bodies, unique_ids = zip(*_shape(body_length, id_at - text_at, end - behind_at)(data), strict=True)
-        pieces = [data[: _HEAD.size], b"", data[text_at:id_at], b"", behind_id] * len(bodies)
-        pieces[1::5], pieces[3::5] = bodies, unique_ids
-    if not bodies or b"".join(pieces) != data:
-        bodies, unique_ids = [], []
-        if not _walk_alike(data, data[12:16], data[text_at:id_at], behind_id, bodies, unique_ids):
-            return None
-    # A separator inside would end the id, or begin another property.
-    if not b"".join(unique_ids).isalnum():
-        return None
-    return AlikeElements(flag, data[text_at + 2 : id_at], behind_id, bodies, unique_ids)
-
-
-@functools.lru_cache(1024)
-def _shape(
-    body_bytes: int, before_bytes: int, behind_bytes: int
-) -> Callable[[bytes], Iterator[tuple[bytes, ...]]]:
-    """A function that reads body and id of each element of one shape."""
-    return struct.Struct(
-        f">{_HEAD.size}x{body_bytes}s{before_bytes}x{UNIQUE_ID_BYTES}s{behind_bytes}x"
-    ).iter_unpack
-
-
-def _walk_alike(
-    data: bytes,
-    flag: bytes,
-    before_id: bytes,
-    behind_id: bytes,
-    bodies: list[bytes],
-    unique_ids: list[bytes],
-) -> bool:
-    """Add each element's body and id; False if one is not of this form. `before_id` begins with the length of the
-    properties."""
-    at, end = 0, len(data)
-    while at < end:
-        body_at = at + _HEAD.size
-        text_at = body_at + int.from_bytes(data[body_at - 4 : body_at], "big", signed=True)
-        id_at = text_at + len(before_id)
-        behind_at = id_at + UNIQUE_ID_BYTES
-        next_at = behind_at + len(behind_id)
-        if (
-            text_at < body_at
-            or next_at > end
-            or data[at + 12 : at + 16] != flag
-            or data[text_at:id_at] != before_id
-            or data[behind_at:next_at] != behind_id
-        ):
-            return False
-        bodies.append(data[body_at:text_at])
-        unique_ids.append(data[id_at:behind_at])
-        at = next_at
-    return True
 
 
 def encode_batch(elements: Iterable[BatchElement]) -> bytes:
