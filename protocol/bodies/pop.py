@@ -6,7 +6,7 @@
 """
 
 import re
-from base64 import b64decode
+from binascii import a2b_base64
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Self
 
@@ -30,6 +30,8 @@ _LONG_NAMES: Final = {
     "invisibleTime": "it",
     "bitSet": "b",
 }
+_SHORT_NAMES: Final = {**_LONG_NAMES, **{short: short for short in _LONG_NAMES.values()}}
+"""Of the members of an ack, by either name."""
 
 
 class BatchAck(Body, frozen=True):
@@ -88,13 +90,15 @@ class BatchAckMessageRequestBody(Body, frozen=True):
 
 
 def _with_short_names(ack: dict[Any, Any]) -> dict[Any, Any]:
-    short = {_LONG_NAMES.get(name, name): value for name, value in ack.items() if value is not None}
+    short = {
+        _SHORT_NAMES[name]: value for name, value in ack.items() if name in _SHORT_NAMES and value is not None
+    }
     bits = short.get("b")
     try:
         if isinstance(bits, list):
             short["b"] = bytes(number & 0xFF for number in bits)  # Java bytes are signed
         elif isinstance(bits, str):
-            short["b"] = b64decode(bits, validate=True)
+            short["b"] = a2b_base64(bits, strict_mode=True)
     except (TypeError, ValueError) as error:
         raise BodyError(f"BatchAck: not a bit set: {str(bits)[:40]!r}") from error
     return short
