@@ -20,7 +20,6 @@ from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, decode_header
 
 from . import choice
-from .properties import read_properties
 
 SPECIAL: Final = (
     names.UNIQ_KEY,
@@ -46,7 +45,6 @@ _VALUES: Final = {
 }
 _PREFIX: Final = struct.Struct(">iI")
 _MAX_KIND_BYTES: Final = 4096
-_UNIQ_KEY: Final = names.UNIQ_KEY.encode()
 
 
 class Send(NamedTuple):
@@ -99,10 +97,10 @@ def frames_of(sends: Sequence[Send]) -> bytes:
     return b"".join([send.frame for send in sends])
 
 
-def send_of(request: AnySend, body: bytes | memoryview, opaque: int) -> Send:
-    """A request that was decoded, as a send without a kind and a frame of its own."""
-    text = (request.properties or "").encode("utf-8", "replace")
-    unique_id = read_properties(text).get(names.UNIQ_KEY) if _UNIQ_KEY in text else None
+def send_of(
+    request: AnySend, text: bytes, unique_id: str | None, body: bytes | memoryview, opaque: int
+) -> Send:
+    """A request that was decoded, as a send without a kind and a frame of its own. `text` has its properties."""
     return Send(
         None,
         opaque,

@@ -19,7 +19,8 @@ from pocketmq.store import PutStatus
 
 from ..errors import Refusal
 from ..state.refusals import refusal_of
-from .decision import BUCKETS, Decision
+from ..storing.stored_properties import BUCKETS
+from .decision import Decision
 from .send_checks import asks_for_delay
 from .sending import Sending
 

@@ -44,8 +44,6 @@ REROUTING: Final = frozenset(
     )
 )
 """Properties that may store a message elsewhere or refuse it, by their values."""
-BUCKETS: Final = {False: 16, True: 128}
-"""Of the official hash map that properties are stored from: in the 4.9 line, in 5.x."""
 
 
 class Decision(msgspec.Struct, gc=False):

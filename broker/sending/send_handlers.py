@@ -30,10 +30,10 @@ from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held, Peer, handles
 from ..state.refusals import refusal_of
 from ..storing.numbers import INT_MAX, number_property
-from ..storing.stored_properties import stored_properties
+from ..storing.stored_properties import BUCKETS, stored_properties
 from ..transactions.half_messages import half_message
 from .batches import batch_message
-from .decision import BUCKETS, Decision, decide
+from .decision import Decision, decide
 from .durable_answers import answer_when_durable, send_answer
 from .retry_handlers import redirect_if_exhausted
 from .send_checks import asks_for_delay, check_properties, queue_of
@@ -62,8 +62,10 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     """Store a message, or the messages of a batch under consecutive offsets, all or none; the reply names its queue,
     its (first) offset and its id (every id)."""
     check_properties(sending, request.properties or "")
-    send = send_of(request, call.body, call.command.opaque)
-    decision = decide(sending, request, call, read_properties(send.properties))
+    text = (request.properties or "").encode("utf-8", "replace")
+    properties = read_properties(text)
+    decision = decide(sending, request, call, properties)
+    send = send_of(request, text, properties.get(names.UNIQ_KEY), call.body, call.command.opaque)
     prepared = prepare(sending, decision, send, call.connection)
     placed = sending.store.append_all([prepared.message])
     if placed.refusal is not None:

@@ -28,8 +28,8 @@ from .send_checks import check_properties
 from .send_handlers import Prepared, count_stored, prepare, refused
 from .sending import Sending
 
-MAX_DECISIONS: Final = 4096
-"""A kind has at most 4 KiB: 16 MiB, if a peer wants that."""
+MAX_DECISIONS: Final = 1024
+"""A kind has at most 4 KiB, its request as many, and its heads 12 KiB: 20 MiB, if peers want that."""
 _SPECIAL: Final = frozenset(SPECIAL)
 
 
@@ -52,9 +52,8 @@ class Sends:
         pending: list[Prepared] = []
         for send in sends:
             decision = decisions.get(send[0])
-            if pending and sending.waiting_sends + len(pending) >= capacity:
+            if sending.waiting_sends + len(pending) >= capacity:
                 self._store(connection, pending)
-                pending = []
             try:
                 check_properties(sending, send[4])
                 if (
@@ -65,25 +64,19 @@ class Sends:
                 ):
                     decision = self._decide(connection, send)
                 if decision.is_oneway and connection.watch is not None:
-                    self._store(
-                        connection, pending
-                    )  # watchers see whole answers; of such a send, the request
-                    pending = []
+                    # Watchers see the answers of a pass; of a send without one they see the request.
+                    self._store(connection, pending)
                     connection.request_received(send.decode())
                     continue
-                if decision.is_batch and pending:
+                if decision.is_batch:  # it is the only one in its append
                     self._store(connection, pending)
-                    pending = []
                 pending.append(prepare(sending, decision, send, connection))
                 if decision.is_batch:
                     self._store(connection, pending)
-                    pending = []
             except Exception as error:
                 self._store(connection, pending)  # answers are in order
-                pending = []
                 connection.refuse(send.decode(), error)
-        if pending:
-            self._store(connection, pending)
+        self._store(connection, pending)
 
     def end(self, connection: Connection, commands: Sequence[Command]) -> None:
         """Handle ends of transactions of one pass, in their order."""
@@ -94,14 +87,13 @@ class Sends:
         special = _SPECIAL.intersection(read_properties(send.properties))
         decision = decide(self._sending, request_of(command), Call(connection, command), special)
         decision.is_oneway = bool(command.flag & ONEWAY_FLAG)
-        decision.settings = self._state.settings_version
         if len(self._decisions) >= MAX_DECISIONS:
             self._decisions.clear()
         self._decisions[send.kind] = decision
         return decision
 
     def _store(self, connection: Connection, pending: list[Prepared]) -> None:
-        """Store and answer prepared sends in their order."""
+        """Store and answer prepared sends in their order; the list is empty then."""
         while pending:
             try:
                 placed = self._sending.store.append_all([prepared[2] for prepared in pending])
@@ -111,11 +103,12 @@ class Sends:
             except Exception as error:  # our mistake must not end the connection; some may be in the log
                 for prepared in pending:
                     connection.refuse(prepared.send.decode(), error)
+                pending.clear()
                 return
             if placed.refusal is not None:
                 failed = pending[done]
                 connection.refuse(failed.send.decode(), refused(self._sending, failed, placed.refusal))
-            pending = pending[done + 1 :]
+            del pending[: done + 1]
 
     def _answer(self, connection: Connection, stored: list[Prepared], placed: Placed) -> None:
         replies = self._replies(connection, stored, placed)

@@ -1,6 +1,11 @@
 """Property text as the official broker stores it, from a map (`core/properties.py` has the rule)."""
 
+from typing import Final
+
 from pocketmq.core.properties import encode_stored
+
+BUCKETS: Final = {False: 16, True: 128}
+"""Of the official hash map that properties are stored from: in the 4.9 line, in 5.x."""
 
 
 def stored_properties(properties: dict[str, str], *, is_5: bool, first_buckets: int | None = None) -> bytes:
@@ -8,4 +13,4 @@ def stored_properties(properties: dict[str, str], *, is_5: bool, first_buckets: 
 
     `first_buckets` is the size of the official map if the official broker did not read the properties from a text.
     """
-    return encode_stored(properties, first_buckets or (128 if is_5 else 16), is_5)
+    return encode_stored(properties, first_buckets or BUCKETS[is_5], is_5)

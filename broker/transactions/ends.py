@@ -37,7 +37,6 @@ class Ends:
                 request = from_fields(EndTransaction, command.fields)
                 if request.commit_or_rollback != TRANSACTION_COMMIT:
                     self._store(connection, pending)  # a rollback is done at once: ends are in order
-                    pending = []
                 end = prepare_end(transactions, request)
                 if isinstance(end, Commit):
                     pending.append((command, end, transactions.store.packed(end.message)))
@@ -47,7 +46,6 @@ class Ends:
             except Exception as error:
                 end = error
             self._store(connection, pending)  # answers are in order
-            pending = []
             if isinstance(end, Exception):
                 connection.refuse(command, end)
             elif end is not HELD:
@@ -55,6 +53,7 @@ class Ends:
         self._store(connection, pending)
 
     def _store(self, connection: Connection, pending: list[_Pending]) -> None:
+        """Store and answer commits in their order; the list is empty then."""
         transactions = self._transactions
         while pending:
             try:
@@ -68,7 +67,8 @@ class Ends:
             except Exception as error:  # our mistake must not end the connection; some may be in the log
                 for command, *_ in pending:
                     connection.refuse(command, error)
+                pending.clear()
                 return
             if placed.refusal is not None:
                 connection.refuse(pending[done][0], refused_commit(transactions, placed.refusal))
-            pending = pending[done + 1 :]
+            del pending[: done + 1]
