@@ -1,4 +1,7 @@
-"""The loads of `bench.java_ratio`: official benchmark programs, and how one of them is measured against one broker.
+"""The loads of `bench.java_ratio`: the programs, and how one of them is measured against one broker.
+
+Most are official benchmark programs, which send one header over and over. `OwnMessages.java` uses the official clients
+for messages of which no two are alike, delayed ones, messages that are sent back, ordered and pop consumers.
 
 The program of a load starts, warms up and is then measured for some seconds. What it sent is counted at the broker (the
 sum of the topic's max offsets), what it read by the broker's consumer offsets: the programs themselves print sliding
@@ -10,10 +13,12 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
-from conformance.official.programs import example
+from conformance.official.programs import compile_java, example
 from conformance.servers.processes import Running
-from conformance.servers.server import NAMESRV_ADDR, Server
+from conformance.servers.server import BROKER_PORT, NAMESRV_ADDR, Server
 
 from .processor import cpu_seconds
 
@@ -23,9 +28,13 @@ FULL_SPEED = ("-XX:TieredStopAtLevel=4", "-Xms1g", "-Xmx1g")
 TOPIC = "BenchmarkTest"
 """The programs' own topic: 1024 queues on every broker."""
 BESIDE_TOPIC, BACKLOG_TOPIC = "BenchBeside", "BenchBacklog"
+OWN_TOPIC, OWN_BACKLOG_TOPIC, SENT_BACK_TOPIC = "BenchOwn", "BenchOwnBacklog", "BenchSentBack"
+OWN_MESSAGES: Final = Path(__file__).with_name("OwnMessages.java")
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+"""Where delayed messages and those sent back wait: what reaches it is counted."""
 OWN_TOPIC_QUEUES = 8
 
-BESIDE_GROUP = "bench_beside"
+BESIDE_GROUP, SENT_BACK_GROUP = "bench_beside", "bench_sent_back"
 
 CREATE_TOPIC, CONSUME_STATS, TOPIC_STATS = 17, 208, 202
 START_SECONDS, POLL_SECONDS = 60.0, 0.1
@@ -47,8 +56,26 @@ class Load:
     servers: str = "plain"
     """Which settings and which processes the two sides have: a key of `java_sides.SERVERS`."""
     topic: str = TOPIC
+    counted: str = ""
+    """The topic whose new messages are counted, if it is another one."""
     beside_consumer: bool = False
     drains: bool = False
+    is_5: bool = False
+    """Only 5.x brokers know it."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the program is `OwnMessages.java`."""
+        return not self.program
+
+
+def own_sends(threads: int, name: str, servers: str = "plain", *, level: int = 0) -> Load:
+    words = ("send", str(threads), "128", str(level))
+    return Load(name, "", words, servers, OWN_TOPIC, counted=SCHEDULE_TOPIC if level else "")
+
+
+def own_drain(how: str, name: str, *, is_5: bool = False) -> Load:
+    return Load(name, "", ("read", how), topic=OWN_BACKLOG_TOPIC, drains=True, is_5=is_5)
 
 
 def batches(threads: int, name: str, servers: str = "plain") -> Load:
@@ -78,6 +105,21 @@ LOADS = (
     sends(64, 128, "SYNC_FLUSH: sync send, 64 threads, 128 B", "SYNC_FLUSH"),
     batches(16, "SYNC_FLUSH: batch of 16, 16 threads, 128 B", "SYNC_FLUSH"),
     sends(64, 128, "ASYNC_MASTER with one slave: sync send, 64 threads, 128 B", "with slave"),
+    own_sends(64, "own properties: sync send, 64 threads, 128 B"),
+    own_sends(1, "own properties: sync send, 1 thread, 128 B"),
+    own_sends(64, "own properties, delay level 1: sync send, 64 threads, 128 B", level=1),
+    Load(
+        "own properties: each message sent back",
+        "",
+        ("read", "later"),
+        topic=SENT_BACK_TOPIC,
+        counted=SCHEDULE_TOPIC,
+    ),
+    own_drain("concurrent", "own properties: backlog drain, push consumer"),
+    own_drain("ordered", "own properties: backlog drain, ordered push consumer"),
+    own_drain("pop", "own properties: backlog drain, pop consumer", is_5=True),
+    own_sends(64, "SYNC_FLUSH, own properties: sync send, 64 threads, 128 B", "SYNC_FLUSH"),
+    own_sends(64, "with slave, own properties: sync send, 64 threads, 128 B", "with slave"),
 )
 
 PRIMING, PRIMING_MESSAGES = LOADS[0], 100_000
@@ -143,8 +185,9 @@ def measure(server: Server, load: Load, broker_pid: int, timing: Timing) -> Meas
     """One measurement of one load against one running server; LoadFailed, ProgramFailed or OSError if it fails."""
     if load.topic != TOPIC:
         create_topic(server, load.topic)
-    if load.drains:
+    if load.drains or load.topic == SENT_BACK_TOPIC:
         fill_backlog(server, load, timing)
+    if load.drains:
         return measure_drain(server, load, broker_pid, timing)
     return measure_sends(server, load, broker_pid, timing)
 
@@ -152,20 +195,21 @@ def measure(server: Server, load: Load, broker_pid: int, timing: Timing) -> Meas
 def measure_sends(server: Server, load: Load, broker_pid: int, timing: Timing) -> Measured:
     with contextlib.ExitStack() as programs:
         if load.beside_consumer:
-            consumer = start_consumer(server, load.topic, BESIDE_GROUP, timing)
+            consumer = start_consumer(server, load, BESIDE_GROUP, timing)
             programs.callback(consumer.kill)
             consumer.wait_for("Consumer Started", timeout=START_SECONDS)
-        before = stored(server, load.topic)
-        program = start(server, load, timing)
+        counted = load.counted or load.topic
+        before = stored(server, counted)
+        program = start(server, load, SENT_BACK_GROUP, timing)
         programs.callback(program.kill)
-        wait_until(lambda: stored(server, load.topic) > before, program, "stored nothing")
+        wait_until(lambda: stored(server, counted) > before, program, "stored nothing")
         time.sleep(timing.warm_up)
         read_before = consumed(server, load.topic, BESIDE_GROUP) if load.beside_consumer else 0
-        count = stored(server, load.topic)
+        count = stored(server, counted)
         began, processor = time.monotonic(), cpu_seconds(broker_pid)
         time.sleep(timing.seconds)
         elapsed, used = time.monotonic() - began, cpu_seconds(broker_pid) - processor
-        count = stored(server, load.topic) - count
+        count = stored(server, counted) - count
         read = consumed(server, load.topic, BESIDE_GROUP) - read_before if load.beside_consumer else 0
     if not count:
         raise LoadFailed(f"{load.name}: nothing was stored in {elapsed:.1f} s")
@@ -176,7 +220,8 @@ def measure_drain(server: Server, load: Load, broker_pid: int, timing: Timing) -
     """Read the backlog with a new group; what lies between its first tenth and its last."""
     group = f"bench_drain_{time.monotonic_ns()}"
     backlog = stored(server, load.topic)
-    consumer = start_consumer(server, load.topic, group, timing)
+    begin_reading = start if load.is_own else start_consumer
+    consumer = begin_reading(server, load, group, timing)
 
     def reached(share: float) -> tuple[int, float, float]:
         wait_until(lambda: consumed(server, load.topic, group) > backlog * share, consumer, "does not read")
@@ -191,7 +236,7 @@ def measure_drain(server: Server, load: Load, broker_pid: int, timing: Timing) -
 
 def prime(server: Server) -> None:
     """Messages in all queues of the topic: an official broker needs ten seconds for its thousand first files."""
-    program = start(server, PRIMING, Timing(0, 0, 0))
+    program = start(server, PRIMING, "", Timing(0, 0, 0))
     try:
         wait_until(
             lambda: stored(server, TOPIC) >= PRIMING_MESSAGES, program, "did not store the first messages"
@@ -204,21 +249,27 @@ def fill_backlog(server: Server, load: Load, timing: Timing) -> None:
     """Batches to the topic until it has the backlog, unless an earlier round stored it."""
     if stored(server, load.topic) >= timing.backlog:
         return
-    filling = batches(16, "the backlog")
-    program = start(server, replace(filling, topic=load.topic), timing)
+    filling = Load("the backlog", "", ("fill", "16", "128")) if load.is_own else batches(16, "the backlog")
+    program = start(server, replace(filling, topic=load.topic), "", timing)
     try:
         wait_until(lambda: stored(server, load.topic) >= timing.backlog, program, "did not store the backlog")
     finally:
         program.kill()
 
 
-def start(server: Server, load: Load, timing: Timing) -> Running:
-    words = (*load.words, "-n", NAMESRV_ADDR, "-t", load.topic)
-    return server.programs.start_java(example(timing.clients, load.program), *words, java_opts=FULL_SPEED)
+def start(server: Server, load: Load, group: str, timing: Timing) -> Running:
+    if not load.is_own:
+        words = (*load.words, "-n", NAMESRV_ADDR, "-t", load.topic)
+        return server.programs.start_java(example(timing.clients, load.program), *words, java_opts=FULL_SPEED)
+    mode, *rest = load.words
+    if mode == "read":
+        rest = [group, *rest, f"127.0.0.1:{BROKER_PORT}"]
+    program = compile_java("5.5", OWN_MESSAGES.read_text(encoding="utf-8"))
+    return server.programs.start_java(program, mode, NAMESRV_ADDR, load.topic, *rest, java_opts=FULL_SPEED)
 
 
-def start_consumer(server: Server, topic: str, group: str, timing: Timing) -> Running:
-    words = ("-w", "20", "-n", NAMESRV_ADDR, "-t", topic, "-g", group, "-p", "false")
+def start_consumer(server: Server, load: Load, group: str, timing: Timing) -> Running:
+    words = ("-w", "20", "-n", NAMESRV_ADDR, "-t", load.topic, "-g", group, "-p", "false")
     return server.programs.start_java(
         example(timing.clients, "benchmark.Consumer"), *words, java_opts=FULL_SPEED
     )
