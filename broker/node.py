@@ -29,7 +29,7 @@ from .network.listening import close_all, port_of
 from .network.role import Limits, Signer
 from .network.server import Server
 from .network.tls import Tls
-from .network.watch import ServerBeside, Watcher
+from .network.watch import SideServer, Watcher
 from .state.broker_state import Identity
 from .time.timers import OwnTime, Timers
 
@@ -70,9 +70,9 @@ class Node:
         self.time = time
         """Moves the broker's clock; `None` if the broker follows the wall's time, or somebody else moves it."""
         self._servers: list[Server] = []
-        self.beside: list[ServerBeside] = []
+        self.side_servers: list[SideServer] = []
         """Servers of other protocols in front of the same broker, while they run (gRPC)."""
-        self.when_beside_changed: list[Callable[[], None]] = []
+        self.when_side_servers_changed: list[Callable[[], None]] = []
         self._server_made = server_made
         self._ha_sockets: list[socket] = []
         self._journal_folder = journal_folder
@@ -109,16 +109,16 @@ class Node:
         """Name server, main port and fast port, those that exist."""
         return tuple(self._servers)
 
-    def add_beside(self, server: ServerBeside) -> None:
+    def add_side_server(self, server: SideServer) -> None:
         """A server of another protocol runs now."""
-        self.beside.append(server)
-        for function in list(self.when_beside_changed):
+        self.side_servers.append(server)
+        for function in list(self.when_side_servers_changed):
             function()
 
-    def remove_beside(self, server: ServerBeside) -> None:
+    def remove_side_server(self, server: SideServer) -> None:
         """It has ended."""
-        self.beside.remove(server)
-        for function in list(self.when_beside_changed):
+        self.side_servers.remove(server)
+        for function in list(self.when_side_servers_changed):
             function()
 
     async def start(self) -> None:

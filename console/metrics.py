@@ -248,7 +248,7 @@ def _storage(broker: Broker) -> Iterator[Metric]:
 
 def _of_grpc(node: Node) -> Iterator[Metric]:
     """The gRPC port, while it is open. The names are our own: the official proxy has a histogram of latencies."""
-    if not node.beside:
+    if not node.side_servers:
         return
     broker = node.broker
     calls = _Family(
@@ -257,7 +257,7 @@ def _of_grpc(node: Node) -> Iterator[Metric]:
     connections = _Family(
         broker, GaugeMetricFamily, "pocketmq_grpc_connections", "Connections of gRPC clients"
     )
-    for server in node.beside:
+    for server in node.side_servers:
         for (rpc, code), count in sorted(server.answered.items()):
             calls.add(count, rpc, code)
         connections.add(server.open_connections)

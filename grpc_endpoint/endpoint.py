@@ -85,7 +85,7 @@ class Endpoint:
         self.clients.start()
         self.consuming.start()
         await self.port.serve()
-        self._node.add_beside(self.calls.watching)
+        self._node.add_side_server(self.calls.watching)
 
     def reset(self) -> None:
         """End as a killed process does, for tests: reset the connections, tell nobody; then call `stop`."""
@@ -95,7 +95,7 @@ class Endpoint:
         """End the open calls, close the connections."""
         self.port.go_away()
         await self.port.stop()
-        self._node.remove_beside(self.calls.watching)
+        self._node.remove_side_server(self.calls.watching)
         self.routes.stop()
         self.consuming.stop()
         self.clients.stop()

@@ -13,7 +13,7 @@ class Clock(Protocol):
     backwards."""
 
     @property
-    def is_apart(self) -> bool:
+    def is_virtual(self) -> bool:
         """Whether this calendar is apart from that of the clients and of the file system."""
 
     def now_ms(self) -> int:
@@ -35,7 +35,7 @@ class Clock(Protocol):
 class WallClock:
     """The machine's clocks."""
 
-    is_apart: Final = False
+    is_virtual: Final = False
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -62,7 +62,7 @@ class VirtualClock:
     def __init__(self, start_ms: int = 1_700_000_000_000, *, wall: Clock | None = None) -> None:
         self._start_ms = start_ms
         self._wall = wall
-        self.is_apart = wall is not None
+        self.is_virtual = wall is not None
         self._correction_ms = 0
         self.elapsed_ms = 0
         """Milliseconds that have passed on this clock."""

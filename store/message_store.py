@@ -240,7 +240,7 @@ class MessageStore:
     def _disk_failed(self, error: DiskFailedError) -> None:
         """In the flusher's thread."""
         self.admission.disk_failed(error)
-        self._abort.distrust()
+        self._abort.mark_unclean()
         if self._call_soon is not None and self._waits_for_flush:
             self._call_soon(self.dispatch_flushed)
 

@@ -46,7 +46,7 @@ class Retention:
         self._manual_rounds = 0
         self._next_key: tuple[int, int, int, str] | None = None
         self._next_ms: int | None = None
-        """What `next_work` has found for these settings and this log."""
+        """What `next_due` has found for these settings and this log."""
 
     def request_manual(self) -> None:
         """Delete expired files now and in the next rounds, at any hour."""
@@ -61,7 +61,7 @@ class Retention:
             return 0
         return self._delete(at_any_age=at_any_age)
 
-    def next_work(self) -> int | None:
+    def next_due(self) -> int | None:
         """When the oldest file is expired and it is one of the hours of `deleteWhen`; `None` if only one file is left.
 
         Full disks and requests of administrators make a round earlier.
@@ -158,6 +158,6 @@ class Retention:
     def _oldest_written_ms(self) -> int | None:
         """When the oldest file was last written, by the store's clock; `None` if only the newest file is left."""
         written_ms = self._store.oldest_log_file_written_ms()
-        if written_ms is None or not self._clock.is_apart:
+        if written_ms is None or not self._clock.is_virtual:
             return written_ms
         return self._store.second_log_file_begun_ms() or written_ms

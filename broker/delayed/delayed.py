@@ -56,8 +56,8 @@ class Delayed:
                 "timer rates",
                 SAMPLE_SECONDS,
                 lambda: timer.sample(self.clock.now_ms()),
-                next_work=lambda: None,
-                fills_gaps=True,
+                next_due=lambda: None,
+                samples_gaps=True,
             ),
         )
 

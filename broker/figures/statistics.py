@@ -169,7 +169,7 @@ class Statistics:
         ahead, a window only gets shorter."""
         stored, reader = self._store.statistics, self._store.reader
         totals = (stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages)
-        if self._clock.is_apart:
+        if self._clock.is_virtual:
             self._fill_gap(now_ms, totals)
             self._sampled_ms = now_ms
         self.throughput.snapshot(now_ms, *totals)

@@ -29,7 +29,7 @@ class FirstPosition:
                 "broadcasts",
                 BROADCAST_SECONDS,
                 lambda: self.broadcasts.expire(self.clock.now_ms()),
-                next_work=self.broadcasts.next_expiry_ms,
+                next_due=self.broadcasts.next_expiry_ms,
                 also_in_real_time=True,
             ),
         )

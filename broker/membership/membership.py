@@ -59,7 +59,7 @@ class Membership:
                 "locks",
                 EXPIRY_SCAN_SECONDS,
                 lambda: self.locks.expire(now_ms()),
-                next_work=self.locks.next_expiry_ms,
+                next_due=self.locks.next_expiry_ms,
             ),
             Periodic("filters", FILTER_SAVE_SECONDS, lambda: self.state.tables.save(self.filters)),
         )

@@ -5,8 +5,8 @@ role.py               what a connection uses of its server, and the limits of ea
 watch.py              what sees, and may change, the requests and replies of a server
 calls.py              our own requests to a peer, matched with their replies
 connection.py         one connection: reads and handles requests, writes replies, back-pressure
-undecided.py          a connection whose first bytes have not yet said what it speaks
-first_byte.py         the first byte of a connection decides between TLS and plain frames
+new_connection.py     a connection whose first bytes have not yet said what it speaks
+tls_detector.py       the first byte of a connection decides between TLS and plain frames
 tls_stream.py         a connection inside TLS
 tls.py                certificates, and when to use TLS
 listening.py          listening sockets: every address of a host, free ports

@@ -17,11 +17,11 @@ from ..errors import PeerError
 from .connection import Connection
 from .descriptors import Descriptors
 from .dispatch import Handlers, Peer
-from .first_byte import FirstByte
 from .listening import accept, bind_sockets, close_all, not_lingering, port_of
+from .new_connection import NewConnection
 from .role import Guard, Limits, Member, Sends, Signer
 from .tls import Tls
-from .undecided import UndecidedConnection
+from .tls_detector import TlsDetector
 from .watch import Watchable, Watcher
 
 _log = logging.getLogger("pocketmq.network")
@@ -69,7 +69,7 @@ class Server(Watchable):
         """`None` if this server does not speak TLS."""
         self.loop = asyncio.get_running_loop()
         self.connections: set[Member] = set()
-        self._waiting: set[UndecidedConnection] = set()
+        self._waiting: set[NewConnection] = set()
         """Connections before their first byte, which decides between TLS and plain frames."""
         self._on_close: Callable[[Peer], None] | None = None
         self._opaque = itertools.count(1)
@@ -106,11 +106,11 @@ class Server(Watchable):
         self.sends = sends
         await accept(self.loop, self._protocol, self._sockets, self._listeners)
 
-    def _protocol(self) -> Connection | FirstByte:
+    def _protocol(self) -> Connection | TlsDetector:
         if self.tls is None or not self.tls.is_served:
             return self._new_connection()
-        return FirstByte(
-            self.loop, self.tls, self._new_connection, self._opened_silently, self._waiting.discard
+        return TlsDetector(
+            self.loop, self.tls, self._new_connection, self._opened_undetected, self._waiting.discard
         )
 
     def _new_connection(self) -> Connection:
@@ -191,16 +191,16 @@ class Server(Watchable):
             self._unknown_codes.add(code)
             _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
 
-    def _opened_silently(self, connection: UndecidedConnection) -> None:
+    def _opened_undetected(self, connection: NewConnection) -> None:
         self._waiting.add(connection)
         self._check(connection, connection.descriptor)
 
-    def _check(self, connection: Member | UndecidedConnection, descriptor: int) -> None:
+    def _check(self, connection: Member | NewConnection, descriptor: int) -> None:
         """Close a connection accepted from the backlog after the listener was closed, or one too many."""
         if self._is_closed or not self._descriptors.has_room(descriptor, connection.peer, self.loop.time()):
             connection.abort()
 
-    def _peers(self) -> list[Member | UndecidedConnection]:
+    def _peers(self) -> list[Member | NewConnection]:
         return [*self.connections, *self._waiting]
 
     def _close_idle(self) -> None:

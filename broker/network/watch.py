@@ -101,7 +101,7 @@ class WatchedServer(Protocol):
     def remove_watcher(self, watcher: Watcher) -> None: ...
 
 
-class ServerBeside(WatchedServer, Protocol):
+class SideServer(WatchedServer, Protocol):
     """A server of another protocol in front of the same broker (gRPC)."""
 
     @property

@@ -73,7 +73,7 @@ class Popping:
                 "revive",
                 lambda: self.config.revive_interval / 1000,
                 self.revive.tick,
-                next_work=self.revive.next_work,
+                next_due=self.revive.next_due,
                 is_event=True,
             ),
             Periodic("order", ORDER_SAVE_SECONDS, self._save_order),

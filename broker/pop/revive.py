@@ -136,7 +136,7 @@ class Revive:
             self._is_scheduled = True
             self._state.timers.call_soon(self._go_on)
 
-    def next_work(self) -> int | None:
+    def next_due(self) -> int | None:
         """When the next checkpoint can be finished, or now if there are records to read; `None` without either."""
         if not self.is_served:
             return None

@@ -39,7 +39,7 @@ class Pulling:
                 "waiters",
                 seconds,
                 self._scan,
-                next_work=lambda: self.waiters.earliest_ms,
+                next_due=lambda: self.waiters.earliest_ms,
                 also_in_real_time=True,
             ),
         )

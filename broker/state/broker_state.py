@@ -152,8 +152,8 @@ class BrokerState:
                 "statistics",
                 SAMPLE_SECONDS,
                 lambda: self.statistics.sample(self.clock.now_ms()),
-                next_work=lambda: None,
-                fills_gaps=True,
+                next_due=lambda: None,
+                samples_gaps=True,
             ),
             Periodic(
                 "offsets",
@@ -169,7 +169,7 @@ class BrokerState:
                 "retention",
                 lambda: config.store.clean_resource_interval / 1000,
                 self.retention.run,
-                next_work=self.retention.next_work,
+                next_due=self.retention.next_due,
                 also_in_real_time=True,
             ),
         )

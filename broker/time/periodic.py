@@ -6,7 +6,7 @@ changed value applies from the next period on.
 An action that visits everything a broker has is a generator: each `next` is one item, and each loop iteration handles a
 limited number of them. If its period is over before its end, it is not started a second time.
 
-An action with `next_work` belongs to the broker's clock, which may be virtual. One without it belongs to the wall's
+An action with `next_due` belongs to the broker's clock, which may be virtual. One without it belongs to the wall's
 time for ever, for example the saving of a table.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 from typing import Final, NamedTuple
 
-from .timers import LoopRepeat, NextWork, Timer, Timers
+from .timers import LoopRepeat, NextDue, Timer, Timers
 
 _log = logging.getLogger("pocketmq.time")
 
@@ -30,11 +30,11 @@ class Periodic(NamedTuple):
     name: str
     seconds: float | Callable[[], float]
     action: Callable[[], object]
-    next_work: NextWork | None = None
+    next_due: NextDue | None = None
     """From which time on the action has work: periods before are skipped in virtual time."""
     is_event: bool = False
     """Whether clients see what it does, so that virtual time can move to it."""
-    fills_gaps: bool = False
+    samples_gaps: bool = False
     """Whether the action, once virtual time has moved, fills in what all the periods since would have recorded."""
     also_in_real_time: bool = False
     """In virtual time, repeat the action by the wall's time too."""
@@ -54,14 +54,14 @@ class PeriodicActions:
         for periodic in actions:
             seconds, action = _seconds_of(periodic), _Action(periodic, self._timers)
             self._actions.append(action)
-            is_virtual = self._timers.is_virtual and periodic.next_work is not None
-            if is_virtual and periodic.next_work is not None:
+            is_virtual = self._timers.is_virtual and periodic.next_due is not None
+            if is_virtual and periodic.next_due is not None:
                 repeat = self._timers.repeat(
                     seconds,
                     action,
-                    periodic.next_work,
+                    periodic.next_due,
                     is_event=periodic.is_event,
-                    fills_gaps=periodic.fills_gaps,
+                    samples_gaps=periodic.samples_gaps,
                 )
                 self._repeated.append(repeat)
             if not is_virtual or periodic.also_in_real_time:

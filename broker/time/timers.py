@@ -16,7 +16,7 @@ LONGEST_SLEEP_MS: Final = 1000
 CallSoon = Callable[[Callable[[], None]], object]
 """Calls back in the next loop iteration."""
 
-NextWork = Callable[[], int | None]
+NextDue = Callable[[], int | None]
 """From which time on (ms since 1970) a repeated action has work; `None` if it has none as things are now."""
 
 
@@ -50,21 +50,21 @@ class Timers(Protocol):
     def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:
         """Call back after `seconds` of the wall's time: for waits on the disk, which are never virtual."""
 
-    async def sleep(self, seconds: float, next_work: NextWork) -> None:
+    async def sleep(self, seconds: float, next_due: NextDue) -> None:
         """Sleep; virtual time goes on sleeping, period by period, until there is work."""
 
     def repeat(
         self,
         seconds: Callable[[], float],
         action: Callable[[], None],
-        next_work: NextWork,
+        next_due: NextDue,
         *,
         is_event: bool,
-        fills_gaps: bool = False,
+        samples_gaps: bool = False,
     ) -> Timer:
         """Call back again and again; the next period starts when the callback ends.
 
-        Virtual time skips the periods without work. With `fills_gaps` it asks for none: it calls back whenever it has
+        Virtual time skips the periods without work. With `samples_gaps` it asks for none: it calls back whenever it has
         moved by a period or more, before anything else runs.
         """
 
@@ -116,17 +116,17 @@ class LoopTimers:
     def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:
         return self._loop.call_later(seconds, callback)
 
-    async def sleep(self, seconds: float, next_work: NextWork) -> None:
+    async def sleep(self, seconds: float, next_due: NextDue) -> None:
         await asyncio.sleep(seconds)
 
     def repeat(
         self,
         seconds: Callable[[], float],
         action: Callable[[], None],
-        next_work: NextWork,
+        next_due: NextDue,
         *,
         is_event: bool,
-        fills_gaps: bool = False,
+        samples_gaps: bool = False,
     ) -> Timer:
         return LoopRepeat(self._loop, seconds, action)
 

@@ -173,7 +173,7 @@ class TransactionCheck:
     def _sent(self, record: Record) -> int:
         """When a message was sent, by the broker's clock: the time it was born, unless that clock is apart from its
         producer's."""
-        if not self._state.clock.is_apart:
+        if not self._state.clock.is_virtual:
             return record.born_timestamp
         return self._sent_ms.get((record.queue_id, record.queue_offset), record.store_timestamp)
 
@@ -217,7 +217,7 @@ class TransactionCheck:
             return None
         if state.config.is_5:
             state.statistics.message_put(HALF_TOPIC, 1, result.size)
-        if state.clock.is_apart:
+        if state.clock.is_virtual:
             self._sent_ms[record.queue_id, result.queue_offset] = self._sent(record)
         return msgspec.structs.replace(record, queue_offset=result.queue_offset, position=result.position)
 

@@ -113,7 +113,7 @@ def _is_too_late(
         (parse_number(text, INT_MIN, INT_MAX) or 0) * 1000, transactions.config.transaction_time_out
     )
     clock = transactions.clock
-    sent_ms = half.store_timestamp if clock.is_apart else half.born_timestamp
+    sent_ms = half.store_timestamp if clock.is_virtual else half.born_timestamp
     return clock.now_ms() - sent_ms > immunity_ms
 
 

@@ -32,7 +32,7 @@ class Consuming:
                     "renewal of messages of gRPC clients",
                     self.config.renew_schedule_period_millis / 1000,
                     self.renewal.scan,
-                    next_work=self.renewal.next_work,
+                    next_due=self.renewal.next_due,
                 )
             ]
         )

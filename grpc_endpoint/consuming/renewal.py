@@ -137,7 +137,7 @@ class Renewal:
 
     # -- in time
 
-    def next_work(self) -> int | None:
+    def next_due(self) -> int | None:
         """From which time on (ms since 1970) a scan may have work."""
         return self._earliest_ms
 

@@ -7,9 +7,9 @@ import socket
 from typing import Final
 
 from pocketmq.broker.network.descriptors import Descriptors
-from pocketmq.broker.network.first_byte import FirstByte, TlsPolicy
 from pocketmq.broker.network.listening import accept, bind_sockets, close_all, not_lingering, port_of
-from pocketmq.broker.network.undecided import UndecidedConnection
+from pocketmq.broker.network.new_connection import NewConnection
+from pocketmq.broker.network.tls_detector import TlsDetector, TlsPolicy
 
 from .connection import Http2Connection
 from .outgoing import PortMemory
@@ -37,7 +37,7 @@ class Http2Port:
         self._tls = tls
         """`None` if this port does not speak TLS."""
         self.connections: set[Http2Connection] = set()
-        self._waiting: set[UndecidedConnection] = set()
+        self._waiting: set[NewConnection] = set()
         """Connections before their first bytes."""
         self._sockets: list[socket.socket] = []
         self._listeners: list[asyncio.Server] = []
@@ -64,11 +64,11 @@ class Http2Port:
     def _protocol(self) -> asyncio.Protocol:
         if self._tls is None:
             return Http2Connection(self)
-        return FirstByte(
+        return TlsDetector(
             self.loop,
             self._tls,
             lambda: Http2Connection(self),
-            self._opened_silently,
+            self._opened_undetected,
             self._waiting.discard,
         )
 
@@ -128,7 +128,7 @@ class Http2Port:
         if self._last_closed is not None and not self.connections:
             self._last_closed.set()
 
-    def _opened_silently(self, connection: UndecidedConnection) -> None:
+    def _opened_undetected(self, connection: NewConnection) -> None:
         self._waiting.add(connection)
         has_room = self._descriptors.has_room(connection.descriptor, connection.peer, self.loop.time())
         if self._is_stopped or not has_room or self._is_full():

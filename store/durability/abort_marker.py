@@ -1,7 +1,7 @@
 """The file `abort`: it exists while a store is open, so one found at the start means that the last stop was a crash.
 
 Its words also say whether the system's page cache survived that crash. Owner: the event-loop thread, except
-`distrust`, which the flusher calls.
+`mark_unclean`, which the flusher calls.
 """
 
 import logging
@@ -56,7 +56,7 @@ class AbortMarker:
             disk.force_file(file.fileno(), self._path)
         disk.force_directory(self._path.parent)
 
-    def distrust(self) -> None:
+    def mark_unclean(self) -> None:
         """Memory and disk differ: keep the marker, but make `only_process_died` false. Never raises."""
         try:
             with self._path.open("w") as file:

@@ -218,7 +218,7 @@ class ClusterBroker:
     def _slow_down(self, node: Node) -> None:
         for server, watcher in self._slow:
             server.remove_watcher(watcher)
-        servers: list[WatchedServer] = [*node.servers, *node.beside]
+        servers: list[WatchedServer] = [*node.servers, *node.side_servers]
         self._slow = [(server, SlowAnswers(self._slow_seconds)) for server in servers if self._slow_seconds]
         for server, watcher in self._slow:
             server.add_watcher(watcher)

@@ -83,16 +83,16 @@ class WatchedNodes:
             else:
                 self.watch(server, broker=config.broker_name)
         self._beside[node] = watch = partial(self._beside_changed, node, config.broker_name)
-        node.when_beside_changed.append(watch)
+        node.when_side_servers_changed.append(watch)
         watch()
 
     def _beside_changed(self, node: Node, broker: str) -> None:
         """Servers of other protocols of a node were opened or closed."""
         known = self._servers_beside.setdefault(node, [])
-        for server in [one for one in known if one not in node.beside]:
+        for server in [one for one in known if one not in node.side_servers]:
             known.remove(server)
             self.unwatch(server)
-        for server in [one for one in node.beside if one not in known]:
+        for server in [one for one in node.side_servers if one not in known]:
             known.append(server)
             self.watch(server, broker=broker)
 
@@ -162,7 +162,7 @@ class WatchedNodes:
         """Forget a node that stops or has stopped. Call it on the loop."""
         watch = self._beside.pop(node, None)
         if watch is not None:
-            node.when_beside_changed.remove(watch)
+            node.when_side_servers_changed.remove(watch)
         for beside in self._servers_beside.pop(node, ()):
             self.unwatch(beside)
         for server in self._nodes.pop(node, ()):

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from pocketmq.broker.time.timers import NextWork, Timer
+from pocketmq.broker.time.timers import NextDue, Timer
 from pocketmq.store import VirtualClock
 
 _log = logging.getLogger("pocketmq.time")
@@ -58,7 +58,7 @@ class VirtualTimers:
     def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, callback)
 
-    async def sleep(self, seconds: float, next_work: NextWork) -> None:
+    async def sleep(self, seconds: float, next_due: NextDue) -> None:
         woken = asyncio.get_running_loop().create_future()
         task = asyncio.current_task()
         assert task is not None
@@ -70,7 +70,7 @@ class VirtualTimers:
                 self._awake.add(task)
 
         self._awake.discard(task)
-        repeat = self.repeat(lambda: seconds, wake, next_work, is_event=True)
+        repeat = self.repeat(lambda: seconds, wake, next_due, is_event=True)
         try:
             await woken
         finally:
@@ -80,13 +80,13 @@ class VirtualTimers:
         self,
         seconds: Callable[[], float],
         action: Callable[[], None],
-        next_work: NextWork,
+        next_due: NextDue,
         *,
         is_event: bool,
-        fills_gaps: bool = False,
+        samples_gaps: bool = False,
     ) -> Timer:
-        repeat = _Repeat(self, seconds, action, next_work, is_event=is_event)
-        (self._gap_fillers if fills_gaps else self._repeats).append(repeat)
+        repeat = _Repeat(self, seconds, action, next_due, is_event=is_event)
+        (self._gap_fillers if samples_gaps else self._repeats).append(repeat)
         return repeat
 
     # -- running them
@@ -223,14 +223,14 @@ class _Repeat:
         timers: VirtualTimers,
         seconds: Callable[[], float],
         action: Callable[[], None],
-        next_work: NextWork,
+        next_due: NextDue,
         *,
         is_event: bool,
     ) -> None:
         self._timers = timers
         self._seconds = seconds
         self._action = action
-        self._next_work = next_work
+        self._next_work = next_due
         self._last_ms = self._next_ms = timers.clock.elapsed_ms
         self.is_event = is_event
 

@@ -204,7 +204,7 @@ async def test_bad_input_ends_with_its_code_and_harms_nobody(
             assert (await other.ask(m.QueryRouteRequest(topic=T))).status == m.OK
         assert found == outcome
         assert len(caplog.records) == lines, caplog.text
-        beside = server.node.beside[0]
+        beside = server.node.side_servers[0]
         async with asyncio.timeout(5):
             while beside.open_connections > 1:  # noqa: ASYNC110 - the system delivers it
                 await asyncio.sleep(0.001)

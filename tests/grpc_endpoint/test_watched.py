@@ -167,7 +167,7 @@ async def test_swallowed_telemetry_is_not_kept_for_ever(
     for _ in range(20):
         stream.send(m.TelemetryCommand())
     await client.ping()
-    (port,) = rocketmq.server.node.beside
+    (port,) = rocketmq.server.node.side_servers
     (known,) = [one for clients in port._clients.values() for one in clients.values()]
     assert len(known._calls) == 5
 
@@ -267,7 +267,7 @@ async def test_watchers_keep_a_bounded_number_of_clients_of_a_connection(
         assert reply.status == m.OK
     found = rocketmq.requests.find(code="QueryRoute")
     assert [one.client_id for one in found] == [*(f"client-{number}" for number in range(5)), *[None] * 15]
-    beside = rocketmq.server.node.beside[0]
+    beside = rocketmq.server.node.side_servers[0]
     assert [len(known) for known in beside._clients.values()] == [6]  # type: ignore[attr-defined]
 
 
@@ -299,7 +299,7 @@ async def test_the_bytes_of_two_clients_of_one_connection_are_slowed_once(
     for_all = rocketmq.faults.network(latency=0.01)
     for name in ("one", "two"):
         assert (await client.ask(m.QueryRouteRequest(topic=T), client_id=name)).status == m.OK
-    beside: Any = rocketmq.server.node.beside[0]
+    beside: Any = rocketmq.server.node.side_servers[0]
     (connection,) = beside._clients
     shaped = connection.out.transport
     assert isinstance(shaped, ShapedTransport)

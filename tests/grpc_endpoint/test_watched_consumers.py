@@ -207,7 +207,7 @@ async def test_cancelled_calls_leave_nothing_with_the_watchers(
 
 def unanswered(rocketmq: RocketMQ) -> int:
     """Calls that the watchers of the gRPC port still expect an answer of."""
-    beside = rocketmq.server.node.beside[0]
+    beside = rocketmq.server.node.side_servers[0]
     known = beside._clients.values()  # type: ignore[attr-defined]
     return sum(len(one._calls) for clients in known for one in clients.values())
 

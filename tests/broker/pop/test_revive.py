@@ -186,20 +186,20 @@ async def test_next_work_is_when_there_is_something_to_read_or_to_finish(
     filled: Broker, loop: FakeLoop, broker4: Broker
 ) -> None:
     revive = filled.popping.revive
-    assert revive.next_work() is None
+    assert revive.next_due() is None
     assert (await popped(filled))[1]
     loop.run_for(9_100)
-    assert revive.next_work() == filled.clock.now_ms(), "its checkpoint"
+    assert revive.next_due() == filled.clock.now_ms(), "its checkpoint"
     assert not revive.run(filled.clock.now_ms())
-    finished_at_ms = revive.next_work()
+    finished_at_ms = revive.next_due()
     assert finished_at_ms is not None
     loop.run_for(finished_at_ms - filled.clock.now_ms() - 1)
     for ms, copies in ((0, 0), (1, 4)):
         loop.run_for(ms)
         assert not revive.run(filled.clock.now_ms())
         assert filled.store.max_offset("%RETRY%g_orders", 0) == copies
-    assert revive.next_work() is None
-    assert broker4.popping.revive.next_work() is None
+    assert revive.next_due() is None
+    assert broker4.popping.revive.next_due() is None
 
 
 async def test_copies_keep_the_time_of_the_first_pop(filled: Broker, loop: FakeLoop) -> None:

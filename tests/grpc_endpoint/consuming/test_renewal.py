@@ -207,7 +207,7 @@ async def test_a_broker_that_goes_back_in_time_forgets_what_clients_hold(consume
     consumers.receive()
     consumers.broker.popping.rewind()
     assert len(consumers.consuming.renewal) == 0
-    assert consumers.consuming.renewal.next_work() is None
+    assert consumers.consuming.renewal.next_due() is None
 
 
 async def test_a_changed_message_is_not_renewed_any_more(consumers: Consumers) -> None:
@@ -215,7 +215,7 @@ async def test_a_changed_message_is_not_renewed_any_more(consumers: Consumers) -
     assert consumers.change("id-m0", asked.handles[0], 55).status[0] == Code.OK
     assert len(consumers.consuming.renewal) == 0
     consumers.consuming.renewal.scan()
-    assert consumers.consuming.renewal.next_work() is None
+    assert consumers.consuming.renewal.next_due() is None
     consumers.receive(batch_size=3, invisible=4000)
     consumers.pass_time(66)
     assert consumers.receive().bodies == ["m0"]

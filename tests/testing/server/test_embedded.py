@@ -398,9 +398,9 @@ def test_threads_that_ask_for_the_request_log_at_once_get_one() -> None:
 def test_threads_that_ask_for_the_grpc_port_at_once_get_one() -> None:
     with EmbeddedServer() as server, RocketMQCluster(brokers=1) as cluster:
         assert len(set(at_once(lambda: server.grpc_endpoint))) == 1
-        assert len(server.node.beside) == 1
+        assert len(server.node.side_servers) == 1
         assert len(set(at_once(lambda: cluster.grpc_endpoint))) == 1
-        assert len(cluster.broker("b0").node.beside) == 1
+        assert len(cluster.broker("b0").node.side_servers) == 1
 
 
 def test_threads_that_send_at_once_share_a_connection() -> None:

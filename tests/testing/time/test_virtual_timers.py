@@ -181,7 +181,7 @@ async def test_an_action_that_fills_gaps_runs_before_the_next_timer_and_at_the_e
         lambda: ran.append(f"fill {timers.clock.elapsed_ms}"),
         lambda: None,
         is_event=False,
-        fills_gaps=True,
+        samples_gaps=True,
     )
     timers.call_later(5, lambda: ran.append("timer"))
     await moving.advance(20)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from ..errors import StartError
+from .new_connection import NewConnection
 from .tls_stream import TlsStream
-from .undecided import UndecidedConnection
 
 _log = logging.getLogger("pocketmq.network")
 
@@ -32,7 +32,7 @@ class TlsPolicy(Protocol):
         """For a connection that begins with TLS. Raises `StartError` if its files cannot be used."""
 
 
-class FirstByte(UndecidedConnection):
+class TlsDetector(NewConnection):
     """A connection before its first byte."""
 
     def __init__(
@@ -40,8 +40,8 @@ class FirstByte(UndecidedConnection):
         loop: asyncio.AbstractEventLoop,
         tls: TlsPolicy,
         new_connection: Callable[[], asyncio.Protocol],
-        opened: Callable[[UndecidedConnection], None],
-        ended: Callable[[UndecidedConnection], None],
+        opened: Callable[[NewConnection], None],
+        ended: Callable[[NewConnection], None],
     ) -> None:
         super().__init__(loop, opened, ended)
         self._tls = tls

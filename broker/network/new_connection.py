@@ -1,6 +1,6 @@
 """A connection whose first bytes have not yet said what it speaks: what all of these have in common.
 
-The first byte decides about TLS (`first_byte.py`).
+The first byte decides about TLS (`tls_detector.py`).
 """
 
 import asyncio
@@ -11,14 +11,14 @@ from typing import cast
 from .descriptors import descriptor_of
 
 
-class UndecidedConnection(asyncio.Protocol, ABC):
+class NewConnection(asyncio.Protocol, ABC):
     """`opened` is called with it at its start; `ended` at its end, or when another protocol takes its place."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        opened: "Callable[[UndecidedConnection], None]",
-        ended: "Callable[[UndecidedConnection], None]",
+        opened: "Callable[[NewConnection], None]",
+        ended: "Callable[[NewConnection], None]",
     ) -> None:
         self._loop = loop
         self._opened = opened
