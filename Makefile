@@ -56,13 +56,13 @@ lint: $(STAMP) ## ruff and mypy --strict, without the Spark pipeline
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --follow-imports=silent $(addprefix -p pocketmq.,$(CORE))
-	$(BIN)/mypy --follow-imports=silent conformance tests/golden
+	$(BIN)/mypy --follow-imports=silent tests/conformance tests/golden
 
 lint-all: $(SPARK) ## ruff and mypy --strict of everything
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(addprefix -p pocketmq.,$(PACKAGES))
-	$(BIN)/mypy conformance tests/golden
+	$(BIN)/mypy tests/conformance tests/golden
 
 format: $(STAMP) ## let ruff fix and lay out the source
 	$(BIN)/ruff check --fix .
@@ -112,7 +112,7 @@ spark-all: spark ## the same and what takes longest: drivers that are killed, th
 
 interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves
 ifeq ($(INTEROP_MISSING),)
-	$(BIN)/pytest -m interop conformance --numprocesses $(WORKERS) $(AGAIN)
+	$(BIN)/pytest -m interop tests/conformance --numprocesses $(WORKERS) $(AGAIN)
 else
 	@echo "interop: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
@@ -157,14 +157,14 @@ torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a sto
 soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30)
 
-golden: $(STAMP) ## record tests/golden and conformance/requests/recorded again from official programs
+golden: $(STAMP) ## record tests/golden and tests/conformance/requests/recorded again from official programs
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
-	$(BIN)/python -m conformance.recorders.record_transcripts
-	$(BIN)/python -m conformance.recorders.record_mqadmin
+	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_transcripts
+	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_mqadmin
 
 behaviour: $(STAMP) ## docs/behaviour.md: what clients in six languages do while their brokers have trouble (15 minutes)
-	$(BIN)/python -m conformance.behaviour.document
+	PYTHONPATH=tests $(BIN)/python -m conformance.behaviour.document
 
 pictures: $(STAMP) ## the pictures of the documents, from what the program prints
 	$(BIN)/python docs/pictures/draw.py

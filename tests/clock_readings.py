@@ -2,7 +2,8 @@
 
 Wait for a fact (`waiting.py`) in place of a sleep; show an order or a fact, or move virtual time, in place of a
 duration. What stays is a lower limit of a promise, a delay inside a fake, or a clock that is itself tested.
-Processor time (`time.process_time`, `time.thread_time`) is free. `spark/` drives programs with clocks of their own.
+Processor time (`time.process_time`, `time.thread_time`) is free. `spark/` and `conformance/` drive programs with
+clocks of their own.
 """
 
 import ast
@@ -12,6 +13,7 @@ HERE = Path(__file__).parent
 CLOCKS = {"time.time", "time.monotonic", "time.perf_counter"}
 SLEEPS = {"time.sleep", "asyncio.sleep"}
 FREE = {"waiting.py", "stopwatch.py", "clock_readings.py"}
+FREE_FOLDERS = {"spark", "conformance"}
 
 KNOWN = {
     "any_server.py": 3,
@@ -82,6 +84,6 @@ def readings(path: Path) -> int:
 
 def found() -> dict[str, int]:
     """By file, without those that have none."""
-    files = [path for path in HERE.rglob("*.py") if path.name not in FREE and "spark" not in path.parts]
-    counts = {str(path.relative_to(HERE)): readings(path) for path in files}
+    files = [path.relative_to(HERE) for path in HERE.rglob("*.py") if path.name not in FREE]
+    counts = {str(path): readings(HERE / path) for path in files if path.parts[0] not in FREE_FOLDERS}
     return {name: count for name, count in counts.items() if count}

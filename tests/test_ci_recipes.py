@@ -184,4 +184,4 @@ def test_the_image_gets_what_an_installation_needs_and_no_tests() -> None:
     needed = {"pyproject.toml", "setup.py", "README.md", "LICENSE", "constraints.txt"}
     needed |= {path.parent.name for path in ROOT.glob("*/py.typed")}
     assert [name for name in needed if any(fnmatch.fnmatch(name, pattern) for pattern in ignored)] == []
-    assert {"tests", "conformance", ".git"} <= set(ignored)
+    assert {"tests", ".git"} <= set(ignored)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-NOT_PACKAGES = {"tests", "conformance", "bench"}
+NOT_PACKAGES = {"tests", "bench"}
 FOLDERS = sorted(
     init.parent.name for init in ROOT.glob("*/__init__.py") if init.parent.name not in NOT_PACKAGES
 )

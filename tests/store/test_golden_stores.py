@@ -1,8 +1,8 @@
 """Stores of official brokers open here, with the content that those brokers showed.
 
 `golden/stores/` has a stopped one and a killed one of each line, with the broker's own answers;
-`conformance/recorders/record_stores.py` recorded them. Each emulated line must read the stores of both lines.
-`conformance/stores/test_cross_store.py` tests what needs a running broker (delivery, retries).
+`tests/conformance/recorders/record_stores.py` recorded them. Each emulated line must read the stores of both lines.
+`tests/conformance/stores/test_cross_store.py` tests what needs a running broker (delivery, retries).
 """
 
 import hashlib

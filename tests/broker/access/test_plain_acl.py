@@ -1,6 +1,6 @@
 """Access keys of the 4.9 line: the file and its changes, addresses that need no key, and 50 to 53.
 
-Words and codes are compared with 4.9.7 in `conformance/access/test_access.py`.
+Words and codes are compared with 4.9.7 in `tests/conformance/access/test_access.py`.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """Offsets of broadcasting consumers: which clients are kept, the offset of the next pull, when a client expires.
 
-The answers to pulls are compared with 5.5.0 in `conformance/requests/test_group_rules.py`.
+The answers to pulls are compared with 5.5.0 in `tests/conformance/requests/test_group_rules.py`.
 """
 
 import pytest

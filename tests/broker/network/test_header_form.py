@@ -1,7 +1,7 @@
 """In which form a reply's header is written when the request had a binary header.
 
 Official 4.9.7 replies in the form of the request, but in JSON if the handler failed or a pull was suspended. Official
-5.5.0 replies in JSON always. `conformance/requests/test_header_forms.py` plays such requests on both.
+5.5.0 replies in JSON always. `tests/conformance/requests/test_header_forms.py` plays such requests on both.
 """
 
 import asyncio

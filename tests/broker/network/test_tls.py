@@ -1,6 +1,6 @@
 """TLS and plain connections on one port: the first byte decides; refusals, and waits that must not happen.
 
-Java clients, and certificates checked on both sides, are in `conformance/access/test_access.py`.
+Java clients, and certificates checked on both sides, are in `tests/conformance/access/test_access.py`.
 """
 
 import asyncio

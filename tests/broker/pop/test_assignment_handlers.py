@@ -1,5 +1,5 @@
 """Assignments: which queues the broker gives to each of several members (official allocate4Pop). The answers of an
-official broker are compared in conformance/waiting/test_pop.py."""
+official broker are compared in tests/conformance/waiting/test_pop.py."""
 
 from typing import Any
 

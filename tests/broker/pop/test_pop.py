@@ -1,6 +1,6 @@
 """Pops on a virtual clock: which messages are redelivered and when, waiting, order, limits, damaged records.
 
-What official brokers answer is tested in conformance/waiting/test_pop.py; here time is ours.
+What official brokers answer is tested in tests/conformance/waiting/test_pop.py; here time is ours.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ from conformance.servers.server import Server
 
 HERE = Path(__file__).parent
 TRACED = (JAVA / "TracedExchange.java").read_text(encoding="utf-8")
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 CERTIFICATES = ROOT / "tests" / "client" / "certificates"
 AUTH = "org.apache.rocketmq.auth"
 PLAIN_ACL = """

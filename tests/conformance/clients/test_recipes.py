@@ -12,7 +12,7 @@ import pytest
 from conformance.clients.foreign import node_packages
 from conformance.official.jars import PeersUnavailable
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 GO = ROOT / "conformance" / "behaviour" / "go"
 
 

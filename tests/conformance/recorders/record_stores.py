@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m conformance.recorders.record_stores [--line 4.9|5.5] [--end stop|kill]
 
 Each becomes `stores/<line>-<end>.tar.xz`: the store's files, and beside them `expected.json`, what the broker itself
-answered over the wire before it ended. One turn of `conformance/stores/store_chain.py` makes it: plain, keyed and
+answered over the wire before it ended. One turn of `tests/conformance/stores/store_chain.py` makes it: plain, keyed and
 tagged messages, a batch, a delayed message, a group with offsets and a retry. Needs Java, Maven and network namespaces.
 
 Left out are files that PocketMQ neither reads nor writes, and files of many empty megabytes: the timer wheel, its log,

@@ -12,7 +12,7 @@ LIBRARIES = {"5.0.7": "grpc", "5.2.0": "grpc52"}
 
 
 def start(server: Server, version: str, program: str, *words: str) -> Running:
-    """A program of `conformance/java`, which Java compiles on the fly."""
+    """A program of `tests/conformance/java`, which Java compiles on the fly."""
     home = server.home / f"{program}-{version}"
     home.mkdir(parents=True, exist_ok=True)
     options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Duser.home={home}")

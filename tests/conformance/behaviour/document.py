@@ -17,7 +17,7 @@ from pocketmq.cli.behave.table import as_markdown
 from conformance.behaviour.clients import CLIENTS, OF_GRPC
 from conformance.official.jars import PeersUnavailable, cache
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = ROOT / "docs" / "behaviour.md"
 INTRODUCTION = Path(__file__).with_name("introduction.md")
 JOBS = "4"

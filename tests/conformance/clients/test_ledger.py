@@ -168,7 +168,7 @@ def test_go_consumers_are_clean(mq: RocketMQ, clients: BesideClients, go_member:
 
 @pytest.fixture(scope="session")
 def go_member() -> Path:
-    """The program of conformance/go, built once."""
+    """The program of tests/conformance/go, built once."""
     program = cache() / "foreign" / "go-2.1.2" / "member"
     sources = sorted(GO.glob("*"))
     if program.exists() and program.stat().st_mtime > max(one.stat().st_mtime for one in sources):

@@ -16,7 +16,7 @@ from conformance.grpc.java_clients import LIBRARIES
 from conformance.official.jars import PeersUnavailable
 from conformance.official.local_proxy import library
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = ROOT / "docs" / "grpc.md"
 GO_MODULE = ROOT / "conformance" / "grpc_clients" / "programs" / "go_talk"
 ADDRESS = "127.0.0.1:8081"

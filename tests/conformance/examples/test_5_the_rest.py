@@ -19,7 +19,7 @@ from conformance.official.jars import jars
 from conformance.servers.raw_client import RawClient, wait_until
 from conformance.servers.server import Server
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = "org/apache/rocketmq/example/"
 MAIN = b"\x01\x00\x04main\x01\x00\x16([Ljava/lang/String;)V"
 """Name and type of a main as they stand in a class file, one after the other."""

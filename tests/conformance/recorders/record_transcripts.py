@@ -1,6 +1,6 @@
 """Record the conversations of `conformance/requests/` again, from the official brokers.
 
-    python -m conformance.recorders.record_transcripts [NAME ...]
+    PYTHONPATH=tests python -m conformance.recorders.record_transcripts [NAME ...]
 
 A name is that of a file in `conformance/requests/recorded/`, without `.txt`. Needs Java, Maven and network namespaces.
 """

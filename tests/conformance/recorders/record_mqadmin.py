@@ -1,6 +1,6 @@
-"""Record what mqadmin 5.5.0 prints: `conformance/admin/mqadmin_55.txt`. Needs Java, Maven and network namespaces.
+"""Record what mqadmin 5.5.0 prints: `tests/conformance/admin/mqadmin_55.txt`. Needs Java, Maven and network namespaces.
 
-python -m conformance.recorders.record_mqadmin
+PYTHONPATH=tests python -m conformance.recorders.record_mqadmin
 """
 
 import tempfile

@@ -1,6 +1,6 @@
 """Access control and TLS: Java clients sign and encrypt, mqadmin creates users and ACLs.
 
-The transcripts "keys" and "users" compare it request by request (`conformance/requests/conversations.py`).
+The transcripts "keys" and "users" compare it request by request (`tests/conformance/requests/conversations.py`).
 """
 
 import shutil
@@ -18,7 +18,7 @@ from conformance.servers.our_server import OurServer
 from conformance.servers.server import Server
 
 TRAFFIC = (JAVA / "GuardedTraffic.java").read_text(encoding="utf-8")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PLAIN_ACL = {"aclEnable": True}
 
 

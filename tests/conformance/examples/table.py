@@ -6,8 +6,8 @@ client 4.9.8, and 5.5.0.
 
 from dataclasses import dataclass
 
-PRODUCERS, BATCHES = "conformance/examples/world.py", "conformance/examples/test_2_batches.py"
-WAITING, RATIO = "conformance/waiting/test_waiting_examples.py", "bench/java_loads.py"
+PRODUCERS, BATCHES = "tests/conformance/examples/world.py", "tests/conformance/examples/test_2_batches.py"
+WAITING, RATIO = "tests/conformance/waiting/test_waiting_examples.py", "bench/java_loads.py"
 
 ELSEWHERE = {
     "batch.SimpleBatchProducer": BATCHES,
@@ -17,11 +17,11 @@ ELSEWHERE = {
     "benchmark.Producer": RATIO,
     "benchmark.TransactionProducer": RATIO,
     "broadcast.PushConsumer": PRODUCERS,
-    "filter.SqlFilterConsumer": "conformance/requests/test_sql.py",
-    "filter.SqlFilterProducer": "conformance/requests/test_sql.py",
+    "filter.SqlFilterConsumer": "tests/conformance/requests/test_sql.py",
+    "filter.SqlFilterProducer": "tests/conformance/requests/test_sql.py",
     "filter.TagFilterConsumer": PRODUCERS,
     "filter.TagFilterProducer": PRODUCERS,
-    "lmq.LMQPushPopConsumer": "conformance/waiting/test_pop.py",
+    "lmq.LMQPushPopConsumer": "tests/conformance/waiting/test_pop.py",
     "operation.Consumer": PRODUCERS,
     "operation.Producer": PRODUCERS,
     "ordermessage.Consumer": PRODUCERS,
@@ -33,11 +33,11 @@ ELSEWHERE = {
     "rpc.ResponseConsumer": WAITING,
     "schedule.TimerMessageConsumer": WAITING,
     "schedule.TimerMessageProducer": WAITING,
-    "simple.AsyncProducer": "conformance/examples/test_1_producers.py",
+    "simple.AsyncProducer": "tests/conformance/examples/test_1_producers.py",
     "simple.LitePullConsumerAssign": PRODUCERS,
     "simple.LitePullConsumerSubscribe": PRODUCERS,
     "simple.OnewayProducer": PRODUCERS,
-    "simple.PopConsumer": "conformance/waiting/test_pop.py",
+    "simple.PopConsumer": "tests/conformance/waiting/test_pop.py",
     "simple.Producer": PRODUCERS,
     "simple.PullScheduleService": PRODUCERS,
     "simple.PushConsumer": PRODUCERS,

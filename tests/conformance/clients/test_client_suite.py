@@ -15,7 +15,7 @@ from conformance.servers.namespaces import clean_environment
 from conformance.servers.processes import Running
 from conformance.servers.server import NAMESRV_ADDR, Server
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TESTS = ROOT / "tests" / "client"
 LIMIT_SECONDS = 600
 

@@ -2,7 +2,7 @@
 
 Raw frames prepare the broker's content, so only recording needs Java:
 
-    python -m conformance.recorders.record_mqadmin
+    PYTHONPATH=tests python -m conformance.recorders.record_mqadmin
 
 Each answer is compared after `settled` and its mask, with its lines in any order: Java prints sets and maps as its hash
 tables hold them. `test_admin_commands.py` compares the commands that need clients online, side by side.

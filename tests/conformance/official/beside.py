@@ -53,7 +53,7 @@ class BesideClients:
         prepare_home(home)
 
     def java(self, version: str, source: str, namesrv_addr: str, *words: str) -> BesideClient:
-        """Start a program of conformance/java with the client of a version, "4.9" or "5.5"."""
+        """Start a program of tests/conformance/java with the client of a version, "4.9" or "5.5"."""
         program = compile_java(version, (JAVA / f"{source}.java").read_text(encoding="utf-8"))
         return self.run(program.command(self._home, CLIENT_HEAP, words), NAMESRV_ADDR=namesrv_addr)
 

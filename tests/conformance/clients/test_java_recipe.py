@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "java.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "java.md"
 SECONDS = 170
 PLANTED = """
 import static org.junit.jupiter.api.Assertions.assertThrows;
