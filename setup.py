@@ -26,7 +26,8 @@ if __name__ == "__main__":
             f"pocketmq.{name}",
             sources,
             depends=["core/core.h", "core/record_bytes.h"],
-            extra_compile_args=["-O2"],
+            extra_compile_args=["-O2", "-g0"],
+            extra_link_args=["-s"],
             optional=True,
         )
         for name, sources in (
