@@ -29,6 +29,9 @@ TOPIC = "BenchmarkTest"
 """The programs' own topic: 1024 queues on every broker."""
 BESIDE_TOPIC, BACKLOG_TOPIC = "BenchBeside", "BenchBacklog"
 OWN_TOPIC, OWN_BACKLOG_TOPIC, SENT_BACK_TOPIC = "BenchOwn", "BenchOwnBacklog", "BenchSentBack"
+POP_TOPIC = "BenchPop"
+POP_BACKLOG = 50_000
+"""A pop and its acks cost a broker twenty times as much as a pull."""
 OWN_MESSAGES: Final = Path(__file__).with_name("OwnMessages.java")
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """Where delayed messages and those sent back wait: what reaches it is counted."""
@@ -60,8 +63,8 @@ class Load:
     """The topic whose new messages are counted, if it is another one."""
     beside_consumer: bool = False
     drains: bool = False
-    is_5: bool = False
-    """Only 5.x brokers know it."""
+    is_pop: bool = False
+    """Only 5.x brokers know pops."""
 
     @property
     def is_own(self) -> bool:
@@ -74,8 +77,8 @@ def own_sends(threads: int, name: str, servers: str = "plain", *, level: int = 0
     return Load(name, "", words, servers, OWN_TOPIC, counted=SCHEDULE_TOPIC if level else "")
 
 
-def own_drain(how: str, name: str, *, is_5: bool = False) -> Load:
-    return Load(name, "", ("read", how), topic=OWN_BACKLOG_TOPIC, drains=True, is_5=is_5)
+def own_drain(how: str, name: str, topic: str = OWN_BACKLOG_TOPIC) -> Load:
+    return Load(name, "", ("read", how), topic=topic, drains=True, is_pop=how == "pop")
 
 
 def batches(threads: int, name: str, servers: str = "plain") -> Load:
@@ -117,7 +120,7 @@ LOADS = (
     ),
     own_drain("concurrent", "own properties: backlog drain, push consumer"),
     own_drain("ordered", "own properties: backlog drain, ordered push consumer"),
-    own_drain("pop", "own properties: backlog drain, pop consumer", is_5=True),
+    own_drain("pop", "own properties: backlog drain, pop consumer", POP_TOPIC),
     own_sends(64, "SYNC_FLUSH, own properties: sync send, 64 threads, 128 B", "SYNC_FLUSH"),
     own_sends(64, "with slave, own properties: sync send, 64 threads, 128 B", "with slave"),
 )
@@ -247,12 +250,13 @@ def prime(server: Server) -> None:
 
 def fill_backlog(server: Server, load: Load, timing: Timing) -> None:
     """Batches to the topic until it has the backlog, unless an earlier round stored it."""
-    if stored(server, load.topic) >= timing.backlog:
+    wanted = POP_BACKLOG if load.is_pop else timing.backlog
+    if stored(server, load.topic) >= wanted:
         return
     filling = Load("the backlog", "", ("fill", "16", "128")) if load.is_own else batches(16, "the backlog")
     program = start(server, replace(filling, topic=load.topic), "", timing)
     try:
-        wait_until(lambda: stored(server, load.topic) >= timing.backlog, program, "did not store the backlog")
+        wait_until(lambda: stored(server, load.topic) >= wanted, program, "did not store the backlog")
     finally:
         program.kill()
 

@@ -56,7 +56,7 @@ class Comparison:
             if number and time.monotonic() > deadline:
                 break
             for name in self._names:
-                if load.is_5 and name == OFFICIAL["4.9"]:
+                if load.is_pop and name == OFFICIAL["4.9"]:
                     continue
                 try:
                     measured[name].append(self._measure(name, load))
