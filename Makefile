@@ -23,10 +23,12 @@ INTEROP_MISSING := $(strip $(foreach program,java javac mvn,$(if $(shell command
 # them runs once more, and the summary names it; more than three fail the run (tests/run_limits.py). At night nothing
 # runs twice.
 AGAIN := $(if $(POCKETMQ_NIGHTLY),,--reruns 1 -r aR)
-PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
+# JUNIT=reports/daily.xml keeps what ran, and for how long, for programs; a second suite of the same run has its name behind.
+REPORT = $(if $(JUNIT),--junitxml=$(JUNIT:.xml=)-$@.xml)
+PYTEST = $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal $(REPORT)
 
 .PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow \
-	spark spark-all browser interop interop-all bench torture soak soak-tests behaviour pictures pins golden clean
+	spark spark-all browser interop interop-all package image notes bench torture soak soak-tests behaviour pictures pins golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -102,17 +104,17 @@ slow: $(STAMP) ## the tests marked slow
 	$(PYTEST) -m 'slow and not interop and not spark and not soak'
 
 soak-tests: $(STAMP) ## the tests marked soak: minutes of the same at random
-	$(BIN)/pytest -m soak
+	$(BIN)/pytest -m soak $(REPORT)
 
 spark: $(SPARK) ## the pipeline's own tests, and the pipeline on Spark; skips itself, with the reason, without Java 17+
-	$(BIN)/pytest -m 'not interop and not soak' tests/pipeline tests/spark $(AGAIN)
+	$(BIN)/pytest -m 'not interop and not soak' tests/pipeline tests/spark $(AGAIN) $(REPORT)
 
 spark-all: export POCKETMQ_SPARK_ALL := 1
 spark-all: spark ## the same and what takes longest: drivers that are killed, the installed wheel, a master and two workers
 
 interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves
 ifeq ($(INTEROP_MISSING),)
-	$(BIN)/pytest -m interop tests/conformance --numprocesses $(WORKERS) $(AGAIN)
+	$(BIN)/pytest -m interop tests/conformance --numprocesses $(WORKERS) $(AGAIN) $(REPORT)
 else
 	@echo "interop: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
@@ -124,6 +126,33 @@ browser: export DEBIAN_FRONTEND := noninteractive
 browser: ## Chromium and its driver, for the tests of the HTTP port's page: Debian or Ubuntu, as root
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { apt-get update --quiet=2 && \
 		apt-get install --quiet=2 --yes --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; }
+
+# From what git has, so that no file of this folder is missed or added.
+package: export PIP_DISABLE_PIP_VERSION_CHECK := 1
+package: BUILD := build/package
+package: ## wheel and source distribution in dist/; each is installed into an environment of its own and shown to work
+	rm -rf $(BUILD) dist && mkdir -p $(BUILD)/source
+	git archive HEAD | tar --extract --directory $(BUILD)/source
+	"$(PYTHON)" -m venv $(BUILD)/tools
+	$(BUILD)/tools/bin/pip install --quiet build
+	$(BUILD)/tools/bin/python -m build --outdir dist $(BUILD)/source > $(BUILD)/log || { cat $(BUILD)/log; exit 1; }
+	for made in dist/*; do \
+		rm -rf $(BUILD)/user && "$(PYTHON)" -m venv $(BUILD)/user && \
+		$(BUILD)/user/bin/pip install --quiet --constraint constraints.txt "$$made" && \
+		(cd $(BUILD) && user/bin/pocketmq --version && user/bin/pocketmq demo > demo) || exit 1; \
+		[ -z "$(TAG)" ] || $(BUILD)/user/bin/pocketmq --version | grep --quiet --word-regexp --fixed-strings "$(TAG:v%=%)" || \
+			{ echo "the tag $(TAG) is not this version" >&2; exit 2; }; \
+	done
+
+image: ## the container image, and whether it serves (needs Docker)
+	docker build --tag pocketmq .
+	docker run --detach --rm --name pocketmq-probe --publish 127.0.0.1::8080 pocketmq
+	trap 'docker stop --time 5 pocketmq-probe > /dev/null' EXIT; \
+		port=$$(docker port pocketmq-probe 8080 | head -n 1); \
+		curl --fail --silent --show-error --retry 20 --retry-connrefused --retry-delay 1 "http://$$port/readyz"
+
+notes: ## what CHANGELOG.md says of TAG=v1.2.3
+	@awk -v version="$(TAG:v%=%)" '/^## /{on = ($$2 == version)} on' CHANGELOG.md | grep . || { echo "CHANGELOG.md has no $(TAG)" >&2; exit 2; }
 
 bench: $(SPARK) ## the numbers of bench/RESULTS.md
 	$(BIN)/python -m bench.start

@@ -28,6 +28,27 @@ PROGRAM = (sys.executable, "-m", "pocketmq.cli")
 SECONDS = 30
 
 
+# -- workflows
+
+
+@pytest.mark.parametrize("name", ["ci", "nightly", "release"])
+def test_a_workflow_calls_targets_that_exist(name: str) -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
+    commands = [
+        step["run"]
+        for job in workflow["jobs"].values()
+        for step in job["steps"]
+        if "make" in step.get("run", "")
+    ]
+    called = [
+        target for command in commands for target in re.findall(r"make (?:--silent )?([a-z-]+)", command)
+    ]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert called
+    assert [target for target in called if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+    assert all("timeout-minutes" in job for job in workflow["jobs"].values())
+
+
 # -- the action
 
 

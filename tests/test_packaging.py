@@ -64,6 +64,15 @@ def test_installed_version_is_the_version_of_the_source() -> None:
     assert importlib.metadata.version("pocketmq") == PROJECT["project"]["version"]
 
 
+def test_changelog_and_documents_name_the_version_of_the_source() -> None:
+    """The newest release of the changelog is this one, with what has changed since above it."""
+    version = PROJECT["project"]["version"]
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[:2] == ["Unreleased", version]
+    tags = re.findall(r"pocketmq@(\S+)", (ROOT / "docs" / "ci.md").read_text(encoding="utf-8"))
+    assert set(tags) == {f"v{version}"}
+
+
 def test_every_declared_dependency_is_pinned_once() -> None:
     pins = [
         line.split("==")[0]
