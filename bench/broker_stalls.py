@@ -141,7 +141,7 @@ async def pops(node: Node, turns: TurnMeter) -> None:
     broker = node.broker
     broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=8, write_queue_nums=8))
     for number in range(MESSAGES):
-        broker.store.append(NewMessage("orders", number % 8, b"x" * 100, b"", {}))
+        broker.store.append(NewMessage("orders", number % 8, b"x" * 100, b""))
     async with watched(f"popping {MESSAGES:,} messages", turns, PERIOD_SECONDS):
         await clients(node, pop_all)
     retry = "%RETRY%g_orders"

@@ -48,7 +48,7 @@ def resets(runs: int, *, with_messages: bool) -> list[float]:
             for number in range(TOPICS):
                 broker.topics.create_if_absent(TopicConfig(topic_name=f"topic-{number}"))
                 if with_messages:
-                    broker.store.append(NewMessage(f"topic-{number}", 0, b"x", b"", {}))
+                    broker.store.append(NewMessage(f"topic-{number}", 0, b"x", b""))
 
         for _ in range(runs):
             server.call(fill)

@@ -84,7 +84,7 @@ async def measure(folder: str, count: int) -> None:
     properties = {"amount": "500", "region": "north", "UNIQ_KEY": "7F0000011F90" + "0" * 20}
     text = encode_properties(properties)
     for _ in range(count):
-        broker.store.append(NewMessage(TOPIC, 0, bytes(128), text, properties))
+        broker.store.append(NewMessage(TOPIC, 0, bytes(128), text))
     connection = await Connection.connect(node.broker_address)
     try:
         works: list[tuple[str, Callable[[], Awaitable[None]]]] = [

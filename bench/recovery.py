@@ -32,7 +32,7 @@ def fill(folder: Path, messages: int, size: int) -> None:
             "KEYS": f"order{number}",
             "TAGS": f"tag{number % 10}",
         }
-        store.append(NewMessage("orders", number % QUEUES, body, encode_properties(properties), properties))
+        store.append(NewMessage("orders", number % QUEUES, body, encode_properties(properties)))
     store._flusher = None  # not closed: `abort` remains, and so does an empty checkpoint
     store._lock.release()
 

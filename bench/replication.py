@@ -29,7 +29,7 @@ def write_log(folder: Path, mebibytes: int, size: int) -> int:
     store.open()
     body = bytes(size)
     while store.log_end < mebibytes << 20:
-        store.append(NewMessage(TOPIC, 0, body, b"", {}))
+        store.append(NewMessage(TOPIC, 0, body, b""))
     end = store.log_end
     store.close()
     return end

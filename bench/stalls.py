@@ -122,7 +122,7 @@ async def write(store: MessageStore, total_bytes: int) -> None:
     body = os.urandom(BODY_BYTES)
     while store.log_end < total_bytes:
         for _ in range(APPENDS_IN_A_TURN):
-            store.append(NewMessage("orders", 0, body, b"", {}))
+            store.append(NewMessage("orders", 0, body, b""))
         await asyncio.sleep(
             0.001
         )  # not faster than a disk's sustained rate, or the system makes writers wait
@@ -131,7 +131,7 @@ async def write(store: MessageStore, total_bytes: int) -> None:
 async def write_to_new_queues(store: MessageStore, queues: int) -> None:
     """The first message of that many queues, each of which creates two directories, or one and a file."""
     for number in range(queues):
-        store.append(NewMessage(f"topic{number // 8}", number % 8, b"first", b"", {}))
+        store.append(NewMessage(f"topic{number // 8}", number % 8, b"first", b""))
         await asyncio.sleep(0.001)
 
 

@@ -1,8 +1,9 @@
 """The native core and, beside each of its functions, the same rule in plain Python.
 
-    sends.py            a pass of frames  ->  sends as numbers and spans
+    sends.py            a pass of frames  ->  sends as numbers and spans; sends  ->  messages
     properties.py       a property text   ->  the text that a record stores
     records.py          messages          ->  records, queue entries and index keys
+    replies.py          what was stored   ->  the replies of a pass
     index_entries.py    index keys        ->  entries of an index file
     plain_records.py, gathered_records.py  the log  ->  its records, or those of a pull
     choice.py           which of the two runs: *.c and *.h are the same in C

@@ -71,6 +71,12 @@ static inline int next_pair(const uint8_t *p, const uint8_t *end, struct pair *f
     return 0;
 }
 
+/* What a function returns: None if it made nothing and raised nothing, so that the one in Python has to do it. */
+static inline PyObject *or_none(PyObject *made)
+{
+    return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
+}
+
 /* Continue Java's hash of a text over the UTF-16 units of another; 0 if that is not UTF-8. */
 int extend_hash(uint32_t *hash, const uint8_t *p, const uint8_t *end);
 
@@ -79,10 +85,13 @@ int is_utf8(const uint8_t *p, const uint8_t *end);
 
 PyObject *read_sends(PyObject *self, PyObject *args);
 PyObject *restate(PyObject *self, PyObject *args);
+PyObject *values_of(PyObject *self, PyObject *args);
+PyObject *messages_of(PyObject *self, PyObject *args);
 PyObject *map_of_text(PyObject *self, PyObject *text);
 PyObject *text_of_map(PyObject *self, PyObject *args);
 PyObject *pack_records(PyObject *self, PyObject *args);
 PyObject *add_entries(PyObject *self, PyObject *args);
+PyObject *fill_replies(PyObject *self, PyObject *args);
 PyObject *gather_records(PyObject *self, PyObject *args);
 PyObject *scan_plain(PyObject *self, PyObject *args);
 

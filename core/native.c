@@ -4,15 +4,18 @@
 #include "core.h"
 
 /* Counts the changes of what the functions take and return; `choice.py` has the same number. */
-enum { FORMAT = 3 };
+enum { FORMAT = 4 };
 
 static PyMethodDef functions[] = {
     {"read_sends", read_sends, METH_VARARGS, "See sends.py."},
     {"restate", restate, METH_VARARGS, "See properties.py."},
+    {"values_of", values_of, METH_VARARGS, "See properties.py."},
+    {"messages_of", messages_of, METH_VARARGS, "See sends.py."},
     {"map_of_text", map_of_text, METH_O, "See properties.py."},
     {"text_of_map", text_of_map, METH_VARARGS, "See properties.py."},
     {"pack_records", pack_records, METH_VARARGS, "See records.py."},
     {"add_entries", add_entries, METH_VARARGS, "See index_entries.py."},
+    {"fill_replies", fill_replies, METH_VARARGS, "See replies.py."},
     {"gather_records", gather_records, METH_VARARGS, "See gathered_records.py."},
     {"scan_plain", scan_plain, METH_VARARGS, "See plain_records.py."},
     {NULL, NULL, 0, NULL},

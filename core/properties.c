@@ -124,6 +124,12 @@ static PyObject *text_of(struct map *map, uint32_t buckets, int has_final_separa
     return text;
 }
 
+static struct span span_of(const Py_buffer *bytes)
+{
+    const uint8_t *first = bytes->buf;
+    return (struct span){first, first + bytes->len};
+}
+
 static int bytes_span(PyObject *item, struct span *s)
 {
     if (!PyBytes_Check(item))
@@ -132,38 +138,137 @@ static int bytes_span(PyObject *item, struct span *s)
     return 1;
 }
 
-PyObject *restate(PyObject *self, PyObject *args)
+/* The UTF-8 of a text; 0 for anything else. One with half a surrogate pair has none: then no exception is set. */
+static int text_span(PyObject *item, struct span *s)
 {
-    PyObject *text_in, *changes;
-    unsigned int buckets;
-    int has_final_separator;
-    struct map map;
-    struct pair pair;
-    struct span text, name, value;
-    if (!PyArg_ParseTuple(args, "O!O!Ip", &PyBytes_Type, &text_in, &PyTuple_Type, &changes, &buckets, &has_final_separator))
-        return NULL;
-    if (buckets < 1 || buckets > 1 << 16 || PyTuple_GET_SIZE(changes) % 2) {
-        PyErr_SetString(PyExc_ValueError, "names and values in turns, and 1 to 65536 buckets, are expected");
-        return NULL;
+    Py_ssize_t bytes;
+    if (!PyUnicode_Check(item)) {
+        PyErr_SetString(PyExc_TypeError, "names are texts, and values texts or None");
+        return 0;
     }
-    bytes_span(text_in, &text);
-    map.count = 0;
+    s->at = (const uint8_t *)PyUnicode_AsUTF8AndSize(item, &bytes);
+    if (s->at == NULL) {
+        PyErr_Clear();
+        return 0;
+    }
+    s->end = s->at + bytes;
+    return 1;
+}
+
+/* The changed properties of a text; 0 if that fails, without an exception if Python has to do it. */
+static int read_map(struct map *map, struct span text, PyObject *changes)
+{
+    struct pair pair;
+    struct span name, value;
+    map->count = 0;
     if (!is_utf8(text.at, text.end))
-        Py_RETURN_NONE;
+        return 0;
     for (const uint8_t *p = text.at; next_pair(p, text.end, &pair); p = pair.next)
-        if (!put(&map, pair.name, pair.value))
-            Py_RETURN_NONE;
+        if (!put(map, pair.name, pair.value))
+            return 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(changes); i += 2) {
         PyObject *new_value = PyTuple_GET_ITEM(changes, i + 1);
         value.at = value.end = NULL;
-        if (!bytes_span(PyTuple_GET_ITEM(changes, i), &name) || (new_value != Py_None && !bytes_span(new_value, &value))) {
-            PyErr_SetString(PyExc_TypeError, "a name is bytes, a value bytes or None");
-            return NULL;
-        }
-        if (!put(&map, name, value))
-            Py_RETURN_NONE;
+        if (!text_span(PyTuple_GET_ITEM(changes, i), &name) || (new_value != Py_None && !text_span(new_value, &value)) ||
+            !put(map, name, value))
+            return 0;
     }
-    return text_of(&map, buckets, has_final_separator);
+    return 1;
+}
+
+static PyObject *restated(struct span text, PyObject *changes, uint32_t buckets, int has_final_separator)
+{
+    struct map map;
+    return read_map(&map, text, changes) ? text_of(&map, buckets, has_final_separator) : NULL;
+}
+
+static int are_possible(PyObject *changes, uint32_t buckets)
+{
+    if (buckets >= 1 && buckets <= 1 << 16 && PyTuple_GET_SIZE(changes) % 2 == 0)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "names and values in turns, and 1 to 65536 buckets, are expected");
+    return 0;
+}
+
+PyObject *restate(PyObject *self, PyObject *args)
+{
+    Py_buffer text;
+    PyObject *changes, *stored = NULL;
+    unsigned int buckets;
+    int has_final_separator;
+    if (!PyArg_ParseTuple(args, "y*O!Ip", &text, &PyTuple_Type, &changes, &buckets, &has_final_separator))
+        return NULL;
+    if (are_possible(changes, buckets))
+        stored = restated(span_of(&text), changes, buckets, has_final_separator);
+    PyBuffer_Release(&text);
+    return or_none(stored);
+}
+
+PyObject *values_of(PyObject *self, PyObject *args)
+{
+    Py_buffer text;
+    PyObject *changes, *names, *values = NULL;
+    struct span name;
+    struct map map;
+    if (!PyArg_ParseTuple(args, "y*O!O!", &text, &PyTuple_Type, &changes, &PyTuple_Type, &names))
+        return NULL;
+    if (are_possible(changes, 1) && read_map(&map, span_of(&text), changes))
+        values = PyTuple_New(PyTuple_GET_SIZE(names));
+    for (Py_ssize_t i = 0; values != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *value = NULL;
+        if (text_span(PyTuple_GET_ITEM(names, i), &name)) {
+            int at = 0;
+            while (at < map.count && !span_is(map.entries[at].name, (const char *)name.at, span_bytes(name)))
+                at++;
+            if (at == map.count)
+                value = Py_NewRef(Py_None);
+            else
+                value = PyUnicode_FromStringAndSize((const char *)map.entries[at].value.at, span_bytes(map.entries[at].value));
+        }
+        if (value == NULL)
+            Py_CLEAR(values);
+        else
+            PyTuple_SET_ITEM(values, i, value);
+    }
+    PyBuffer_Release(&text);
+    return or_none(values);
+}
+
+enum { SEND_ITEMS = 10, QUEUE_ID_ITEM = 2, BORN_ITEM, TEXT_ITEM, RECEIVED_ITEM = 6, BODY_ITEM = 8, END_ITEM };
+
+PyObject *messages_of(PyObject *self, PyObject *args)
+{
+    PyObject *sends, *head, *changes;
+    unsigned int buckets;
+    int has_final_separator;
+    if (!PyArg_ParseTuple(args, "O!OO!Ip", &PyList_Type, &sends, &head, &PyTuple_Type, &changes, &buckets,
+                          &has_final_separator) ||
+        !are_possible(changes, buckets))
+        return NULL;
+    PyObject *messages = PyList_New(0), *zero = PyLong_FromLong(0);
+    for (Py_ssize_t i = 0; messages != NULL && zero != NULL && i < PyList_GET_SIZE(sends); i++) {
+        PyObject *send = PyList_GET_ITEM(sends, i), *message = NULL, *body = NULL, *text = NULL;
+        struct span sent;
+        if (!PyTuple_Check(send) || PyTuple_GET_SIZE(send) != SEND_ITEMS ||
+            !bytes_span(PyTuple_GET_ITEM(send, TEXT_ITEM), &sent))
+            PyErr_SetString(PyExc_TypeError, "sends are expected");
+        else if ((text = restated(sent, changes, buckets, has_final_separator)) != NULL) {
+            Py_ssize_t start = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, BODY_ITEM));
+            Py_ssize_t end = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, END_ITEM));
+            if (!PyErr_Occurred())
+                body = PySequence_GetSlice(PyTuple_GET_ITEM(send, RECEIVED_ITEM), start, end);
+        }
+        if (body != NULL)
+            message = PyTuple_Pack(7, head, PyTuple_GET_ITEM(send, QUEUE_ID_ITEM), body, text,
+                                   PyTuple_GET_ITEM(send, BORN_ITEM), zero, Py_None);
+        if (message == NULL || PyList_Append(messages, message) < 0)
+            Py_CLEAR(messages);
+        Py_XDECREF(message);
+        Py_XDECREF(body);
+        Py_XDECREF(text);
+    }
+    Py_XDECREF(zero);
+    return or_none(messages);
 }
 
 PyObject *map_of_text(PyObject *self, PyObject *text_in)
@@ -202,16 +307,8 @@ PyObject *text_of_map(PyObject *self, PyObject *args)
     map.count = 0;
     while (PyDict_Next(properties, &place, &name, &value)) {
         struct entry *entry = &map.entries[map.count];
-        Py_ssize_t name_bytes, value_bytes;
-        if (map.count == MOST_PAIRS || !PyUnicode_Check(name) || !PyUnicode_Check(value))
-            Py_RETURN_NONE;
-        entry->name.at = (const uint8_t *)PyUnicode_AsUTF8AndSize(name, &name_bytes);
-        entry->value.at = (const uint8_t *)PyUnicode_AsUTF8AndSize(value, &value_bytes);
-        if (entry->name.at == NULL || entry->value.at == NULL) {
-            PyErr_Clear(); /* half a surrogate pair becomes a question mark, in Python */
-            Py_RETURN_NONE;
-        }
-        entry->name.end = entry->name.at + name_bytes, entry->value.end = entry->value.at + value_bytes;
+        if (map.count == MOST_PAIRS || !text_span(name, &entry->name) || !text_span(value, &entry->value))
+            return or_none(NULL);
         entry->hash = 0;
         extend_hash(&entry->hash, entry->name.at, entry->name.end);
         map.count++;

@@ -20,6 +20,8 @@ from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, decode_header
 
 from . import choice
+from .properties import Changes, stored_text
+from .records import Head, Message
 
 SPECIAL: Final = (
     names.UNIQ_KEY,
@@ -128,12 +130,9 @@ class RequestCutter(FrameCutter):
         view = memoryview(data)
         found: list[Send | tuple[int, int, int, int]] = []
         position = _read_sends(view, 0, self._max_frame_bytes, Send, found, self._newest)
-        for frame in found:
-            if frame.__class__ is Send:
-                self._newest = frame[0]
-                frames.append(frame)
-            else:
-                frames.append(self._decode(view, *frame))
+        if found and found[-1].__class__ is Send:
+            self._newest = found[-1][0]
+        frames.extend(frame if frame.__class__ is Send else self._decode(view, *frame) for frame in found)
         return self._check_rest(data, position)
 
 
@@ -214,4 +213,32 @@ def _is_canonical(text: str, bits: int) -> bool:
     return str(int(text)) == text and -(1 << bits) <= int(text) < 1 << bits
 
 
+def messages_of_sends(
+    sends: list[Send], head: Head, changes: Changes, buckets: int, has_final_separator: bool
+) -> list[Message]:
+    """The messages of sends that share a head; the last arguments are those of `properties.stored_text`."""
+    arguments = sends, head, changes, buckets, has_final_separator
+    messages = _messages_of(*arguments)
+    return messages_of(*arguments) if messages is None else messages
+
+
+def messages_of(
+    sends: list[Send], head: Head, changes: Changes, buckets: int, has_final_separator: bool
+) -> list[Message]:
+    """`messages_of_sends` in Python. The one in C returns None if a text has more than 96 properties."""
+    return [
+        (
+            head,
+            send.queue_id,
+            send.body,
+            stored_text(send.properties, changes, buckets, has_final_separator),
+            send.born_timestamp,
+            0,
+            None,
+        )
+        for send in sends
+    ]
+
+
 _read_sends = choice.chosen(read_sends)
+_messages_of = choice.chosen(messages_of)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import accumulate
 
-from pocketmq.core.properties import read_properties
+from pocketmq.core.properties import BUCKETS, read_properties, stored_text
 from pocketmq.core.records import Head, Message, Stop, record_bytes
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
@@ -64,6 +64,7 @@ class Appending:
         self._log_dispatch = log_dispatch
         self._admission = admission
         self._has_light_queues = config.has_light_queues
+        self._is_5 = config.emulate == 5
         self._waits_for_disk = (
             config.flush_disk_type == "SYNC_FLUSH" and config.emulate == 5 and not config.read_uncommitted
         )
@@ -93,7 +94,9 @@ class Appending:
             head,
             message.queue_id,
             message.body,
-            message.properties,
+            bytes(message.properties)
+            if message.changes is None
+            else stored_text(message.properties, message.changes, BUCKETS[self._is_5], self._is_5),
             message.born_timestamp,
             message.prepared_transaction_offset,
             None,

@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 import msgspec
+from pocketmq.core.properties import Changes
 
 from .errors import StoreError
 
@@ -38,15 +39,16 @@ class PutStatus(Enum):
 class NewMessage(msgspec.Struct, gc=False):
     """One message on its way into the log (MessageExtBrokerInner).
 
-    `properties` are the final bytes as stored, which the store reads, too; `property_map` is the same, parsed, for
-    callers. Hosts are packed: IP (4 or 16 bytes), then port (int32).
+    Hosts are packed: IP (4 or 16 bytes), then port (int32).
     """
 
     topic: str
     queue_id: int
     body: bytes | memoryview
-    properties: bytes
-    property_map: dict[str, str]
+    properties: bytes | memoryview
+    """A property text; stored as it is, if there are no changes."""
+    changes: Changes | None = None
+    """What the stored text has beside it (`core.properties.stored_text`)."""
     flag: int = 0
     sys_flag: int = 0
     born_timestamp: int = 0
@@ -54,6 +56,8 @@ class NewMessage(msgspec.Struct, gc=False):
     store_host: bytes = _NO_HOST
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
+    further_changes: Changes = ()
+    """Made only if the message is stored in another topic first (`broker/storing/rerouting.py`)."""
 
 
 class AppendResult(msgspec.Struct, gc=False):

@@ -277,7 +277,6 @@ def store_message(
             queue_id=queue_id,
             body=body,
             properties=encode_properties(names),
-            property_map=names,
             born_timestamp=now_ms,
             born_host=pack_host("127.0.0.1", 50_000),
             store_host=broker.identity.store_host,

@@ -56,7 +56,7 @@ def write(root: str, mode: str, seed: str) -> None:
         key = f"{seed}-{number}"
         properties = {"KEYS": key, "TAGS": "t"}
         body = key.encode().ljust(chance.choice((20, 200, 3000)), b".")
-        result = store.append(NewMessage(TOPIC, queue_id, body, encode_properties(properties), properties))
+        result = store.append(NewMessage(TOPIC, queue_id, body, encode_properties(properties)))
         assert result.status is PutStatus.PUT_OK
         if mode == "SYNC_FLUSH" and chance.random() < 0.3:
             wait_for_disk(store)

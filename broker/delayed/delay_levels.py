@@ -17,7 +17,7 @@ import logging
 from functools import partial
 from typing import Final
 
-from pocketmq.core.properties import read_properties
+from pocketmq.core.properties import Changes, read_values
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, transaction_type
 from pocketmq.protocol.message.record import decode_record
@@ -30,8 +30,8 @@ from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import Budget, deliver
 from ..storing.message_copies import copy_of
-from ..storing.numbers import INT_MAX, INT_MIN, number_property, parse_number
-from ..storing.stored_properties import stored_properties
+from ..storing.numbers import INT_MAX, INT_MIN, parse_number
+from ..storing.rerouting import reroute, values_in
 from ..time.timers import Timer
 
 _log = logging.getLogger("pocketmq.delayed")
@@ -40,12 +40,16 @@ RETRY_MS: Final = 100
 """Wait after an append that failed."""
 FAILURE_PAUSE_MS: Final = 10_000
 """How long a level pauses after an unexpected error."""
-_TIMER_PROPERTIES: Final = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
+_DELAY: Final = (names.DELAY,)
+_WITHOUT_TIMER: Final = (
+    *(names.TIMER_DELIVER_MS, None),
+    *(names.TIMER_DELAY_SEC, None),
+    *(names.TIMER_DELAY_MS, None),
+)
 
 
-def delay_level(properties: dict[str, str]) -> int:
-    """The delay level of a message, 0 without one. Raises `Refusal` if DELAY is not a number."""
-    text = properties.get(names.DELAY)
+def _delay_level(text: str | None) -> int:
+    """The level that DELAY names, 0 without it. Raises `Refusal` if it is not a number."""
     if text is None:
         return 0
     level = parse_number(text, INT_MIN, INT_MAX)
@@ -57,24 +61,16 @@ def delay_level(properties: dict[str, str]) -> int:
 def delay_if_asked(state: BrokerState, message: NewMessage) -> NewMessage:
     """Reroute a message with a delay level to the schedule topic; return any other unchanged.
 
-    The message is changed in place: topic, queue and properties. Only plain and committed messages are rerouted. A
-    level wins over the TIMER_ properties of 5.x, which are removed.
+    Only plain and committed messages are rerouted. A level wins over the TIMER_ properties of 5.x, which are removed.
     """
-    properties = message.property_map
-    level = delay_level(properties)
+    level = _delay_level(values_in(message, _DELAY)[0])
     if level <= 0 or transaction_type(message.sys_flag) not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
         return message
+    changes: Changes = _WITHOUT_TIMER if state.config.is_5 else ()
     if level > state.delays.max_level:
         level = state.delays.max_level
-        properties[names.DELAY] = str(level)
-    if state.config.is_5:
-        for name in _TIMER_PROPERTIES:
-            properties.pop(name, None)
-    properties[names.REAL_TOPIC] = message.topic
-    properties[names.REAL_QID] = str(message.queue_id)
-    message.topic, message.queue_id = SCHEDULE_TOPIC, level - 1
-    message.properties = stored_properties(properties, is_5=state.config.is_5)
-    return message
+        changes = (*changes, names.DELAY, str(level))
+    return reroute(message, SCHEDULE_TOPIC, level - 1, changes)
 
 
 class DelayLevels:
@@ -211,7 +207,7 @@ class DelayLevels:
         record = state.store.read_record(position, size)
         if record is None:
             return None
-        message = _real_message(record, is_5=state.config.is_5)
+        message = _real_message(record)
         if message is None or message.topic == HALF_TOPIC:
             _log.error("delayed message at log position %d is lost: it names no topic of a client", position)
             return None
@@ -221,20 +217,12 @@ class DelayLevels:
         return result
 
 
-def _real_message(data: memoryview, *, is_5: bool) -> NewMessage | None:
+def _real_message(data: memoryview) -> NewMessage | None:
     """The message that a waiting record becomes; `None` if the record does not name a topic and a queue.
 
-    Its property text keeps DELAY, REAL_TOPIC and REAL_QID, as in the official broker; its property map, which the store
-    reads, has no DELAY.
+    Its property text keeps DELAY, REAL_TOPIC and REAL_QID, as in the official broker.
     """
     record = decode_record(data)
-    properties = read_properties(record.properties)
-    text = stored_properties(properties, is_5=is_5)
-    topic, queue_id = (
-        properties.get(names.REAL_TOPIC),
-        number_property(properties, names.REAL_QID, 0, INT_MAX),
-    )
-    if not topic or queue_id is None:
-        return None
-    properties.pop(names.DELAY, None)
-    return copy_of(record, topic, queue_id, properties, text)
+    topic, queue_text = read_values(record.properties, (), (names.REAL_TOPIC, names.REAL_QID))
+    queue_id = None if queue_text is None else parse_number(queue_text, 0, INT_MAX)
+    return None if not topic or queue_id is None else copy_of(record, topic, queue_id)

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Generator
 from typing import Final
 
-from pocketmq.core.properties import read_properties
+from pocketmq.core.properties import Changes, read_properties
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
@@ -27,7 +27,6 @@ from ..storing.deliveries import Budget, deliver, is_done
 from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, number_property
 from ..storing.records import record_of_unit
-from ..storing.stored_properties import stored_properties
 from ..tables.metric_table import MetricTable
 from .timer_sends import deletion_key
 
@@ -114,23 +113,20 @@ class TimerDelivery:
         if names.TIMER_DEL_UNIQKEY in properties and not rolls:
             return None
         state = self._state
-        properties[names.TIMER_ENQUEUE_MS] = str(
-            noted_at
-        )  # before the next one: the order decides within a hash bucket
+        changes: Changes = (names.TIMER_ENQUEUE_MS, str(noted_at))
+        topic, queue_id = (
+            properties.get(names.REAL_TOPIC),
+            number_property(properties, names.REAL_QID, 0, INT_MAX),
+        )
         if rolls:
             times = number_property(properties, names.TIMER_ROLL_TIMES, 0, INT_MAX - 1) or 0
-            properties[names.TIMER_ROLL_TIMES] = str(times + 1)
-        stored = dict(properties)
-        text, topic, real_queue = delivered_text(stored, str(noted_at), str(state.clock.now_ms()))
-        queue_id = record.queue_id
-        if rolls:
-            topic, stored = TIMER_TOPIC, read_properties(text)
-        elif not topic or real_queue is None:
+            changes = (*changes, names.TIMER_ROLL_TIMES, str(times + 1))
+            topic, queue_id = TIMER_TOPIC, record.queue_id
+        elif not topic or queue_id is None:
             _log.error("timed message at %d does not name its real topic and queue", record.position)
             return None
-        else:
-            queue_id = real_queue
-        result = state.store.append(copy_of(record, topic, queue_id, stored, text))
+        changes = (*changes, names.TIMER_DEQUEUE_MS, str(state.clock.now_ms()))
+        result = state.store.append(copy_of(record, topic, queue_id, changes))
         if result.status is PutStatus.PUT_OK:
             self.count += 1
             state.statistics.message_put(topic, 1, result.size)
@@ -148,14 +144,3 @@ class TimerDelivery:
 
 def _only_deletes(unit: TimerUnit) -> bool:
     return bool(unit.magic & MAGIC_DELETE) and not unit.magic & MAGIC_ROLL
-
-
-def delivered_text(properties: dict[str, str], enqueued: str, now: str) -> tuple[bytes, str, int | None]:
-    """The property text of a delivered message, its topic and its queue; empty or `None` if the waiting one does not
-    name them. Changes `properties` to those of the delivered message."""
-    properties[names.TIMER_ENQUEUE_MS] = enqueued
-    properties[names.TIMER_DEQUEUE_MS] = now
-    text = stored_properties(properties, is_5=True)
-    queue_id = number_property(properties, names.REAL_QID, 0, INT_MAX)
-    properties.pop(names.REAL_QID, None)
-    return text, properties.pop(names.REAL_TOPIC, ""), queue_id

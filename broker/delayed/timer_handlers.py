@@ -4,6 +4,7 @@ A recall is stored as a message for the same slot, with TIMER_DEL_UNIQKEY. Only 
 finds out whether the recalled message exists. Mirrors `RecallMessageProcessor` and `AdminBrokerProcessor`.
 """
 
+from pocketmq.core.properties import stored_text
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import PERM_WRITE
@@ -16,8 +17,8 @@ from pocketmq.store import NewMessage, PutStatus, StoreError
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
+from ..storing.message_copies import changes_of
 from ..storing.numbers import parse_number
-from ..storing.stored_properties import stored_properties
 from .delayed import Delayed
 from .timer_sends import deletion_key
 
@@ -89,7 +90,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
         queue_id=0,
         body=b"0",
         properties=b"",
-        property_map=kept,
+        changes=changes_of(kept),
         born_timestamp=now_ms,
         born_host=call.connection.packed_host,
         store_host=delayed.identity.store_host,
@@ -98,7 +99,8 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
         message = delayed.time_if_asked(message, is_own=True)
     except Refusal:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
-    message.properties = stored_properties(kept, is_5=delayed.config.is_5, first_buckets=_BUCKETS)
+    message.properties = stored_text(b"", message.changes or (), _BUCKETS, delayed.config.is_5)
+    message.changes = None
     result = delayed.store.append(message)
     if result.status is not PutStatus.PUT_OK:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")

@@ -10,7 +10,7 @@ TIMER_DEL_UNIQKEY, which a recall stores, recalls the message with that unique k
 ignores all these properties. Mirrors `HookUtils.transformTimerMessage`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pocketmq.protocol.message import properties as names
@@ -23,14 +23,16 @@ from ..config.broker_config import BrokerConfig
 from ..state.broker_state import BrokerState
 from ..state.refusals import refusal_of
 from ..storing.numbers import parse_number
-from ..storing.stored_properties import stored_properties
+from ..storing.rerouting import reroute, values_in
 
-_ASKS: Final = frozenset((names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS))
-
-
-def asks_for_time(properties: dict[str, str]) -> bool:
-    """Whether a message has a property with a time, valid or not."""
-    return not _ASKS.isdisjoint(properties)
+ASKS: Final = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
+"""Properties with a time, the first of which counts."""
+_UNITS_MS: Final = (1000, 1, None)
+"""Of their numbers, from now; the last one is a time since 1970."""
+_VALUES: Final = (*ASKS, names.TIMER_OUT_MS, names.TIMER_DEL_UNIQKEY)
+_NOTHING: Final = [None] * len(ASKS)
+_OF_HANDLE: Final = (names.TIMER_OUT_MS, names.REAL_TOPIC, names.UNIQ_KEY)
+_TIMED: Final = (TRANSACTION_NONE, TRANSACTION_COMMIT)
 
 
 def time_if_asked(
@@ -38,25 +40,25 @@ def time_if_asked(
 ) -> NewMessage:
     """Reroute a message with a time to the timer topic; return any other unchanged.
 
-    The message is changed in place: topic, queue and properties. Raises `Refusal` if the time is not a number or too
-    far ahead, or if too many messages wait for the same slot. A message whose time has passed is returned unchanged.
+    Raises `Refusal` if the time is not a number or too far ahead, or if too many messages wait for the same slot. A
+    message whose time has passed is returned unchanged.
 
     TIMER_DELIVER_MS is a time of the broker's clock. While that stands still, it falls behind the clients': the times
     in their messages, but not in the broker's own (`is_own`), are moved back by as much.
     """
-    properties = message.property_map
-    if _ASKS.isdisjoint(properties) or not state.config.is_5 or names.TIMER_OUT_MS in properties:
+    if not state.config.is_5:
         return message
-    if transaction_type(message.sys_flag) not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
+    *asked, out_text, deletion = values_in(message, _VALUES)
+    if asked == _NOTHING or out_text is not None or transaction_type(message.sys_flag) not in _TIMED:
         return message
     config = state.config.store
     if not config.timer_wheel_enable:
         raise refusal_of(state.config, PutStatus.WHEEL_TIMER_NOT_ENABLE)
     now_ms = state.clock.now_ms()
     lag_ms = 0 if is_own else state.clock.lag_ms()
-    deliver_ms = _deliver_ms(state, properties, now_ms, lag_ms)
+    deliver_ms = _deliver_ms(state, asked, now_ms, lag_ms)
     if deliver_ms <= now_ms:
-        if names.TIMER_DEL_UNIQKEY in properties:
+        if deletion is not None:
             raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
         return message
     if deliver_ms - now_ms > config.timer_max_delay_sec * 1000:
@@ -65,35 +67,19 @@ def time_if_asked(
     out_ms = (deliver_ms - 1) // precision_ms * precision_ms
     if is_crowded(out_ms):
         raise refusal_of(state.config, PutStatus.WHEEL_TIMER_FLOW_CONTROL)
-    properties[names.TIMER_OUT_MS] = str(out_ms)
-    properties[names.REAL_TOPIC] = message.topic
-    properties[names.REAL_QID] = str(message.queue_id)
-    message.topic, message.queue_id = TIMER_TOPIC, 0
-    message.properties = stored_properties(properties, is_5=state.config.is_5)
-    return message
+    return reroute(message, TIMER_TOPIC, 0, (names.TIMER_OUT_MS, str(out_ms)))
 
 
-def _deliver_ms(state: BrokerState, properties: dict[str, str], now_ms: int, lag_ms: int) -> int:
-    """The requested time in ms since 1970; sums overflow as in Java."""
-    asked = asked_time(properties)
-    if asked is None:
+def _deliver_ms(state: BrokerState, asked: Sequence[str | None], now_ms: int, lag_ms: int) -> int:
+    """The time in ms since 1970 that the first of these values asks for; sums overflow as in Java."""
+    unit_ms, first = next(
+        (unit, text) for unit, text in zip(_UNITS_MS, asked, strict=True) if text is not None
+    )
+    number = parse_number(first)
+    if number is None:
         raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
-    ms, is_from_now = asked
-    return ((now_ms if is_from_now else -lag_ms) + ms + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def asked_time(properties: dict[str, str]) -> tuple[int, bool] | None:
-    """Milliseconds that a message asks for, and whether from now or since 1970; `None` if it names no number."""
-    for name, unit_ms in (
-        (names.TIMER_DELAY_SEC, 1000),
-        (names.TIMER_DELAY_MS, 1),
-        (names.TIMER_DELIVER_MS, 1),
-    ):
-        text = properties.get(name)
-        if text is not None:
-            number = parse_number(text)
-            return None if number is None else (number * unit_ms, name != names.TIMER_DELIVER_MS)
-    return None
+    asked_ms = number * unit_ms + now_ms if unit_ms else number - lag_ms
+    return (asked_ms + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def deletion_key(config: BrokerConfig, topic: str, unique_id: str) -> str:
@@ -104,9 +90,7 @@ def deletion_key(config: BrokerConfig, topic: str, unique_id: str) -> str:
 
 def recall_handle(config: BrokerConfig, message: NewMessage) -> str | None:
     """The handle that recalls the message (370); `None` for a message without a time."""
-    properties = message.property_map
-    out_ms, topic = properties.get(names.TIMER_OUT_MS), properties.get(names.REAL_TOPIC)
+    out_ms, topic, unique_id = values_in(message, _OF_HANDLE)
     if out_ms is None or topic is None or is_retry_topic(topic):
         return None
-    unique_id = properties.get(names.UNIQ_KEY, "")
-    return RecallHandle(topic, config.broker_name, str(int(out_ms) + 1), unique_id).encode()
+    return RecallHandle(topic, config.broker_name, str(int(out_ms) + 1), unique_id or "").encode()

@@ -68,21 +68,16 @@ class Statistics:
 
     # -- called by the send and pull paths
 
-    def message_put(self, topic: str, count: int, size_bytes: int, queue_id: int = -1) -> None:
-        """One send stored `count` messages of `size_bytes` in `topic` (a delayed one: the schedule topic)."""
+    def message_put(
+        self, topic: str, count: int, size_bytes: int, queue_id: int = -1, *, sends: int = 1
+    ) -> None:
+        """Sends stored `count` messages of `size_bytes` in `topic` (delayed ones: in a queue of the schedule topic)."""
         traffic = self._puts.get(topic)
         if traffic is None:
             traffic = self._new_put(topic)
-        traffic.add(count, size_bytes)
+        traffic.add(count, size_bytes, sends)
         if topic == SCHEDULE_TOPIC:
-            self._event("QUEUE_PUT", f"{topic}@{queue_id}").add(count, size_bytes)
-
-    def messages_put(self, topic: str, sends: int, size_bytes: int) -> None:
-        """As `message_put` for sends of one message each, none of them delayed."""
-        traffic = self._puts.get(topic)
-        if traffic is None:
-            traffic = self._new_put(topic)
-        traffic.add(sends, size_bytes, sends)
+            self._event("QUEUE_PUT", f"{topic}@{queue_id}").add(count, size_bytes, sends)
 
     def message_got(self, topic: str, group: str, count: int, size_bytes: int) -> None:
         """One read delivered `count` messages of `size_bytes` to a consumer of `group`."""

@@ -37,10 +37,9 @@ from ..delayed.timer import MessageTimer
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import Budget, deliver
-from ..storing.message_copies import copy_of
+from ..storing.message_copies import changes_of, copy_of
 from ..storing.numbers import number_property, parse_number
 from ..storing.records import record_of_unit
-from ..storing.stored_properties import stored_properties
 from .revive_log import ReviveLog
 
 _log = logging.getLogger("pocketmq.pop")
@@ -342,9 +341,8 @@ def _retried(
     properties[names.ORIGIN_GROUP] = check_point.group or ""
     if names.TAGS in properties:  # the official broker adds TAGS to the map first
         properties = {names.TAGS: properties[names.TAGS], **properties}
-    message = copy_of(
-        record, topic, queue_id, dict(properties), stored_properties(properties, is_5=state.config.is_5)
-    )
+    message = copy_of(record, topic, queue_id, changes_of(properties))
+    message.properties = b""
     message.born_host = message.store_host = state.identity.store_host
     message.reconsume_times += 0 if check_point.suspend else 1
     return message

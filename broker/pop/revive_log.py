@@ -200,7 +200,6 @@ class ReviveLog:
             queue_id,
             body,
             properties,
-            is_5=state.config.is_5,
             now_ms=state.clock.now_ms(),
             store_host=state.identity.store_host,
         )

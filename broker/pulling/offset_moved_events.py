@@ -30,7 +30,6 @@ def write_offset_moved(pulling: Pulling, request: PullMessage, new_offset: int) 
             0,
             event.encode(),
             properties,
-            is_5=config.is_5,
             now_ms=pulling.clock.now_ms(),
             store_host=pulling.identity.store_host,
         )

@@ -5,13 +5,12 @@ Mirrors `SendMessageProcessor.sendBatchMessage`. A single message: `send_handler
 
 from typing import Final
 
-from pocketmq.core.properties import stored_text
+from pocketmq.core.properties import BUCKETS, read_values, stored_text
 from pocketmq.core.records import Head, Message
 from pocketmq.core.sends import Send
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch, is_storable
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH, is_retry_topic
 from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -19,16 +18,14 @@ from pocketmq.store import PutStatus
 
 from ..errors import Refusal
 from ..state.refusals import refusal_of
-from ..storing.stored_properties import BUCKETS
 from .decision import Decision
-from .send_checks import asks_for_delay
+from .send_checks import is_delay
 from .sending import Sending
 
-_DELAY: Final = names.DELAY.encode()
-_CLUSTER: Final = names.CLUSTER.encode()
+_DELAY: Final = (names.DELAY,)
 
 
-def batch_message(sending: Sending, decision: Decision, send: Send, queue_id: int, head: Head) -> Message:
+def batch_message(sending: Sending, decision: Decision, send: Send, head: Head) -> Message:
     """The messages of a batch as one to append. Raises `Refusal`,
     in the 4.9 line BodyError for one that cannot be read."""
     topic, body = decision.request.topic, send.body
@@ -39,17 +36,17 @@ def batch_message(sending: Sending, decision: Decision, send: Send, queue_id: in
     if (
         len(body) > sending.config.store.max_message_size
         or flags.transaction_type(decision.request.sys_flag) != flags.TRANSACTION_NONE
-        or (_DELAY in send.properties and asks_for_delay(decode_properties(send.properties)))
+        or (names.DELAY in decision.special and is_delay(read_values(send.properties, (), _DELAY)[0]))
         or not is_storable(body)
     ):
         raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
     elements: RawBody = body if sending.is_5 else _with_shared(sending, body, send.properties)
-    return head, queue_id, elements, None, send.born_timestamp, 0, None
+    return head, send.queue_id, elements, None, send.born_timestamp, 0, None
 
 
 def _with_shared(sending: Sending, body: RawBody, text: bytes) -> bytes:
     """The 4.9 line adds the batch's own properties to each message, 5.x stores each message as it was sent."""
-    changes = (_CLUSTER, sending.config.broker_cluster_name.encode())
+    changes = (names.CLUSTER, sending.config.broker_cluster_name)
     added = stored_text(text, changes, BUCKETS[False], False)
     elements = []
     for element in decode_batch(body):

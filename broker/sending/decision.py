@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from pocketmq.core.properties import Changes
 from pocketmq.core.records import Head
+from pocketmq.core.sends import SPECIAL
 from pocketmq.protocol.bodies.topic_config import MULTI_TAG, TopicConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
@@ -31,6 +32,7 @@ REQUESTS: Final[dict[int, type[SendMessage | SendMessageV2]]] = {
     SendMessageV2.code: SendMessageV2,
     SendBatchMessage.code: SendBatchMessage,
 }
+SPECIAL_NAMES: Final = frozenset(SPECIAL)
 REROUTING: Final = frozenset(
     (
         names.TRAN_MSG,
@@ -46,7 +48,7 @@ REROUTING: Final = frozenset(
 """Properties that may store a message elsewhere or refuse it, by their values."""
 
 
-class Decision(msgspec.Struct, gc=False):
+class Decision(msgspec.Struct, gc=False, eq=False):
     """About the sends of one kind."""
 
     request: AnySend
@@ -60,8 +62,10 @@ class Decision(msgspec.Struct, gc=False):
     """Of the client."""
     sys_flag: int
     is_batch: bool
+    special: frozenset[str]
+    """Properties that they have, of `core.sends.SPECIAL`."""
     is_plain: bool
-    """Whether no property, and no topic, reroutes it."""
+    """Whether it is no batch, and no property or topic reroutes it."""
     changes: Changes
     """What the stored text has beside the sent one; without the unique id that the broker makes if there is none."""
     is_oneway: bool = False
@@ -71,12 +75,14 @@ class Decision(msgspec.Struct, gc=False):
     """By born host."""
 
 
-def decide(sending: Sending, request: AnySend, call: Call, special: Iterable[str]) -> Decision:
-    """The decision about a request with these properties, of which only the special ones matter.
+def decide(sending: Sending, request: AnySend, call: Call, properties: Iterable[str]) -> Decision:
+    """The decision about a request with properties of these names, of which only the special ones matter.
 
     Creates the topic if the broker allows that. Raises `Refusal`.
     """
     topic_config = check_send(sending, request, call)
+    special = SPECIAL_NAMES.intersection(properties)
+    is_batch = bool(request.batch) or type(request) is SendBatchMessage
     multi_tag = flags.MULTI_TAGS if topic_config.topic_filter_type == MULTI_TAG else 0
     return Decision(
         request=request,
@@ -85,8 +91,10 @@ def decide(sending: Sending, request: AnySend, call: Call, special: Iterable[str
         queues=max(topic_config.write_queue_nums, topic_config.read_queue_nums),
         version=call.command.version,
         sys_flag=request.sys_flag | multi_tag,
-        is_batch=bool(request.batch) or type(request) is SendBatchMessage,
-        is_plain=REROUTING.isdisjoint(special)
+        is_batch=is_batch,
+        special=special,
+        is_plain=not is_batch
+        and REROUTING.isdisjoint(special)
         and not is_retry_topic(request.topic)
         and not request.sys_flag & flags.INNER_BATCH,
         changes=sending.added,

@@ -1,77 +1,78 @@
-"""The answer to a send as bytes, with its few values put in: the broker sends no answer more often.
+"""The answers to sends as bytes, with their few values put in: the broker sends no answer more often.
 
-The form is cut from the ordinary encoder's answer to one send of a kind. An answer with an odd unique id, or in the
-binary form, is encoded as any other.
+The form is cut from the ordinary encoder's answer to one send of a kind. Answers with an odd unique id, to a batch, or
+in the binary form, are encoded as any other.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 import msgspec
+from pocketmq.core.replies import reply_frames
+from pocketmq.core.sends import Send
 from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.wire.command import JSON, Command
-from pocketmq.protocol.wire.frame import PREFIX, encode_frame
+from pocketmq.protocol.wire.frame import encode_frame
 from pocketmq.protocol.wire.json_header import encode_json_header
 
-ReplyForm = Callable[[Sequence[int], int, int, bytes | None, str | None, int], bytes]
-"""(log position of each message, queue id, queue offset of the first, unique id, recall handle, opaque) -> the frame"""
 
-_PREFIX: Final = PREFIX.pack
+class ReplyForm:
+    """The answers like `reply`, whose fields are those of `send_answer`. Sends have the queue id and the unique id of
+    their answer."""
 
+    def __init__(self, reply: Command, store_host: bytes) -> None:
+        self._reply = reply
+        self._fields = reply.fields or {}
+        self._store_host = store_host
+        self._has_id = "transactionId" in self._fields
+        self._is_json = reply.header_type == JSON
+        self._forms = [self._json_form({}), self._json_form({"recallHandle": "%b"})]
 
-def reply_form(reply: Command, store_host: bytes) -> ReplyForm:
-    """The answers like `reply`, whose fields are those of `send_answer`."""
-    host = store_host.hex().upper()
-    own_fields = reply.fields or {}
-    has_id = "transactionId" in own_fields
-    forms = [_json_form(reply, host, has_id=has_id, has_handle=has_handle) for has_handle in (False, True)]
-    is_json = reply.header_type == JSON
+    def frames(
+        self, sends: list[Send], positions: list[int], queue_offsets: list[int], handles: list[str | None]
+    ) -> list[bytes]:
+        """The answers to sends of one message each, with its log position, queue offset and recall handle."""
+        columns: list[list[int] | list[bytes]] = [positions, [send.queue_id for send in sends], queue_offsets]
+        missing = handles.count(None)
+        is_plain = self._is_json and missing in (0, len(handles))
+        if self._has_id:
+            ids = [send.unique_id or b"?" for send in sends]
+            is_plain = is_plain and b"".join(ids).isalnum()
+            columns.append(ids)
+        if not missing:
+            columns.append([handle.encode() for handle in handles if handle is not None])
+        columns.append([send.opaque for send in sends])
+        if is_plain:
+            return reply_frames(self._forms[not missing], list(zip(*columns, strict=True)))
+        return [
+            self.frame(send, [position], queue_offset, handle)
+            for send, position, queue_offset, handle in zip(
+                sends, positions, queue_offsets, handles, strict=True
+            )
+        ]
 
     def frame(
-        positions: Sequence[int],
-        queue_id: int,
-        queue_offset: int,
-        unique_id: bytes | None,
-        handle: str | None,
-        opaque: int,
+        self, send: Send, positions: Sequence[int], queue_offset: int, handle: str | None = None
     ) -> bytes:
-        if (
-            is_json
-            and len(positions) == 1
-            and (not has_id or (unique_id is not None and unique_id.isalnum()))
-        ):
-            values: list[int | bytes | None] = [positions[0], queue_id, queue_offset]
-            if has_id:
-                values.append(unique_id)
-            if handle is not None:
-                values.append(handle.encode())
-            values.append(opaque)
-            header = forms[handle is not None] % tuple(values)
-            return _PREFIX(len(header) + 4, len(header)) + header
+        """The answer to a send whose messages have these log positions; the first has this queue offset."""
         fields = {
-            **own_fields,
-            "msgId": encode_message_ids(store_host, positions),
-            "queueId": str(queue_id),
+            **self._fields,
+            "msgId": encode_message_ids(self._store_host, positions),
+            "queueId": str(send.queue_id),
             "queueOffset": str(queue_offset),
         }
-        if unique_id is None:  # of a batch: a single message gets one from the broker
+        if send.unique_id is None:  # of a batch: a single message gets one from the broker
             fields.pop("transactionId", None)
-        elif has_id:
-            fields["transactionId"] = unique_id.decode()
+        elif self._has_id:
+            fields["transactionId"] = send.unique_id.decode()
         if handle is not None:
             fields["recallHandle"] = handle
-        return encode_frame(msgspec.structs.replace(reply, opaque=opaque, fields=fields))
+        return encode_frame(msgspec.structs.replace(self._reply, opaque=send.opaque, fields=fields))
 
-    return frame
-
-
-def _json_form(reply: Command, host: str, *, has_id: bool, has_handle: bool) -> bytes:
-    fields = {name: value.replace("%", "%%") for name, value in (reply.fields or {}).items()}
-    fields |= {"msgId": f"{host}%016X", "queueId": "%d", "queueOffset": "%d"}
-    if has_id:
-        fields["transactionId"] = "%b"
-    if has_handle:
-        fields["recallHandle"] = "%b"
-    text = encode_json_header(msgspec.structs.replace(reply, fields=fields, opaque=0))
-    before, _, after = text.rpartition(b'"opaque":0')
-    return before + b'"opaque":%d' + after
+    def _json_form(self, more: dict[str, str]) -> bytes:
+        fields = {name: value.replace("%", "%%") for name, value in self._fields.items()}
+        fields |= {"msgId": f"{self._store_host.hex().upper()}%016X", "queueId": "%d", "queueOffset": "%d"}
+        if self._has_id:
+            fields["transactionId"] = "%b"
+        text = encode_json_header(msgspec.structs.replace(self._reply, fields=fields | more, opaque=0))
+        before, _, after = text.rpartition(b'"opaque":0')
+        return before + b'"opaque":%d' + after

@@ -10,6 +10,7 @@ answer says whether the push succeeded, and where the reply is stored. Mirrors `
 import logging
 from typing import Final
 
+from pocketmq.core.properties import Changes
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import decode_properties
@@ -20,6 +21,7 @@ from pocketmq.store import AppendResult, NewMessage, PutStatus
 
 from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, Call, handles
+from ..storing.message_copies import changes_of
 from ..storing.stored_properties import stored_properties
 from .send_checks import check_properties, check_send, queue_of
 from .sending import Sending
@@ -47,17 +49,17 @@ async def send_reply_message(sending: Sending, request: AnySend, call: Call) -> 
         answer.code, answer.remark = error.code, error.remark
         return answer
     properties = decode_properties(request.properties or "")
-    text = (request.properties or "").encode("utf-8", "replace")
+    changes = None
     if sending.is_5:
         properties |= fields
-        text = stored_properties(properties, is_5=config.is_5)
+        changes = changes_of(fields)
     failure = await _push(sending, request, call, properties)
     if failure is not None:
         answer.code, answer.remark = ResponseCode.SYSTEM_ERROR, failure
     else:
         fields |= {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
     if config.store_reply_message_enable:
-        result = _store(sending, request, call, queue_id, properties, text)
+        result = _store(sending, request, call, queue_id, changes, properties.get(names.PUSH_REPLY_TIME))
         if result is not None:
             fields["msgId"] = encode_message_id(sending.store_host, result.position)
             fields |= {"queueId": str(queue_id), "queueOffset": str(result.queue_offset)}
@@ -103,25 +105,29 @@ async def _push(sending: Sending, request: AnySend, call: Call, properties: dict
 
 
 def _store(
-    sending: Sending, request: AnySend, call: Call, queue_id: int, properties: dict[str, str], text: bytes
+    sending: Sending,
+    request: AnySend,
+    call: Call,
+    queue_id: int,
+    changes: Changes | None,
+    push_time: str | None,
 ) -> AppendResult | None:
     """Store the reply, without its sysFlag, as in the official broker. `None` if the store refuses it."""
     message = NewMessage(
         topic=request.topic,
         queue_id=queue_id,
         body=call.body,
-        properties=text,
-        property_map=properties,
+        properties=(request.properties or "").encode("utf-8", "replace"),
+        changes=changes,
         flag=request.flag,
         born_timestamp=request.born_timestamp,
         born_host=call.connection.packed_host,
         store_host=sending.store_host,
         reconsume_times=request.reconsume_times or 0,
+        further_changes=() if push_time is None else (names.PUSH_REPLY_TIME, push_time),
     )
     try:
-        if names.DELAY in properties:
-            message = sending.delayed.delay_if_asked(message)
-        message = sending.delayed.time_if_asked(message)
+        message = sending.delayed.time_if_asked(sending.delayed.delay_if_asked(message))
     except Refusal as error:
         _log.warning("cannot store a reply: %s", error.remark)
         return None

@@ -12,7 +12,7 @@ the same limit there. Mirrors `AbstractSendMessageProcessor.consumerSendMsgBack`
 
 from typing import Final
 
-from pocketmq.core.properties import read_properties
+from pocketmq.core.properties import Changes, read_values
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.languages import V3_4_9
 from pocketmq.protocol.message import flags
@@ -27,12 +27,12 @@ from pocketmq.store import NewMessage, PutStatus
 from ..errors import Refusal, faq
 from ..network.dispatch import Call, handles
 from ..storing.records import record_named
-from ..storing.stored_properties import stored_properties
 from .send_checks import refuse_at_slave
 from .sending import Sending
 
 FIRST_LEVEL: Final = 3
 """Delay level of the first try if the client leaves the choice to the broker."""
+_ORIGIN: Final = (names.RETRY_TOPIC, names.ORIGIN_MESSAGE_ID)
 _READ_WRITE: Final = flags.PERM_READ | flags.PERM_WRITE
 
 
@@ -64,17 +64,20 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
     else:
         queue_id = sending.random.randrange(group_config.retry_queue_nums)
         level = request.delay_level or FIRST_LEVEL + record.reconsume_times
-    _store(sending, request, call, _copy(sending, record, topic, queue_id, level), is_dead)
+    origin_topic, origin_id = read_values(record.properties, (), _ORIGIN)
+    message = _copy(sending, record, topic, queue_id, level, origin_topic, origin_id)
+    _store(sending, request, call, message, origin_topic or record.topic, is_dead)
 
 
 def redirect_if_exhausted(
-    sending: Sending, request: AnySend, version: int, properties: dict[str, str], queue_id: int
-) -> tuple[str, int]:
+    sending: Sending, request: AnySend, version: int, queue_id: int
+) -> tuple[str, int, Changes]:
     """Topic and queue for a direct send to a %RETRY% topic: its own, or the dead letters after the last try.
 
-    5.x also redirects every message of a group that consumes orderly (one that holds a queue lock). It sets DELAY=-1 in
-    `properties` of each redirected message, so that it is not delayed. Raises `Refusal` for an unknown group.
+    5.x also redirects every message of a group that consumes orderly (one that holds a queue lock). It changes DELAY to
+    -1 in each redirected message, so that it is not delayed. Raises `Refusal` for an unknown group.
     """
+    changes: Changes = ()
     group = request.topic[len(RETRY_PREFIX) :]
     if not sending.is_5:
         limit = _limit(_group_config(sending, group), version, request.max_reconsume_times)
@@ -85,12 +88,12 @@ def redirect_if_exhausted(
         is_ordered = not sending.locks.are_all_expired(group, sending.clock.now_ms())
         is_dead = (request.reconsume_times or 0) > limit or is_ordered
         if is_dead:
-            properties[names.DELAY] = "-1"
+            changes = (names.DELAY, "-1")
     if not is_dead:
-        return request.topic, queue_id
+        return request.topic, queue_id, changes
     topic = dlq_topic(group)
     sending.topics.create_for_send_back(topic, 1, _READ_WRITE)
-    return topic, 0
+    return topic, 0, changes
 
 
 def _group_config(sending: Sending, group: str) -> SubscriptionGroupConfig:
@@ -123,40 +126,49 @@ def _record_at(sending: Sending, position: int) -> Record:
     return record
 
 
-def _copy(sending: Sending, record: Record, topic: str, queue_id: int, level: int) -> NewMessage:
+def _copy(
+    sending: Sending,
+    record: Record,
+    topic: str,
+    queue_id: int,
+    level: int,
+    origin_topic: str | None,
+    origin_id: str | None,
+) -> NewMessage:
     """The new message for the next try. Level 0 (dead letters) means no delay."""
-    is_5 = sending.is_5
-    properties = read_properties(record.properties)
-    properties.setdefault(names.RETRY_TOPIC, record.topic)
-    properties[names.WAIT] = "false"
-    properties[names.DELAY] = str(level)
-    if not properties.get(names.ORIGIN_MESSAGE_ID, "").strip():
-        message_id = encode_message_id(record.store_host, record.position)
-        properties[names.ORIGIN_MESSAGE_ID] = message_id
+    changes: Changes = (names.WAIT, "false", names.DELAY, str(level))
+    if origin_topic is None:
+        changes = (names.RETRY_TOPIC, record.topic, *changes)
+    if not (origin_id or "").strip():
+        changes = (*changes, names.ORIGIN_MESSAGE_ID, encode_message_id(record.store_host, record.position))
     message = NewMessage(
         topic=topic,
         queue_id=queue_id,
         body=record.body,
-        properties=stored_properties(properties, is_5=is_5),
-        property_map=properties,
+        properties=record.properties,
+        changes=changes,
         flag=record.flag,
         sys_flag=record.sys_flag,
         born_timestamp=record.born_timestamp,
         born_host=record.born_host,
-        store_host=sending.store_host if is_5 else record.store_host,
+        store_host=sending.store_host if sending.is_5 else record.store_host,
         reconsume_times=record.reconsume_times + 1,
     )
     return sending.delayed.delay_if_asked(message)
 
 
 def _store(
-    sending: Sending, request: ConsumerSendMsgBack, call: Call, message: NewMessage, is_dead: bool
+    sending: Sending,
+    request: ConsumerSendMsgBack,
+    call: Call,
+    message: NewMessage,
+    origin_topic: str,
+    is_dead: bool,
 ) -> None:
     result = sending.store.append(message)
     if result.status is not PutStatus.PUT_OK:
         raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
     delay_queue_id = message.queue_id if message.topic == SCHEDULE_TOPIC else None
-    origin_topic = message.property_map[names.RETRY_TOPIC]
     sending.statistics.sent_back(request.group, origin_topic, result.size, delay_queue_id)
     if is_dead:
         owner = (call.command.fields or {}).get("Owner")

@@ -9,7 +9,6 @@ from typing import Final
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
-from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
 from pocketmq.protocol.message.topics import is_retry_topic, is_unsendable_topic, topic_refusal
 from pocketmq.protocol.requests.send import AnySend
@@ -19,7 +18,7 @@ from pocketmq.store import PutStatus
 from ..errors import OVERLOAD, Refusal, faq
 from ..network.dispatch import Call
 from ..state.refusals import invalid_parameter, refusal_of
-from ..storing.numbers import INT_MAX, number_property
+from ..storing.numbers import INT_MAX, parse_number
 from .sending import Sending
 
 MAX_SENT_PROPERTIES: Final = 4 * MAX_PROPERTIES_BYTES
@@ -125,6 +124,6 @@ def queue_of(sending: Sending, queue_id: int, topic_config: TopicConfig, peer: s
     return queue_id if queue_id >= 0 else sending.random.randrange(max(topic_config.write_queue_nums, 1))
 
 
-def asks_for_delay(properties: dict[str, str]) -> bool:
-    """Whether a message names a delay level."""
-    return number_property(properties, names.DELAY, 1, INT_MAX) is not None
+def is_delay(text: str | None) -> bool:
+    """Whether the property DELAY names a level."""
+    return text is not None and parse_number(text, 1, INT_MAX) is not None

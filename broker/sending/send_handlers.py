@@ -8,11 +8,12 @@
 Mirrors `SendMessageProcessor`.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
-from pocketmq.core.properties import read_properties, stored_text
+from pocketmq.core.properties import BUCKETS, Changes, read_properties, read_values
 from pocketmq.core.records import Head, Message
-from pocketmq.core.sends import Send, send_of
+from pocketmq.core.sends import Send, messages_of_sends, send_of
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
@@ -25,36 +26,32 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.put_values import RefusedError
 
-from ..delayed.timer_sends import asks_for_time, recall_handle
+from ..delayed.timer_sends import ASKS, recall_handle
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held, Peer, handles
 from ..state.refusals import refusal_of
-from ..storing.numbers import INT_MAX, number_property
-from ..storing.stored_properties import BUCKETS, stored_properties
+from ..storing.numbers import INT_MAX, parse_number
+from ..storing.rerouting import values_in
 from ..transactions.half_messages import half_message
 from .batches import batch_message
 from .decision import Decision, decide
 from .durable_answers import answer_when_durable, send_answer
 from .retry_handlers import redirect_if_exhausted
-from .send_checks import asks_for_delay, check_properties, queue_of
+from .send_checks import MAX_SENT_PROPERTIES, check_properties, is_delay, queue_of
 from .sending import Sending
 
-_UNIQ_KEY: Final = names.UNIQ_KEY.encode()
+_TIMED: Final = frozenset((*ASKS, names.TIMER_OUT_MS))
+_WAIT: Final = (names.WAIT,)
+_OF_HALF: Final = (names.TRAN_MSG, names.DELAY)
+_OF_PRIORITY: Final = (names.PRIORITY, names.DELAY, names.SHARDING_KEY, *ASKS)
+"""The first has no effect beside one of the others."""
 _MAX_HEADS: Final = 64
 """Of one decision; a head has some 200 bytes."""
 
 
-class Prepared(NamedTuple):
-    """A send whose message is ready to be stored."""
-
-    send: Send
-    decision: Decision
-    message: Message
-    queue_id: int
-    """Of the answer."""
-    unique_id: bytes | None
-    rerouted: NewMessage | None
-    """The message again, if its properties say where it is stored."""
+Prepared = tuple[Send, Decision, Message, str | None, str | None]
+"""(the send with queue id and unique id of its answer, decision, message, real topic of a half message, handle that
+recalls a timed one); a plain tuple, because every send makes one"""
 
 
 @handles(SendMessage, SendMessageV2, SendBatchMessage)
@@ -65,96 +62,91 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     text = (request.properties or "").encode("utf-8", "replace")
     properties = read_properties(text)
     decision = decide(sending, request, call, properties)
-    send = send_of(request, text, properties.get(names.UNIQ_KEY), call.body, call.command.opaque)
-    prepared = prepare(sending, decision, send, call.connection)
-    placed = sending.store.append_all([prepared.message])
+    sent = send_of(request, text, properties.get(names.UNIQ_KEY), call.body, call.command.opaque)
+    [prepared] = prepare(sending, decision, [sent], call.connection)
+    send, _, message, _, handle = prepared
+    placed = sending.store.append_all([message])
     if placed.refusal is not None:
         raise refused(sending, prepared, placed.refusal)
-    handle = count_stored(sending, prepared, len(placed.sizes), sum(placed.sizes))
-    answer = send_answer(
-        sending,
-        placed.runs[0][1],
-        encode_message_ids(sending.store_host, placed.positions),
-        prepared.queue_id,
-        prepared.unique_id,
-    )
+    count_stored(sending, [prepared], placed.sizes)
+    ids = encode_message_ids(sending.store_host, placed.positions)
+    answer = send_answer(sending, placed.runs[0][1], ids, send.queue_id, send.unique_id)
     if handle is not None:
         answer.fields = {**(answer.fields or {}), "recallHandle": handle}
-    return answer_when_durable(sending, call, answer, placed.end, prepared.send.properties)
+    return answer_when_durable(sending, call, answer, placed.end, send.properties)
 
 
-def prepare(sending: Sending, decision: Decision, send: Send, connection: Peer) -> Prepared:
-    """The message of a send. Raises `Refusal`."""
-    queue_id, born_host = send.queue_id, connection.packed_host
-    if not 0 <= queue_id < decision.queues:
-        queue_id = queue_of(sending, queue_id, decision.topic_config, connection.peer)
+def run_of(decision: Decision, sends: Sequence[Send]) -> list[Send]:
+    """The first of these sends, and those of its kind behind it, as many as `prepare` may get in one call."""
+    number, kind, queues = 0, sends[0].kind, decision.queues
+    if decision.is_plain:
+        for send in sends:
+            if (
+                send.kind != kind
+                or send.unique_id is None
+                or not 0 <= send.queue_id < queues
+                or len(send.properties) > MAX_SENT_PROPERTIES
+            ):
+                break
+            number += 1
+    return list(sends[: max(number, 1)])
+
+
+def prepare(sending: Sending, decision: Decision, sends: list[Send], connection: Peer) -> list[Prepared]:
+    """The messages of sends of one kind, which `run_of` has put together, or of one send. Raises `Refusal`."""
+    send, changes, born_host, is_5 = sends[0], decision.changes, connection.packed_host, sending.is_5
+    if not 0 <= send.queue_id < decision.queues:
+        queue_id = queue_of(sending, send.queue_id, decision.topic_config, connection.peer)
+        sends = [send := send._replace(queue_id=queue_id)]
     if decision.is_batch:
-        message = batch_message(sending, decision, send, queue_id, head_of(sending, decision, born_host))
-        return Prepared(send, decision, message, queue_id, send.unique_id, None)
+        message = batch_message(sending, decision, send, head_of(sending, decision, born_host))
+        return [(send, decision, message, None, None)]
+    if send.unique_id is None and is_5:
+        unique_id = sending.unique_ids.next()
+        sends = [send := send._replace(unique_id=unique_id.encode())]
+        changes = (*changes[:-2], names.UNIQ_KEY, unique_id, *changes[-2:])
     if not decision.is_plain:
-        return _prepare_rerouted(sending, decision, send, queue_id, born_host)
-    unique_id, changes = send.unique_id, decision.changes
-    if unique_id is None and sending.is_5:
-        unique_id = sending.unique_ids.next().encode()
-        changes = (*changes[:-2], _UNIQ_KEY, unique_id, *changes[-2:])
-    is_5 = sending.is_5
-    message = (
-        decision.heads.get(born_host) or head_of(sending, decision, born_host),
-        queue_id,
-        send.body,
-        stored_text(send.properties, changes, BUCKETS[is_5], is_5),
-        send.born_timestamp,
-        0,
-        None,
-    )
-    return Prepared(send, decision, message, queue_id, unique_id, None)
+        return [_prepare_rerouted(sending, decision, send, changes, born_host)]
+    head = decision.heads.get(born_host) or head_of(sending, decision, born_host)
+    messages = messages_of_sends(sends, head, changes, BUCKETS[is_5], is_5)
+    return [(send, decision, message, None, None) for send, message in zip(sends, messages, strict=True)]
 
 
 def head_of(sending: Sending, decision: Decision, born_host: bytes) -> Head:
     """What the records of such messages share. Raises `Refusal` for a topic that no record can hold."""
-    head = decision.heads.get(born_host)
-    if head is None:
-        request = decision.request
-        head = _head(
-            sending, request.topic, request.flag, decision.sys_flag, born_host, request.reconsume_times or 0
+    request = decision.request
+    try:
+        head = sending.store.head(
+            request.topic,
+            request.flag,
+            decision.sys_flag,
+            born_host,
+            sending.store_host,
+            request.reconsume_times or 0,
         )
-        if len(decision.heads) >= _MAX_HEADS:
-            decision.heads.clear()
-        decision.heads[born_host] = head
+    except RefusedError as error:
+        raise refusal_of(sending.config, error.status) from error
+    if len(decision.heads) >= _MAX_HEADS:
+        decision.heads.clear()
+    decision.heads[born_host] = head
     return head
 
 
-def _head(
-    sending: Sending, topic: str, flag: int, sys_flag: int, born_host: bytes, reconsume_times: int
-) -> Head:
-    try:
-        return sending.store.head(topic, flag, sys_flag, born_host, sending.store_host, reconsume_times)
-    except RefusedError as error:
-        raise refusal_of(sending.config, error.status) from error
-
-
 def _prepare_rerouted(
-    sending: Sending, decision: Decision, send: Send, queue_id: int, born_host: bytes
+    sending: Sending, decision: Decision, send: Send, changes: Changes, born_host: bytes
 ) -> Prepared:
     """The message of a send that its properties or its topic may store elsewhere."""
-    request, is_5 = decision.request, sending.is_5
-    properties = read_properties(send.properties)
-    topic = request.topic
+    request, special, is_5 = decision.request, decision.special, sending.is_5
+    topic, queue_id = request.topic, send.queue_id
     if topic[0] == "%" and is_retry_topic(topic):
-        topic, queue_id = redirect_if_exhausted(sending, request, decision.version, properties, queue_id)
-    is_half = names.TRAN_MSG in properties and _is_half(sending, request, properties)
-    unique_id = _complete(sending, properties)
-    if is_5:
-        if request.sys_flag & flags.INNER_BATCH or names.INNER_NUM in properties:
-            raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)  # no topic here has queues of batches
-        if names.PRIORITY in properties:
-            queue_id = _queue_of_priority(properties, queue_id, decision.topic_config)
+        topic, queue_id, redirected = redirect_if_exhausted(sending, request, decision.version, queue_id)
+        changes = redirected + changes
     message = NewMessage(
         topic=topic,
         queue_id=queue_id,
         body=send.body,
-        properties=b"" if is_5 else _text_without_wait(properties),
-        property_map=properties,
+        properties=send.properties,
+        changes=changes,
         flag=request.flag,
         sys_flag=decision.sys_flag,
         born_timestamp=send.born_timestamp,
@@ -162,72 +154,65 @@ def _prepare_rerouted(
         store_host=sending.store_host,
         reconsume_times=request.reconsume_times or 0,
     )
+    if not is_5 and names.WAIT in special:
+        # Of a message that it stores elsewhere first, the 4.9 line encodes the properties again, with WAIT as the last.
+        message.further_changes = (names.WAIT, *read_values(send.properties, (), _WAIT))
+    is_half = names.TRAN_MSG in special and _is_half(sending, request, message)
+    if is_5:
+        if request.sys_flag & flags.INNER_BATCH or names.INNER_NUM in special:
+            raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)  # no topic here has queues of batches
+        if names.PRIORITY in special:
+            _choose_queue(message, decision.topic_config)
+    queue_id = message.queue_id
     if is_half:
-        message = half_message(sending.config, message)
-    if names.DELAY in properties:
-        message = sending.delayed.delay_if_asked(message)
-    if is_5 and asks_for_time(properties):
-        message = sending.delayed.time_if_asked(message)
-    if is_5 and message.topic == topic:  # rerouting has encoded the properties of any other
-        message.properties = stored_properties(properties, is_5=True)
-    head = _head(sending, message.topic, message.flag, message.sys_flag, born_host, message.reconsume_times)
-    packed = (head, message.queue_id, message.body, message.properties, message.born_timestamp, 0, None)
-    return Prepared(
-        send, decision, packed, queue_id, None if unique_id is None else unique_id.encode(), message
-    )
-
-
-def _text_without_wait(properties: dict[str, str]) -> bytes:
-    """The property text of the 4.9 line: without WAIT, which becomes the last in its hash bucket. A delayed message is
-    encoded a second time: its text has WAIT, at that place."""
-    wait = properties.pop(names.WAIT, None)
-    text = stored_properties(properties, is_5=False)
-    if wait is not None:
-        properties[names.WAIT] = wait
-    return text
-
-
-def _complete(sending: Sending, properties: dict[str, str]) -> str | None:
-    """Add the broker's properties to a map, in the order of `Sending.added`; returns the unique id."""
-    config = sending.config
-    unique_id = properties.get(names.UNIQ_KEY)
-    if sending.is_5:
-        properties[names.MSG_REGION] = config.region_id
-        properties[names.TRACE_ON] = "true" if config.trace_on else "false"
-        properties.pop(names.POP_CK, None)
-        if unique_id is None:
-            unique_id = properties[names.UNIQ_KEY] = sending.unique_ids.next()
-    properties[names.CLUSTER] = config.broker_cluster_name
-    return unique_id
+        half_message(message, send.unique_id.decode() if send.unique_id and is_5 else None)
+    if names.DELAY in special:
+        sending.delayed.delay_if_asked(message)
+    handle = None
+    if is_5 and not special.isdisjoint(_TIMED):
+        sending.delayed.time_if_asked(message)
+        handle = recall_handle(sending.config, message)
+    try:
+        packed = sending.store.packed(message)
+    except RefusedError as error:
+        raise refusal_of(sending.config, error.status) from error
+    if queue_id != send.queue_id:
+        send = send._replace(queue_id=queue_id)
+    return send, decision, packed, topic if message.topic == HALF_TOPIC else None, handle
 
 
 def refused(sending: Sending, prepared: Prepared, status: PutStatus) -> Exception:
     """Why a message was not stored: a `Refusal`, or BodyError for a batch that cannot be read."""
-    if prepared.decision.is_batch:
+    send, decision, *_ = prepared
+    if decision.is_batch:
         try:
-            decode_batch(prepared.send.body)
+            decode_batch(send.body)
         except BodyError as error:
             return error
     return refusal_of(sending.config, status)
 
 
-def count_stored(sending: Sending, prepared: Prepared, count: int, size: int) -> str | None:
-    """Count the messages of a send that are stored; returns the handle that recalls a timed one."""
-    topic, message = prepared.message[0].topic, prepared.rerouted
-    sending.statistics.message_put(topic, count, size, prepared.message[1])
-    if message is None or not sending.is_5:
-        return None
-    properties = message.property_map
-    if topic == HALF_TOPIC:
-        sending.transactions.open_count.add(properties[names.REAL_TOPIC], 1)
-    return recall_handle(sending.config, message) if names.TIMER_OUT_MS in properties else None
+def count_stored(sending: Sending, stored: Sequence[Prepared], sizes: Sequence[int]) -> None:
+    """Count what is stored: the messages of sends of one kind, or those of one batch."""
+    message_put, decision = sending.statistics.message_put, stored[0][1]
+    if decision.is_batch or decision.is_plain:
+        message_put(stored[0][2][0].topic, len(sizes), sum(sizes), sends=len(stored))
+        return
+    sizes_at: dict[tuple[str, int, str | None], list[int]] = {}
+    for (_, _, message, real_topic, _), size in zip(stored, sizes, strict=True):
+        sizes_at.setdefault((message[0].topic, message[1], real_topic), []).append(size)
+    for (topic, queue_id, real_topic), of_place in sizes_at.items():
+        message_put(topic, len(of_place), sum(of_place), queue_id, sends=len(of_place))
+        if real_topic is not None and sending.is_5:
+            sending.transactions.open_count.add(real_topic, len(of_place), changes=len(of_place))
 
 
-def _is_half(sending: Sending, request: AnySend, properties: dict[str, str]) -> bool:
+def _is_half(sending: Sending, request: AnySend, message: NewMessage) -> bool:
     """Whether this is a half message. Raises `Refusal` if the broker rejects transactions."""
-    if properties[names.TRAN_MSG].lower() != "true":
+    mark, delay = values_in(message, _OF_HALF)
+    if mark is None or mark.lower() != "true":
         return False
-    if sending.is_5 and (request.reconsume_times or 0) > 0 and asks_for_delay(properties):
+    if sending.is_5 and message.reconsume_times > 0 and is_delay(delay):
         return False  # a consumer sends back a message that was a half message before
     if sending.config.reject_transaction_message:
         remark = f"the broker[{sending.config.broker_ip1}] sending transaction message is forbidden"
@@ -235,17 +220,11 @@ def _is_half(sending: Sending, request: AnySend, properties: dict[str, str]) -> 
     return True
 
 
-def _queue_of_priority(properties: dict[str, str], queue_id: int, topic_config: TopicConfig) -> int:
-    """The queue whose number is the priority of the message, or the last queue if the priority is higher (5.5)."""
-    priority = number_property(properties, names.PRIORITY, 0, INT_MAX)
-    steered = (
-        names.DELAY,
-        names.SHARDING_KEY,
-        names.TIMER_DELAY_SEC,
-        names.TIMER_DELAY_MS,
-        names.TIMER_DELIVER_MS,
-    )
-    if priority is None or any(name in properties for name in steered):
-        del properties[names.PRIORITY]
-        return queue_id
-    return min(priority, topic_config.write_queue_nums - 1)
+def _choose_queue(message: NewMessage, topic_config: TopicConfig) -> None:
+    """Choose the queue whose number is the priority of the message, or the last one if the priority is higher (5.5)."""
+    text, *steered = values_in(message, _OF_PRIORITY)
+    priority = None if text is None else parse_number(text, 0, INT_MAX)
+    if priority is None or any(value is not None for value in steered):
+        message.changes = (*(message.changes or ()), names.PRIORITY, None)
+    else:
+        message.queue_id = min(priority, topic_config.write_queue_nums - 1)

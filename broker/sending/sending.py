@@ -67,17 +67,14 @@ class Sending:
 
 def _added(config: BrokerConfig) -> Changes:
     """What the broker adds to the properties of a message that is not part of a batch, and takes away."""
-    cluster = (names.CLUSTER.encode(), config.broker_cluster_name.encode())
+    cluster = (names.CLUSTER, config.broker_cluster_name)
     if not config.is_5:
         # 4.9 encodes the properties without WAIT and then adds WAIT again: a delayed message, which is encoded a second
         # time, has it as the last one of its hash bucket.
-        return (names.WAIT.encode(), None, *cluster)
+        return (names.WAIT, None, *cluster)
     return (
-        names.MSG_REGION.encode(),
-        config.region_id.encode(),
-        names.TRACE_ON.encode(),
-        b"true" if config.trace_on else b"false",
-        names.POP_CK.encode(),
-        None,
+        *(names.MSG_REGION, config.region_id),
+        *(names.TRACE_ON, "true" if config.trace_on else "false"),
+        *(names.POP_CK, None),
         *cluster,
     )

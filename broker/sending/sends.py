@@ -7,11 +7,12 @@ Owned by the event loop. The same steps for one decoded request: `send_handlers.
 """
 
 from collections.abc import Hashable, Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Final
 
 from pocketmq.core.properties import read_properties
-from pocketmq.core.sends import SPECIAL, Send
+from pocketmq.core.sends import Send
 from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 from pocketmq.store import PutStatus
@@ -23,14 +24,13 @@ from ..state.broker_state import BrokerState
 from ..transactions.ends import Ends
 from .decision import Decision, decide, request_of
 from .durable_answers import send_answer, waits, when_durable, with_status
-from .reply_form import ReplyForm, reply_form
+from .reply_form import ReplyForm
 from .send_checks import check_properties
-from .send_handlers import Prepared, count_stored, prepare, refused
+from .send_handlers import Prepared, count_stored, prepare, refused, run_of
 from .sending import Sending
 
 MAX_DECISIONS: Final = 1024
 """A kind has at most 4 KiB, its request as many, and its heads 12 KiB: 20 MiB, if peers want that."""
-_SPECIAL: Final = frozenset(SPECIAL)
 
 
 class Sends:
@@ -47,22 +47,17 @@ class Sends:
 
     def take(self, connection: Connection, sends: Sequence[Send]) -> None:
         """Handle sends in their order. Raises FrameError for a header that cannot be read."""
-        decisions, find, settings = self._decisions, self._topics.find, self._state.settings_version
         sending, capacity = self._sending, self._config.send_thread_pool_queue_capacity
         pending: list[Prepared] = []
-        for send in sends:
-            decision = decisions.get(send[0])
+        at = 0
+        while at < len(sends):
+            send = sends[at]
+            at += 1
             if sending.waiting_sends + len(pending) >= capacity:
                 self._store(connection, pending)
             try:
-                check_properties(sending, send[4])
-                if (
-                    decision is None
-                    or find(decision.request.topic) is not decision.topic_config
-                    or decision.settings is not settings
-                    or sending.waiting_sends >= capacity
-                ):
-                    decision = self._decide(connection, send)
+                check_properties(sending, send.properties)
+                decision = self._decision(connection, send)
                 if decision.is_oneway and connection.watch is not None:
                     # Watchers see the answers of a pass; of a send without one they see the request.
                     self._store(connection, pending)
@@ -70,7 +65,10 @@ class Sends:
                     continue
                 if decision.is_batch:  # it is the only one in its append
                     self._store(connection, pending)
-                pending.append(prepare(sending, decision, send, connection))
+                room = capacity - sending.waiting_sends - len(pending)
+                run = run_of(decision, sends[at - 1 : at - 1 + room])
+                pending += prepare(sending, decision, run, connection)
+                at += len(run) - 1
                 if decision.is_batch:
                     self._store(connection, pending)
             except Exception as error:
@@ -82,10 +80,19 @@ class Sends:
         """Handle ends of transactions of one pass, in their order."""
         self._ends.take(connection, commands)
 
-    def _decide(self, connection: Connection, send: Send) -> Decision:
+    def _decision(self, connection: Connection, send: Send) -> Decision:
+        """What holds for such sends: decided before, or now. Raises `Refusal`, FrameError."""
+        decision, sending = self._decisions.get(send.kind), self._sending
+        if (
+            decision is not None
+            and self._topics.find(decision.request.topic) is decision.topic_config
+            and decision.settings is self._state.settings_version
+            and sending.waiting_sends < self._config.send_thread_pool_queue_capacity
+        ):
+            return decision
         command = send.decode()
-        special = _SPECIAL.intersection(read_properties(send.properties))
-        decision = decide(self._sending, request_of(command), Call(connection, command), special)
+        properties = read_properties(send.properties)
+        decision = decide(sending, request_of(command), Call(connection, command), properties)
         decision.is_oneway = bool(command.flag & ONEWAY_FLAG)
         if len(self._decisions) >= MAX_DECISIONS:
             self._decisions.clear()
@@ -96,18 +103,18 @@ class Sends:
         """Store and answer prepared sends in their order; the list is empty then."""
         while pending:
             try:
-                placed = self._sending.store.append_all([prepared[2] for prepared in pending])
+                placed = self._sending.store.append_all([message for _, _, message, *_ in pending])
                 done = len(placed.runs)
                 if done:
                     self._answer(connection, pending[:done], placed)
             except Exception as error:  # our mistake must not end the connection; some may be in the log
                 for prepared in pending:
-                    connection.refuse(prepared.send.decode(), error)
+                    connection.refuse(prepared[0].decode(), error)
                 pending.clear()
                 return
             if placed.refusal is not None:
                 failed = pending[done]
-                connection.refuse(failed.send.decode(), refused(self._sending, failed, placed.refusal))
+                connection.refuse(failed[0].decode(), refused(self._sending, failed, placed.refusal))
             del pending[: done + 1]
 
     def _answer(self, connection: Connection, stored: list[Prepared], placed: Placed) -> None:
@@ -116,7 +123,7 @@ class Sends:
         if not sending.waits_for_durability and sending.topics not in sending.tables.unsaved:
             _write(connection, stored, replies)
             return
-        durable = [waits(sending, prepared.send.properties) for prepared in stored]
+        durable = [waits(sending, prepared[0].properties) for prepared in stored]
         for waiting in (False, True):
             chosen = [number for number, waits_too in enumerate(durable) if waits_too is waiting]
             if chosen:
@@ -158,33 +165,32 @@ class Sends:
     def _replies(self, connection: Connection, stored: list[Prepared], placed: Placed) -> list[bytes]:
         """Count what was stored; returns the frame that answers each, empty for a one-way request."""
         replies: list[bytes] = []
-        plain: dict[str, list[int]] = {}
-        number = 0
-        for prepared, run in zip(stored, placed.runs, strict=True):
-            send, decision, message, queue_id, unique_id, _ = prepared
-            _, queue_offset, count = run
-            handle = None
-            if decision.is_plain and not decision.is_batch:
-                plain.setdefault(message[0].topic, []).append(placed.sizes[number])
-            else:
-                size = sum(placed.sizes[number : number + count])
-                handle = count_stored(self._sending, prepared, count, size)
-            if decision.is_oneway:
-                replies.append(b"")
-            else:
-                reply = decision.reply or self._form(connection, decision, send)
-                positions = placed.positions[number : number + count]
-                replies.append(reply(positions, queue_id, queue_offset, unique_id, handle, send[1]))
-            number += count
-        for topic, sizes in plain.items():
-            self._statistics.messages_put(topic, len(sizes), sum(sizes))
+        runs, positions, sizes = placed.runs, placed.positions, placed.sizes
+        if stored[0][1].is_batch:
+            count_stored(self._sending, stored, sizes)
+            form = self._form(connection, stored[0])
+            return [b"" if form is None else form.frame(stored[0][0], positions, runs[0][1])]
+        for _, of_decision in groupby(stored, itemgetter(1)):
+            group, first = list(of_decision), len(replies)
+            end = first + len(group)
+            count_stored(self._sending, group, sizes[first:end])
+            form = self._form(connection, group[0])
+            if form is None:
+                replies += [b""] * len(group)
+                continue
+            offsets = [run[1] for run in runs[first:end]]
+            sends, handles = [prepared[0] for prepared in group], [prepared[4] for prepared in group]
+            replies += form.frames(sends, positions[first:end], offsets, handles)
         return replies
 
-    def _form(self, connection: Connection, decision: Decision, send: Send) -> ReplyForm:
-        answer = send_answer(self._sending, 0, "", 0, send.unique_id or b"")
-        reply = connection.reply_to(send.decode(), 0, None, answer.fields or {})
-        decision.reply = form = reply_form(reply, self._sending.store_host)
-        return form
+    def _form(self, connection: Connection, prepared: Prepared) -> ReplyForm | None:
+        """The form of the answers to such sends; `None` for one-way requests."""
+        send, decision, *_ = prepared
+        if decision.reply is None and not decision.is_oneway:
+            answer = send_answer(self._sending, 0, "", 0, send.unique_id or b"")
+            reply = connection.reply_to(send.decode(), 0, None, answer.fields or {})
+            decision.reply = ReplyForm(reply, self._sending.store_host)
+        return decision.reply
 
     def _answer_with(
         self,
@@ -197,11 +203,11 @@ class Sends:
         """Answer for messages that are in the log, but not on disk or not on enough slaves."""
         first = list(accumulate([run[2] for run in placed.runs], initial=0))
         for number in chosen:
-            prepared, (_, queue_offset, count) = stored[number], placed.runs[number]
+            send, (_, queue_offset, count) = stored[number][0], placed.runs[number]
             positions = placed.positions[first[number] : first[number] + count]
             ids = encode_message_ids(self._sending.store_host, positions)
-            answer = send_answer(self._sending, queue_offset, ids, prepared.queue_id, prepared.unique_id)
-            connection.answer(prepared.send.decode(), with_status(answer, failure))
+            answer = send_answer(self._sending, queue_offset, ids, send.queue_id, send.unique_id)
+            connection.answer(send.decode(), with_status(answer, failure))
 
 
 def _write(connection: Connection, stored: Sequence[Prepared], replies: Sequence[bytes]) -> None:

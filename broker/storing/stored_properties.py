@@ -1,11 +1,6 @@
 """Property text as the official broker stores it, from a map (`core/properties.py` has the rule)."""
 
-from typing import Final
-
-from pocketmq.core.properties import encode_stored
-
-BUCKETS: Final = {False: 16, True: 128}
-"""Of the official hash map that properties are stored from: in the 4.9 line, in 5.x."""
+from pocketmq.core.properties import BUCKETS, encode_stored
 
 
 def stored_properties(properties: dict[str, str], *, is_5: bool, first_buckets: int | None = None) -> bytes:

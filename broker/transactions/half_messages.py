@@ -16,6 +16,7 @@ loop.
 import logging
 from typing import Final
 
+from pocketmq.core.properties import BUCKETS, encode_stored
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import (
     TRANSACTION_COMMIT,
@@ -26,12 +27,11 @@ from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.store import NewMessage, PutStatus
 
-from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of, own_message
 from ..storing.numbers import INT_MAX, parse_number
-from ..storing.stored_properties import stored_properties
+from ..storing.rerouting import reroute
 from ..tables.metric_table import MetricTable
 from ..time.timers import Timer
 
@@ -43,35 +43,14 @@ OP_RETRY_SECONDS: Final = 1.0
 _OP_PROPERTIES: Final = {names.WAIT: "true", names.TAGS: OP_TAG}
 
 
-def half_message(config: BrokerConfig, message: NewMessage) -> NewMessage:
-    """Reroute a message to the half topic; it is changed in place: topic, queue, transaction bits and properties."""
-    properties = message.property_map
-    is_5 = config.is_5
-    unique_id = properties.get(names.UNIQ_KEY)
-    if unique_id and is_5:
-        properties[names.TRANSACTION_ID] = unique_id
-    properties[names.REAL_TOPIC] = message.topic
-    properties[names.REAL_QID] = str(message.queue_id)
-    message.topic, message.queue_id = HALF_TOPIC, 0
+_WITHOUT_PLACE: Final = (names.REAL_TOPIC, None, names.REAL_QID, None)
+_WITHOUT_MARK: Final = (names.TRAN_MSG, None)
+
+
+def half_message(message: NewMessage, transaction_id: str | None) -> NewMessage:
+    """Reroute a message to the half topic; it is changed in place. 5.x also stores the id of the transaction."""
     message.sys_flag = with_transaction_type(message.sys_flag, TRANSACTION_NONE)
-    message.properties = stored_properties(properties, is_5=is_5)
-    return message
-
-
-def committed_text(properties: dict[str, str], *, is_5: bool) -> tuple[bytes, str, int]:
-    """The property text of a committed message, its topic and its queue, from the properties of the half message.
-
-    5.x removes REAL_TOPIC and REAL_QID from the text, 4.9 does not; from the map both are removed, and TRAN_MSG. Raises
-    KeyError or ValueError if the properties do not name the real topic and queue.
-    """
-    kept = b"" if is_5 else stored_properties(properties, is_5=is_5)
-    topic, queue_text = properties.pop(names.REAL_TOPIC), properties.pop(names.REAL_QID)
-    queue_id = parse_number(queue_text, 0, INT_MAX)
-    if queue_id is None:
-        raise ValueError(f"the queue is {queue_text[:40]!r}")
-    text = kept or stored_properties(properties, is_5=is_5)
-    properties.pop(names.TRAN_MSG, None)
-    return text, topic, queue_id
+    return reroute(message, HALF_TOPIC, 0, (names.TRANSACTION_ID, transaction_id) if transaction_id else ())
 
 
 class HalfMessages:
@@ -91,6 +70,7 @@ class HalfMessages:
         """Queue id -> offsets of ended half messages that no op message names yet, oldest first, each with its text."""
         self._unwritten_bytes = 0
         self._timer: Timer | None = None
+        self._op_text = encode_stored(_OP_PROPERTIES, BUCKETS[False], state.config.is_5)
 
     def stop(self) -> None:
         """Write the collected offsets."""
@@ -103,19 +83,22 @@ class HalfMessages:
             self._timer.cancel()
             self._timer = None
 
-    def committed(self, half: Record, properties: dict[str, str]) -> NewMessage:
-        """The message that a half message becomes, for its consumers.
+    def committed(self, half: Record, topic: str | None, queue_text: str | None) -> NewMessage:
+        """The message that a half message becomes, for its consumers. `topic` and `queue_text` are the real ones.
 
-        `properties` are those of the record, and become those of the message. Raises KeyError or ValueError if the
-        record does not name its real topic and queue, `Refusal` if its DELAY is not a number.
+        5.x removes them from the stored text, 4.9 does not. Raises ValueError if the record does not name them,
+        `Refusal` if its DELAY is not a number.
         """
-        text, topic, queue_id = committed_text(properties, is_5=self._state.config.is_5)
-        message = copy_of(half, topic, queue_id, properties, text)
+        queue_id = None if queue_text is None else parse_number(queue_text, 0, INT_MAX)
+        if topic is None or queue_id is None:
+            raise ValueError(f"topic {topic!r}, queue {None if queue_text is None else queue_text[:40]!r}")
+        if self._state.config.is_5:
+            message = copy_of(half, topic, queue_id, _WITHOUT_PLACE, _WITHOUT_MARK)
+        else:
+            message = copy_of(half, topic, queue_id, (), _WITHOUT_PLACE + _WITHOUT_MARK)
         message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
         message.prepared_transaction_offset = half.position
-        if names.DELAY in properties:
-            message = self._delayed.delay_if_asked(message)
-        return self._delayed.time_if_asked(message)
+        return self._delayed.time_if_asked(self._delayed.delay_if_asked(message))
 
     def stored(self, half: Record, topic: str, real_topic: str | None, size: int) -> None:
         """A half message was stored as a message of `topic`."""
@@ -192,12 +175,11 @@ class HalfMessages:
             OP_HALF_TOPIC,
             queue_id,
             text.encode(),
-            dict(_OP_PROPERTIES),
-            is_5=state.config.is_5,
+            _OP_PROPERTIES,
             now_ms=state.clock.now_ms(),
             store_host=state.identity.store_host,
-            first_buckets=16,
         )
+        message.properties, message.changes = self._op_text, None
         result = state.store.append(message)
         if result.status is not PutStatus.PUT_OK:
             _log.error("cannot write the op message for ended transactions: %s", result.status.name)

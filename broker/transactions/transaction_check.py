@@ -35,7 +35,7 @@ from pocketmq.store.lookup.consume_queue import ConsumeQueue
 from ..membership.producer_groups import ProducerGroups
 from ..said_once import SaidOnce
 from ..state.broker_state import BrokerState
-from ..storing.message_copies import copy_of
+from ..storing.message_copies import changes_of, copy_of
 from ..storing.numbers import INT_MAX, number_property, parse_number
 from ..storing.stored_properties import stored_properties
 from ..time.slices import SLICE_SECONDS
@@ -201,6 +201,7 @@ class TransactionCheck:
         copied = self._put_back(record, properties)
         if copied is None:
             return False
+        properties[names.WAIT] = "false"  # the copy's is unchanged
         self._send_question(copied, properties)
         return True
 
@@ -208,8 +209,7 @@ class TransactionCheck:
         """Store the message again at the end of the queue, without the user's flag and the reconsume times, as in the
         official broker. `None` if the store refuses it."""
         state = self._state
-        text = stored_properties(properties, is_5=state.config.is_5)
-        message = copy_of(record, HALF_TOPIC, record.queue_id, properties, text)
+        message = copy_of(record, HALF_TOPIC, record.queue_id, changes_of(properties))
         message.flag = message.reconsume_times = 0
         result = state.store.append(message)
         if result.status is not PutStatus.PUT_OK:
@@ -254,8 +254,7 @@ class TransactionCheck:
         """Move a message from the half queue to a topic where administrators find it; 323 moves it back."""
         state = self._state
         topic = state.topics.create_for_send_back(CHECK_MAX_TIME_TOPIC, 1).name
-        text = stored_properties(properties, is_5=state.config.is_5)
-        result = state.store.append(copy_of(record, topic, 0, properties, text))
+        result = state.store.append(copy_of(record, topic, 0, changes_of(properties)))
         if result.status is not PutStatus.PUT_OK:
             _log.error("cannot give up the half message at %d: %s", record.queue_offset, result.status.name)
             return False

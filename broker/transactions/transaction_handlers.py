@@ -6,9 +6,9 @@ producer group of a message can end it. Mirrors `EndTransactionProcessor` and
 """
 
 import logging
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from pocketmq.core.properties import read_properties
+from pocketmq.core.properties import read_values
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
@@ -25,10 +25,16 @@ from ..state.refusals import UNSET_REMARK, refusal_of
 from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from ..storing.records import record_named
-from ..storing.stored_properties import stored_properties
 from .transactions import Transactions
 
 _log = logging.getLogger("pocketmq.transactions")
+
+_VALUES: Final = (
+    names.CHECK_IMMUNITY_TIME_IN_SECONDS,
+    names.PGROUP,
+    names.REAL_TOPIC,
+    names.REAL_QID,
+)
 
 
 class Commit(NamedTuple):
@@ -62,17 +68,16 @@ def prepare_end(transactions: Transactions, request: EndTransaction) -> Commit |
     if verdict not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
     half = _half_record(transactions, request.commit_log_offset)
-    properties = read_properties(half.properties)
-    if transactions.config.is_5 and _is_too_late(transactions, request, half, properties):
+    immunity, group, real_topic, queue_text = read_values(half.properties, (), _VALUES)
+    if transactions.config.is_5 and _is_too_late(transactions, request, half, immunity):
         return Answer(code=ResponseCode.ILLEGAL_OPERATION, remark=UNSET_REMARK)
-    _check_match(request, half, properties)
-    real_topic = properties.get(names.REAL_TOPIC)
+    _check_match(request, half, group)
     if verdict == TRANSACTION_ROLLBACK:
         transactions.half_messages.roll_back(half, real_topic)
         return Answer(remark=UNSET_REMARK)
     try:
-        return Commit(half, transactions.half_messages.committed(half, properties), real_topic)
-    except (KeyError, ValueError) as error:
+        return Commit(half, transactions.half_messages.committed(half, real_topic, queue_text), real_topic)
+    except ValueError as error:
         raise Refusal(
             ResponseCode.SYSTEM_ERROR, f"the half message does not name its real topic and queue: {error!r}"
         ) from error
@@ -102,23 +107,22 @@ def _half_record(transactions: Transactions, position: int) -> Record:
 
 
 def _is_too_late(
-    transactions: Transactions, request: EndTransaction, half: Record, properties: dict[str, str]
+    transactions: Transactions, request: EndTransaction, half: Record, immunity: str | None
 ) -> bool:
     """Whether this end arrives too late. A message with a time of its own until the first check must end within that
     time, or by the answer to a check."""
-    text = properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
-    if request.from_transaction_check or text is None:
+    if request.from_transaction_check or immunity is None:
         return False
     immunity_ms = max(
-        (parse_number(text, INT_MIN, INT_MAX) or 0) * 1000, transactions.config.transaction_time_out
+        (parse_number(immunity, INT_MIN, INT_MAX) or 0) * 1000, transactions.config.transaction_time_out
     )
     clock = transactions.clock
     sent_ms = half.store_timestamp if clock.is_virtual else half.born_timestamp
     return clock.now_ms() - sent_ms > immunity_ms
 
 
-def _check_match(request: EndTransaction, half: Record, properties: dict[str, str]) -> None:
-    if properties.get(names.PGROUP) != request.producer_group:
+def _check_match(request: EndTransaction, half: Record, group: str | None) -> None:
+    if group != request.producer_group:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
     if half.queue_offset != request.tran_state_table_offset:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
@@ -138,17 +142,15 @@ def resume_check_half_message(transactions: Transactions, request: ResumeCheckHa
         if data is None:
             raise RecordError(f"no message at log position {message_id.position}")
         record = decode_record(data)
-        properties = read_properties(record.properties)
-        if names.REAL_TOPIC in properties and record.topic not in (CHECK_MAX_TIME_TOPIC, HALF_TOPIC):
+        [real_topic] = read_values(record.properties, (), (names.REAL_TOPIC,))
+        if real_topic is not None and record.topic not in (CHECK_MAX_TIME_TOPIC, HALF_TOPIC):
             # In the official broker a commit then stores it in whatever topic its sender wrote into it.
             raise RecordError(f"the message at {message_id.position} is no half message")
     except BodyError as error:
         _log.warning("cannot resume %.80s: %s", request.msg_id, error)
         remark = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
         raise Refusal(ResponseCode.SYSTEM_ERROR, remark) from error
-    properties[names.TRANSACTION_CHECK_TIMES] = "0"
-    text = stored_properties(properties, is_5=transactions.config.is_5)
-    result = transactions.store.append(copy_of(record, HALF_TOPIC, 0, properties, text))
+    result = transactions.store.append(copy_of(record, HALF_TOPIC, 0, (names.TRANSACTION_CHECK_TIMES, "0")))
     if result.status is not PutStatus.PUT_OK:
         remark = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
         raise Refusal(ResponseCode.SYSTEM_ERROR, remark)

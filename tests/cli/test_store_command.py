@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
     properties = {"TAGS": "paid", "KEYS": "o-1"}
     for number in range(5):
         body = b"body %d\n" % number
-        store.append(NewMessage("orders", 0, body, encode_properties(properties), properties))
+        store.append(NewMessage("orders", 0, body, encode_properties(properties)))
     store.close()
     return tmp_path / "store"
 

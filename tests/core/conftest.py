@@ -4,9 +4,9 @@ import importlib
 from types import ModuleType
 
 import pytest
-from pocketmq.core import gathered_records, index_entries, plain_records, properties, records, sends
+from pocketmq.core import gathered_records, index_entries, plain_records, properties, records, replies, sends
 
-MODULES = (gathered_records, index_entries, plain_records, properties, records, sends)
+MODULES = (gathered_records, index_entries, plain_records, properties, records, replies, sends)
 """Imported, they are in `choice.in_python`."""
 
 

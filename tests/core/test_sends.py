@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.core.choice import in_python
-from pocketmq.core.sends import SPECIAL, RequestCutter, Send, frames_of
+from pocketmq.core.records import Head
+from pocketmq.core.sends import SPECIAL, RequestCutter, Send, frames_of, messages_of_sends
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
-from property_texts import TEXTS
+from property_texts import MANY_PAIRS, TEXTS
 from send_headers import COMMANDS, LETTERS, NUMBERS, commands, decoded, framed, read, same_sends
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -355,3 +356,46 @@ def test_a_header_of_a_send_that_cannot_be_read_ends_the_stream() -> None:
 def test_other_arguments_are_refused(native, arguments) -> None:
     with pytest.raises((TypeError, ValueError)):
         native.read_sends(*arguments)
+
+
+HEAD = Head(b"", b"", b"", b"", -1, -1, "orders", True)
+"""Messages only carry it."""
+
+
+@given(
+    texts=st.lists(TEXTS | MANY_PAIRS, max_size=4),
+    changes=st.sampled_from([(), ("KEYS", None, "CLUSTER", "c"), ("KEYS", "\ud800")]),
+    is_5=st.booleans(),
+)
+def test_sends_become_the_same_messages(native, texts, changes, is_5) -> None:
+    view = memoryview(bytes(range(100)))
+    sends = [
+        Send(b"kind", number, 3, 17, text, None, view, 8, 10 + number, 20)
+        for number, text in enumerate(texts)
+    ]
+    arguments = sends, HEAD, changes, 128 if is_5 else 16, is_5
+    found, wanted = native.messages_of(*arguments), in_python["messages_of"](*arguments)
+    if found is None:
+        assert "\ud800" in changes or any(
+            text.count(b"\x01") > 90 or text.decode("utf-8", "replace").encode() != text for text in texts
+        )
+    else:
+        assert found == wanted
+    assert messages_of_sends(*arguments) == wanted
+    assert [bytes(message[2]) for message in wanted] == [bytes(send.body) for send in sends]
+
+
+@pytest.mark.parametrize(
+    "sends",
+    [
+        (),
+        [7],
+        [(1, 2)],
+        [(b"", 1, 2, 3, "text", None, b"", 0, 0, 0)],
+        [(b"", 1, 2, 3, b"", None, 7, 0, 0, 0)],
+        [(b"", 1, 2, 3, b"", None, b"", 0, "0", 0)],
+    ],
+)
+def test_what_is_no_send_becomes_no_message(native, sends) -> None:
+    with pytest.raises(TypeError):
+        native.messages_of(sends, HEAD, (), 16, True)

@@ -52,7 +52,7 @@ def open_store(tmp_path: Path, clock: VirtualClock) -> Iterator[OpenStore]:
 def new_message(
     topic: str = "orders", queue_id: int = 0, body: bytes = b"body", **properties: str
 ) -> NewMessage:
-    return NewMessage(topic, queue_id, body, encode_properties(properties), properties)
+    return NewMessage(topic, queue_id, body, encode_properties(properties))
 
 
 @pytest.fixture

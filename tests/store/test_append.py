@@ -30,7 +30,7 @@ MESSAGES = st.builds(
         queue_id,
         body,
         text if isinstance(text, bytes) else encode_properties(text, final_separator=final),
-        {},
+        None,
         flag,
         sys_flag,
         times,

@@ -125,7 +125,7 @@ def test_store_accepts_messages_and_stays_undamaged(golden: Golden) -> None:
     store = golden.open(5)
     queue = next(one for one in golden.expected["queues"] if one["topic"] == "Plain")
     for number in range(200):
-        result = store.append(NewMessage("Plain", queue["queueId"], b"x" * 900, b"", {}))
+        result = store.append(NewMessage("Plain", queue["queueId"], b"x" * 900, b""))
         assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, queue["maxOffset"] + number)
     store.close()
     assert not check_store(golden.root).damaged

@@ -34,7 +34,7 @@ def store(config: StoreConfig, clock: VirtualClock):
     store = MessageStore(config, clock, flush_in_background=False)
     store.open()
     for _ in range(30):
-        store.append(NewMessage("orders", 0, b"x" * 900, b"", {}))
+        store.append(NewMessage("orders", 0, b"x" * 900, b""))
     yield store
     store.close()
 
@@ -137,7 +137,7 @@ def test_a_fuller_disk_deletes_more_and_finally_refuses_messages(
     if not young:
         age(store, clock, 100, count=2)
         assert retention.run() == expired
-    status = store.append(NewMessage("orders", 0, b"x", b"", {})).status
+    status = store.append(NewMessage("orders", 0, b"x", b"")).status
     assert status is (PutStatus.PUT_OK if takes else PutStatus.SERVICE_NOT_AVAILABLE)
 
 
@@ -185,7 +185,7 @@ def test_a_full_disk_deletes_ten_files_a_round_and_views_of_them_stay_readable(c
     store = MessageStore(config, clock, flush_in_background=False)
     store.open()
     for number in range(60):
-        store.append(NewMessage("orders", 0, (b"%d:" % number).ljust(900, b"."), b"", {}))
+        store.append(NewMessage("orders", 0, (b"%d:" % number).ljust(900, b"."), b""))
     before = store.get_message("orders", 0, 0, 4)
     assert before.count == 4
     retention = Retention(config, store, clock, FakeDisks(0.88))

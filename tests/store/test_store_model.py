@@ -72,7 +72,7 @@ class Model:
         self.made += 1
         properties = {"KEYS": f"key{self.made}", "TAGS": f"tag{self.made % 3}"}
         body = (b"%d:" % self.made).ljust(size, b".")
-        return NewMessage("orders", queue_id, body, encode_properties(properties), properties)
+        return NewMessage("orders", queue_id, body, encode_properties(properties))
 
     def append(self, queue_id: int, size: int) -> None:
         message = self.message(queue_id, size)

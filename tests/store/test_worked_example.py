@@ -31,7 +31,6 @@ def test_the_bytes_of_the_worked_example_are_those_a_store_writes(open_store, tm
             0,
             b"hello",
             encode_properties(properties),
-            properties,
             born_timestamp=STORED_MS - 1,
             born_host=host,
             store_host=host,

@@ -331,7 +331,7 @@ async def test_the_log_leaves_past_access_control_and_tls_only_if_asked_for(
     user = '{"username":"admin","password":"12345678"}'
     node = make_node(tmp_path / "m", store=store, init_authentication_user=user, **promise)
     async with running(node) as master:
-        master.broker.store.append(NewMessage("orders", 0, b"secret", b"", {}))
+        master.broker.store.append(NewMessage("orders", 0, b"secret", b""))
         port = int(master.broker.identity.ha_address.rpartition(":")[2])
         for _ in range(3):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

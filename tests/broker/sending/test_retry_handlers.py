@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.network.dispatch import Call
 from pocketmq.broker.sending.retry_handlers import redirect_if_exhausted
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.languages import V3_4_9
@@ -15,10 +14,9 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack, SendMessage
-from pocketmq.protocol.wire.command import Command
 from pocketmq.store import NewMessage, VirtualClock
 
-from broker_fakes import Asked, FakeConnection, MakeBroker, ask, store_message
+from broker_fakes import Asked, MakeBroker, ask, store_message
 
 UNIQUE = "7F000001000000000000000000000002"
 FAQ_4 = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
@@ -33,13 +31,11 @@ def put(broker: Broker, **properties: str) -> tuple[int, str]:
 
 def put_retried(broker: Broker, reconsume_times: int) -> int:
     """A message on its way through the retry topic; its log position."""
-    names = {"RETRY_TOPIC": "T2", "ORIGIN_MESSAGE_ID": "ABC"}
     message = NewMessage(
         topic="%RETRY%GG",
         queue_id=0,
         body=b"x",
         properties=b"RETRY_TOPIC\x01T2\x02ORIGIN_MESSAGE_ID\x01ABC\x02",
-        property_map=names,
         born_host=broker.identity.store_host,
         store_host=broker.identity.store_host,
         reconsume_times=reconsume_times,
@@ -331,8 +327,7 @@ class TestDirectSend:
             flag=0,
             reconsume_times=17,
         )
-        call = Call(FakeConnection(), Command(10, version=513))
-        assert redirect_if_exhausted(broker.sending, request, call, {}, 5) == ("%DLQ%GG", 0)
+        assert redirect_if_exhausted(broker.sending, request, 513, 5) == ("%DLQ%GG", 0, ("DELAY", "-1"))
         assert "GG" in broker.groups
 
     async def test_an_unknown_group_is_refused(self, broker_maker: MakeBroker) -> None:

@@ -19,7 +19,7 @@ async def syncing(broker_maker: MakeBroker) -> Broker:
 
 def appended(broker: Broker) -> int:
     """Append a message; returns the position behind it."""
-    result = broker.store.append(NewMessage("orders", 0, b"x", b"", {}))
+    result = broker.store.append(NewMessage("orders", 0, b"x", b""))
     return result.position + result.size
 
 

@@ -258,7 +258,7 @@ store.open()
 stored = 0
 properties = {"UNIQ_KEY": "u", "KEYS": "a b c"}
 for number in range(14_000):
-    message = NewMessage(f"t{number % 50}", 0, bytes(1000), encode_properties(properties), properties)
+    message = NewMessage(f"t{number % 50}", 0, bytes(1000), encode_properties(properties))
     stored += store.append(message).status is PutStatus.PUT_OK
     clock.advance(100)
 visible = sum(store.max_offset(f"t{number}", 0) for number in range(50))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.properties import decode_properties, encode_properties
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
 from pocketmq.store.at_rest.check import check_store
@@ -78,7 +78,7 @@ class Life:
         properties = {"KEYS": f"key{self.made}", "TAGS": f"t{self.made % 3}"}
         body = (b"%d:" % self.made).ljust(min(self.chance.choice((10, 300, 900, 5000)), most_bytes), b".")
         place = self.chance.randrange(QUEUES) if queue_id is None else queue_id
-        return NewMessage("orders", place, body, encode_properties(properties), properties)
+        return NewMessage("orders", place, body, encode_properties(properties))
 
     def append(self, messages: list[NewMessage]) -> None:
         """As a batch, if they are several."""
@@ -86,7 +86,7 @@ class Life:
         assert placed.refusal is None
         places = zip(placed.positions, placed.sizes, queue_offsets(placed), strict=True)
         for message, (position, size, offset) in zip(messages, places, strict=True):
-            key = message.property_map["KEYS"]
+            key = decode_properties(message.properties)["KEYS"]
             self.records.append((position, size, message.queue_id, offset, bytes(message.body), key))
         self.clock.advance(self.chance.randint(0, 20))
         if self.mode == "SYNC_FLUSH" and self.chance.random() < 0.7:

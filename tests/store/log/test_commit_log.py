@@ -28,14 +28,12 @@ def test_appended_message_has_the_bytes_of_the_official_vector(open_store, clock
     store = open_store()
     clock.set_now_ms(1700000000005)
     store._queues.get_or_create("demo-topic", 3).next_offset = 7
-    properties = {"TAGS": "TagA", "KEYS": "key-1"}
     result = store.append(
         NewMessage(
             "demo-topic",
             3,
             b"hello rmq",
             b"TAGS\x01TagA\x02KEYS\x01key-1\x02",
-            properties,
             born_timestamp=1700000000000,
             born_host=pack_host("10.0.0.8", 50123),
             store_host=pack_host("10.0.0.9", 10911),
@@ -141,7 +139,7 @@ def test_long_retry_topics_are_stored_as_version_2_and_other_long_topics_refused
 )
 def test_limits_of_body_and_properties(open_store, body_bytes, properties_bytes, status):
     store = open_store(max_message_size=1000, mapped_file_size_commit_log=65536)
-    result = store.append(NewMessage("t", 0, bytes(body_bytes), bytes(properties_bytes), {}))
+    result = store.append(NewMessage("t", 0, bytes(body_bytes), bytes(properties_bytes)))
     assert result.status is status
     assert store.log_end == (result.size if status is PutStatus.PUT_OK else 0)
     assert store.max_offset("t", 0) == (1 if status is PutStatus.PUT_OK else 0)
@@ -182,7 +180,7 @@ def test_whole_record_crc_is_appended_if_it_is_turned_on(open_store, put, crash)
 def test_the_crc_property_follows_one_separator(open_store, text, stored):
     """MessageExtEncoder adds a separator only if the text does not end in one."""
     store = open_store(enabled_append_prop_crc=True)
-    result = store.append(NewMessage("orders", 0, b"body", text, {}))
+    result = store.append(NewMessage("orders", 0, b"body", text))
     record = decode_record(store.read_record(result.position))
     name, _, crc = bytes(record.properties).removeprefix(stored).partition(b"\x01")
     assert (name, len(crc)) == (b"__CRC32#", 11)

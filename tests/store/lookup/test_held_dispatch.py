@@ -72,12 +72,3 @@ def test_messages_of_a_deleted_queue_begin_it_again(open_store, put, bodies):
     store.delete_topic_queues("orders")
     flush(store)
     assert bodies(store) == [b"second"]
-
-
-def test_a_sender_may_change_properties_once_they_are_stored(open_store, new_message):
-    store = open_store(**SYNC)
-    message = new_message(UNIQ_KEY=ID, TAGS="red")
-    store.append(message)
-    message.property_map.clear()
-    flush(store)
-    assert len(store.query("orders", ID, 9, 0, 1 << 62).views) == 1

@@ -98,7 +98,7 @@ def test_bulk_dispatch_writes_the_files_of_one_by_one_dispatch(
                 store.delete_topic_queues(
                     "orders"
                 )  # its queues begin again at 0, after records of the old ones
-            message = NewMessage(topic, queue_id, body, encode_properties(properties), properties)
+            message = NewMessage(topic, queue_id, body, encode_properties(properties))
             message.sys_flag = sys_flag
             message.born_host = bytes(host_bytes)
             assert store.append(message).queue_offset >= 0

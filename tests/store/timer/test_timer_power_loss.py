@@ -55,7 +55,7 @@ class Life:
     def append(self, topic: str, body: bytes, due_ms: int) -> tuple[int, int, int]:
         """Bodies of one size: the next message can get the place of a lost one."""
         properties = {TIMER_OUT_MS: str(due_ms)}
-        result = self.store.append(NewMessage(topic, 0, body, encode_properties(properties), properties))
+        result = self.store.append(NewMessage(topic, 0, body, encode_properties(properties)))
         return result.position, result.size, result.queue_offset
 
     def live(self) -> None:

@@ -58,7 +58,7 @@ class Timers:
     def note(self, due_ms: int, *, topic: str = "T", deletes: bool = False, now_ms: int = NOW_MS) -> int:
         """Store and note a message; its queue offset."""
         properties = {"TIMER_OUT_MS": str(due_ms)}
-        message = NewMessage(TIMER_TOPIC, 0, b"x", encode_properties(properties), properties)
+        message = NewMessage(TIMER_TOPIC, 0, b"x", encode_properties(properties))
         result = self.store.append(message)
         self.timers.note(due_ms, result.position, result.size, topic, now_ms, deletes=deletes)
         self.timers.queue_offset = result.queue_offset + 1

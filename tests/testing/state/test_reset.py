@@ -119,7 +119,7 @@ def test_recreated_topic_begins_at_offset_0_and_has_a_route(server: EmbeddedServ
 
 
 def message(topic: str) -> NewMessage:
-    return NewMessage(topic, 0, b"x", b"", {})
+    return NewMessage(topic, 0, b"x", b"")
 
 
 def test_delayed_message_does_not_arrive_in_a_later_test(server: EmbeddedServer, mq: RocketMQ) -> None:

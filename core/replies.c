@@ -1,0 +1,84 @@
+/* Fills the replies of a pass into their form. See replies.py for the rule in Python. */
+
+#include "core.h"
+
+enum { MAX_REPLY_BYTES = 2048, PREFIX_BYTES = 8, POSITION_DIGITS = 16, MAX_DIGITS = 20 };
+
+static uint8_t *write_decimal(uint8_t *to, long long number)
+{
+    uint8_t digits[MAX_DIGITS];
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    int count = 0;
+    do
+        digits[count++] = '0' + left % 10;
+    while ((left /= 10) > 0);
+    if (number < 0)
+        *to++ = '-';
+    while (count > 0)
+        *to++ = digits[--count];
+    return to;
+}
+
+static uint8_t *write_hexadecimal(uint8_t *to, uint64_t number)
+{
+    for (int shift = 4 * (POSITION_DIGITS - 1); shift >= 0; shift -= 4)
+        *to++ = "0123456789ABCDEF"[number >> shift & 0xF];
+    return to;
+}
+
+/* A frame; NULL without an exception if the one in Python has to make it. */
+static PyObject *filled(const char *form, const char *end, PyObject *row)
+{
+    uint8_t frame[MAX_REPLY_BYTES], *to = frame + PREFIX_BYTES;
+    Py_ssize_t next = 0;
+    while (form < end) {
+        if (frame + sizeof frame - to < MAX_DIGITS)
+            return NULL;
+        if (*form != '%') {
+            *to++ = *form++;
+            continue;
+        }
+        int is_position = end - form >= 5 && memcmp(form, "%016X", 5) == 0;
+        char letter = is_position ? 'X' : end - form >= 2 ? form[1] : 0;
+        form += is_position ? 5 : 2;
+        if (letter == '%') {
+            *to++ = '%';
+            continue;
+        }
+        if (next == PyTuple_GET_SIZE(row))
+            return NULL;
+        PyObject *value = PyTuple_GET_ITEM(row, next++);
+        if (letter == 'b') {
+            if (!PyBytes_Check(value) || PyBytes_GET_SIZE(value) > frame + sizeof frame - to)
+                return NULL;
+            memcpy(to, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value)), to += PyBytes_GET_SIZE(value);
+            continue;
+        }
+        int overflow = 1;
+        long long number = PyLong_Check(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : 0;
+        if (overflow || (letter != 'd' && (letter != 'X' || number < 0)))
+            return NULL;
+        to = letter == 'd' ? write_decimal(to, number) : write_hexadecimal(to, (uint64_t)number);
+    }
+    if (next < PyTuple_GET_SIZE(row))
+        return NULL;
+    put32(frame, (uint32_t)(to - frame - 4)), put32(frame + 4, (uint32_t)(to - frame - PREFIX_BYTES));
+    return PyBytes_FromStringAndSize((const char *)frame, to - frame);
+}
+
+PyObject *fill_replies(PyObject *self, PyObject *args)
+{
+    PyObject *form, *rows;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyBytes_Type, &form, &PyList_Type, &rows))
+        return NULL;
+    const char *first = PyBytes_AS_STRING(form);
+    PyObject *frames = PyList_New(0);
+    for (Py_ssize_t i = 0; frames != NULL && i < PyList_GET_SIZE(rows); i++) {
+        PyObject *row = PyList_GET_ITEM(rows, i);
+        PyObject *frame = PyTuple_Check(row) ? filled(first, first + PyBytes_GET_SIZE(form), row) : NULL;
+        if (frame == NULL || PyList_Append(frames, frame) < 0)
+            Py_CLEAR(frames);
+        Py_XDECREF(frame);
+    }
+    return or_none(frames);
+}
