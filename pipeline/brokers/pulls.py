@@ -6,25 +6,23 @@ which asks again, for as long as the options say, by fresh routes.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
-from pocketmq.client.connections.connection import SHORT_WAIT_SECONDS, Connection
-from pocketmq.client.errors import CallTimeout, ClientError, NotReachable, RequestRefused, RouteNotFound
+from pocketmq.client.connections.connection import Connection
+from pocketmq.client.errors import ClientError, NotReachable, RequestRefused, RouteNotFound
+from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
-from pocketmq.protocol.requests.pull import PullMessage, PullMessageReply
+from pocketmq.protocol.requests.pull import PullMessage, PullMessageReply, pull_form
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.header_form import HeaderForm
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Request, to_fields
+from pocketmq.protocol.wire.schema import Request
 
 from ..planning.positions import Queue
 from ..planning.topic_options import SourceOptions
 from .broker_client import BrokerClient
-
-_log = logging.getLogger("pocketmq.pipeline")
 
 _ANSWERED: Final = (
     ResponseCode.SUCCESS,
@@ -57,7 +55,6 @@ class Puller:
         self._options = options
         self._timeout_seconds = options.pull_timeout_ms / 1000
         self._request = self._request_at(0, options.pull_batch_size)
-        self._fields = to_fields(self._request)
         self._connection: Connection | None = None
         self._form: HeaderForm | None = None
 
@@ -71,7 +68,8 @@ class Puller:
             self._connection = None
         else:
             if connection is not self._connection:
-                self._form = connection.pull_form(self._request)
+                forms = connection.takes_templates
+                self._form = pull_form(self._request, "PYTHON", V5_5_0) if forms else None
             self._connection = None if is_slave else connection
 
     def start(self, offset: int, count: int, done: Done) -> bool:
@@ -81,14 +79,14 @@ class Puller:
             return False
         count = min(count, self._options.pull_batch_size)
         due = asyncio.get_running_loop().time() + self._timeout_seconds
-        pull = _QuickPull(connection, self._request, offset, due, self._timeout_seconds, done)
+        pull = _QuickPull(self._request, offset, due, self._timeout_seconds, done)
         try:
             if self._form is not None:
                 opaque = connection.next_opaque()
                 connection.post_frame(pull, opaque, self._form.head((offset, count, opaque), 0), b"")
             else:
-                fields = self._fields | {"queueOffset": str(offset), "maxMsgNums": str(count)}
-                connection.post_for(pull, self._request, timeout_seconds=self._timeout_seconds, fields=fields)
+                request = self._request_at(offset, count)
+                connection.post_for(pull, request, timeout_seconds=self._timeout_seconds)
         except ClientError:
             return False
         return True
@@ -149,18 +147,16 @@ class Puller:
 class _QuickPull:
     """Waits for the reply to one pull. A `FramedCall`, which stores nothing."""
 
-    __slots__ = ("_connection", "_done", "_offset", "due", "request", "timeout_seconds")
+    __slots__ = ("_done", "_offset", "due", "request", "timeout_seconds")
 
     def __init__(
         self,
-        connection: Connection,
         request: PullMessage,
         offset: int,
         due: float,
         timeout_seconds: float,
         done: Done,
     ) -> None:
-        self._connection = connection
         self._offset = offset
         self._done = done
         self.request: Request[Any] = request
@@ -178,9 +174,6 @@ class _QuickPull:
         self._done(self._offset, _messages_of(reply, self._offset))
 
     def failed(self, error: Exception) -> None:
-        if isinstance(error, CallTimeout) and self.timeout_seconds > SHORT_WAIT_SECONDS:
-            _log.warning("a pull timed out, giving up the connection to %s", self._connection.address)
-            self._connection.close()  # it may hang, as in `Connection.exchange`
         self._done(self._offset, None)
 
 
