@@ -1,16 +1,19 @@
 """Background tasks: start them with a name, keep them until they end, log what failed, cancel them all.
 
-Whatever starts tasks owns one `Tasks` and ends it.
+Tasks          the tasks of one owner, which ends them
+SharedWork     one task for each key, for all who wait for its result
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 _log = logging.getLogger(__name__)
 
-STUBBORN_SECONDS: Final = 3.0
+ResultT = TypeVar("ResultT")
+
+CANCEL_TIMEOUT_SECONDS: Final = 3.0
 """How long a cancelled task may take to end."""
 
 
@@ -62,11 +65,42 @@ class Tasks:
                 self._on_failure()
 
 
-async def until_ended(tasks: Collection[asyncio.Task[None]]) -> None:
+class SharedWork(Generic[ResultT]):
+    """Work of which one at a time is under way for each key, such as connecting to an address. `cancel` ends it all."""
+
+    def __init__(self, start: Callable[[str], Coroutine[Any, Any, ResultT]]) -> None:
+        self._start = start
+        self._tasks: dict[str, asyncio.Task[ResultT]] = {}
+
+    async def result(self, key: str) -> ResultT | None:
+        """What the work for a key returned or raised; it begins now unless it is under way. None if it was cancelled.
+
+        A caller that is cancelled does not end the work: others may wait for it.
+        """
+        task = self._tasks.get(key)
+        if task is None:
+            task = self._tasks[key] = asyncio.get_running_loop().create_task(self._start(key), name=key)
+            task.add_done_callback(self._ended)
+        await asyncio.wait({task})
+        return None if task.cancelled() else task.result()
+
+    def cancel(self) -> set[asyncio.Task[ResultT]]:
+        """Cancel what is under way, and return its tasks."""
+        for task in self._tasks.values():
+            task.cancel()
+        return set(self._tasks.values())
+
+    def _ended(self, task: asyncio.Task[ResultT]) -> None:
+        del self._tasks[task.get_name()]
+        if not task.cancelled():
+            task.exception()  # seen: all who waited may have left
+
+
+async def until_ended(tasks: Collection[asyncio.Task[Any]]) -> None:
     """Return when these cancelled tasks have ended. A task that ignores its cancellation is left behind after
-    `STUBBORN_SECONDS`: a listener must not keep its consumer from leaving."""
+    `CANCEL_TIMEOUT_SECONDS`: a listener must not keep its consumer from leaving."""
     if not tasks:
         return
-    _, stubborn = await asyncio.wait(tasks, timeout=STUBBORN_SECONDS)
+    _, stubborn = await asyncio.wait(tasks, timeout=CANCEL_TIMEOUT_SECONDS)
     for task in stubborn:
         _log.error("%s does not end although it was cancelled", task.get_name())

@@ -1,8 +1,10 @@
 """One connection of a client to a name server or broker: requests out, replies in, requests of the broker in.
 
 Owned by the event loop. Many requests may be under way; replies are matched by opaque. All frames of one turn of the
-loop leave in one write. Bounds: a frame is at most 16 MiB, `MAX_CALLS` requests wait at once, each for its own
-timeout. Mirrors `NettyRemotingClient`.
+loop leave in one write. Bounds: a frame is at most 16 MiB, `MAX_CALLS` requests wait at once, each until it is due, and
+`MAX_UNSENT_BYTES` wait for the end of the turn. A connection that was silent for the whole time a request waited is
+closed, and the next request opens another (official clientCloseSocketIfTimeout, which closes it even while it answers
+other requests). Mirrors `NettyRemotingClient`.
 """
 
 import asyncio
@@ -15,12 +17,10 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 from pocketmq.protocol.errors import FieldError, FrameError, ProtocolError
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.requests.pull import PullMessage, pull_form
 from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.protocol.requests.send_frames import SendTemplate, StoredReply, read_stored_reply
-from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.protocol.wire.header_form import HeaderForm
 from pocketmq.protocol.wire.schema import (
     Reply,
     ReplyT,
@@ -41,7 +41,8 @@ CONNECT_TIMEOUT_SECONDS: Final = 3.0
 CALL_TIMEOUT_SECONDS: Final = 3.0
 LINGER_SECONDS: Final = 3.0
 MAX_CALLS: Final = 65536
-MAX_BINARY_CODE: Final = 32767
+MAX_UNSENT_BYTES: Final = 64 * 1024
+"""Frames beyond this leave before the turn of the loop ends."""
 SHORT_WAIT_SECONDS: Final = 0.1
 """A call with a shorter timeout than this does not close the connection when it times out."""
 
@@ -85,8 +86,9 @@ class _Call(msgspec.Struct):
     waiter: Waiter
     due: float
     """When the reply is late, loop time."""
-    request: Request[Any]
     timeout_seconds: float
+    """How long before that the request was sent."""
+    request: Request[Any]
     stored: None = None
 
 
@@ -116,7 +118,6 @@ class Connection(asyncio.Protocol):
         on_push: Push | None = None,
         *,
         hooks: Sequence[RPCHook] = (),
-        header_type: int = JSON,
         language: str = "PYTHON",
     ) -> None:
         self.address = address
@@ -124,16 +125,18 @@ class Connection(asyncio.Protocol):
         self.lost = asyncio.Event()  # set once the socket is closed, which TLS does a round trip later
         self._on_push = on_push
         self._hooks = hooks
-        self._header_type = header_type
         self._language = language
-        self.takes_templates = header_type == JSON and not hooks
-        """Whether frames may be made from a template: the header is JSON, and no hook looks at it."""
+        self.takes_templates = not hooks
+        """Whether frames may be made from a template: no hook looks at the header."""
         self._transport: asyncio.Transport | None = None
         self._cutter = FrameCutter(takes_header=self._takes_header)
         self._calls: dict[int, _Call | FramedCall] = {}
         self._opaque = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._unsent: list[bytes] = []
+        self._unsent_bytes = 0
+        self._has_overflowed = False
+        self._heard_at = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
         self._writable: asyncio.Event | None = None
@@ -146,7 +149,6 @@ class Connection(asyncio.Protocol):
         *,
         hooks: Sequence[RPCHook] = (),
         tls: ssl.SSLContext | None = None,
-        header_type: int = JSON,
         language: str = "PYTHON",
         timeout_seconds: float = CONNECT_TIMEOUT_SECONDS,
     ) -> "Connection":
@@ -156,13 +158,13 @@ class Connection(asyncio.Protocol):
         try:
             async with asyncio.timeout(timeout_seconds):
                 _, connection = await loop.create_connection(
-                    lambda: cls(address, on_push, hooks=hooks, header_type=header_type, language=language),
+                    lambda: cls(address, on_push, hooks=hooks, language=language),
                     host.strip("[]"),
                     int(port),
                     ssl=tls,
                 )
         except (OSError, TimeoutError, ValueError, OverflowError) as error:
-            raise NotReachable(f"cannot connect to {address}: {error or 'timed out'}") from error
+            raise NotReachable(f"cannot connect to {address}: {str(error) or 'timed out'}") from error
         return connection
 
     async def call(
@@ -196,27 +198,10 @@ class Connection(asyncio.Protocol):
         return b"" if command.body is None else bytes(command.body)
 
     async def exchange(
-        self,
-        request: Request[Any],
-        body: RawBody | None = None,
-        *,
-        timeout_seconds: float,
-        fields: dict[str, str] | None = None,
+        self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
     ) -> Command:
-        """The reply frame, whatever its code; `NotReachable` if none arrives in time. `fields` as `post_for`.
-
-        A broker that does not answer in time may hang: as in Java the connection is closed then, and the next call
-        opens a new one (clientCloseSocketIfTimeout).
-        """
-        try:
-            future: asyncio.Future[Command] = self._loop.create_future()
-            self.post_for(FutureWaiter(future), request, body, timeout_seconds=timeout_seconds, fields=fields)
-            return await future
-        except CallTimeout:
-            if timeout_seconds > SHORT_WAIT_SECONDS:
-                _log.warning("%s timed out, giving up the connection to %s", request.name, self.address)
-                self.close()
-            raise
+        """The reply frame, whatever its code; `NotReachable` if none arrives in time."""
+        return await self.post(request, body, timeout_seconds=timeout_seconds)
 
     def post(
         self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
@@ -234,18 +219,12 @@ class Connection(asyncio.Protocol):
         body: RawBody | None = None,
         *,
         timeout_seconds: float,
-        fields: dict[str, str] | None = None,
     ) -> None:
-        """Send now; the waiter gets the reply or the failure. `NotReachable` if it cannot be sent.
-
-        `fields` is the header if the caller has made it already: of the request only the code is used then.
-        """
-        if self.closed or self._transport is None or len(self._calls) >= MAX_CALLS:
-            raise NotReachable(f"cannot send {request.name} to {self.address}")
-        opaque = next(self._opaque) & 0x7FFFFFFF
-        frame = self._frame(request, opaque, 0, body, fields=fields)
+        """Send now; the waiter gets the reply or the failure. `NotReachable` if it cannot be sent."""
+        opaque = self.next_opaque()
+        frame = self._frame(request, opaque, 0, body)
         due = self._loop.time() + timeout_seconds
-        self._calls[opaque] = _Call(waiter, due, request, timeout_seconds)
+        self._calls[opaque] = _Call(waiter, due, timeout_seconds, request)
         if self._timer is None or due < self._timer_due:
             self._set_timer(due)
         self._write(frame)
@@ -254,14 +233,14 @@ class Connection(asyncio.Protocol):
         """For `post_frame` over any connection with this one's language."""
         return SendTemplate.of(request, self._language, V5_5_0)
 
-    def pull_form(self, request: PullMessage) -> HeaderForm | None:
-        """For frames of pulls like this one, for `post_frame`; None if they must be encoded in the ordinary way."""
-        return pull_form(request, self._language, V5_5_0) if self.takes_templates else None
-
     def next_opaque(self) -> int:
         """The number of the next request; `NotReachable` if it cannot be sent."""
-        if self.closed or self._transport is None or len(self._calls) >= MAX_CALLS:
-            raise NotReachable(f"cannot send to {self.address}")
+        if self.closed or self._transport is None:
+            raise NotReachable(f"the connection to {self.address} is closed")
+        if len(self._calls) >= MAX_CALLS:
+            raise NotReachable(
+                f"{len(self._calls)} requests to {self.address} wait for replies: wait for some before sending more"
+            )
         return next(self._opaque) & 0x7FFFFFFF
 
     def post_frame(self, call: FramedCall, opaque: int, head: bytes, body: bytes) -> None:
@@ -275,9 +254,16 @@ class Connection(asyncio.Protocol):
             self._loop.call_soon(self._flush)
         unsent.append(head)
         unsent.append(body)
+        self._unsent_bytes += len(head) + len(body)
+        if self._unsent_bytes > MAX_UNSENT_BYTES:
+            self._flush()
 
     async def drained(self) -> None:
-        """Return once the peer accepts more bytes: for callers that send without waiting for replies."""
+        """Return once the peer accepts more bytes: for callers that send without waiting for replies. Other tasks run
+        once for each `MAX_UNSENT_BYTES`."""
+        if self._has_overflowed:
+            self._has_overflowed = False
+            await asyncio.sleep(0)
         if self._writable is not None and not self.closed:
             await self._writable.wait()
 
@@ -343,15 +329,11 @@ class Connection(asyncio.Protocol):
         flag: int,
         body: RawBody | None,
         remark: str | None = None,
-        fields: dict[str, str] | None = None,
     ) -> bytes:
-        if fields is None:
-            fields = to_fields(request)
+        fields = to_fields(request)
         for hook in self._hooks:
             hook.before_request(self.address, request, fields, body)
-        # The binary header has no room for the numbers of pop.
-        header_type = self._header_type if request.code <= MAX_BINARY_CODE else JSON
-        frame = Command(request.code, opaque, flag, remark, fields, body, self._language, V5_5_0, header_type)
+        frame = Command(request.code, opaque, flag, remark, fields, body, self._language, V5_5_0)
         try:
             return encode_frame(frame)
         except FrameError as error:
@@ -363,11 +345,16 @@ class Connection(asyncio.Protocol):
         if not self._unsent:
             self._loop.call_soon(self._flush)
         self._unsent.append(frame)
+        self._unsent_bytes += len(frame)
+        if self._unsent_bytes > MAX_UNSENT_BYTES:
+            self._flush()
 
     def _flush(self) -> None:
         if not self._unsent or self._transport is None:
             return
-        frames, self._unsent = self._unsent, []
+        if self._unsent_bytes > MAX_UNSENT_BYTES:
+            self._has_overflowed = True
+        frames, self._unsent, self._unsent_bytes = self._unsent, [], 0
         if not self._transport.is_closing():
             self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
 
@@ -381,12 +368,17 @@ class Connection(asyncio.Protocol):
         """One timer for all calls: it fires when the earliest of them may be due."""
         self._timer = None
         now = self._loop.time()
-        late = [opaque for opaque, call in self._calls.items() if call.due <= now]
-        for opaque in late:
-            call = self._calls.pop(opaque)
-            text = f"{self.address} did not answer {call.request.name} within {call.timeout_seconds:g} s"
+        late = [self._calls.pop(opaque) for opaque, call in [*self._calls.items()] if call.due <= now]
+        if any(
+            call.timeout_seconds > SHORT_WAIT_SECONDS and self._heard_at <= call.due - call.timeout_seconds
+            for call in late
+        ):
+            _log.warning("%s does not answer, giving up the connection", self.address)
+            self.close()
+        for call in late:
+            text = f"{self.address} did not answer {call.request.name} within {call.timeout_seconds:.3g} s"
             call.waiter.failed(CallTimeout(text))
-        if self._calls:
+        if self._calls and not self.closed:
             self._set_timer(min(call.due for call in self._calls.values()))
 
     # -- what asyncio calls
@@ -395,7 +387,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
 
     def data_received(self, data: bytes) -> None:
-        calls = self._calls
+        calls, self._heard_at = self._calls, self._loop.time()
         for command in self._cutter.feed(data):
             if command.is_reply:
                 call = calls.pop(command.opaque, None)

@@ -87,10 +87,9 @@ class SendBack:
         )
         copy = Message(retry_topic(self._group), message.body, flag=message.flag)
         try:
-            outgoing = self._sender.prepare(copy, properties)
-            await self._sender.send(
-                outgoing, self._sender.settings.send_msg_timeout, attempts=INNER_SEND_ATTEMPTS
-            )
+            sender = self._sender
+            due = sender.due_in(sender.settings.send_msg_timeout)
+            await sender.send(sender.prepare(copy, properties), due, attempts=INNER_SEND_ATTEMPTS)
         except (ClientError, ProtocolError) as error:
             _log.error("%s could not re-send %r: %s", self._group, message, error)
             return False

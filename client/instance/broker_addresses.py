@@ -52,6 +52,10 @@ class BrokerAddresses:
             )
         )
 
+    def of(self, broker_name: str) -> Mapping[int, str]:
+        """By broker id; empty for an unknown broker."""
+        return self._by_name.get(broker_name, {})
+
     def master(self, broker_name: str) -> str | None:
         """The address of a broker's master."""
         by_id = self._by_name.get(broker_name)

@@ -144,6 +144,10 @@ class Client(ABC):
             self._check_wanted()
             await self._join(instance)
             self._check_wanted()
+        except ClientError:
+            self._check_wanted()  # if it was shut down, that is the reason
+            await self.shutdown()
+            raise
         except BaseException:
             await self.shutdown()
             raise

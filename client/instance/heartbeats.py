@@ -1,11 +1,14 @@
 """Heartbeats of one client instance: its groups and their subscriptions, sent to every broker.
 
 With `use_heartbeat_v2` (5.x, off by default as in Java) a broker that remembers the fingerprint of our subscriptions
-gets the heartbeat without them. Mirrors the heartbeat part of `MQClientInstance`.
+gets the heartbeat without them. Heartbeats to one broker follow one another, and none waits for another broker: a dead
+one would make the others believe that this client is gone. Mirrors the heartbeat part of `MQClientInstance`.
 """
 
 import asyncio
+import itertools
 import logging
+from collections import defaultdict
 
 import msgspec
 from pocketmq.protocol.bodies.client import HeartbeatData, ProducerData
@@ -31,17 +34,17 @@ class Heartbeats:
         *,
         timeout_seconds: float,
         use_v2: bool = False,
-        at_once: int = 1,
     ) -> None:
-        """`at_once`: how many brokers get a heartbeat at the same time."""
         self._client_id = client_id
         self._groups = groups
         self._brokers = brokers
         self._connections = connections
         self._timeout_seconds = timeout_seconds
-        self._slots = asyncio.Semaphore(at_once)
         self._use_v2 = use_v2
-        self._lock = asyncio.Lock()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._numbers = itertools.count(1)
+        self._last: dict[str, tuple[int, bool]] = {}
+        """By address, the last heartbeat that ended: its number, and whether it was accepted."""
         self._under_way: dict[asyncio.Future[None], str] = {}
         """The addresses that heartbeats are under way to."""
         self._v2_brokers: set[str] = set()
@@ -72,20 +75,30 @@ class Heartbeats:
         )
 
     async def send(self) -> bool:
-        """One heartbeat to every broker; True if there is a broker and each accepted it."""
-        async with self._lock:
-            targets = self._brokers.heartbeat_targets(with_slaves=self._groups.has_consumers)
-            if not targets or not self._groups:
-                return False
-            return all(await asyncio.gather(*(self._send_in_turn(address) for address in targets)))
-
-    async def _send_in_turn(self, address: str) -> bool:
-        """One broker after the other, or as many at once as `enable_concurrent_heartbeat` allows."""
-        async with self._slots:
-            return await self.send_to(address)
+        """One heartbeat to every broker; True if a broker accepted it."""
+        targets = self._brokers.heartbeat_targets(with_slaves=self._groups.has_consumers)
+        for address in self._last.keys() - targets:
+            del self._last[address]
+            self._turns.pop(address, None)
+        if not targets or not self._groups:
+            return False
+        return any(await asyncio.gather(*map(self.send_to, targets)))
 
     async def send_to(self, address: str) -> bool:
-        """One heartbeat to one broker; False if it was not accepted."""
+        """One heartbeat to one broker; False if it was not accepted.
+
+        A caller that waited for a heartbeat under way, while another began and ended, shares that one.
+        """
+        asked = next(self._numbers)
+        async with self._turns[address]:
+            number, accepted = self._last.get(address, (0, False))
+            if number < asked:
+                number = next(self._numbers)
+                accepted = await self._send_now(address)
+                self._last[address] = number, accepted
+        return accepted
+
+    async def _send_now(self, address: str) -> bool:
         data = self.data()
         fingerprint = 0
         if self._use_v2:

@@ -35,7 +35,7 @@ from ..tasks import Tasks, until_ended
 from .broker_pushes import BrokerPushes
 from .groups import GroupTable
 from .heartbeats import Heartbeats
-from .instance_config import InstanceConfig, heartbeats_at_once
+from .instance_config import InstanceConfig
 from .rebalance_service import RebalanceService
 from .route_book import RouteBook
 
@@ -44,7 +44,8 @@ _log = logging.getLogger(__name__)
 FIRST_ROUTES_SECONDS: Final = 0.01
 FIRST_HEARTBEAT_SECONDS: Final = 1.0
 FIRST_PERSIST_SECONDS: Final = 10.0
-
+ROUTE_PAUSE_SECONDS: Final = 1.0
+"""Between two questions about a broker that cannot be connected to."""
 
 _PROCESS_HASH: Final = id(ConnectionPool)
 _ID_COUNTER: Final = itertools.count()
@@ -72,6 +73,8 @@ class ClientInstance:
         self._tasks = Tasks()
         self._holders = 0
         self._opened_before: set[str] = set()
+        self._asked_about: dict[str, float] = {}
+        """Addresses that could not be connected to, and when a name server was asked about them."""
         self._rebalancing = RebalanceService(self.groups)
         self.connections = ConnectionPool(
             BrokerPushes(self.groups, self.spawn, self.rebalance_now),
@@ -79,6 +82,7 @@ class ClientInstance:
             tls=tls_context(settings),
             language=settings.language,
             on_open=self._opened,
+            on_failed=self._unreachable,
         )
         self.routes = RouteBook(
             NameServers(
@@ -96,7 +100,6 @@ class ClientInstance:
             self.connections,
             timeout_seconds=self.api_timeout_seconds,
             use_v2=settings.use_heartbeat_v2,
-            at_once=heartbeats_at_once(settings),
         )
         self.ids = UniqueIdMaker(
             pack_host(local_ip(), 0)[:-4], os.getpid(), _PROCESS_HASH, wall_ms, counter=_ID_COUNTER
@@ -153,7 +156,7 @@ class ClientInstance:
         instances = self.by_loop.get(self.loop)
         if instances is not None and instances.get(self.client_id) is self:
             del instances[self.client_id]
-        tasks = self._tasks.cancel()
+        tasks = self._tasks.cancel() | self.routes.close()
         try:
             await until_ended(tasks)
         finally:
@@ -225,10 +228,17 @@ class ClientInstance:
         self.spawn(forever(), getattr(action, "__name__", "periodic"))
 
     async def _refresh_routes(self) -> None:
-        await self.routes.refresh(self.groups.topics())
+        for producer in self.groups.list_producers():
+            producer.forget_unused_topics()
+        in_use = self.groups.topics()
+        self.routes.forget_unused(in_use)
+        await self.routes.refresh(in_use)
 
     async def _send_heartbeats(self) -> None:
         self.routes.forget_offline_brokers()
+        known = self.routes.brokers.all_addresses()
+        self._opened_before &= known
+        self._asked_about = {address: at for address, at in self._asked_about.items() if address in known}
         await self.heartbeats.send()
 
     async def _persist_offsets(self) -> None:
@@ -248,6 +258,15 @@ class ClientInstance:
         greets = self.settings.enable_heartbeat_channel_event_listener
         if greets and not self.heartbeats.is_under_way(address):
             self.spawn(self._first_heartbeat(address), f"heartbeat to {address}")
+
+    def _unreachable(self, address: str) -> None:
+        """A broker may have moved: ask for a route that names its address, also if no group would."""
+        now = self.loop.time()
+        topic = self.routes.topic_at(address)
+        if topic is None or now < self._asked_about.get(address, -ROUTE_PAUSE_SECONDS) + ROUTE_PAUSE_SECONDS:
+            return
+        self._asked_about[address] = now
+        self.spawn(self.routes.refresh([topic]), f"route of {topic}")
 
     async def _first_heartbeat(self, address: str) -> None:
         if await self.heartbeats.send_to(address):

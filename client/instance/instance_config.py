@@ -28,8 +28,6 @@ _SHARED: Final = (
     "mq_client_api_timeout",
     "use_heartbeat_v2",
     "enable_heartbeat_channel_event_listener",
-    "enable_concurrent_heartbeat",
-    "concurrent_heartbeat_thread_pool_size",
     "vip_channel_enabled",
     "decode_read_body",
     "decode_decompress_body",
@@ -102,13 +100,6 @@ def instance_config(settings: ClientSettings, hooks: Sequence[RPCHook] = ()) -> 
         own_hooks.append(StreamTypeRPCHook())
     client_id = settings.client_id(client_ip, name)
     return InstanceConfig(client_id, client_ip, settings, (*own_hooks, *hooks))
-
-
-def heartbeats_at_once(settings: ClientSettings) -> int:
-    """How many brokers get a heartbeat at the same time."""
-    if not settings.enable_concurrent_heartbeat or settings.use_heartbeat_v2:
-        return 1
-    return max(1, settings.concurrent_heartbeat_thread_pool_size or os.cpu_count() or 1)
 
 
 def instance_name_of(instance_name: str, *, is_unique: bool = True) -> str:

@@ -2,7 +2,8 @@
 
 Which port a request goes to is decided here. With `vip_channel_enabled` it is the broker's VIP port, its main port
 minus 2, as in the official client. Pulls, pops, acknowledgements, ends of transactions and one-way requests go to the
-main port always: their callers say `main_port=True`. Mirrors the route part of `MQClientInstance`.
+main port always: their callers say `main_port=True`. However many callers need a topic's route, one question for it is
+under way. What was not used lately is forgotten. Mirrors the route part of `MQClientInstance`.
 """
 
 import asyncio
@@ -16,12 +17,15 @@ from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_retry_topic
 
 from ..connections.name_servers import NameServers
 from ..connections.route import MASTER_ID, Route
-from ..errors import ClientError, RouteNotFound
+from ..errors import ClientError, NotReachable, RouteNotFound
+from ..tasks import SharedWork
 from .broker_addresses import BrokerAddresses
 
 _log = logging.getLogger(__name__)
 
 VIP_PORT_OFFSET: Final = 2
+UNUSED_ROUNDS: Final = 20
+"""Refreshes of the routes that a route outlives which no producer or consumer uses: ten minutes by default."""
 
 
 class RouteBook:
@@ -34,7 +38,10 @@ class RouteBook:
         self._routes: dict[str, Route] = {}
         self._templates: dict[str, Route] = {}
         """Routes of topics that the broker creates with the first message sent to them."""
-        self._finding: dict[str, asyncio.Lock] = {}
+        self._finding = SharedWork(self._find)
+        self._finding_template = SharedWork(name_servers.find)
+        self._unused: dict[str, int] = {}
+        """How many refreshes a topic was not among those in use."""
 
     # -- routes
 
@@ -56,17 +63,25 @@ class RouteBook:
 
     async def find_route(self, topic: str) -> Route:
         """Ask a name server and keep the answer. Raises what `NameServers.find` raises."""
+        self._unused.pop(topic, None)
+        route = await self._finding.result(topic)
+        if route is None:
+            raise NotReachable(f"the client is shut down: no route of {topic}")
+        return route
+
+    async def _find(self, topic: str) -> Route:
+        route = await self.name_servers.find(topic)
         known = self._routes.get(topic)
-        async with self._finding.setdefault(topic, asyncio.Lock()):
-            fresh = self._routes.get(topic)
-            if fresh is not None and fresh is not known:
-                return fresh  # another caller asked while this one waited
-            route = await self.name_servers.find(topic)
-            if known is None or known != route:
-                self._routes[topic] = route
-                self.brokers.keep(route.addresses)
-            self._templates.pop(topic, None)
-            return self._routes[topic]
+        self.brokers.keep(route.addresses)
+        self._templates.pop(topic, None)
+        if known is not None and known == route:
+            return known
+        self._routes[topic] = route
+        return route
+
+    def close(self) -> set[asyncio.Task[Route]]:
+        """End the questions under way, and return their tasks."""
+        return self._finding.cancel() | self._finding_template.cancel()
 
     async def find_publish_route(self, topic: str, create_topic: str, queue_nums: int) -> Route:
         """The route to send to a topic: its own, or that of the template `create_topic` if it does not exist yet.
@@ -80,24 +95,55 @@ class RouteBook:
             if create_topic == topic:
                 raise
         try:
-            template = await self.name_servers.find(create_topic)
+            template = await self._finding_template.result(create_topic)
         except RouteNotFound as error:
             why = await self.name_servers.why_no_route(create_topic)
             raise RouteNotFound(f"No route info of this topic: {topic}{why and '; '}{why}") from error
+        if template is None:
+            raise NotReachable(f"the client is shut down: no route of {topic}")
         route = self._templates[topic] = template.for_new_topic(topic, queue_nums)
         self.brokers.keep(route.addresses)
         return route
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        """Ask a name server for each topic; a route that cannot be found stays as it was."""
+        """Ask a name server for each of these topics, which are in use; a route that cannot be found stays as it was.
+        Once no name server answers, the others are left for the next time."""
         for topic in topics:
             try:
                 await self.find_route(topic)
             except RouteNotFound as error:
                 if not is_retry_topic(topic) and topic != AUTO_CREATE_TOPIC:
                     _log.debug("%s", error)
+            except NotReachable as error:
+                _log.warning("routes: %s", error)
+                return
             except ClientError as error:
                 _log.warning("route of %s: %s", topic, error)
+
+    def forget_unused(self, topics: Iterable[str]) -> None:
+        """Called once a refresh, with the topics in use: forget the routes of others that were not asked for lately."""
+        in_use = set(topics)
+        for topic in [*self._routes, *self._templates]:
+            rounds = 0 if topic in in_use else self._unused.get(topic, 0) + 1
+            if rounds > UNUSED_ROUNDS:
+                self._routes.pop(topic, None)
+                self._templates.pop(topic, None)
+                self._unused.pop(topic, None)
+            elif rounds:
+                self._unused[topic] = rounds
+            else:
+                self._unused.pop(topic, None)
+
+    def topic_at(self, address: str) -> str | None:
+        """Some topic whose route names this address, on either port."""
+        main = address if not self._vip_channel else _moved(address, VIP_PORT_OFFSET)
+        for routes in (self._routes, self._templates):
+            for topic, route in routes.items():
+                if any(
+                    known in (address, main) for by_id in route.addresses.values() for known in by_id.values()
+                ):
+                    return topic
+        return None
 
     # -- brokers
 
@@ -113,8 +159,7 @@ class RouteBook:
         """The port for ordinary requests: the VIP port if that channel is on (official MixAll.brokerVIPChannel)."""
         if not self._vip_channel:
             return address
-        host, _, port = address.rpartition(":")
-        return f"{host}:{int(port) - VIP_PORT_OFFSET}"
+        return _moved(address, -VIP_PORT_OFFSET)
 
     def master(self, broker_name: str, *, main_port: bool = False) -> str | None:
         """The address of a broker's master, if a route named it."""
@@ -164,9 +209,16 @@ class RouteBook:
         route = self._routes.get(topic) or await self.find_route(topic)
         if not route.addresses:
             raise RouteNotFound(f"no broker for topic {topic}")
-        by_id = route.addresses[random.choice(sorted(route.addresses))]
+        name = random.choice(sorted(route.addresses))
+        by_id = self.brokers.of(name) or route.addresses[name]
         address = by_id.get(MASTER_ID) or random.choice(list(by_id.values()))
         return address if main_port else self.vip(address)
+
+
+def _moved(address: str, by: int) -> str:
+    """The same host, another port."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + by}"
 
 
 def broker_not_found(broker_name: str) -> RouteNotFound:

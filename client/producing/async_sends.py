@@ -12,9 +12,8 @@ from typing import Any
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from ..clock import steady_ms
 from ..connections.route import Route
-from ..errors import NotReachable, SendTimedOut
+from ..errors import SendTimedOut
 from ..hooks.hooks import CommunicationMode
 from ..instance.instance import ClientInstance
 from ..settings.producer_settings import ProducerSettings
@@ -38,16 +37,14 @@ class AsyncSends:
         self._limits = _BackPressure(sender.settings)
         self._may_be_quick = not sender.settings.enable_backpressure_for_async_mode and sender.hooks is None
 
-    def send(
-        self, outgoing: Outgoing, queue: MessageQueue | None, limit_ms: int
-    ) -> asyncio.Future[SendResult]:
+    def send(self, outgoing: Outgoing, queue: MessageQueue | None, due: float) -> asyncio.Future[SendResult]:
         """Send to a queue, or round robin; the future gets the result, or `SendFailed`."""
         if self._may_be_quick:
             route = self.sender.known_route(outgoing.topic)
-            quick = None if route is None else self._send_quickly(outgoing, queue, route, limit_ms)
+            quick = None if route is None else self._send_quickly(outgoing, queue, route, due)
             if quick is not None:
                 return quick
-        return self.in_background(self._send(outgoing, queue, limit_ms))
+        return self.in_background(self._send(outgoing, queue, due))
 
     async def finish(self) -> None:
         """Return when nothing is under way any more, at the latest when the timeouts are over."""
@@ -67,7 +64,7 @@ class AsyncSends:
     # -- without a task
 
     def _send_quickly(
-        self, outgoing: Outgoing, queue: MessageQueue | None, route: Route, limit_ms: int
+        self, outgoing: Outgoing, queue: MessageQueue | None, route: Route, due: float
     ) -> asyncio.Future[SendResult] | None:
         """One write and a callback; None if there is no connection to the queue's broker."""
         sender = self.sender
@@ -75,15 +72,14 @@ class AsyncSends:
         connection = sender.live_connection(chosen)
         if connection is None:
             return None
-        send = _QuickSend(
-            sender, outgoing, chosen, connection, self.loop, limit_ms / 1000, sender.attempt_begins()
-        )
+        send = _QuickSend(sender, outgoing, chosen, connection, due)
         send.sends, send.queue = self, queue
         try:
             sender.post(send)
-        except NotReachable:
-            return None
-        self._quick_sends += 1
+        except AttemptFailed as failed:  # too many requests wait for replies: a repeat would not help
+            send.result.set_exception(failed.as_send_failed())
+        else:
+            self._quick_sends += 1
         return send.result
 
     def quick_send_ended(self) -> None:
@@ -93,10 +89,10 @@ class AsyncSends:
             self._all_answered.set()
 
     def repeat(
-        self, outgoing: Outgoing, queue: MessageQueue | None, left_ms: int, *, failed_on: MessageQueue
+        self, outgoing: Outgoing, queue: MessageQueue | None, due: float, *, failed_on: MessageQueue
     ) -> asyncio.Task[SendResult]:
         """Go on with a quick send whose attempt failed."""
-        return self.in_background(self._send(outgoing, queue, left_ms, failed_on=failed_on))
+        return self.in_background(self._send(outgoing, queue, due, failed_on=failed_on))
 
     # -- as a task
 
@@ -104,37 +100,35 @@ class AsyncSends:
         self,
         outgoing: Outgoing,
         queue: MessageQueue | None,
-        limit_ms: int,
+        due: float,
         *,
         failed_on: MessageQueue | None = None,
     ) -> SendResult:
         """Official ASYNC with its repeats: to another broker, unless the queue is given."""
-        began_ms = steady_ms()
         retries_done = 0 if failed_on is None else 1
-        async with self._limits.room_for(len(outgoing.body), limit_ms):
+        async with self._limits.room_for(len(outgoing.body), due):
             while True:
-                chosen = queue or await self._next_queue(outgoing.topic, failed_on)
-                left_ms = limit_ms - (steady_ms() - began_ms)
-                if left_ms <= 0:
+                chosen = queue or await self._next_queue(outgoing.topic, failed_on, due)
+                if self.loop.time() >= due:
                     raise send_timed_out("DEFAULT ASYNC send call timeout")
                 try:
-                    return await self.sender.attempt(outgoing, chosen, left_ms, CommunicationMode.ASYNC)
+                    return await self.sender.attempt(outgoing, chosen, due, CommunicationMode.ASYNC)
                 except AttemptFailed as failed:
-                    left_ms = limit_ms - (steady_ms() - began_ms)
-                    if not self.is_repeated(failed.kind, retries_done, left_ms):
+                    if not self.is_repeated(failed.kind, retries_done, due):
                         failure = failed.as_send_failed()
                         break
                     failed_on = chosen
                     retries_done += 1
         raise failure
 
-    def is_repeated(self, failure: Failure, retries_done: int, left_ms: int) -> bool:
+    def is_repeated(self, failure: Failure, retries_done: int, due: float) -> bool:
+        left_ms = int((due - self.loop.time()) * 1000)
         retry_times = self.settings.retry_times_when_send_async_failed
         return is_async_repeated(failure, retries_done=retries_done, retry_times=retry_times, left_ms=left_ms)
 
-    async def _next_queue(self, topic: str, failed_on: MessageQueue | None) -> MessageQueue:
+    async def _next_queue(self, topic: str, failed_on: MessageQueue | None, due: float) -> MessageQueue:
         sender = self.sender
-        route = sender.known_route(topic) or await sender.find_route(topic)
+        route = sender.known_route(topic) or await sender.find_route(topic, due)
         return sender.choose(route, None if failed_on is None else failed_on.broker_name)
 
 
@@ -147,8 +141,6 @@ class _QuickSend(PostedSend):
     queue: MessageQueue | None
     """As the user gave it."""
 
-    closes_connection = False
-
     def ended(self) -> None:
         self.sends.quick_send_ended()
 
@@ -159,11 +151,10 @@ class _QuickSend(PostedSend):
     def unanswered(self, kind: Failure, error: Exception) -> None:
         """The send is repeated as a task, or fails."""
         sends, result = self.sends, self.result
-        left_ms = int((self.due - sends.loop.time()) * 1000)
-        if not sends.is_repeated(kind, 0, left_ms):
+        if not sends.is_repeated(kind, 0, self.due):
             result.set_exception(send_failed(kind, error))
             return
-        again = sends.repeat(self.outgoing, self.queue, left_ms, failed_on=self.chosen)
+        again = sends.repeat(self.outgoing, self.queue, self.due, failed_on=self.chosen)
         again.add_done_callback(lambda task: _pass_on(task, result))
 
 
@@ -177,13 +168,13 @@ class _BackPressure:
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
-    async def room_for(self, body_bytes: int, timeout_ms: int) -> AsyncIterator[None]:
+    async def room_for(self, body_bytes: int, due: float) -> AsyncIterator[None]:
         """Wait for room and hold it; `SendTimedOut` in the official words if there is none in time."""
         if not self._enabled:
             yield
             return
         try:
-            async with asyncio.timeout(timeout_ms / 1000), self._changed:
+            async with asyncio.timeout_at(due), self._changed:
                 await self._changed.wait_for(lambda: self._count > 0 and self._bytes >= body_bytes)
                 self._count -= 1
                 self._bytes -= body_bytes
@@ -199,12 +190,13 @@ class _BackPressure:
 
 
 def _pass_on(task: asyncio.Task[SendResult], result: asyncio.Future[SendResult]) -> None:
-    """Let the user's future end as the task did that repeated the send."""
+    """Let the user's future end as the task did that repeated the send, unless the user cancelled it."""
+    error = None if task.cancelled() else task.exception()  # seen, whether or not the user still waits
     if result.done():
         return
     if task.cancelled():
         result.cancel()
-    elif (error := task.exception()) is not None:
+    elif error is not None:
         result.set_exception(error)
     else:
         result.set_result(task.result())

@@ -1,6 +1,6 @@
 """A message ready to leave, the header of the request that carries it, and the reply to a request.
 
-The headers of ordinary messages to one queue differ in three fields only: one is made, and copied for the next message.
+The headers of ordinary messages to one queue differ in three fields only: a template is made of the first.
 Mirrors the header part of `DefaultMQProducerImpl.sendKernelImpl`, and `MessageUtil.createReplyMessage`.
 """
 
@@ -22,7 +22,6 @@ from pocketmq.protocol.message.topics import is_retry_topic, reply_topic
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessageV2, SendReplyMessageV2
 from pocketmq.protocol.requests.send_frames import SendTemplate
-from pocketmq.protocol.wire.schema import to_fields
 
 from ..clock import wall_ms
 from ..connections.connection import Connection
@@ -31,16 +30,11 @@ from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
 from ..values.namespaces import Namespace
 
-MAX_HEADERS: Final = 4096
-"""Queues whose header fields are kept ready."""
+MAX_TEMPLATES: Final = 4096
+"""Queues whose templates are kept."""
 _WAITS: Final = f"{names.WAIT}\x01true\x02{names.UNIQ_KEY}\x01"
 _WAITS_NOT: Final = f"{names.WAIT}\x01false\x02{names.UNIQ_KEY}\x01"
 """The text of a message without properties of its own, up to its unique id."""
-_WIRE_NAMES: Final = dict(
-    zip(SendMessageV2.__struct_fields__, SendMessageV2.__struct_encode_fields__, strict=True)
-)
-_SYS_FLAG, _BORN_TIMESTAMP = _WIRE_NAMES["sys_flag"], _WIRE_NAMES["born_timestamp"]
-_PROPERTIES: Final = _WIRE_NAMES["properties"]
 
 
 class Outgoing(msgspec.Struct, gc=False):
@@ -173,24 +167,22 @@ class OutgoingMaker:
 
 
 class SendHeaders:
-    """Headers of one producer group. `has_hooks`: RPC hooks see the requests, so each message needs its own."""
+    """Headers of one producer group."""
 
-    def __init__(self, group: str, settings: ProducerSettings, *, has_hooks: bool) -> None:
+    def __init__(self, group: str, settings: ProducerSettings) -> None:
         self._group = group
         self._settings = settings
-        self._has_hooks = has_hooks
-        self._known: dict[MessageQueue, tuple[SendMessageV2, dict[str, str]]] = {}
         self._framed: dict[MessageQueue, tuple[SendMessageV2, SendTemplate]] = {}
 
     def framed(
         self, outgoing: Outgoing, queue: MessageQueue, connection: Connection
     ) -> tuple[SendMessageV2, SendTemplate] | None:
         """A request to a queue, and the template of its frames; None if this message needs fields of its own."""
-        if self._has_hooks or not outgoing.is_ordinary or not connection.takes_templates:
+        if not outgoing.is_ordinary or not connection.takes_templates:
             return None
         framed = self._framed.get(queue)
         if framed is None or framed[0].topic != outgoing.topic:
-            if len(self._framed) >= MAX_HEADERS:
+            if len(self._framed) >= MAX_TEMPLATES:
                 self._framed.clear()
             request = self.request(outgoing, queue)
             template = connection.template(request)
@@ -198,28 +190,6 @@ class SendHeaders:
                 return None
             framed = self._framed[queue] = request, template
         return framed
-
-    def of(self, outgoing: Outgoing, queue: MessageQueue) -> tuple[SendMessageV2, dict[str, str]]:
-        """A request to a queue, and the header fields that carry this message.
-
-        Only the fields leave. The request says the code and the reply type, so without hooks all ordinary messages to
-        one queue share one.
-        """
-        if self._has_hooks or not outgoing.is_ordinary:
-            request = self.request(outgoing, queue)
-            return request, to_fields(request)
-        known = self._known.get(queue)
-        if known is None or known[0].topic != outgoing.topic:
-            if len(self._known) >= MAX_HEADERS:
-                self._known.clear()
-            request = self.request(outgoing, queue)
-            known = self._known[queue] = request, to_fields(request)
-        request, first = known
-        fields = first.copy()
-        fields[_SYS_FLAG] = str(outgoing.sys_flag)
-        fields[_BORN_TIMESTAMP] = str(wall_ms())
-        fields[_PROPERTIES] = outgoing.properties_text
-        return request, fields
 
     def request(self, outgoing: Outgoing, queue: MessageQueue) -> SendMessageV2:
         """The request of this message alone."""

@@ -6,7 +6,6 @@ The reply to a send of a template is read in one step (`stored`), any other by i
 """
 
 import asyncio
-import logging
 from typing import Any, Protocol
 
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -14,17 +13,15 @@ from pocketmq.protocol.requests.send_frames import StoredReply
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import Request
 
-from ..connections.connection import SHORT_WAIT_SECONDS, Connection
+from ..connections.connection import Connection
 from ..errors import CallTimeout, NotReachable, SendFailed
 from ..values.results import DEFAULT_REGION, SendResult, SendStatus
 from .outgoing import Outgoing
 from .send_retry import Failure, send_failed
 
-_log = logging.getLogger(__name__)
-
 
 class AttemptFailed(Exception):
-    """One attempt did not store the message; `kind` decides what follows. It never leaves this room."""
+    """One attempt did not store the message; `kind` decides what follows. Never raised to the user."""
 
     def __init__(self, kind: Failure, error: Exception, code: int = -1) -> None:
         super().__init__(str(error))
@@ -37,10 +34,15 @@ class AttemptFailed(Exception):
         return send_failed(self.kind, self.error, self.code, text)
 
 
-class Attempts(Protocol):
+class SendObserver(Protocol):
     """What a posted send needs of its sender."""
 
     renames_queues: bool
+    loop: asyncio.AbstractEventLoop
+
+    def attempt_begins(self) -> int:
+        """Now, for the fault table."""
+        ...
 
     def note_success(self, queue: MessageQueue, began: int) -> None:
         """The broker answered."""
@@ -52,9 +54,7 @@ class Attempts(Protocol):
         """It did not, or refused."""
         ...
 
-    def read(
-        self, outgoing: Outgoing, queue: MessageQueue, connection: Connection, command: Command, began: int
-    ) -> SendResult:
+    def read(self, send: "PostedSend", reply: Command) -> SendResult:
         """The result in a reply, or `AttemptFailed`."""
         ...
 
@@ -62,15 +62,15 @@ class Attempts(Protocol):
 class PostedSend:
     """`result` gets the `SendResult`, `AttemptFailed`, or what a hook on requests raised.
 
-    `began_ms` counts only for a fault-tolerant producer. Times of `due` are loop time.
+    `began_ms` counts only for a fault-tolerant producer. `due` is loop time.
     """
 
     __slots__ = (
-        "attempts",
         "began_ms",
         "chosen",
         "connection",
         "due",
+        "observer",
         "outgoing",
         "request",
         "result",
@@ -81,21 +81,20 @@ class PostedSend:
 
     def __init__(
         self,
-        attempts: Attempts,
+        observer: SendObserver,
         outgoing: Outgoing,
         chosen: MessageQueue,
         connection: Connection,
-        loop: asyncio.AbstractEventLoop,
-        timeout_seconds: float,
-        began_ms: int,
+        due: float,
     ) -> None:
-        self.attempts = attempts
+        loop = observer.loop
+        self.observer = observer
         self.outgoing = outgoing
         self.chosen = chosen
         self.connection = connection
-        self.timeout_seconds = timeout_seconds
-        self.due = loop.time() + timeout_seconds
-        self.began_ms = began_ms
+        self.due = due
+        self.timeout_seconds = due - loop.time()
+        self.began_ms = observer.attempt_begins()
         self.result: asyncio.Future[SendResult] = loop.create_future()
 
     @property
@@ -104,31 +103,20 @@ class PostedSend:
         return self
 
     def stored(self, reply: StoredReply) -> bool:
-        """The quick road of `replied`. False if the reply needs the ordinary one."""
-        fields, chosen, attempts = reply.fields, self.chosen, self.attempts
+        """Fast path for a stored message. Returns False if the full parser is needed."""
+        fields, chosen, observer = reply.fields, self.chosen, self.observer
         outgoing = self.outgoing
         if (
             fields.queue_id != chosen.queue_id
-            or attempts.renames_queues
+            or observer.renames_queues
             or chosen.topic != outgoing.topic
             or self.result.done()
         ):
             return False
         self.ended()
-        attempts.note_success(chosen, self.began_ms)
-        self.result.set_result(
-            SendResult(
-                fields.batch_uniq_id or outgoing.message_id,
-                fields.msg_id,
-                chosen,
-                fields.queue_offset,
-                SendStatus.SEND_OK,
-                fields.transaction_id,
-                fields.msg_region or DEFAULT_REGION,
-                fields.trace_on != "false",
-                fields.recall_handle,
-            )
-        )
+        observer.note_success(chosen, self.began_ms)
+        trace_on = fields.trace_on != "false"
+        self.result.set_result(result_of(fields, outgoing, chosen, SendStatus.SEND_OK, trace_on))
         return True
 
     def replied(self, reply: Command) -> None:
@@ -138,7 +126,7 @@ class PostedSend:
         if result.done():
             return
         try:
-            stored = self.attempts.read(self.outgoing, self.chosen, self.connection, reply, self.began_ms)
+            stored = self.observer.read(self, reply)
         except AttemptFailed as failed:
             self.refused(failed)
         else:
@@ -147,9 +135,6 @@ class PostedSend:
     def failed(self, error: Exception) -> None:
         """The broker did not answer. What a hook raised is final."""
         self.ended()
-        if isinstance(error, CallTimeout) and self.closes_connection:
-            _log.warning("a send timed out, giving up the connection to %s", self.connection.address)
-            self.connection.close()
         if self.result.done():
             return
         if not isinstance(error, NotReachable):
@@ -160,11 +145,6 @@ class PostedSend:
 
     # -- what an awaited send does; a send whose future the user holds does otherwise
 
-    @property
-    def closes_connection(self) -> bool:
-        """As in Java, a timeout ends the connection (clientCloseSocketIfTimeout)."""
-        return self.timeout_seconds > SHORT_WAIT_SECONDS
-
     def ended(self) -> None:
         """Called once, before anything else happens."""
 
@@ -174,4 +154,38 @@ class PostedSend:
 
     def unanswered(self, kind: Failure, error: Exception) -> None:
         """There is no reply."""
-        self.result.set_exception(self.attempts.note_failure(kind, error, self.chosen, self.began_ms))
+        self.result.set_exception(self.observer.note_failure(kind, error, self.chosen, self.began_ms))
+
+
+class _StoredFields(Protocol):
+    """What both readers of a reply find in it."""
+
+    @property
+    def msg_id(self) -> str: ...
+    @property
+    def queue_offset(self) -> int: ...
+    @property
+    def transaction_id(self) -> str | None: ...
+    @property
+    def batch_uniq_id(self) -> str | None: ...
+    @property
+    def recall_handle(self) -> str | None: ...
+    @property
+    def msg_region(self) -> str | None: ...
+
+
+def result_of(
+    fields: _StoredFields, outgoing: Outgoing, queue: MessageQueue, status: SendStatus, trace_on: bool
+) -> SendResult:
+    """The result of a message that was stored in `queue`."""
+    return SendResult(
+        fields.batch_uniq_id or outgoing.message_id,
+        fields.msg_id,
+        queue,
+        fields.queue_offset,
+        status,
+        fields.transaction_id,
+        fields.msg_region or DEFAULT_REGION,
+        trace_on,
+        fields.recall_handle,
+    )

@@ -19,7 +19,6 @@ from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 from pocketmq.protocol.requests.send import RecallMessage
 
-from ..clock import steady_ms
 from ..connections.connection import Connection
 from ..errors import InvalidArgument
 from ..hooks.hooks import Hook
@@ -38,7 +37,6 @@ from .async_sends import AsyncSends
 from .batch_split import check_batch, split_batch
 from .outgoing import Outgoing, reply_to
 from .send_arguments import Destination, SendKeywords, queue_of_topic, read_arguments
-from .send_retry import send_timed_out
 from .sender import Sender, detect_brokers
 
 CHECKED_UNIQUE_KEY_BYTES: Final = 46
@@ -132,20 +130,16 @@ class Producer(Client):
         message, destination = read_arguments(topic, body, keywords)
         parts = self._ready
         sender, accumulator = parts.sender, parts.accumulator
-        limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
+        due = sender.due_in(self.settings.send_msg_timeout if timeout_ms is None else timeout_ms)
         if accumulator is not None and timeout_ms is None and accumulator.accepts(message):
-            queue = None if destination is None else await sender.queue_for(destination, message)
+            queue = None if destination is None else await sender.queue_for(destination, message, due)
             return await self._add(accumulator, message, queue)
         outgoing = self._prepare(sender, message)
         if destination is None:
             attempts = 1 + self.settings.retry_times_when_send_failed
-            return await sender.send(outgoing, limit_ms, attempts=attempts)
-        began_ms = steady_ms()
-        queue = await sender.queue_for(destination, message)
-        left_ms = limit_ms - (steady_ms() - began_ms)
-        if left_ms <= 0:
-            raise send_timed_out("sendSelectImpl call timeout")
-        return await sender.send_to(outgoing, queue, left_ms)
+            return await sender.send(outgoing, due, attempts=attempts)
+        queue = await sender.queue_for(destination, message, due)
+        return await sender.send_to(outgoing, queue, due)
 
     def send_nowait(
         self,
@@ -163,18 +157,16 @@ class Producer(Client):
         """
         message, destination = read_arguments(topic, body, keywords)
         parts = self._ready
-        limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
+        due = parts.sender.due_in(self.settings.send_msg_timeout if timeout_ms is None else timeout_ms)
         queue = None
         if destination is not None:
             queue = parts.sender.known_queue_for(destination, message)
             if queue is None:
-                later = self._send_once_known(
-                    parts, self._prepare(parts.sender, message), destination, limit_ms
-                )
+                later = self._send_once_known(parts, self._prepare(parts.sender, message), destination, due)
                 return parts.async_sends.in_background(later)
         if parts.accumulator is not None and timeout_ms is None and parts.accumulator.accepts(message):
             return self._add(parts.accumulator, message, queue)
-        return parts.async_sends.send(self._prepare(parts.sender, message), queue, limit_ms)
+        return parts.async_sends.send(self._prepare(parts.sender, message), queue, due)
 
     async def send_oneway(
         self, topic: str | Message, body: bytes | None = None, **keywords: Unpack[SendKeywords]
@@ -185,13 +177,13 @@ class Producer(Client):
         """
         message, destination = read_arguments(topic, body, keywords)
         sender = self._ready.sender
-        outgoing = self._prepare(sender, message)
+        outgoing, due = self._prepare(sender, message), sender.due_in(self.settings.send_msg_timeout)
         if destination is not None:
-            queue = await sender.queue_for(destination, message)
+            queue = await sender.queue_for(destination, message, due)
         else:
-            route = sender.known_route(outgoing.topic) or await sender.find_route(outgoing.topic)
+            route = sender.known_route(outgoing.topic) or await sender.find_route(outgoing.topic, due)
             queue = sender.choose(route, None)
-        await sender.send_oneway(outgoing, queue)
+        await sender.send_oneway(outgoing, queue, due)
 
     async def send_batch(
         self,
@@ -265,7 +257,7 @@ class Producer(Client):
         again = Message(message.topic, message.body, flag=message.flag)
         sender = self._ready.sender
         outgoing = sender.prepare(again, dict(message.properties))
-        return await sender.send(outgoing, self.settings.send_msg_timeout, attempts=1)
+        return await sender.send(outgoing, sender.due_in(self.settings.send_msg_timeout), attempts=1)
 
     async def reply(self, question: MessageExt, body: bytes) -> SendResult:
         """Answer a message that `Requester.request` sent, for instance from a listener. Errors as `send`;
@@ -279,7 +271,11 @@ class Producer(Client):
     # -- what the instance asks
 
     def published_topics(self) -> list[str]:
-        return [] if self._parts is None else list(self._parts.sender.published)
+        return [] if self._parts is None else self._parts.sender.published_topics()
+
+    def forget_unused_topics(self) -> None:
+        if self._parts is not None:
+            self._parts.sender.forget_unused_topics()
 
     def check_transaction(self, connection: Connection, question: TransactionQuestion) -> None:
         """Does nothing: only a `TransactionProducer` can answer."""
@@ -310,15 +306,11 @@ class Producer(Client):
         return sender.prepare_message(message)
 
     async def _send_once_known(
-        self, parts: Parts, outgoing: Outgoing, destination: Destination, limit_ms: int
+        self, parts: Parts, outgoing: Outgoing, destination: Destination, due: float
     ) -> SendResult:
         """`send_nowait` to a queue of a topic whose queues are not known yet."""
-        began_ms = steady_ms()
-        queue = await parts.sender.queue_for(destination, outgoing.message)
-        left_ms = limit_ms - (steady_ms() - began_ms)
-        if left_ms <= 0:
-            raise send_timed_out("DEFAULT ASYNC send call timeout")
-        return await parts.async_sends.send(outgoing, queue, left_ms)
+        queue = await parts.sender.queue_for(destination, outgoing.message, due)
+        return await parts.async_sends.send(outgoing, queue, due)
 
     def _add(
         self, accumulator: ProduceAccumulator, message: Message, queue: MessageQueue | None
@@ -339,10 +331,11 @@ class Producer(Client):
     async def _send_prepared(
         self, sender: Sender, outgoing: Outgoing, queue: MessageQueue | None, limit_ms: int
     ) -> SendResult:
+        due = sender.due_in(limit_ms)
         if queue is not None:
-            return await sender.send_to(outgoing, queue, limit_ms)
+            return await sender.send_to(outgoing, queue, due)
         attempts = 1 + self.settings.retry_times_when_send_failed
-        return await sender.send(outgoing, limit_ms, attempts=attempts)
+        return await sender.send(outgoing, due, attempts=attempts)
 
 
 trace_of = functools.partial(AsyncTraceDispatcher, make_sender=Producer)

@@ -33,11 +33,13 @@ class MessageQueueSelector(Protocol):
 class QueueTurn:
     """Round robin over the queues of one topic; begins at random, so that producers do not all use the same queue."""
 
-    __slots__ = ("_index", "_random")
+    __slots__ = ("_index", "_random", "unused_rounds")
 
     def __init__(self, random: Random | None = None) -> None:
         self._random = random or Random()
         self._index = self._random.randrange(2**31)
+        self.unused_rounds = 0
+        """Refreshes of the routes since the topic was last sent to."""
 
     def next(self) -> int:
         """The next number, 0..2^31-1; the caller reduces it modulo the number of queues."""

@@ -13,11 +13,12 @@ part of `DefaultMQProducerImpl` and `RequestFutureHolder`. The reply itself is m
 import asyncio
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Unpack
 
 from pocketmq.protocol.message import properties as names
 
-from ..clock import steady_ms, wall_ms
+from ..clock import wall_ms
 from ..errors import RequestTimeout, SendFailed
 from ..hooks.hooks import Hook
 from ..settings.keywords import ProducerOptions
@@ -56,13 +57,17 @@ class Requester(Producer):
         message, destination = read_arguments(topic, body, keywords)
         sender, instance = self._ready.sender, self._running
         self._check(message)
-        began_ms = steady_ms()
+        due = sender.due_in(timeout_ms)
         topic = self.namespace.wrap(message.topic)
         if sender.known_route(topic) is None:
-            await sender.find_route(topic)
-            await instance.heartbeats.send()  # the broker must know this connection before it can push
+            await sender.find_route(topic, due)
+            with suppress(TimeoutError):  # the send will say so
+                async with asyncio.timeout_at(due):
+                    await (
+                        instance.heartbeats.send()
+                    )  # the broker must know this connection before it can push
         correlation_id = str(uuid.uuid4())
-        queue = None if destination is None else await sender.queue_for(destination, message)
+        queue = None if destination is None else await sender.queue_for(destination, message, due)
         properties = message.wire_properties() | {
             names.CORRELATION_ID: correlation_id,
             names.REPLY_TO_CLIENT: instance.client_id,
@@ -72,19 +77,18 @@ class Requester(Producer):
         reply: asyncio.Future[MessageExt] = instance.loop.create_future()
         self._waiting[correlation_id] = reply
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                if queue is None:
-                    await sender.send(outgoing, timeout_ms, attempts=1)
-                else:
-                    await sender.send_to(outgoing, queue, timeout_ms)
+            if queue is None:
+                await sender.send(outgoing, due, attempts=1)
+            else:
+                await sender.send_to(outgoing, queue, due)
+            async with asyncio.timeout_at(due):
                 return await reply
         except SendFailed as error:
             text = f"send request message to <{message.topic}> fail"
             raise type(error)(error.code, text, retriable=error.retriable) from error
         except TimeoutError:
             raise RequestTimeout(
-                f"send request message to <{message.topic}> OK, but wait reply message timeout, "
-                f"{steady_ms() - began_ms} ms."
+                f"send request message to <{message.topic}> OK, but wait reply message timeout, {timeout_ms} ms."
             ) from None
         finally:
             self._waiting.pop(correlation_id, None)

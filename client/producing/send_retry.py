@@ -80,19 +80,18 @@ def is_async_repeated(failure: Failure, *, retries_done: int, retry_times: int, 
     return failure in _REMOTING and retries_done < retry_times and left_ms > 0
 
 
-def attempt_timeout_ms(
-    timeout_ms: int, elapsed_ms: int, *, max_per_request_ms: int = -1, is_last: bool = True
-) -> int | None:
-    """Time for the attempt that starts now; None if the time of the whole call is over.
+def attempt_due(
+    due: float, now: float, *, max_per_request_ms: int = -1, is_last: bool = True
+) -> float | None:
+    """When the attempt that starts now ends, in loop time; None if the time of the whole call is over.
 
     `max_per_request_ms` (send_msg_max_timeout_per_request, -1 off) shortens attempts that are not the last.
     """
-    if timeout_ms < elapsed_ms:
+    if now >= due:
         return None
-    left_ms = timeout_ms - elapsed_ms
     if max_per_request_ms > -1 and not is_last:
-        return min(left_ms, max_per_request_ms)
-    return left_ms
+        return min(due, now + max_per_request_ms / 1000)
+    return due
 
 
 def is_result_final(status: SendStatus, *, retry_another_broker_when_not_store_ok: bool) -> bool:

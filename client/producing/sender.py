@@ -29,17 +29,19 @@ from ..errors import (
     RequestRefused,
     RouteNotFound,
     SendFailed,
+    SendTimedOut,
     UnreadableReply,
 )
 from ..hooks.hooks import CommunicationMode, Hooks
 from ..instance.instance import ClientInstance
+from ..instance.route_book import UNUSED_ROUNDS
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from ..values.namespaces import Namespace
-from ..values.results import DEFAULT_REGION, SendResult, send_status
+from ..values.results import SendResult, send_status
 from .fault_tolerance import DETECTOR_PERIOD_MS, LatencyFaultTolerance
 from .outgoing import Outgoing, OutgoingMaker, SendHeaders
-from .posted_send import AttemptFailed, PostedSend
+from .posted_send import AttemptFailed, PostedSend, result_of
 from .queue_choice import QueueTurn, select_one_message_queue
 from .send_arguments import Destination
 from .send_hooks import SendHooks
@@ -48,9 +50,10 @@ from .send_retry import (
     NOT_FOUND_TOPIC_EXCEPTION,
     Failure,
     FailureVerdict,
-    attempt_timeout_ms,
+    attempt_due,
     final_text,
     is_result_final,
+    send_timed_out,
     sync_verdict,
 )
 
@@ -67,6 +70,7 @@ class Sender:
     ) -> None:
         self._instance = instance
         self.loop = instance.loop
+        self._connections = instance.connections
         self._master, self._live = instance.routes.master, instance.connections.live
         self._group = group
         self.settings = settings
@@ -86,41 +90,45 @@ class Sender:
         self.renames_queues = bool(settings.namespace)
         self._turns: dict[str, QueueTurn] = {}
         self._broker_turn = itertools.count(random.randrange(1 << 16))
-        self.published: dict[str, None] = {}
-        """Topics this group has sent to."""
+        """Of the topics this group has sent to."""
+        self._lasting = {self.namespace.wrap(topic) for topic in settings.topics}
         making = OutgoingMaker(settings, self.namespace, instance.ids)
         self.prepare, self.prepare_batch = making.prepare, making.prepare_batch
         self.prepare_message = making.prepare_message
-        self.headers = SendHeaders(group, settings, has_hooks=bool(instance.config.hooks))
+        self.headers = SendHeaders(group, settings)
 
     # -- the whole call
 
-    async def send(self, outgoing: Outgoing, timeout_ms: int, *, attempts: int) -> SendResult:
-        """Send to a queue of the sender's choice, at most `attempts` times; `timeout_ms` is for all of them.
+    def due_in(self, timeout_ms: float) -> float:
+        """The loop time at which a call ends that begins now."""
+        return self.loop.time() + timeout_ms / 1000
+
+    async def send(self, outgoing: Outgoing, due: float, *, attempts: int) -> SendResult:
+        """Send to a queue of the sender's choice, at most `attempts` times, until `due` in loop time.
 
         Raises `SendFailed` if no attempt stored the message. A result whose status is not SEND_OK is a result too.
         """
-        settings = self.settings
-        started = steady_ms()
-        route = self.known_route(outgoing.topic) or await self.find_route(outgoing.topic)
+        settings, loop = self.settings, self.loop
+        began = loop.time()
+        route = self.known_route(outgoing.topic) or await self.find_route(outgoing.topic, due)
         brokers_sent: list[str | None] = [None] * attempts
         last: AttemptFailed | None = None
         result: SendResult | None = None
         for attempt in range(attempts):
-            left_ms = attempt_timeout_ms(
-                timeout_ms,
-                steady_ms() - started if attempt else 0,
+            limit = attempt_due(
+                due,
+                loop.time(),
                 max_per_request_ms=settings.send_msg_max_timeout_per_request,
                 is_last=attempt == attempts - 1,
             )
-            if left_ms is None:
+            if limit is None:
                 error = CallTimeout(f"send to {outgoing.topic} is out of time")
                 last = AttemptFailed(Failure.TIMEOUT, error)
                 break
             queue = self.choose(route, brokers_sent[attempt - 1] if attempt else None, restart=attempt > 0)
             brokers_sent[attempt] = queue.broker_name
             try:
-                result = await self._once(outgoing, queue, left_ms)
+                result = await self.attempt(outgoing, queue, limit)
             except AttemptFailed as failed:
                 last = failed
                 if not self._is_tried_again(failed):
@@ -135,24 +143,23 @@ class Sender:
             return result
         assert last is not None
         tried = sum(name is not None for name in brokers_sent)
-        text = final_text(tried, steady_ms() - started, outgoing.topic, brokers_sent)
+        text = final_text(tried, int((loop.time() - began) * 1000), outgoing.topic, brokers_sent)
         raise last.as_send_failed(text)
 
-    async def send_to(self, outgoing: Outgoing, queue: MessageQueue, timeout_ms: int) -> SendResult:
+    async def send_to(self, outgoing: Outgoing, queue: MessageQueue, due: float) -> SendResult:
         """One attempt to a given queue, or `SendFailed`."""
         try:
-            return await self._once(outgoing, queue, timeout_ms)
+            return await self.attempt(outgoing, queue, due)
         except AttemptFailed as failed:
             failure = failed.as_send_failed()
         raise failure
 
-    async def send_oneway(self, outgoing: Outgoing, queue: MessageQueue) -> None:
+    async def send_oneway(self, outgoing: Outgoing, queue: MessageQueue, due: float) -> None:
         """Write it without waiting for an answer; waits only while the connection accepts no more bytes."""
-        address = await self._master_of(queue)
-        context = None
+        address, context = await self._address_of(queue, due), None
         if self.hooks is not None:
             context = self.hooks.before(outgoing, queue, address, CommunicationMode.ONEWAY)
-        connection = await self._instance.connections.get(address)
+        connection = self._live(address) or await self._connections.get(address, due - self.loop.time())
         connection.notify(self.headers.request(outgoing, queue), outgoing.body)
         await connection.drained()
         if self.hooks is not None and context is not None:
@@ -160,19 +167,55 @@ class Sender:
 
     # -- one attempt
 
-    def _once(self, outgoing: Outgoing, queue: MessageQueue, timeout_ms: int) -> Awaitable[SendResult]:
-        """As `attempt`; without a coroutine if there is a connection and no hook."""
+    def attempt(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue,
+        due: float,
+        mode: CommunicationMode = CommunicationMode.SYNC,
+    ) -> Awaitable[SendResult]:
+        """Send once, note in the fault table how it went, and call the hooks. Raises `AttemptFailed`.
+
+        Over a connection that exists, and without hooks, it is one write and a future.
+        """
         connection = None if self.hooks is not None else self.live_connection(queue)
         if connection is None:
-            return self.attempt(outgoing, queue, timeout_ms)
-        send = PostedSend(
-            self, outgoing, queue, connection, self.loop, timeout_ms / 1000, self.attempt_begins()
-        )
+            return self._attempt_in_steps(outgoing, queue, due, mode)
+        return self.post(PostedSend(self, outgoing, queue, connection, due))
+
+    async def _attempt_in_steps(
+        self, outgoing: Outgoing, queue: MessageQueue, due: float, mode: CommunicationMode
+    ) -> SendResult:
+        context, began_ms, hooks = None, steady_ms(), self.hooks
         try:
-            self.post(send)
+            address = await self._address_of(queue, due)
+            if hooks is not None:
+                context = hooks.before(outgoing, queue, address, mode)
+        except ClientError as error:
+            raise self.note_failure(Failure.CLIENT, error, queue, began_ms) from error
+        if hooks is None or context is None:
+            return await self._connect_and_post(outgoing, queue, address, due)
+        if mode is CommunicationMode.ASYNC:
+            hooks.after(context)
+        try:
+            result = await self._connect_and_post(outgoing, queue, address, due)
+        except AttemptFailed as failed:
+            hooks.after(context, error=failed.error)
+            raise
+        hooks.after(context, result=result)
+        return result
+
+    async def _connect_and_post(
+        self, outgoing: Outgoing, queue: MessageQueue, address: str, due: float
+    ) -> SendResult:
+        began_ms = steady_ms()
+        try:
+            connection = self._live(address) or await self._connections.get(address, due - self.loop.time())
+        except CallTimeout as error:
+            raise self.note_failure(Failure.TIMEOUT, error, queue, began_ms) from error
         except NotReachable as error:
-            raise self.note_failure(Failure.SEND, error, queue, send.began_ms) from error
-        return send.result
+            raise self.note_failure(Failure.CONNECT, error, queue, began_ms) from error
+        return await self.post(PostedSend(self, outgoing, queue, connection, due))
 
     def live_connection(self, queue: MessageQueue) -> Connection | None:
         """The connection to a queue's master, if there is one."""
@@ -183,98 +226,43 @@ class Sender:
         """Now, for the fault table; 0 without one."""
         return steady_ms() if self._is_fault_tolerant else 0
 
-    def post(self, send: PostedSend) -> None:
-        """Write a send; `NotReachable`."""
+    def post(self, send: PostedSend) -> asyncio.Future[SendResult]:
+        """Write a send; `AttemptFailed` if the connection accepts no more."""
         outgoing, connection = send.outgoing, send.connection
-        framed = self.headers.framed(outgoing, send.chosen, connection)
-        if framed is None:
-            send.request, fields = self.headers.of(outgoing, send.chosen)
-            connection.post_for(
-                send, send.request, outgoing.body, timeout_seconds=send.timeout_seconds, fields=fields
-            )
-            return
+        try:
+            framed = self.headers.framed(outgoing, send.chosen, connection)
+            if framed is None:
+                request = self.headers.request(outgoing, send.chosen)
+                connection.post_for(send, request, outgoing.body, timeout_seconds=send.timeout_seconds)
+                return send.result
+            opaque = connection.next_opaque()
+        except NotReachable as error:
+            raise self.note_failure(Failure.SEND, error, send.chosen, send.began_ms) from error
         body = outgoing.body
         if body.__class__ is not bytes:
             body = bytes(body)  # the user may change it before the frame leaves
         send.request, template = framed
-        opaque = connection.next_opaque()
         head = template.head(opaque, outgoing.sys_flag, wall_ms(), outgoing.properties_text, len(body))
         connection.post_frame(send, opaque, head, body)
+        return send.result
 
-    async def attempt(
-        self,
-        outgoing: Outgoing,
-        queue: MessageQueue,
-        timeout_ms: int,
-        mode: CommunicationMode = CommunicationMode.SYNC,
-    ) -> SendResult:
-        """Send once, note in the fault table how it went, and call the hooks. Raises `AttemptFailed`."""
-        began, instance = steady_ms(), self._instance
-        try:
-            address = instance.routes.master(queue.broker_name) or await self._master_of(queue)
-            if self.hooks is None:
-                return await self._exchange(outgoing, queue, address, timeout_ms, began)
-            context = self.hooks.before(outgoing, queue, address, mode)
-        except ClientError as error:
-            raise self.note_failure(Failure.CLIENT, error, queue, began) from error
-        if mode is CommunicationMode.ASYNC:
-            self.hooks.after(context)
-        try:
-            result = await self._exchange(outgoing, queue, address, timeout_ms, began)
-        except AttemptFailed as failed:
-            self.hooks.after(context, error=failed.error)
-            raise
-        self.hooks.after(context, result=result)
-        return result
-
-    async def _exchange(
-        self, outgoing: Outgoing, queue: MessageQueue, address: str, timeout_ms: int, began: int
-    ) -> SendResult:
-        connections = self._instance.connections
-        try:
-            connection = connections.live(address) or await connections.get(address)
-        except NotReachable as error:
-            raise self.note_failure(Failure.CONNECT, error, queue, began) from error
-        try:
-            request, fields = self.headers.of(outgoing, queue)
-            command = await connection.exchange(
-                request, outgoing.body, timeout_seconds=timeout_ms / 1000, fields=fields
-            )
-        except CallTimeout as error:
-            raise self.note_failure(Failure.TIMEOUT, error, queue, began) from error
-        except NotReachable as error:
-            raise self.note_failure(Failure.SEND, error, queue, began) from error
-        return self.read(outgoing, queue, connection, command, began)
-
-    def read(
-        self, outgoing: Outgoing, queue: MessageQueue, connection: Connection, command: Command, began: int
-    ) -> SendResult:
+    def read(self, send: PostedSend, reply: Command) -> SendResult:
         """The result in a reply, or `AttemptFailed`."""
-        status = send_status(command.code)
+        outgoing, queue, began_ms = send.outgoing, send.chosen, send.began_ms
+        status = send_status(reply.code)
         if status is None:
-            if command.code == ResponseCode.GO_AWAY:
-                self._instance.connections.leave(connection)
-            refusal = RequestRefused(command.code, command.remark or "", "SEND_MESSAGE")
-            raise self.note_failure(Failure.BROKER, refusal, queue, began, command.code)
-        self.note_success(queue, began)
+            if reply.code == ResponseCode.GO_AWAY:
+                self._connections.leave(send.connection)
+            refusal = RequestRefused(reply.code, reply.remark or "", SendMessageV2.name)
+            raise self.note_failure(Failure.BROKER, refusal, queue, began_ms, reply.code)
+        self.note_success(queue, began_ms)
         try:
-            reply = Connection.read_fields(SendMessageReply, command, SendMessageV2.name)
+            fields = Connection.read_fields(SendMessageReply, reply, SendMessageV2.name)
         except UnreadableReply as error:
-            raise self.note_failure(Failure.SEND, error, queue, began) from error
-        if reply.queue_id != queue.queue_id or queue.topic != outgoing.topic or self.settings.namespace:
-            topic = self.namespace.unwrap(outgoing.topic)
-            queue = MessageQueue(topic, queue.broker_name, reply.queue_id)
-        return SendResult(
-            reply.batch_uniq_id or outgoing.message_id,
-            reply.msg_id,
-            queue,
-            reply.queue_offset,
-            status,
-            reply.transaction_id,
-            reply.msg_region or DEFAULT_REGION,
-            reply.trace_on is not False,
-            reply.recall_handle,
-        )
+            raise self.note_failure(Failure.SEND, error, queue, began_ms) from error
+        if fields.queue_id != queue.queue_id or queue.topic != outgoing.topic or self.renames_queues:
+            queue = MessageQueue(self.namespace.unwrap(outgoing.topic), queue.broker_name, fields.queue_id)
+        return result_of(fields, outgoing, queue, status, fields.trace_on is not False)
 
     # -- routes and queues
 
@@ -283,36 +271,53 @@ class Sender:
         route = self._instance.routes.publish_route(topic)
         return route if route is not None and route.queues else None
 
-    async def _master_of(self, queue: MessageQueue) -> str:
+    async def _address_of(self, queue: MessageQueue, due: float) -> str:
         """The address of a queue's master; if it is unknown, a name server is asked, for the template too."""
-        if self._instance.routes.master(queue.broker_name) is None:
+        if self._master(queue.broker_name) is None:
             try:
-                await self.find_route(queue.topic)
+                await self.find_route(queue.topic, due)
+            except SendTimedOut:
+                raise
             except SendFailed:
                 pass  # `known_master` raises it in the official words
         return self._instance.routes.known_master(queue)
 
-    async def find_route(self, topic: str) -> Route:
+    async def find_route(self, topic: str, due: float | None = None) -> Route:
         """Ask a name server; `SendFailed` if neither the topic nor its template has a route: code 10005, or 10004 if no
-        name server is configured."""
-        self.published[topic] = None
-        settings, instance = self.settings, self._instance
+        name server is configured; `SendTimedOut` if it does not answer until `due`."""
+        self._turns.setdefault(topic, QueueTurn())
+        settings, routes = self.settings, self._instance.routes
         try:
-            route = await instance.routes.find_publish_route(
-                topic, settings.create_topic_key, settings.default_topic_queue_nums
-            )
+            async with asyncio.timeout_at(due):
+                route = await routes.find_publish_route(
+                    topic, settings.create_topic_key, settings.default_topic_queue_nums
+                )
         except ClientError as error:
-            has_servers = bool(instance.routes.name_servers.servers)
-            code = NOT_FOUND_TOPIC_EXCEPTION if has_servers else NO_NAME_SERVER_EXCEPTION
+            code = NOT_FOUND_TOPIC_EXCEPTION if routes.name_servers.servers else NO_NAME_SERVER_EXCEPTION
             text = f"No route info of this topic: {topic}"
             if not isinstance(error, RouteNotFound):
                 text = f"{text}; {error}"
             elif str(error).startswith(text):
                 text = str(error)  # and the reason
             raise SendFailed(code, text, retriable=error.retriable) from error
+        except TimeoutError as error:
+            raise send_timed_out(
+                f"No route info of this topic: {topic}; no name server answered in time"
+            ) from error
         if not route.queues:
             raise SendFailed(NOT_FOUND_TOPIC_EXCEPTION, f"No queue to write to for topic {topic}")
         return route
+
+    def published_topics(self) -> list[str]:
+        """The topics whose routes are kept up to date."""
+        return list(self._turns)
+
+    def forget_unused_topics(self) -> None:
+        """Called once a refresh of the routes: forget topics that were not sent to lately."""
+        for topic, turn in [*self._turns.items()]:
+            turn.unused_rounds += 1
+            if turn.unused_rounds > UNUSED_ROUNDS and topic not in self._lasting:
+                del self._turns[topic]
 
     def known_queue_for(self, destination: Destination, message: Message) -> MessageQueue | None:
         """The queue a user asks for; None if the topic's route must be asked for first."""
@@ -320,11 +325,11 @@ class Sender:
         route = self.known_route(self.namespace.wrap(message.topic)) if needs_route else None
         return destination.resolve(message, route, self.namespace, next(self._broker_turn))
 
-    async def queue_for(self, destination: Destination, message: Message) -> MessageQueue:
+    async def queue_for(self, destination: Destination, message: Message, due: float) -> MessageQueue:
         """The queue a user asks for. `SendFailed` if its topic has no route, or no queue of that number."""
         queue = self.known_queue_for(destination, message)
         if queue is None:
-            route = await self.find_route(self.namespace.wrap(message.topic))
+            route = await self.find_route(self.namespace.wrap(message.topic), due)
             queue = destination.resolve(message, route, self.namespace, next(self._broker_turn))
             assert queue is not None
         return queue
@@ -334,7 +339,7 @@ class Sender:
         turn = self._turns.get(route.topic)
         if turn is None:
             turn = self._turns[route.topic] = QueueTurn()
-            self.published[route.topic] = None
+        turn.unused_rounds = 0
         return select_one_message_queue(
             route.queues,
             turn,
@@ -381,7 +386,7 @@ async def detect_brokers(sender: Sender, instance: ClientInstance) -> None:
     timeout_seconds = sender.settings.detect_timeout / 1000
     while True:
         await asyncio.sleep(DETECTOR_PERIOD_MS / 1000)
-        topic = next(iter(sender.published), None)
+        topic = next(iter(sender.published_topics()), None)
         for broker_name in sender.faults.due_for_detection() if topic else ():
             address = instance.routes.master(broker_name, main_port=True)
             if address is None:

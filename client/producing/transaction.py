@@ -111,7 +111,7 @@ class TransactionProducer(Producer):
         outgoing = sender.prepare(message, properties)
         attempts = 1 + self.settings.retry_times_when_send_failed
         limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
-        result = await sender.send(outgoing, limit_ms, attempts=attempts)
+        result = await sender.send(outgoing, sender.due_in(limit_ms), attempts=attempts)
         remark = None
         if result.status is SendStatus.SEND_OK:
             state, remark = await _verdict_of(execute, message, arg)

@@ -47,7 +47,7 @@ async def test_cancelling_leaves_out_the_task_that_cancels() -> None:
 async def test_a_task_that_ignores_its_cancellation_is_left_behind(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "STUBBORN_SECONDS", 0.01)
+    monkeypatch.setattr(module, "CANCEL_TIMEOUT_SECONDS", 0.01)
     tasks, release = Tasks(), asyncio.Event()
 
     async def stubborn() -> None:

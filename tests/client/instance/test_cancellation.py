@@ -162,7 +162,7 @@ async def test_two_loops_have_two_clients_even_of_one_instance_name(namesrv_addr
 async def test_a_listener_that_cannot_be_cancelled_does_not_keep_its_consumer(
     namesrv_addr: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(tasks, "STUBBORN_SECONDS", 0.05)
+    monkeypatch.setattr(tasks, "CANCEL_TIMEOUT_SECONDS", 0.05)
     await send(namesrv_addr, "T", 1)
     called, released = asyncio.Event(), asyncio.Event()
 

@@ -8,13 +8,9 @@ from typing import Any
 import pytest
 import uvloop
 from pocketmq.broker.node import Node
-from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.hooks.rpc_hooks import RPCHook
-from pocketmq.client.instance.broker_addresses import BrokerAddresses
-from pocketmq.client.instance.groups import GroupTable
-from pocketmq.client.instance.heartbeats import Heartbeats
 from pocketmq.client.instance.instance import ClientInstance
-from pocketmq.client.instance.instance_config import heartbeats_at_once, instance_config
+from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.offsets.offset_memory import OffsetMemory
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
@@ -113,44 +109,6 @@ async def test_subscriptions_are_not_sent_again_to_a_broker_that_knows_the_finge
         changed = asked.heartbeats[-1]
         assert not changed.without_sub
         assert {one.topic for one in changed.consumer_data_set[0].subscription_data_set} >= {"T", "Other"}
-
-
-class SlowBrokers:
-    """Accepts heartbeats, and records how many were in flight at once."""
-
-    def __init__(self) -> None:
-        self.now = self.most = 0
-
-    async def send_to(self, address: str) -> bool:
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(0)
-        self.now -= 1
-        return address != "b"
-
-
-@pytest.mark.parametrize(("at_once", "most"), [(1, 1), (2, 2), (9, 3)])
-async def test_brokers_get_heartbeats_one_by_one_or_several_at_once(
-    at_once: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    brokers, addresses, groups = SlowBrokers(), BrokerAddresses(), GroupTable()
-    addresses.keep({name: {0: name} for name in "abc"})
-    groups.add_producer(Producer("p", namesrv_addr="127.0.0.1:1"))
-    heartbeats = Heartbeats("c", groups, addresses, ConnectionPool(), timeout_seconds=1, at_once=at_once)
-    monkeypatch.setattr(heartbeats, "send_to", brokers.send_to)
-    assert not await heartbeats.send(), "one of them failed"
-    assert brokers.most == most
-
-
-def test_how_many_heartbeats_at_once_is_a_setting() -> None:
-    assert heartbeats_at_once(ClientSettings()) == 1
-    asked = ClientSettings(enable_concurrent_heartbeat=True, concurrent_heartbeat_thread_pool_size=5)
-    assert heartbeats_at_once(asked) == 5
-    assert heartbeats_at_once(ClientSettings(enable_concurrent_heartbeat=True)) >= 1
-    both = ClientSettings(
-        enable_concurrent_heartbeat=True, use_heartbeat_v2=True, concurrent_heartbeat_thread_pool_size=5
-    )
-    assert heartbeats_at_once(both) == 1, "the V2 form goes to one after the other"
 
 
 async def test_bodies_may_be_left_compressed_or_out(namesrv_addr: str) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pocketmq.client.producing.send_retry import (
     Failure,
     FailureVerdict,
-    attempt_timeout_ms,
+    attempt_due,
     final_code,
     final_text,
     is_async_repeated,
@@ -68,15 +68,15 @@ def test_asynchronous_sends_are_repeated_for_transport_failures(failure: Failure
 def test_attempts_share_the_time_of_the_call(
     timeout_ms: int, elapsed_ms: int, max_per_request_ms: int, is_last: bool
 ):
-    given_ms = attempt_timeout_ms(
-        timeout_ms, elapsed_ms, max_per_request_ms=max_per_request_ms, is_last=is_last
-    )
-    if elapsed_ms > timeout_ms:
-        assert given_ms is None
+    began, now = 7.0, 7.0 + elapsed_ms / 1000
+    due = began + timeout_ms / 1000
+    ends = attempt_due(due, now, max_per_request_ms=max_per_request_ms, is_last=is_last)
+    if elapsed_ms >= timeout_ms:
+        assert ends is None
     elif max_per_request_ms == -1 or is_last:
-        assert given_ms == timeout_ms - elapsed_ms
+        assert ends == due
     else:
-        assert given_ms == min(timeout_ms - elapsed_ms, max_per_request_ms)
+        assert ends == min(due, now + max_per_request_ms / 1000)
 
 
 def test_four_codes_mean_that_the_message_is_stored():

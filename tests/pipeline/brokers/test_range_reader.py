@@ -97,7 +97,7 @@ def test_a_broker_that_does_not_answer_is_given_up_after_the_time_in_the_options
         opened = client._open()
         get = opened.get
 
-        async def away(address: str) -> object:
+        async def away(address: str, timeout_seconds: float | None = None) -> object:
             broker = f"127.0.0.1:{silent.getsockname()[1]}"
             return await get(broker if address == rocketmq.server.broker_addr else address)
 

@@ -1,0 +1,406 @@
+"""How long calls take when hosts are dead, silent or slow: a call ends when its time is over, and does not wait for a
+host that it does not need."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+from pocketmq.client import NotReachable, Producer, PullConsumer, SendFailed, SendTimedOut
+from pocketmq.client.connections import connection as connection_module
+from pocketmq.client.connections.pool import ConnectionPool
+from pocketmq.client.errors import CallTimeout
+from pocketmq.client.instance.broker_addresses import BrokerAddresses
+from pocketmq.client.instance.groups import GroupTable
+from pocketmq.client.instance.heartbeats import Heartbeats
+from pocketmq.client.values.results import PullStatus
+from pocketmq.protocol.bodies.routes import TopicRouteData
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+from pocketmq.protocol.requests.offset import GetMaxOffset
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.requests.send import SendMessageV2
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from client_network import (
+    BLACK_HOLE,
+    SILENT,
+    Answer,
+    Network,
+    answering,
+    broker,
+    name_server,
+    reply,
+    route,
+    timed,
+)
+
+NAMESRV = "ns:9876"
+QUESTION = GetMaxOffset(topic="T", queue_id=0)
+LATE = 0.05
+"""Seconds beyond its time after which a call must have ended."""
+
+
+def cluster(brokers: dict[str, str]) -> tuple[Network, dict[str, TopicRouteData]]:
+    """A name server with the topic T on these brokers, which store all they get."""
+    network = Network()
+    routes = {"T": route(brokers)}
+    network.hosts[NAMESRV] = name_server(routes)
+    for address in brokers.values():
+        network.hosts[address] = broker()
+    return network, routes
+
+
+def producer(**settings: Any) -> Producer:
+    return Producer("p", namesrv_addr=NAMESRV, client_ip="10.0.0.9", **settings)
+
+
+# -- connecting
+
+
+def test_callers_of_an_address_that_does_not_answer_share_one_connect() -> None:
+    network = Network()
+    network.hosts["dead:1"] = BLACK_HOLE
+
+    async def scenario() -> list[tuple[float, Any]]:
+        pool = ConnectionPool()
+        calls = (pool.call("dead:1", QUESTION, timeout_seconds=10) for _ in range(64))
+        return await asyncio.gather(*map(timed, calls))
+
+    outcomes = network.run(scenario)
+    assert max(seconds for seconds, _ in outcomes) <= 3.0 + LATE, "the limit of one connect, not of 64"
+    assert all(isinstance(error, NotReachable) for _, error in outcomes)
+    assert network.connects == ["dead:1"]
+
+
+def test_the_time_of_a_call_includes_connecting() -> None:
+    network = Network()
+    network.hosts["dead:1"] = BLACK_HOLE
+
+    async def scenario() -> tuple[float, Any]:
+        return await timed(ConnectionPool().call("dead:1", QUESTION, timeout_seconds=0.5))
+
+    seconds, error = network.run(scenario)
+    assert (seconds, type(error)) == (pytest.approx(0.5, abs=LATE), CallTimeout)
+    assert str(error) == "no connection to dead:1 within 0.5 s"
+
+
+def test_the_time_of_a_call_does_not_begin_again_after_go_away() -> None:
+    network = Network()
+    asked = []
+
+    def leaving(command: Command) -> Answer:
+        asked.append(command)
+        return reply(code=ResponseCode.GO_AWAY) if len(asked) == 1 else None
+
+    network.hosts["b:1"], network.delays["b:1"] = leaving, 0.8
+
+    async def scenario() -> tuple[float, Any]:
+        return await timed(ConnectionPool().call("b:1", QUESTION, timeout_seconds=1))
+
+    seconds, error = network.run(scenario)
+    assert (seconds, type(error), len(asked)) == (pytest.approx(1.0, abs=LATE), CallTimeout, 2)
+
+
+def test_a_connect_goes_on_for_others_when_a_caller_gives_up() -> None:
+    network = Network()
+    connected = asyncio.Event()
+
+    async def scenario() -> Any:
+        pool, loop = ConnectionPool(), asyncio.get_running_loop()
+        create = loop.create_connection
+
+        async def slow(*arguments: Any, **options: Any) -> Any:
+            await connected.wait()
+            return await create(*arguments, **options)
+
+        loop.create_connection = slow  # type: ignore[method-assign]
+        network.hosts["b:1"] = answering({QUESTION.code: lambda asked: reply({"offset": "7"})})
+        hasty = asyncio.create_task(pool.call("b:1", QUESTION, timeout_seconds=0.5))
+        patient = asyncio.create_task(pool.call("b:1", QUESTION, timeout_seconds=2))
+        with pytest.raises(CallTimeout):
+            await hasty
+        connected.set()
+        return (await patient).offset
+
+    assert network.run(scenario) == 7
+    assert network.connects == ["b:1"]
+
+
+def test_shutdown_ends_a_connect_and_says_so() -> None:
+    network = Network()
+    network.hosts["dead:1"] = BLACK_HOLE
+
+    async def scenario() -> tuple[float, Any]:
+        pool = ConnectionPool()
+        call = asyncio.create_task(timed(pool.call("dead:1", QUESTION)))
+        await asyncio.sleep(0.1)
+        pool.close()
+        await pool.until_lost()
+        return await call
+
+    seconds, error = network.run(scenario)
+    assert seconds == pytest.approx(0.1, abs=LATE)
+    assert isinstance(error, NotReachable)
+    assert "the client is shut down" in str(error)
+
+
+# -- sends
+
+
+def test_a_send_to_a_black_hole_ends_in_time() -> None:
+    network, _ = cluster({"b": "b:1"})
+    network.hosts["b:1"] = BLACK_HOLE
+
+    async def scenario() -> list[tuple[float, Any]]:
+        async with producer() as sender:
+            awaited = await timed(sender.send("T", b"x", timeout_ms=700))
+            future = sender.send_nowait("T", b"x", timeout_ms=700)
+            oneway = await timed(sender.send_oneway("T", b"x"))
+            return [awaited, await timed(asyncio.wait_for(future, None)), oneway]
+
+    awaited, future, oneway = network.run(scenario)
+    assert (awaited[0], type(awaited[1])) == (pytest.approx(0.7, abs=LATE), SendTimedOut)
+    assert awaited[1].code == 10002
+    assert isinstance(future[1], SendTimedOut)
+    assert oneway[0] <= 3.0 + LATE
+    assert isinstance(oneway[1], NotReachable)
+
+
+def test_sends_to_a_new_topic_end_in_time_while_the_name_server_hangs() -> None:
+    network, _ = cluster({"b": "b:1"})
+
+    async def scenario() -> list[tuple[float, Any]]:
+        async with producer() as sender:
+            await sender.send("T", b"x")
+            network.hosts[NAMESRV] = SILENT
+            known = timed(sender.send("T", b"x"))
+            new = (timed(sender.send("New", b"x", timeout_ms=500)) for _ in range(8))
+            chosen = timed(sender.send("New", b"x", timeout_ms=500, queue_id=0))
+            return await asyncio.gather(known, *new, chosen)
+
+    known, *new = network.run(scenario)
+    assert known[0] == 0, "its route and its broker are known"
+    assert [seconds for seconds, _ in new] == [pytest.approx(0.5, abs=LATE)] * 9
+    assert {type(error) for _, error in new} == {SendTimedOut}
+    asked = [at for at, _, code in network.requests if code == GetRouteInfoByTopic.code]
+    assert len(asked) == 2, "one question for T, one for New"
+
+
+def test_a_send_that_times_out_leaves_the_connection_to_others_while_it_answers() -> None:
+    network, _ = cluster({"b": "b:1"})
+    network.delays["b:1"] = 1.0
+
+    async def scenario() -> list[Any]:
+        async with producer() as sender:
+            others = [asyncio.create_task(sender.send("T", b"x")) for _ in range(10)]
+            await asyncio.sleep(0.95)
+            hasty = timed(sender.send("T", b"x", timeout_ms=150))
+            return await asyncio.gather(hasty, *others)
+
+    (seconds, error), *results = network.run(scenario)
+    assert (seconds, type(error)) == (pytest.approx(0.15, abs=LATE), SendTimedOut)
+    assert {result.status.value for result in results} == {"SEND_OK"}
+    assert network.count(SendMessageV2.code) == 11, "no message was sent twice"
+    assert network.connects.count("b:1") == 1
+
+
+def test_a_connection_that_was_silent_for_a_whole_timeout_is_closed() -> None:
+    network, _ = cluster({"b": "b:1"})
+
+    async def scenario() -> Any:
+        async with producer() as sender:
+            await sender.send("T", b"x")
+            network.wires[-1].lost = True
+            with pytest.raises(SendTimedOut):
+                await sender.send_nowait("T", b"x", timeout_ms=500)
+            return await timed(sender.send("T", b"x"))
+
+    seconds, result = network.run(scenario)
+    assert (seconds, result.queue.broker_name) == (0, "b")
+    assert network.connects.count("b:1") == 2
+
+
+def test_a_full_connection_says_how_many_requests_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "MAX_CALLS", 100)
+    network, _ = cluster({"b": "b:1"})
+
+    async def scenario() -> list[Any]:
+        async with producer() as sender:
+            await sender.send("T", b"x")
+            sends = [sender.send_nowait("T", b"x") for _ in range(130)]
+            return await asyncio.gather(*sends, return_exceptions=True)
+
+    outcomes = network.run(scenario)
+    refused = [outcome for outcome in outcomes if isinstance(outcome, SendFailed)]
+    assert len(refused) == 30
+    assert "100 requests to b:1 wait for replies" in str(refused[0])
+
+
+def test_sends_without_an_answer_leave_at_once_and_let_others_run() -> None:
+    network, _ = cluster({"b": "b:1"})
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        async with producer() as sender:
+            await sender.send("T", b"x")
+            counting = asyncio.create_task(count_turns())
+            for _ in range(2_000):
+                await sender.send_oneway("T", bytes(2048))
+            counting.cancel()
+
+    network.run(scenario)
+    arrived = network.count(SendMessageV2.code)
+    assert (arrived, turns > 50) == (2_001, True), turns
+    assert network.wires[-1].writes > 50, "no more than 64 KiB wait for the end of a turn"
+
+
+# -- pulls and questions
+
+
+def pulling(asked: Command) -> Answer:
+    found = {"suggestWhichBrokerId": "0", "nextBeginOffset": "0", "minOffset": "0", "maxOffset": "0"}
+    return reply(found, code=ResponseCode.PULL_NOT_FOUND)
+
+
+def test_a_pull_without_an_answer_closes_its_connection() -> None:
+    network, _ = cluster({"b": "b:1"})
+    network.hosts["b:1"] = broker({PullMessage.code: pulling})
+
+    async def scenario() -> list[tuple[float, Any]]:
+        async with PullConsumer("g", namesrv_addr=NAMESRV) as consumer:
+            queue = MessageQueue("T", "b", 0)
+            await consumer.pull(queue, 0)
+            network.wires[-1].lost = True
+            return [await timed(consumer.pull(queue, 0)) for _ in range(2)]
+
+    (lost, failure), (found, result) = network.run(scenario)
+    assert (lost, type(failure)) == (pytest.approx(10, abs=LATE), CallTimeout)
+    assert (found, result.status) == (0, PullStatus.NO_NEW_MSG)
+
+
+def test_a_broker_that_moved_is_found_by_a_client_in_no_group() -> None:
+    network, routes = cluster({"b": "b:1"})
+    answers = {PullMessage.code: pulling, GetMaxOffset.code: lambda asked: reply({"offset": "9"})}
+    network.hosts["b:1"] = broker(answers)
+
+    async def scenario() -> list[tuple[float, Any]]:
+        async with PullConsumer("g", namesrv_addr=NAMESRV) as consumer:
+            queue = MessageQueue("T", "b", 0)
+            await consumer.max_offset(queue)
+            network.hosts["b:2"] = network.hosts.pop("b:1")
+            network.wires[-1].close()
+            routes["T"] = route({"b": "b:2"})
+            await asyncio.sleep(0)
+            first = await timed(consumer.max_offset(queue))
+            await asyncio.sleep(0.001)
+            return [first, await timed(consumer.max_offset(queue)), await timed(consumer.pull(queue, 0))]
+
+    (_, failure), (_, offset), (_, pulled) = network.run(scenario)
+    assert isinstance(failure, NotReachable)
+    assert (offset, pulled.status) == (9, PullStatus.NO_NEW_MSG)
+
+
+def test_a_broker_that_cannot_be_reached_is_asked_about_once_a_second_at_most() -> None:
+    network, _ = cluster({"b": "b:1"})
+    del network.hosts["b:1"]
+
+    async def scenario() -> None:
+        async with producer() as sender:
+            for _ in range(20):
+                with pytest.raises(SendFailed):
+                    await sender.send("T", b"x")
+                await asyncio.sleep(0.1)
+
+    network.run(scenario)
+    assert network.count(GetRouteInfoByTopic.code) <= 5
+
+
+# -- heartbeats
+
+
+def test_heartbeats_do_not_wait_for_a_dead_broker() -> None:
+    network = Network()
+    addresses = BrokerAddresses()
+    for number in range(40):
+        network.hosts[f"b{number}:1"] = BLACK_HOLE if number % 4 == 0 else broker()
+        addresses.keep({f"b{number}": {0: f"b{number}:1"}})
+    groups = GroupTable()
+
+    async def scenario() -> tuple[float, Any]:
+        groups.add_producer(producer())
+        heartbeats = Heartbeats("c", groups, addresses, ConnectionPool(), timeout_seconds=3)
+        return await timed(heartbeats.send())
+
+    seconds, accepted = network.run(scenario)
+    assert (seconds, accepted) == (pytest.approx(3, abs=LATE), True)
+    beats = [at for at, _, code in network.requests if code == HeartBeat.code]
+    assert (len(beats), max(beats)) == (30, 0)
+
+
+def test_heartbeats_to_one_broker_follow_one_another_and_are_shared() -> None:
+    network = Network()
+    network.hosts["b:1"], network.delays["b:1"] = broker(), 1.0
+    addresses, groups = BrokerAddresses(), GroupTable()
+    addresses.keep({"b": {0: "b:1"}})
+
+    async def scenario() -> list[tuple[float, Any]]:
+        groups.add_producer(producer())
+        heartbeats = Heartbeats("c", groups, addresses, ConnectionPool(), timeout_seconds=3)
+        return await asyncio.gather(*(timed(heartbeats.send()) for _ in range(5)))
+
+    outcomes = network.run(scenario)
+    assert [(seconds, accepted) for seconds, accepted in outcomes] == [(1, True), *[(2, True)] * 4]
+    assert network.count(HeartBeat.code) == 2, "the four others share the one that began after they asked"
+
+
+# -- what is not used leaves
+
+
+def test_topics_that_are_not_sent_to_any_more_are_forgotten() -> None:
+    network, routes = cluster({"b": "b:1"})
+    routes |= {f"T{number}": route({"b": "b:1"}) for number in range(50)}
+
+    async def scenario() -> tuple[int, int]:
+        async with producer(poll_name_server_interval=1_000) as sender:
+            for number in range(50):
+                await sender.send(f"T{number}", b"x")
+            for _ in range(40):
+                await sender.send("T", b"x")
+                await asyncio.sleep(1)
+            before = network.count(GetRouteInfoByTopic.code)
+            await sender.send("T", b"x")
+            await asyncio.sleep(3.5)
+            await sender.send("T7", b"x")
+            return before, network.count(GetRouteInfoByTopic.code)
+
+    before, after = network.run(scenario)
+    assert after - before <= 5, "only T is asked for, and T7 once more"
+
+
+def test_a_topic_of_the_settings_stays() -> None:
+    network, _ = cluster({"b": "b:1"})
+
+    async def scenario() -> None:
+        async with producer(poll_name_server_interval=1_000, topics=("T",)):
+            await asyncio.sleep(100)
+
+    network.run(scenario)
+    assert network.count(GetRouteInfoByTopic.code) >= 95
+
+
+def test_error_texts_name_the_address() -> None:
+    network = Network()
+
+    async def scenario() -> Any:
+        return (await timed(ConnectionPool().call("gone:7", QUESTION)))[1]
+
+    assert re.match(r"cannot connect to gone:7: gone:7 refuses", str(network.run(scenario)))
