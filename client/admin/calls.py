@@ -187,6 +187,13 @@ class AdminCalls(Client):
         chosen = (one_address(broker) for broker in route.broker_datas)
         return [address for address in chosen if address is not None]
 
+    async def _any_broker_of(self, topic: str) -> str:
+        """The address of some broker of a topic; `RouteNotFound` if its route names none."""
+        addresses = await self._brokers_of(topic)
+        if not addresses:
+            raise RouteNotFound(f"no broker for topic {topic}")
+        return random.choice(addresses)
+
     async def _first_route(self, topics: Iterable[str]) -> TopicRouteData:
         """The route of the first of these topics that has one; the first failure if none has."""
         failure: RouteNotFound | None = None

@@ -3,7 +3,6 @@
 Part of `AdminClient` (`client.py`). Each docstring names the official method.
 """
 
-import random
 from collections.abc import Sequence
 
 from pocketmq.protocol.bodies.client import SetMessageRequestModeRequestBody, SubscriptionData
@@ -162,7 +161,7 @@ class AdminGroups(AdminTopics):
 
         `NotOnline` if no member is connected, `RouteNotFound` if the group never had one.
         """
-        broker = address or random.choice(await self._brokers_of(retry_topic(group)))
+        broker = address or await self._any_broker_of(retry_topic(group))
         try:
             connections = await self._call(broker, GetConsumerConnectionList(consumer_group=group))
         except RequestRefused as refusal:
@@ -175,7 +174,7 @@ class AdminGroups(AdminTopics):
 
     async def producer_connections(self, group: str, topic: str) -> ProducerConnection:
         """Producers of a group as a broker of the topic sees them (examineProducerConnectionInfo)."""
-        broker = random.choice(await self._brokers_of(topic))
+        broker = await self._any_broker_of(topic)
         connections = await self._call(broker, GetProducerConnectionList(producer_group=group))
         if not connections.connection_set:
             raise NotOnline("Not found the producer group connection")
@@ -190,7 +189,7 @@ class AdminGroups(AdminTopics):
         self, group: str, client_id: str, *, jstack: bool = False
     ) -> ConsumerRunningInfo:
         """The inner state of a member, asked through a broker of its group (getConsumerRunningInfo)."""
-        broker = (await self._brokers_of(retry_topic(group)))[0]
+        broker = await self._any_broker_of(retry_topic(group))
         request = GetConsumerRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=jstack)
         # The broker waits for the member, up to ten seconds.
         return await self._call(broker, request, timeout_ms=3 * self.timeout_ms)
@@ -199,6 +198,6 @@ class AdminGroups(AdminTopics):
         self, topic: str, group: str, client_id: str | None = None
     ) -> dict[str, dict[MessageQueue, int]]:
         """The offsets in the memory of members, by client id (getConsumeStatus)."""
-        broker = (await self._brokers_of(topic))[0]
+        broker = await self._any_broker_of(topic)
         request = InvokeBrokerToGetConsumerStatus(topic=topic, group=group, client_addr=client_id)
         return (await self._call(broker, request, timeout_ms=3 * self.timeout_ms)).consumer_table

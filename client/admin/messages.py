@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
-from pocketmq.protocol.bodies.client import ConsumeType, tag_subscription
+from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerConnection
 from pocketmq.protocol.bodies.offsets import QueryConsumeQueueResponseBody
 from pocketmq.protocol.errors import BodyError
@@ -29,6 +29,7 @@ from ..errors import Absence, ClientError, MessageNotFound, NotOnline, RequestRe
 from ..hooks.trace_views import TraceView, trace_views
 from ..producing.producer import Producer
 from ..pulling.pull_api import SHORT_PULL_TIMEOUT_MS, PullApi, PullOrder
+from ..rebalancing.subscriptions import subscription_of
 from ..settings.client_settings import ClientSettings
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import MessageExt, decode_messages
@@ -159,10 +160,11 @@ class AdminMessages(AdminBrokers):
         max_count: int = PULL_COUNT,
         group: str = TOOLS_GROUP,
     ) -> PullResult:
-        """One pull that does not wait and commits nothing, for `group` (official DefaultMQPullConsumer.pull)."""
+        """One pull that does not wait and commits nothing, for `group` (official DefaultMQPullConsumer.pull).
+        `InvalidArgument` for tags that cannot be read."""
         order = PullOrder(
             offset=offset,
-            subscription=tag_subscription(queue.topic, tags, sub_version=wall_ms()),
+            subscription=subscription_of(queue.topic, tags),
             sends_expression=True,
             sys_flag=flags.PULL_SUBSCRIPTION,
             max_count=max_count,

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -40,6 +41,9 @@ from .ordered_results import (
 )
 
 _log = logging.getLogger(__name__)
+
+
+FAILURE_PAUSE_MS: Final = 1_000
 
 
 class _Pause(msgspec.Struct, frozen=True):
@@ -113,7 +117,12 @@ class OrderedDelivery:
         queue_lock = self._queue_locks.setdefault(queue, asyncio.Lock())
         while not self._stopped:
             async with queue_lock, self._slots:
-                pause = await self._slice(queue, process_queue)
+                try:
+                    pause = await self._slice(queue, process_queue)
+                except Exception:  # of a user's offset store: the queue must not stand still for ever
+                    _log.exception("%s could not settle messages of %s", self._parts.group, queue)
+                    process_queue.rollback()
+                    pause = _Pause(FAILURE_PAUSE_MS)
             if pause is None:
                 return
             await asyncio.sleep(pause.ms / 1000)

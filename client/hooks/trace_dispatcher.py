@@ -177,7 +177,10 @@ class AsyncTraceDispatcher:
                 except TimeoutError:
                     pass
             if self._waiting:
-                await self._send(sender, self._next_batch())
+                try:
+                    await self._send(sender, self._next_batch())
+                except Exception:
+                    _log.exception("traces of %s could not be sent", self._group)
             if len(self._waiting) < self._batch_num and not self._stopping:
                 self._enough.clear()
 

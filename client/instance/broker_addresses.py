@@ -6,7 +6,7 @@ Mirrors `brokerAddrTable` of `MQClientInstance`.
 import logging
 from collections.abc import Iterable, Mapping
 
-from ..connections.route import MASTER_ID, Route
+from ..connections.route import MASTER_ID
 
 _log = logging.getLogger(__name__)
 
@@ -22,11 +22,9 @@ class BrokerAddresses:
         for broker_name, by_id in addresses.items():
             self._by_name[broker_name] = dict(by_id)
 
-    def keep_only(self, routes: Iterable[Route]) -> None:
-        """Forget addresses that no route names any more (official cleanOfflineBroker)."""
-        alive = {
-            address for route in routes for by_id in route.addresses.values() for address in by_id.values()
-        }
+    def keep_only(self, named: Iterable[Mapping[str, Mapping[int, str]]]) -> None:
+        """Forget addresses that none of these names any more (official cleanOfflineBroker)."""
+        alive = {address for brokers in named for by_id in brokers.values() for address in by_id.values()}
         for broker_name, by_id in list(self._by_name.items()):
             kept = {broker_id: address for broker_id, address in by_id.items() if address in alive}
             for address in by_id.values():

@@ -14,6 +14,7 @@ from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_retry_topic
+from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
 
 from ..connections.name_servers import NameServers
 from ..connections.route import MASTER_ID, Route
@@ -40,6 +41,8 @@ class RouteBook:
         """Routes of topics that the broker creates with the first message sent to them."""
         self._finding = SharedWork(self._find)
         self._finding_template = SharedWork(name_servers.find)
+        self._cluster: Mapping[str, Mapping[int, str]] | None = None
+        """Every broker, for a client that all of them must know."""
         self._unused: dict[str, int] = {}
         """How many refreshes a topic was not among those in use."""
 
@@ -108,6 +111,11 @@ class RouteBook:
     async def refresh(self, topics: Iterable[str]) -> None:
         """Ask a name server for each of these topics, which are in use; a route that cannot be found stays as it was.
         Once no name server answers, the others are left for the next time."""
+        if self._cluster is not None:
+            try:
+                await self.find_all_brokers()
+            except ClientError as error:
+                _log.warning("brokers: %s", error)
         for topic in topics:
             try:
                 await self.find_route(topic)
@@ -153,7 +161,15 @@ class RouteBook:
 
     def forget_offline_brokers(self) -> None:
         """Forget addresses that no known route names any more."""
-        self.brokers.keep_only((*self._routes.values(), *self._templates.values()))
+        named = [route.addresses for routes in (self._routes, self._templates) for route in routes.values()]
+        self.brokers.keep_only([*named, self._cluster or {}])
+
+    async def find_all_brokers(self) -> None:
+        """Find every broker of the cluster, and again at each refresh. `NotReachable`, `RequestRefused`."""
+        self._cluster = self._cluster or {}
+        table = (await self.name_servers.ask(GetBrokerClusterInfo())).broker_addr_table or {}
+        self._cluster = {name: broker.broker_addrs or {} for name, broker in table.items()}
+        self.brokers.keep(self._cluster)
 
     def vip(self, address: str) -> str:
         """The port for ordinary requests: the VIP port if that channel is on (official MixAll.brokerVIPChannel)."""

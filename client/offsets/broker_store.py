@@ -36,28 +36,39 @@ class RemoteBrokerOffsetStore(OffsetMemory):
         """Nothing to load: the offset of a queue is read when it is assigned."""
 
     async def in_store(self, queue: MessageQueue) -> int:
-        """Ask the master (after a route refresh, any member) of the queue's broker; success is remembered."""
+        """As `stored`, remembered; OFFSET_UNREADABLE instead of an error."""
+        try:
+            offset = await self.stored(queue)
+        except (ClientError, ProtocolError) as error:
+            _log.warning("offset of %s in %s: %s", self._group, queue, error)
+            return OFFSET_UNREADABLE
+        if offset != NO_OFFSET:
+            self.update(queue, offset)
+        return offset
+
+    async def stored(self, queue: MessageQueue) -> int:
+        """Ask the master (after a route refresh, any member) of the queue's broker; NO_OFFSET if the group has none.
+
+        RequestRefused, NotReachable, RouteNotFound.
+        """
         request = QueryConsumerOffset(
             consumer_group=self._group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             broker_name=queue.broker_name,
         )
+        routes = self._instance.routes
+        address = routes.master(queue.broker_name) or await routes.find_member(queue)
         try:
-            routes = self._instance.routes
-            address = routes.master(queue.broker_name) or await routes.find_member(queue)
             reply = await self._instance.connections.call(
                 address, request, timeout_seconds=CALL_TIMEOUT_SECONDS
             )
         except RequestRefused as refusal:
-            offset = stored_offset_of_refusal(refusal.code)
-            if offset == OFFSET_UNREADABLE:
-                _log.warning("offset of %s in %s: %s", self._group, queue, refusal)
-            return offset
-        except (ClientError, ProtocolError) as error:
-            _log.warning("offset of %s in %s: %s", self._group, queue, error)
-            return OFFSET_UNREADABLE
-        self.update(queue, reply.offset)
+            if (
+                refusal.code == ResponseCode.QUERY_NOT_FOUND
+            ):  # any other refusal says nothing about the offset
+                return NO_OFFSET
+            raise
         return reply.offset
 
     async def persist(self, queue: MessageQueue) -> None:
@@ -116,14 +127,6 @@ class RemoteBrokerOffsetStore(OffsetMemory):
             _log.warning("offset %d of %s in %s is not persisted: %s", offset, self._group, queue, error)
             return isinstance(error, RequestRefused)
         return True
-
-
-def stored_offset_of_refusal(code: int) -> int:
-    """What a refused QUERY_CONSUMER_OFFSET counts as: only "not found" means that there is none.
-
-    No answer at all is OFFSET_UNREADABLE too. Official class: RemoteBrokerOffsetStore.readOffset.
-    """
-    return NO_OFFSET if code == ResponseCode.QUERY_NOT_FOUND else OFFSET_UNREADABLE
 
 
 def pull_may_carry(store: OffsetStore, queue: MessageQueue) -> bool:

@@ -39,6 +39,8 @@ class _Waiting:
         self.results: list[asyncio.Future[SendResult]] = []
         self.keys: dict[str, None] = {}
         self.body_bytes = 0
+        self.wire_bytes = 0
+        """Of the encoded batch."""
         self.timer: asyncio.TimerHandle | None = None
 
 
@@ -55,6 +57,7 @@ class ProduceAccumulator:
         self._hold_bytes = settings.batch_max_bytes if settings.batch_max_bytes > 0 else HOLD_BYTES
         total = settings.total_batch_max_bytes
         self._total_bytes = total if total > 0 else TOTAL_HOLD_BYTES
+        self._max_bytes = settings.max_message_size
         self._held_bytes = 0
         self._waiting: dict[_Key, _Waiting] = {}
         self._sending: set[asyncio.Task[None]] = set()
@@ -66,10 +69,16 @@ class ProduceAccumulator:
             return False
         return self._held_bytes < self._total_bytes
 
-    def add(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
-        """Let a message wait; the future gets its result, or what the batch failed with."""
+    def add(
+        self, message: Message, queue: MessageQueue | None, wire_bytes: int
+    ) -> asyncio.Future[SendResult]:
+        """Let a message wait; the future gets its result, or what the batch failed with. `wire_bytes`: what it adds to
+        a batch."""
         key = _Key(message.topic, queue, message.wait_store_ok, message.tags)
         waiting = self._waiting.get(key)
+        if waiting is not None and waiting.wire_bytes + wire_bytes > self._max_bytes:
+            self._leave(key)
+            waiting = None
         if waiting is None:
             waiting = self._waiting[key] = _Waiting()
             waiting.timer = self._loop.call_later(self._hold_ms / 1000, self._leave, key)
@@ -78,6 +87,7 @@ class ProduceAccumulator:
         waiting.results.append(result)
         waiting.keys.update(dict.fromkeys(message.keys.split()))
         waiting.body_bytes += len(message.body)
+        waiting.wire_bytes += wire_bytes
         self._held_bytes += len(message.body)
         if waiting.body_bytes > self._hold_bytes:
             self._leave(key)

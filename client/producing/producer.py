@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Unpack
 
 import msgspec
+from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import encode_properties
@@ -34,7 +35,7 @@ from ..values.results import SendResult
 from ..values.validators import broker_of_recall_handle, check_message, check_producer_group, check_topic
 from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
-from .batch_split import check_batch, split_batch
+from .batch_split import check_batch, element_bytes, split_batch
 from .outgoing import Outgoing, reply_to
 from .send_arguments import Destination, SendKeywords, queue_of_topic, read_arguments
 from .sender import Sender, detect_brokers
@@ -253,10 +254,14 @@ class Producer(Client):
         self._ready.sender.retry_response_codes.add(code)
 
     async def resend(self, message: MessageExt) -> SendResult:
-        """Send a stored message again with all its properties, its id too; one attempt. Errors as `send`."""
+        """Send a stored message again with its properties, its id too; one attempt. Errors as `send`.
+
+        What was sent in a transaction is an ordinary message then.
+        """
         again = Message(message.topic, message.body, flag=message.flag)
         sender = self._ready.sender
-        outgoing = sender.prepare(again, dict(message.properties))
+        kept = {name: value for name, value in message.properties.items() if name not in _NOT_RESENT}
+        outgoing = sender.prepare(again, kept)
         return await sender.send(outgoing, sender.due_in(self.settings.send_msg_timeout), attempts=1)
 
     async def reply(self, question: MessageExt, body: bytes) -> SendResult:
@@ -317,15 +322,21 @@ class Producer(Client):
     ) -> asyncio.Future[SendResult]:
         """Let a message wait for others."""
         self._check(message)
-        message.wire_properties()  # raises for a reserved name while the batch has this one message only
-        return accumulator.add(message, queue)
+        # Raises for a reserved name while the batch has this one message only.
+        properties = encode_properties(message.wire_properties()) + _ID_ROOM
+        return accumulator.add(
+            message, queue, element_bytes(BatchElement(message.flag, message.body, properties))
+        )
 
     async def _send_together(
         self, messages: Sequence[Message], queue: MessageQueue | None, tags: str, keys: str
     ) -> SendResult:
         assert self._parts is not None
         sender = self._parts.sender
-        outgoing = sender.prepare_batch(messages, tags=tags, keys=keys)
+        if len(messages) == 1:
+            outgoing = sender.prepare_message(messages[0])
+        else:
+            outgoing = sender.prepare_batch(messages, tags=tags, keys=keys)
         return await self._send_prepared(sender, outgoing, queue, self.settings.send_msg_timeout)
 
     async def _send_prepared(
@@ -349,4 +360,6 @@ class _ForCheck(msgspec.Struct, frozen=True):
     properties: dict[str, str]
 
 
+_NOT_RESENT: Final = frozenset((names.TRAN_MSG, names.MIN_OFFSET, names.MAX_OFFSET))
+"""Properties of a half message, and of one reading of a message."""
 _ID_ROOM: Final = b" " * CHECKED_UNIQUE_KEY_BYTES

@@ -25,6 +25,7 @@ from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import is_coroutine_function
 from ..hooks.hooks import EndTransactionContext, Hook, call_hooks
 from ..instance.groups import TransactionQuestion
+from ..instance.instance import ClientInstance
 from ..settings.keywords import ProducerOptions
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
@@ -80,6 +81,15 @@ class TransactionProducer(Producer):
         self._checker = checker
         self._asking = asyncio.Semaphore(CHECKS_AT_ONCE)
         self._questions = 0
+
+    async def _join(self, instance: ClientInstance) -> None:
+        """Every broker learns of this producer now, whether or not it sends: half messages of a member that is gone may
+        wait anywhere. (The official client announces itself once it sends.)"""
+        try:
+            await instance.routes.find_all_brokers()
+        except ClientError as error:
+            _log.warning("%s is asked about transactions only where it sends: %s", self.group, error)
+        await super()._join(instance)
 
     async def send_in_transaction(
         self,

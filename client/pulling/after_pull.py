@@ -2,8 +2,8 @@
 
     reply code  status          position        then
     0           FOUND           nextBegin       pull on, after pull_interval if messages were left by the filter
-    19, 20      NO_NEW_MSG,     nextBegin       raise the memory offset if nothing is cached, pull on at once
-                NO_MATCHED_MSG
+    19, 20      NO_NEW_MSG,     nextBegin       raise the memory offset if nothing is cached, pull on; after 20 ms if a
+                NO_MATCHED_MSG                  20 says "again" at the same offset, as a slave does that lags
     21          OFFSET_ILLEGAL  nextBegin       correct (below); this pull loop ends
     other       refused         as it was       pull again after 1 s, FLOW_CONTROL after 20 ms
 
@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..rebalancing.flow_control import BROKER_FLOW_CONTROL_DELAY_MS
 from ..rebalancing.process_queue import ProcessQueue
-from ..values.results import PullStatus
+from ..values.results import PullResult, PullStatus
 
 
 class NextPull(msgspec.Struct, frozen=True):
@@ -33,15 +33,21 @@ class NextPull(msgspec.Struct, frozen=True):
     raise_to: int = -1
 
 
-def after_pull(
-    status: PullStatus, next_begin_offset: int, queue: ProcessQueue, *, found: int, pull_interval_ms: int
-) -> NextPull:
-    """`found`: messages left after filtering, which the caller put into `queue`."""
-    if status is PullStatus.OFFSET_ILLEGAL:
-        return NextPull(next_begin_offset, delay_ms=None)
-    if status is PullStatus.FOUND:
-        return NextPull(next_begin_offset, pull_interval_ms if found else 0)
-    return NextPull(next_begin_offset, raise_to=-1 if queue.count else next_begin_offset)
+def after_pull(result: PullResult, queue: ProcessQueue, *, asked: int, pull_interval_ms: int) -> NextPull:
+    """`result`: of a pull at `asked`, its messages filtered and put into `queue`."""
+    next_offset = result.next_offset
+    if result.status is PullStatus.OFFSET_ILLEGAL:
+        return NextPull(next_offset, delay_ms=None)
+    if result.status is PullStatus.FOUND:
+        return NextPull(next_offset, pull_interval_ms if result.messages else 0)
+    raise_to = -1 if queue.count else next_offset
+    return NextPull(next_offset, delay_if_again(result, asked), raise_to)
+
+
+def delay_if_again(result: PullResult, asked: int) -> int:
+    """The pause in ms after a pull at `asked` that brought no progress although the broker did not hold it."""
+    is_again = result.status is PullStatus.NO_MATCHED_MSG and result.next_offset == asked
+    return BROKER_FLOW_CONTROL_DELAY_MS if is_again else 0
 
 
 def delay_after_refusal(code: int | None, pull_time_delay_ms: int) -> int:

@@ -29,9 +29,8 @@ from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
 from ..offsets.file_store import LocalFileOffsetStore
-from ..offsets.offset_memory import OFFSET_UNREADABLE
 from ..offsets.offset_questions import OffsetQuestions
-from ..offsets.offset_store import OffsetStore, read_offset
+from ..offsets.offset_store import OffsetStore
 from ..producing.producer import trace_of
 from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import LitePullConsumerSettings
@@ -279,10 +278,15 @@ class LitePullConsumer(Client):
                 await parts.offsets.persist(queue)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The group's offset in a queue, None without one. ClientError if the broker cannot be asked."""
-        offset = await read_offset(self._ready.offsets, self.namespace.wrap_queue(queue))
-        if offset == OFFSET_UNREADABLE:
-            raise ClientError(f"Fetch consume offset from broker exception: {queue}")
+        """The group's offset in a queue, None without one. `RequestRefused`, `NotReachable` or `RouteNotFound` if the
+        broker cannot be asked."""
+        offsets, queue = self._ready.offsets, self.namespace.wrap_queue(queue)
+        offset = offsets.read(queue)
+        if offset < 0:
+            if isinstance(offsets, RemoteBrokerOffsetStore):
+                offset = await offsets.stored(queue)
+            else:
+                offset = await offsets.in_store(queue)
         return offset if offset >= 0 else None
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:

@@ -33,6 +33,7 @@ from ..rebalancing.subscriptions import Subscriptions, subscription_of
 from ..settings.consumer_settings import LitePullConsumerSettings
 from ..values.message import MessageExt
 from ..values.results import PullResult, PullStatus
+from .after_pull import delay_if_again
 from .pull_api import PullApi, PullOrder
 
 _log = logging.getLogger(__name__)
@@ -52,7 +53,6 @@ class Assigned:
         self.process_queue = process_queue
         self.pull_offset = NO_POSITION
         self.consume_offset = NO_POSITION
-        self.seek_offset = NO_POSITION
         self.paused = False
         self.task: asyncio.Task[None] | None = None
 
@@ -79,7 +79,6 @@ class LiteQueues(HeldQueues):
         self.ready: deque[tuple[Assigned, ProcessQueue, list[MessageExt]]] = deque()
         self.arrived = asyncio.Event()
         self._on_queues_changed = on_queues_changed
-        self._slots = asyncio.Semaphore(settings.pull_thread_nums)
 
     async def rebalance(self) -> bool:
         """Share the subscribed topics with the group."""
@@ -123,7 +122,8 @@ class LiteQueues(HeldQueues):
             return
         assigned.process_queue.clear()
         self.ready = deque(item for item in self.ready if item[0] is not assigned)
-        assigned.seek_offset = offset
+        assigned.pull_offset = assigned.consume_offset = offset
+        self.offsets.update(queue, offset)
         self.start_pulling(assigned)
 
     # -- one queue
@@ -141,8 +141,7 @@ class LiteQueues(HeldQueues):
             assigned.process_queue.note_pull()
             delay_ms = self._delay_before(assigned)
             if delay_ms == 0:
-                async with self._slots:
-                    delay_ms = await self._pull_once(assigned)
+                delay_ms = await self._pull_once(assigned)
             if delay_ms:
                 await asyncio.sleep(delay_ms / 1000)
 
@@ -194,20 +193,16 @@ class LiteQueues(HeldQueues):
             _log.warning("pull of %s from %s: %s", self.group, queue, error)
             return settings.pull_time_delay_mills_when_exception
         self._take(assigned, result)
-        return 0
+        return delay_if_again(result, offset)
 
     async def _next_offset(self, assigned: Assigned) -> int:
-        """Where the next pull begins: at the offset of a seek, where the last pull ended, or at the first position."""
-        if assigned.seek_offset >= 0:
-            assigned.pull_offset = assigned.consume_offset = assigned.seek_offset
-            self.offsets.update(assigned.queue, assigned.seek_offset)
-            assigned.seek_offset = NO_POSITION
-        elif assigned.pull_offset < 0:
+        """Where the next pull begins: where the last one ended, or at the first position."""
+        if assigned.pull_offset < 0:
             assigned.pull_offset = await self.first_position(assigned.queue)
         return assigned.pull_offset
 
     def _take(self, assigned: Assigned, result: PullResult) -> None:
-        if assigned.process_queue.dropped or assigned.seek_offset >= 0:
+        if assigned.process_queue.dropped:
             return
         if result.status is PullStatus.OFFSET_ILLEGAL:
             _log.warning(

@@ -16,13 +16,12 @@ from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import ExplainFirstPosition, Verdict
 
-from ..errors import ClientError, InvalidArgument, NotReachable, RouteNotFound
+from ..errors import InvalidArgument
 from ..hooks.hooks import Hook
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
-from ..offsets.offset_memory import OFFSET_UNREADABLE
 from ..offsets.offset_questions import OffsetQuestions
 from ..producing.producer import trace_of
 from ..rebalancing.subscriptions import subscription_of
@@ -116,8 +115,8 @@ class PullConsumer(Client):
         pullBlockIfNotFound).
 
         An offset outside the queue is not an error: the status is OFFSET_ILLEGAL, and `next_offset` says where to
-        continue. Raises `RequestRefused`, `NotReachable` or `RouteNotFound`; after the last two the next pull looks the
-        broker up again.
+        continue. Raises `RequestRefused`, `NotReachable` or `RouteNotFound`. A broker that cannot be connected to is
+        looked up again.
         """
         api, wrapped = self._ready.api, self.namespace.wrap_queue(queue)
         if offset < 0:
@@ -133,11 +132,7 @@ class PullConsumer(Client):
             suspend_ms=wait_ms,
             timeout_ms=wait_ms + EXTRA_WAIT_MS if wait_ms > 0 else SHORT_PULL_TIMEOUT_MS,
         )
-        try:
-            result = await api.pull(wrapped, order)
-        except (NotReachable, RouteNotFound):
-            self._running.routes.forget(wrapped.topic)
-            raise
+        result = await api.pull(wrapped, order)
         for message in result.messages:
             message.topic = self.namespace.unwrap(message.topic)
         return result
@@ -145,7 +140,7 @@ class PullConsumer(Client):
     # -- offsets
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """One past the last message."""
+        """One past the last message. `RequestRefused`, `NotReachable` or `RouteNotFound`."""
         return await self._ready.questions.max_offset(self.namespace.wrap_queue(queue))
 
     async def min_offset(self, queue: MessageQueue) -> int:
@@ -161,10 +156,9 @@ class PullConsumer(Client):
         return await self._ready.questions.earliest_store_time(self.namespace.wrap_queue(queue))
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The group's offset, as the broker answers (official fetchConsumeOffset); `None` if it has none."""
-        offset = await self._ready.offsets.in_store(self.namespace.wrap_queue(queue))
-        if offset == OFFSET_UNREADABLE:
-            raise ClientError(f"Fetch consume offset from broker exception: {queue}")
+        """The group's offset, as the broker answers (official fetchConsumeOffset); `None` if it has none. Errors as
+        `max_offset`."""
+        offset = await self._ready.offsets.stored(self.namespace.wrap_queue(queue))
         return offset if offset >= 0 else None
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:

@@ -5,7 +5,7 @@ Official class: PopProcessQueue.
 
 from pocketmq.protocol.bodies.client_state import PopProcessQueueInfo
 
-from ..clock import wall_ms
+from ..clock import steady_ms
 from ..rebalancing.process_queue import PULL_MAX_IDLE_MS
 
 
@@ -16,13 +16,13 @@ class PopProcessQueue:
 
     def __init__(self) -> None:
         self.dropped = False
-        self.last_pop_ms = wall_ms()
+        self.last_pop_ms = steady_ms()
         self.waiting_acks = 0
 
     @property
     def is_expired(self) -> bool:
         """Its loop has not popped for too long (official isPullExpired)."""
-        return wall_ms() - self.last_pop_ms > PULL_MAX_IDLE_MS
+        return steady_ms() - self.last_pop_ms > PULL_MAX_IDLE_MS
 
     def info(self) -> PopProcessQueueInfo:
         """The queue's line in the answer to GET_CONSUMER_RUNNING_INFO."""

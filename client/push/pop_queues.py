@@ -15,7 +15,7 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..clock import wall_ms
+from ..clock import steady_ms
 from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.concurrent_results import concurrent_reconsume_limit
 from ..delivery.statistics import ConsumerStatistics
@@ -116,7 +116,7 @@ class PopQueues:
             self.api, queue.topic, pop_queue, self._max_times, self._settings.pop_invisible_time
         )
         while not pop_queue.dropped:
-            pop_queue.last_pop_ms = wall_ms()
+            pop_queue.last_pop_ms = steady_ms()
             delay_ms = self._delay_before(pop_queue)
             if delay_ms == 0:
                 delay_ms = await self._pop_once(queue, pop_queue, settlement)
@@ -136,7 +136,7 @@ class PopQueues:
         settings, subscription = self._settings, self._subscriptions.get(queue.topic)
         if subscription is None:
             return settings.pull_time_delay_mills_when_exception
-        began_ms = wall_ms()
+        began_ms = steady_ms()
         try:
             result = await self.api.pop(
                 queue,
@@ -155,7 +155,7 @@ class PopQueues:
         messages = self._wanted(result.messages, queue, subscription)
         if not messages or pop_queue.dropped:
             return 0
-        self._statistics.pulled(queue.topic, len(messages), wall_ms() - began_ms)
+        self._statistics.pulled(queue.topic, len(messages), steady_ms() - began_ms)
         pop_queue.waiting_acks += len(messages)
         self._delivery.submit(messages, queue, settlement)
         return settings.pull_interval

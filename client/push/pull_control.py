@@ -9,9 +9,16 @@ class PullControl:
 
     def __init__(self, settings: PushConsumerSettings, *, is_paused: bool) -> None:
         self._settings = settings
-        self.is_paused = is_paused
+        self.is_suspended = is_paused
+        """By the user."""
+        self.resets = 0
+        """Resets of offsets under way."""
         self.max_count = settings.pull_threshold_for_queue
         self.max_size_mib = settings.pull_threshold_size_for_queue
+
+    @property
+    def is_paused(self) -> bool:
+        return self.is_suspended or self.resets > 0
 
     def share_thresholds(self, queue_count: int) -> None:
         """Divide the thresholds of a topic among so many queues."""

@@ -154,11 +154,7 @@ class PullLoop:
             starts_task = process_queue.put(messages, result.max_offset)
             parts.delivery.deliver(messages, queue, process_queue, starts_task=starts_task)
         following = after_pull(
-            result.status,
-            result.next_offset,
-            process_queue,
-            found=len(messages),
-            pull_interval_ms=settings.pull_interval,
+            result, process_queue, asked=self._offset, pull_interval_ms=settings.pull_interval
         )
         self._offset = following.next_offset
         if following.raise_to >= 0:

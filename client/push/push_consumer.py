@@ -146,14 +146,14 @@ class PushConsumer(Client):
         self._check_usable()
         self._is_suspended = True
         if self._instance is not None:
-            self._queues.control.is_paused = True
+            self._queues.control.is_suspended = True
 
     def resume(self) -> None:
         """Pull again, and rebalance at once."""
         self._check_usable()
         self._is_suspended = False
         if self._instance is not None:
-            self._queues.control.is_paused = False
+            self._queues.control.is_suspended = False
             self._instance.rebalance_now()
 
     async def wait_assigned(self, timeout_ms: int | None = 30_000) -> None:

@@ -164,7 +164,7 @@ class PushQueues(HeldQueues):
     async def reset(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
         """Continue from other offsets (220): drop the queues, let listeners finish, move the offsets, add the queues
         again."""
-        self.control.is_paused = True
+        self.control.resets += 1
         try:
             moved = []
             for queue, offset in offsets.items():
@@ -181,7 +181,7 @@ class PushQueues(HeldQueues):
                 await self.release(queue, process_queue)
                 self.table.remove(queue, process_queue)
         finally:
-            self.control.is_paused = False
+            self.control.resets -= 1
             self._instance.rebalance_now()
 
     # -- QueueKeeper
@@ -278,8 +278,8 @@ class PushQueues(HeldQueues):
         self._pulls.pop(process_queue, None)
         self.offsets.update_and_freeze(queue, offset)
         await self.offsets.persist(queue)
-        self.table.remove(queue, process_queue)
-        await self.release(queue, process_queue)
+        while not await self._rebalancer.remove(queue, process_queue):
+            pass  # it waits for the listener; once the lock is old, it does not any more
         self._instance.rebalance_now()
 
 

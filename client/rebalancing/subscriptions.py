@@ -10,7 +10,7 @@ import msgspec
 from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData, build_subscription
 
 from ..clock import steady_ms
-from ..errors import ClientError
+from ..errors import InvalidArgument
 
 
 class Subscriptions:
@@ -32,7 +32,7 @@ class Subscriptions:
         return list(self._by_topic.values())
 
     def subscribe(self, topic: str, expression: str, expression_type: str = "TAG") -> None:
-        """Read a topic, in place of an earlier subscription to it. ClientError for a wrong expression."""
+        """Read a topic, in place of an earlier subscription to it. InvalidArgument for a wrong expression."""
         self._by_topic[topic] = subscription_of(topic, expression, expression_type)
 
     def unsubscribe(self, topic: str) -> None:
@@ -46,8 +46,8 @@ class Subscriptions:
 
 
 def subscription_of(topic: str, expression: str, expression_type: str = "TAG") -> SubscriptionData:
-    """A subscription of now. ClientError for a wrong expression, in the official words."""
+    """A subscription of now. InvalidArgument for a wrong expression, in the official words."""
     try:
         return build_subscription(topic, expression, expression_type, sub_version=steady_ms())
     except ExpressionError as error:
-        raise ClientError(f"subscription exception: {error}") from error
+        raise InvalidArgument(f"subscription exception: {error}") from error

@@ -39,7 +39,6 @@ _CLIENT_RANGES: Final = {
     "mq_client_api_timeout": AT_LEAST_1,
     "detect_timeout": AT_LEAST_1,
     "detect_interval": AT_LEAST_1,
-    "max_page_size_in_get_metadata": AT_LEAST_1,
 }
 
 
@@ -58,8 +57,6 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     client_ip: str | None = None
     """None finds the address that this machine uses."""
     instance_name: str = DEFAULT_INSTANCE_NAME
-    client_callback_executor_threads: int | None = None
-    """Callbacks run in the event loop, without threads: anything but None is refused."""
     namespace: str | None = None
     """Deprecated namespace, a prefix of names: `ns%topic`."""
     namespace_v2: str | None = None
@@ -81,8 +78,6 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     use_heartbeat_v2: bool = False
     use_tls: bool | ssl.SSLContext = False
     """True alone encrypts, but accepts any certificate: see the tls_ settings. A context is used as it is."""
-    socks_proxy_config: str = "{}"
-    """Proxies are not supported: anything but `{}` is refused."""
     mq_client_api_timeout: int = 3_000
     detect_timeout: int = 200
     detect_interval: int = 2_000
@@ -93,16 +88,10 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     send_latency_enable: bool = False
     start_detector_enable: bool = False
     enable_heartbeat_channel_event_listener: bool = True
-    enable_concurrent_heartbeat: bool = False
-    """Heartbeats to several brokers at once, instead of one after the other (not with use_heartbeat_v2)."""
-    concurrent_heartbeat_thread_pool_size: int | None = None
-    """How many at once; None is the number of processors."""
     enable_trace: bool = False
     """Record each message sent and consumed in the trace topic."""
     trace_topic: str | None = None
     """None is RMQ_SYS_TRACE_TOPIC."""
-    max_page_size_in_get_metadata: int = 2_000
-    """For administration only."""
 
     # JVM properties of the official client.
     namesrv_domain: str | None = None
@@ -139,17 +128,6 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise refuse("instance_name", self.instance_name, "must not be empty")
         if self.language not in LANGUAGES:
             raise refuse("language", self.language, f"expected one of {', '.join(LANGUAGES)}")
-        if self.client_callback_executor_threads is not None:
-            threads = self.client_callback_executor_threads
-            raise refuse(
-                "client_callback_executor_threads",
-                threads,
-                "callbacks run in the event loop, only None is allowed",
-            )
-        if self.socks_proxy_config.strip() not in ("", "{}"):
-            raise refuse(
-                "socks_proxy_config", self.socks_proxy_config, "proxies are not supported, only {} is allowed"
-            )
         if self.namesrv_addr is not None:
             name_servers(self.namesrv_addr, {})
 
@@ -170,6 +148,10 @@ def name_servers(namesrv_addr: str | None, environ: Mapping[str, str]) -> list[s
     servers = [part.strip() for part in text.split(";") if part.strip()]
     for server in servers:
         host, _, port = server.rpartition(":")
+        if "," in server:
+            raise refuse("namesrv_addr", text, "several name servers are separated by semicolons")
+        if "/" in server or (":" in host and not host.startswith("[")):
+            raise refuse("namesrv_addr", text, f"{server} is not host:port")
         if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
             raise refuse("namesrv_addr", text, f"{server} is not host:port")
     return servers

@@ -41,8 +41,6 @@ _PUSH_RANGES_OR_OFF: Final = {
 }
 _LITE_RANGES: Final = {
     "broker_suspend_max_time_millis": AT_LEAST_1,
-    "consumer_pull_timeout_millis": AT_LEAST_1,
-    "pull_thread_nums": AT_LEAST_1,
     "auto_commit_interval_millis": (1000, LONG_MAX),
     "pull_batch_size": AT_LEAST_1,
     "pull_threshold_for_all": (1, LONG_MAX),
@@ -74,8 +72,6 @@ class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
     consume_thread_min: int = 20
     """Messages in listeners at once; the official pool never grows beyond it either."""
     consume_thread_max: int = 20
-    adjust_thread_pool_nums_threshold: int = 100_000
-    """Without effect, as in the official client."""
     consume_concurrently_max_span: int = 2_000
     pull_threshold_for_queue: int = 1_000
     pull_threshold_size_for_queue: int = 100
@@ -130,12 +126,8 @@ class LitePullConsumerSettings(ClientSettings, frozen=True, kw_only=True):
     )
     broker_suspend_max_time_millis: int = 20_000
     consumer_timeout_millis_when_suspend: int = 30_000
-    consumer_pull_timeout_millis: int = 10_000
-    """Without effect, as in the official client: pulls wait, so consumer_timeout_millis_when_suspend counts."""
     auto_commit: bool = True
     auto_commit_interval_millis: int = 5_000
-    pull_thread_nums: int = 20
-    """Pulls under way at once."""
     pull_batch_size: int = 10
     pull_threshold_for_all: int = 10_000
     pull_threshold_for_queue: int = 1_000

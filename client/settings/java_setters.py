@@ -17,6 +17,7 @@ from typing import Final
 from ..errors import InvalidSetting
 
 _IN_THE_LOOP: Final = "sends and callbacks run in the event loop, without threads"
+_ALL_AT_ONCE: Final = "without effect: heartbeats are sent to all brokers at once"
 _ONE_BY_ONE: Final = "the checker is asked about one message after the other, and at most 2000 questions wait"
 
 INSTEAD: Final = {
@@ -37,6 +38,15 @@ INSTEAD: Final = {
     "check_thread_pool_min_size": _ONE_BY_ONE,
     "check_thread_pool_max_size": _ONE_BY_ONE,
     "check_request_hold_max": _ONE_BY_ONE,
+    "client_callback_executor_threads": _IN_THE_LOOP,
+    "adjust_thread_pool_nums_threshold": "without effect in the official client too: use consume_thread_min",
+    "pull_thread_nums": "without effect: pulls wait in the event loop, those of all queues at once",
+    "enable_concurrent_heartbeat": _ALL_AT_ONCE,
+    "concurrent_heartbeat_thread_pool_size": _ALL_AT_ONCE,
+    # Without effect.
+    "consumer_pull_timeout_millis": "pulls wait at the broker: use consumer_timeout_millis_when_suspend",
+    "max_page_size_in_get_metadata": "without effect: no request of this client has pages",
+    "socks_proxy_config": "proxies are not supported",
     # Second names of settings.
     "send_message_with_vip_channel": "use vip_channel_enabled",
     "customized_trace_topic": "use trace_topic",

@@ -20,7 +20,6 @@ class ClientOptions(TypedDict, total=False):
     namesrv_addr: str | None
     client_ip: str | None
     instance_name: str
-    client_callback_executor_threads: int | None
     namespace: str | None
     namespace_v2: str | None
     access_channel: AccessChannel
@@ -36,7 +35,6 @@ class ClientOptions(TypedDict, total=False):
     vip_channel_enabled: bool
     use_heartbeat_v2: bool
     use_tls: bool | ssl.SSLContext
-    socks_proxy_config: str
     mq_client_api_timeout: int
     detect_timeout: int
     detect_interval: int
@@ -45,11 +43,8 @@ class ClientOptions(TypedDict, total=False):
     send_latency_enable: bool
     start_detector_enable: bool
     enable_heartbeat_channel_event_listener: bool
-    enable_concurrent_heartbeat: bool
-    concurrent_heartbeat_thread_pool_size: int | None
     enable_trace: bool
     trace_topic: str | None
-    max_page_size_in_get_metadata: int
     namesrv_domain: str | None
     namesrv_domain_subgroup: str
     recall_trace_enable: bool
@@ -99,7 +94,6 @@ class PushConsumerOptions(ClientOptions, total=False):
     subscription: dict[str, str]
     consume_thread_min: int
     consume_thread_max: int
-    adjust_thread_pool_nums_threshold: int
     consume_concurrently_max_span: int
     pull_threshold_for_queue: int
     pull_threshold_size_for_queue: int
@@ -129,10 +123,8 @@ class LitePullConsumerOptions(ClientOptions, total=False):
     allocate_message_queue_strategy: AllocateMessageQueueStrategy
     broker_suspend_max_time_millis: int
     consumer_timeout_millis_when_suspend: int
-    consumer_pull_timeout_millis: int
     auto_commit: bool
     auto_commit_interval_millis: int
-    pull_thread_nums: int
     pull_batch_size: int
     pull_threshold_for_all: int
     pull_threshold_for_queue: int

@@ -92,6 +92,8 @@ class Message(msgspec.Struct, gc=False):
             properties[names.TAGS] = tags
             if type(tags) is not str or not tags.isprintable():
                 _check_text("tags", tags)
+        if self.is_delayed and (self.delay_level, self.delay_ms, self.deliver_at_ms).count(0) < 2:
+            raise InvalidArgument("give one of delay_level, delay_ms and deliver_at_ms, not several")
         properties[names.WAIT] = "true" if self.wait_store_ok else "false"
         if self.delay_level:
             properties[names.DELAY] = str(self.delay_level)

@@ -4,6 +4,7 @@ import pytest
 from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.admin.messages import BY_TAG, TrackType
 from pocketmq.client.errors import (
+    InvalidArgument,
     MessageNotFound,
     RequestRefused,
     RouteNotFound,
@@ -108,3 +109,8 @@ async def test_traces_show_which_client_did_what(admin: AdminClient, namesrv_add
         ("Pub", "senders", 7, True),
         ("SubAfter", "billing", 12, False),
     ]
+
+
+async def test_tags_that_cannot_be_read_are_a_wrong_argument(admin: AdminClient) -> None:
+    with pytest.raises(InvalidArgument, match="subscription exception"):
+        await admin.pull(QUEUE, 0, tags="||")

@@ -84,22 +84,40 @@ def accumulator(**settings: int) -> tuple[ProduceAccumulator, list[list[bytes]]]
 
 async def test_a_batch_is_sent_at_its_size_limit_and_waiting_messages_are_limited() -> None:
     waiting, sent = accumulator(batch_max_delay_ms=30_000, batch_max_bytes=10, total_batch_max_bytes=25)
-    futures = [waiting.add(Message("T", b"12345"), None) for _ in range(2)]
+    futures = [waiting.add(Message("T", b"12345"), None, 50) for _ in range(2)]
     assert sent == []
-    futures.append(waiting.add(Message("T", b"1"), None))
+    futures.append(waiting.add(Message("T", b"1"), None, 50))
     assert [(await future).queue_offset for future in futures] == [10, 11, 12]
     assert sent == [[b"12345", b"12345", b"1"]]
     for topic in ("A", "B", "C"):
         assert waiting.accepts(Message(topic, b"1234567890"))
-        waiting.add(Message(topic, b"1234567890"), None)
+        waiting.add(Message(topic, b"1234567890"), None, 50)
     assert not waiting.accepts(Message("D", b"x")), "30 bytes wait, 25 may"
     await waiting.finish()
     assert waiting.accepts(Message("D", b"x"))
 
 
+async def test_a_batch_is_no_longer_than_a_message_may_be() -> None:
+    waiting, sent = accumulator(batch_max_delay_ms=30_000, max_message_size=100)
+    for number in range(5):
+        waiting.add(Message("T", b"%d" % number), None, 40)
+    await waiting.finish()
+    assert sent == [[b"0", b"1"], [b"2", b"3"], [b"4"]]
+
+
+async def test_a_message_that_fits_only_alone_is_sent_beside_others(namesrv_addr: str) -> None:
+    long = bytes(4 * 1024 * 1024 - 10)
+    async with Producer(
+        "p", namesrv_addr=namesrv_addr, auto_batch=True, batch_max_bytes=2 * 1024 * 1024
+    ) as producer:
+        bodies = [b"1", b"2", long, b"3"]
+        results = await asyncio.gather(*(producer.send("T", body) for body in bodies))
+    assert {result.status.value for result in results} == {"SEND_OK"}
+
+
 async def test_an_error_reaches_every_send_of_the_batch() -> None:
     waiting, _ = accumulator()
-    futures = [waiting.add(Message("T", b"x", "fails"), None) for _ in range(3)]
+    futures = [waiting.add(Message("T", b"x", "fails"), None, 50) for _ in range(3)]
     futures[0].cancel()
     results = await asyncio.gather(*futures, return_exceptions=True)
     assert [type(result) for result in results] == [asyncio.CancelledError, ClientError, ClientError]

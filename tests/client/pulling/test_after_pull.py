@@ -8,7 +8,7 @@ from pocketmq.client.pulling.pull_api import PullApi, PullOrder
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.rebalancing.subscriptions import subscription_of
 from pocketmq.client.settings.client_settings import ClientSettings
-from pocketmq.client.values.results import PullStatus, pull_status
+from pocketmq.client.values.results import PullResult, PullStatus, pull_status
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -21,6 +21,14 @@ def queue() -> ProcessQueue:
     return ProcessQueue(FakeClock())
 
 
+def after(
+    status: PullStatus, queue: ProcessQueue, *, found: int, pull_interval_ms: int, asked: int = 5
+) -> NextPull:
+    """What follows a pull that brought so many messages, and names offset 8 as the next."""
+    result = PullResult(status, [pulled_message(5 + number) for number in range(found)], 8, 0, 9)
+    return after_pull(result, queue, asked=asked, pull_interval_ms=pull_interval_ms)
+
+
 def test_four_codes_are_answers_and_all_others_refusals():
     assert {code: pull_status(code) for code in ResponseCode if pull_status(code)} == {
         ResponseCode.SUCCESS: PullStatus.FOUND,
@@ -31,25 +39,32 @@ def test_four_codes_are_answers_and_all_others_refusals():
 
 
 def test_found_messages_are_followed_by_the_pull_interval(queue: ProcessQueue):
-    assert after_pull(PullStatus.FOUND, 8, queue, found=3, pull_interval_ms=70) == NextPull(8, 70)
-    assert after_pull(PullStatus.FOUND, 8, queue, found=0, pull_interval_ms=70) == NextPull(8, 0)
+    assert after(PullStatus.FOUND, queue, found=3, pull_interval_ms=70) == NextPull(8, 70)
+    assert after(PullStatus.FOUND, queue, found=0, pull_interval_ms=70) == NextPull(8, 0)
 
 
 @pytest.mark.parametrize("status", [PullStatus.NO_NEW_MSG, PullStatus.NO_MATCHED_MSG])
 def test_an_idle_queue_makes_progress(status: PullStatus, queue: ProcessQueue):
-    assert after_pull(status, 8, queue, found=0, pull_interval_ms=70) == NextPull(8, 0, raise_to=8)
+    assert after(status, queue, found=0, pull_interval_ms=70) == NextPull(8, 0, raise_to=8)
+
+
+def test_a_pull_that_is_to_be_asked_again_at_once_waits_a_moment(queue: ProcessQueue):
+    again = after(PullStatus.NO_MATCHED_MSG, queue, found=0, pull_interval_ms=70, asked=8)
+    assert again == NextPull(8, 20, raise_to=8)
+    held = after(PullStatus.NO_NEW_MSG, queue, found=0, pull_interval_ms=70, asked=8)
+    assert held == NextPull(8, 0, raise_to=8), "the broker held it"
 
 
 @pytest.mark.parametrize("taken", [0, 1])
 def test_progress_is_not_recorded_past_unfinished_messages(taken: int, queue: ProcessQueue):
     queue.put([pulled_message(5)])
     queue.take(taken)
-    assert after_pull(PullStatus.NO_NEW_MSG, 8, queue, found=0, pull_interval_ms=0) == NextPull(8)
+    assert after(PullStatus.NO_NEW_MSG, queue, found=0, pull_interval_ms=0) == NextPull(8)
 
 
 def test_an_illegal_offset_ends_the_pull_loop(queue: ProcessQueue):
     queue.put([pulled_message(5)])
-    assert after_pull(PullStatus.OFFSET_ILLEGAL, 3, queue, found=0, pull_interval_ms=70) == NextPull(3, None)
+    assert after(PullStatus.OFFSET_ILLEGAL, queue, found=0, pull_interval_ms=70) == NextPull(8, None)
 
 
 def test_a_busy_broker_is_pulled_again_soon():

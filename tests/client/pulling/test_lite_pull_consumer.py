@@ -1,5 +1,6 @@
 """A lite pull consumer against an embedded broker: poll, commit, seek, pause, assign, sharing."""
 
+import asyncio
 import time
 from typing import Any
 
@@ -12,7 +13,10 @@ from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.offset import QueryConsumerOffset
+from pocketmq.protocol.requests.pull import LitePullMessage
 
+from client_network import Network, broker, name_server, reply, route
 from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
@@ -191,3 +195,35 @@ async def test_a_subscription_of_the_constructor_is_read_by_iteration(namesrv_ad
         await consumer.commit()
         offsets = [await consumer.committed(queue) for queue in consumer.assignment()]
     assert sum(offset or 0 for offset in offsets) == 6
+
+
+async def test_a_seek_of_a_paused_queue_counts_at_once(namesrv_addr: str) -> None:
+    await send(namesrv_addr, 5, queue_id=0)
+    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+        queue = next(queue for queue in await consumer.queues("T") if queue.queue_id == 0)
+        await consumer.assign([queue])
+        await polled(consumer, 5)
+        await consumer.commit()
+        consumer.pause([queue])
+        await consumer.seek_to_begin(queue)
+        await consumer.commit()
+        assert await consumer.committed(queue) == 0
+
+
+def test_a_queue_does_not_wait_for_the_pulls_of_others() -> None:
+    network = Network()
+    network.hosts["ns:1"] = name_server({"T": route({"b": "b:1"}, queues=40)})
+    network.hosts["b:1"] = broker(
+        {
+            QueryConsumerOffset.code: lambda asked: reply({"offset": "0"}),
+            LitePullMessage.code: lambda asked: None,
+        }
+    )
+
+    async def scenario() -> int:
+        async with LitePullConsumer("g", namesrv_addr="ns:1") as consumer:
+            await consumer.assign(await consumer.queues("T"))
+            await asyncio.sleep(1)
+            return network.count(LitePullMessage.code)
+
+    assert network.run(scenario) == 40

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import ClientError, FirstPositionUnknown
-from pocketmq.client.offsets.broker_store import stored_offset_of_refusal
-from pocketmq.client.offsets.offset_memory import NO_OFFSET, OFFSET_UNREADABLE
 from pocketmq.client.rebalancing.first_position import (
     AskMaxOffset,
     SearchOffset,
@@ -68,12 +66,6 @@ def test_a_negative_answer_of_the_broker_is_no_position():
     with pytest.raises(FirstPositionUnknown, match="Found unexpected result -1") as caught:
         checked_position(-1)
     assert caught.value.code == ResponseCode.SYSTEM_ERROR
-
-
-def test_only_not_found_means_that_no_offset_is_stored():
-    assert stored_offset_of_refusal(ResponseCode.QUERY_NOT_FOUND) == NO_OFFSET
-    others = set(ResponseCode) - {ResponseCode.QUERY_NOT_FOUND}
-    assert {stored_offset_of_refusal(code) for code in others} == {OFFSET_UNREADABLE}
 
 
 def test_pop_starts_at_the_minimum_only_with_first():

@@ -1,7 +1,7 @@
 """The table of process queues, and the subscriptions of a consumer."""
 
 import pytest
-from pocketmq.client.errors import ClientError
+from pocketmq.client.errors import InvalidArgument
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.rebalancing.queue_table import QueueTable
 from pocketmq.client.rebalancing.subscriptions import Subscriptions
@@ -43,7 +43,7 @@ def test_a_new_version_keeps_the_expression() -> None:
 def test_a_wrong_expression_is_refused_and_the_old_one_stays() -> None:
     subscriptions = Subscriptions()
     subscriptions.subscribe("T", "A")
-    with pytest.raises(ClientError, match="subscription exception"):
+    with pytest.raises(InvalidArgument, match="subscription exception"):
         subscriptions.subscribe("T", "||")
     kept = subscriptions.get("T")
     assert kept is not None

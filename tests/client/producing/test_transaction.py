@@ -1,0 +1,55 @@
+"""A producer of transactions that sends nothing, and messages that were sent in one."""
+
+import asyncio
+
+from pocketmq.client import LocalTransactionState, Producer, PushConsumer, TransactionProducer
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
+
+from client_network import Network, answering, broker, reply
+from client_waits import Seen
+from waiting import until
+
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+COMMIT = LocalTransactionState.COMMIT_MESSAGE
+
+
+def test_every_broker_learns_of_a_producer_that_has_not_sent_yet() -> None:
+    network = Network()
+    brokers = {f"b{number}": BrokerData("c", f"b{number}", {0: f"b{number}:1"}) for number in range(3)}
+    info = ClusterInfo(broker_addr_table=brokers, cluster_addr_table={"c": set(brokers)})
+    network.hosts["ns:1"] = answering({GetBrokerClusterInfo.code: lambda asked: reply(body=info.encode())})
+    for name in brokers:
+        network.hosts[f"{name}:1"] = broker()
+
+    async def scenario() -> None:
+        async with TransactionProducer("g", lambda message: COMMIT, namesrv_addr="ns:1"):
+            assert network.count(HeartBeat.code) == 3
+            await asyncio.sleep(100)
+
+    network.run(scenario)
+    assert network.count(HeartBeat.code, "b2:1") >= 4, "and goes on hearing of it"
+
+
+async def test_a_message_of_a_transaction_is_sent_again_as_an_ordinary_one(namesrv_addr: str) -> None:
+    async with TransactionProducer("g", lambda message: COMMIT, namesrv_addr=namesrv_addr) as first:
+        await first.send_in_transaction("T", b"x", lambda message, arg: COMMIT)
+    seen = Seen()
+    async with PushConsumer(
+        "reader",
+        seen,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where="CONSUME_FROM_FIRST_OFFSET",
+    ):
+        await until(lambda: seen.messages)
+        async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+            await producer.resend(seen.messages[0])
+        await until(lambda: len(seen.messages) == 2)
+    half, again = seen.messages
+    assert again.message_id == half.message_id
+    stored = decode_properties(bytes(again.record.properties))
+    assert not {"TRAN_MSG", "MIN_OFFSET", "MAX_OFFSET"} & stored.keys()
