@@ -191,6 +191,14 @@ def name_server(routes: Mapping[str, TopicRouteData]) -> Host:
     return answering({GetRouteInfoByTopic.code: find})
 
 
+async def passed(seconds: float) -> None:
+    """Let so much loop time pass."""
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    loop.call_later(seconds, over.set_result, None)
+    await over
+
+
 async def timed(work: Coroutine[Any, Any, Any]) -> tuple[float, Any]:
     """How many seconds of loop time something took, and its result or exception."""
     loop = asyncio.get_running_loop()

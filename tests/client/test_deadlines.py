@@ -33,6 +33,7 @@ from client_network import (
     answering,
     broker,
     name_server,
+    passed,
     reply,
     route,
     timed,
@@ -137,7 +138,7 @@ def test_shutdown_ends_a_connect_and_says_so() -> None:
     async def scenario() -> tuple[float, Any]:
         pool = ConnectionPool()
         call = asyncio.create_task(timed(pool.call("dead:1", QUESTION)))
-        await asyncio.sleep(0.1)
+        await passed(0.1)
         pool.close()
         await pool.until_lost()
         return await call
@@ -197,7 +198,7 @@ def test_a_send_that_times_out_leaves_the_connection_to_others_while_it_answers(
     async def scenario() -> list[Any]:
         async with producer() as sender:
             others = [asyncio.create_task(sender.send("T", b"x")) for _ in range(10)]
-            await asyncio.sleep(0.95)
+            await passed(0.95)
             hasty = timed(sender.send("T", b"x", timeout_ms=150))
             return await asyncio.gather(hasty, *others)
 
@@ -302,7 +303,7 @@ def test_a_broker_that_moved_is_found_by_a_client_in_no_group() -> None:
             routes["T"] = route({"b": "b:2"})
             await asyncio.sleep(0)
             first = await timed(consumer.max_offset(queue))
-            await asyncio.sleep(0.001)
+            await passed(0.001)
             return [first, await timed(consumer.max_offset(queue)), await timed(consumer.pull(queue, 0))]
 
     (_, failure), (_, offset), (_, pulled) = network.run(scenario)
@@ -319,7 +320,7 @@ def test_a_broker_that_cannot_be_reached_is_asked_about_once_a_second_at_most() 
             for _ in range(20):
                 with pytest.raises(SendFailed):
                     await sender.send("T", b"x")
-                await asyncio.sleep(0.1)
+                await passed(0.1)
 
     network.run(scenario)
     assert network.count(GetRouteInfoByTopic.code) <= 5
@@ -376,10 +377,10 @@ def test_topics_that_are_not_sent_to_any_more_are_forgotten() -> None:
                 await sender.send(f"T{number}", b"x")
             for _ in range(40):
                 await sender.send("T", b"x")
-                await asyncio.sleep(1)
+                await passed(1)
             before = network.count(GetRouteInfoByTopic.code)
             await sender.send("T", b"x")
-            await asyncio.sleep(3.5)
+            await passed(3.5)
             await sender.send("T7", b"x")
             return before, network.count(GetRouteInfoByTopic.code)
 
@@ -392,7 +393,7 @@ def test_a_topic_of_the_settings_stays() -> None:
 
     async def scenario() -> None:
         async with producer(poll_name_server_interval=1_000, topics=("T",)):
-            await asyncio.sleep(100)
+            await passed(100)
 
     network.run(scenario)
     assert network.count(GetRouteInfoByTopic.code) >= 95
@@ -418,7 +419,7 @@ def test_a_cancelled_future_whose_repeat_fails_leaves_nothing_unseen() -> None:
             network.hosts["b:1"] = BLACK_HOLE
             future = sender.send_nowait("T", b"x", timeout_ms=500)
             network.wires[-1].close()
-            await asyncio.sleep(0.1)
+            await passed(0.1)
             future.cancel()
 
     network.hosts["b:1"] = broker()

@@ -1,7 +1,5 @@
 """A producer of transactions that sends nothing, and messages that were sent in one."""
 
-import asyncio
-
 from pocketmq.client import LocalTransactionState, Producer, PushConsumer, TransactionProducer
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo
@@ -9,7 +7,7 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
 
-from client_network import Network, answering, broker, reply
+from client_network import Network, answering, broker, passed, reply
 from client_waits import Seen
 from waiting import until
 
@@ -28,7 +26,7 @@ def test_every_broker_learns_of_a_producer_that_has_not_sent_yet() -> None:
     async def scenario() -> None:
         async with TransactionProducer("g", lambda message: COMMIT, namesrv_addr="ns:1"):
             assert network.count(HeartBeat.code) == 3
-            await asyncio.sleep(100)
+            await passed(100)
 
     network.run(scenario)
     assert network.count(HeartBeat.code, "b2:1") >= 4, "and goes on hearing of it"

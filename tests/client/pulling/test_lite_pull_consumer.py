@@ -1,6 +1,5 @@
 """A lite pull consumer against an embedded broker: poll, commit, seek, pause, assign, sharing."""
 
-import asyncio
 import time
 from typing import Any
 
@@ -16,7 +15,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import QueryConsumerOffset
 from pocketmq.protocol.requests.pull import LitePullMessage
 
-from client_network import Network, broker, name_server, reply, route
+from client_network import Network, broker, name_server, passed, reply, route
 from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
@@ -223,7 +222,7 @@ def test_a_queue_does_not_wait_for_the_pulls_of_others() -> None:
     async def scenario() -> int:
         async with LitePullConsumer("g", namesrv_addr="ns:1") as consumer:
             await consumer.assign(await consumer.queues("T"))
-            await asyncio.sleep(1)
+            await passed(1)
             return network.count(LitePullMessage.code)
 
     assert network.run(scenario) == 40
