@@ -173,7 +173,7 @@ class AdminBrokers(AdminOffsets):
 
         Returns the broker's words."""
         request = SetCommitLogReadMode(read_ahead_mode=mode)
-        reply = await self._usable.connections.exchange(
+        reply = await self._require_running().connections.exchange(
             address, request, timeout_seconds=self.timeout_ms / 1000
         )
         Connection.read_reply(request, reply)

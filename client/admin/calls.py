@@ -38,7 +38,7 @@ ReadT = TypeVar("ReadT")
 class AdminCalls(Client):
     """Settings are those of `ClientSettings`; `timeout_ms` is for one request. It is in no group."""
 
-    _called = "AdminClient"
+    _display_name = "AdminClient"
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class AdminCalls(Client):
 
     def _register(self, instance: ClientInstance) -> None:
         """It is in no group, so it holds the instance: other clients of the instance may come and go."""
-        instance.hold()
+        instance.acquire()
 
     async def _join(self, instance: ClientInstance) -> None:
         """Connections are opened when a call needs them."""
@@ -90,7 +90,7 @@ class AdminCalls(Client):
     ) -> ReplyT:
         """What the request returns; `RequestRefused`, `NotReachable`."""
         seconds = (timeout_ms or self.timeout_ms) / 1000
-        return await self._usable.connections.call(address, request, body, timeout_seconds=seconds)
+        return await self._require_running().connections.call(address, request, body, timeout_seconds=seconds)
 
     async def _read_body(
         self,
@@ -102,7 +102,9 @@ class AdminCalls(Client):
     ) -> ReadT:
         """The body of a reply that has header fields too. Errors as `_call`."""
         seconds = (timeout_ms or self.timeout_ms) / 1000
-        body = await self._usable.connections.call_for_body(address, request, timeout_seconds=seconds)
+        body = await self._require_running().connections.call_for_body(
+            address, request, timeout_seconds=seconds
+        )
         try:
             return read(body)
         except ProtocolError as error:
@@ -112,7 +114,7 @@ class AdminCalls(Client):
 
     async def _ask(self, request: Request[ReplyT]) -> ReplyT:
         """What a name server returns; the next one is asked if one does not answer."""
-        return await self._usable.routes.name_servers.ask(request)
+        return await self._require_running().routes.name_servers.ask(request)
 
     async def _call_name_servers(self, request: Request[Any]) -> None:
         """Every name server gets the request, also after one that failed; then the last failure is raised."""
@@ -130,7 +132,7 @@ class AdminCalls(Client):
     @property
     def name_servers(self) -> list[str]:
         """Addresses of the name servers in use, sorted (official getNameServerAddressList)."""
-        return sorted(self._usable.routes.name_servers.servers)
+        return sorted(self._require_running().routes.name_servers.servers)
 
     async def cluster_info(self) -> ClusterInfo:
         """Every broker group with its addresses, and the groups of each cluster (examineBrokerClusterInfo)."""
@@ -165,14 +167,14 @@ class AdminCalls(Client):
 
     async def topic_route(self, topic: str) -> TopicRouteData:
         """Brokers and queues of a topic (examineTopicRouteInfo); `RouteNotFound` if it has none."""
-        routes = self._usable.routes
+        routes = self._require_running().routes
         route = await routes.name_servers.find(topic)
         routes.keep_addresses(route.addresses)
         return route.data
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Readable queues of a topic, sorted (fetchSubscribeMessageQueues)."""
-        return (await self._usable.routes.find_route(topic)).read_queues()
+        return (await self._require_running().routes.find_route(topic)).read_queues()
 
     # -- which servers a call goes to
 
@@ -207,8 +209,7 @@ class AdminCalls(Client):
     @property
     def _questions(self) -> OffsetQuestions:
         """Asks for the offsets of queues."""
-        instance = self._usable
-        return OffsetQuestions(instance.routes, instance.connections)
+        return OffsetQuestions(self._require_running())
 
 
 def check_one_place(address: str | None, cluster: str | None) -> None:

@@ -170,7 +170,7 @@ class AdminMessages(AdminBrokers):
             max_count=max_count,
             timeout_ms=SHORT_PULL_TIMEOUT_MS,
         )
-        return await PullApi(self._usable, group).pull(queue, order)
+        return await PullApi(self._require_running(), group).pull(queue, order)
 
     async def read(
         self, queue: MessageQueue, begin: int, end: int, *, tags: str = "*", max_count: int = PULL_COUNT

@@ -102,7 +102,7 @@ class AdminOffsets(AdminGroups):
         A 5.x broker that is asked with `set_zero_if_not_found=False` answers a stored offset only. Asking changes
         nothing.
         """
-        address = await self._usable.routes.find_master(queue)
+        address = await self._require_running().routes.find_master(queue)
         request = QueryConsumerOffset(
             consumer_group=group,
             topic=queue.topic,
@@ -200,7 +200,9 @@ class AdminOffsets(AdminGroups):
 
     async def set_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Store a group's offset in a queue; online members overwrite it (updateConsumeOffset)."""
-        await self._commit(await self._usable.routes.find_master(queue, main_port=True), group, queue, offset)
+        await self._commit(
+            await self._require_running().routes.find_master(queue, main_port=True), group, queue, offset
+        )
 
     async def clone_offsets(self, src_group: str, dest_group: str, topic: str) -> dict[MessageQueue, int]:
         """Give one group the offsets of another (official CloneGroupOffsetCommand); the offsets that were set.

@@ -2,8 +2,8 @@
 
 Batches wait in one line. At most `consume_thread_min` workers take from it. A worker is started only while a batch
 waits and every other worker is busy with a listener that awaits something: a listener that returns at once is served
-by one worker, without a task for each message, and what it finished is settled together (`quick_run.py`). What a result
-does is `settlement.py`. Mirrors `ConsumeMessageConcurrentlyService`.
+by one worker, without a task for each message, and what it finished is settled together (`inline_batch.py`). What a
+result does is `settlement.py`. Mirrors `ConsumeMessageConcurrentlyService`.
 """
 
 import asyncio
@@ -16,21 +16,17 @@ import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
-from ..hooks.hooks import ConsumeMessageContext
+from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.process_queue import EXPIRED_AT_MOST, EXPIRED_DELAY_LEVEL, ProcessQueue
+from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import Tasks
-from ..values.listener_returns import (
-    ConsumeConcurrentlyContext,
-    ConsumeConcurrentlyStatus,
-    concurrent_status,
-    is_nonsense,
-    return_type,
-)
+from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
 from .concurrent_results import LOCAL_RETRY_DELAY_MS, batches
-from .delivery_parts import DeliveryParts
-from .listeners import RetryLater, failure_of
-from .quick_run import QuickRun, before_waits
+from .inline_batch import InlineBatch, call_before_each_suspend
+from .invocation import ListenerInvoker
+from .listeners import Context
+from .send_back import SendBack
 from .settlement import PulledSettlement, Settlement
 
 _log = logging.getLogger(__name__)
@@ -40,7 +36,7 @@ TURNS_AT_ONCE: Final = 256
 _SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
 
-class _Line(msgspec.Struct):
+class _PendingBatches(msgspec.Struct):
     """Batches that were delivered together and wait. Workers share the iterator: each batch goes to one of them."""
 
     batches: Iterator[Sequence[MessageExt]]
@@ -52,12 +48,16 @@ class _Line(msgspec.Struct):
 class ConcurrentDelivery:
     """`deliver` what was pulled, `submit` what was popped; `stop` when the consumer shuts down."""
 
-    def __init__(self, parts: DeliveryParts) -> None:
-        self._parts = parts
+    def __init__(
+        self, context: ConsumerContext[PushConsumerSettings], invoker: ListenerInvoker, send_back: SendBack
+    ) -> None:
+        self._context, self._settings = context, context.settings
+        self._invoker = invoker
+        self.send_back = send_back
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[_Line] = deque()
+        self._waiting: deque[_PendingBatches] = deque()
         """Only the first may have no batch left: a worker then removes it."""
-        self._workers = Tasks(on_failure=self._grow)
+        self._workers = Tasks(on_failure=self._start_worker_if_needed)
         self._is_growing = False
         self._retries: set[asyncio.TimerHandle] = set()
         self._stopped = False
@@ -71,17 +71,17 @@ class ConcurrentDelivery:
         starts_task: bool,
     ) -> None:
         """Messages that were just put into the process queue."""
-        self.submit(messages, queue, PulledSettlement(self._parts, queue, process_queue))
+        self.submit(messages, queue, PulledSettlement(self._context, self.send_back, queue, process_queue))
 
     def submit(self, messages: Sequence[MessageExt], queue: MessageQueue, settlement: Settlement) -> None:
         """Let these messages wait for a worker, in batches."""
-        self._parts.restore_topics(messages)
-        size = self._parts.settings.consume_message_batch_max_size
+        self._invoker.restore_topics(messages)
+        size = self._settings.consume_message_batch_max_size
         for few in batches(messages, TURNS_AT_ONCE * size):
             # `zip` makes tuples of one message: a batch of one is what most listeners get.
-            cut = zip(few) if size == 1 and not self._parts.call.takes_batch else iter(batches(few, size))
-            self._waiting.append(_Line(cut, queue, settlement, -(-len(few) // size)))
-        self._grow()
+            cut = zip(few) if size == 1 and not self._invoker.call.takes_batch else iter(batches(few, size))
+            self._waiting.append(_PendingBatches(cut, queue, settlement, -(-len(few) // size)))
+        self._start_worker_if_needed()
 
     async def stop(self, wait_ms: int) -> None:
         """Start no more listener calls, wait so long for running ones, then cancel them."""
@@ -96,7 +96,7 @@ class ConcurrentDelivery:
         for timer in self._retries:
             timer.cancel()
         self._workers.cancel()
-        self._parts.call.close()
+        self._invoker.call.close()
 
     def _clear(self) -> None:
         """Take the batches that wait away from the workers too."""
@@ -108,30 +108,22 @@ class ConcurrentDelivery:
         """Send back messages whose listener was called longer ago than `consume_timeout`."""
         for process_queue in process_queues:
             for _ in range(EXPIRED_AT_MOST):
-                message = process_queue.first_expired(self._parts.settings.consume_timeout)
+                message = process_queue.first_expired(self._settings.consume_timeout)
                 if message is None:
                     break
                 _log.warning("%r is in its listener for too long, sending it back", message)
-                if not await self._parts.send_back.send_back(message, EXPIRED_DELAY_LEVEL):
+                if not await self.send_back.send_back(message, EXPIRED_DELAY_LEVEL):
                     break
                 process_queue.remove_expired(message)
 
-    async def call_once(
-        self, message: MessageExt
-    ) -> tuple[object, Exception | None, ConsumeConcurrentlyContext]:
+    async def call_once(self, message: MessageExt) -> tuple[object, Exception | None, Context]:
         """Call the listener for one message that is in no queue: what it returned or raised."""
         context = ConsumeConcurrentlyContext(message.queue)
-        self._parts.restore_topics((message,))
-        try:
-            return await self._parts.call([message], context), None, context
-        except RetryLater:
-            return ConsumeConcurrentlyStatus.RECONSUME_LATER, None, context
-        except Exception as error:
-            return None, error, context
+        return *await self._invoker.call_once(message, context), context
 
     # -- workers
 
-    def _grow(self) -> None:
+    def _start_worker_if_needed(self) -> None:
         """Start one more worker in the next loop iteration, if a batch waits then.
 
         Not at once: the pull that follows leaves in this one, so that the broker works while the listener does.
@@ -142,28 +134,28 @@ class ConcurrentDelivery:
 
     @property
     def _may_grow(self) -> bool:
-        limit = self._parts.settings.consume_thread_min
+        limit = self._settings.consume_thread_min
         return not self._stopped and bool(self._waiting) and len(self._workers) < limit
 
     def _start_worker(self) -> None:
         """Whether yet another is needed is decided once this one has begun."""
         self._is_growing = False
         if self._may_grow:
-            self._workers.spawn(self._work(), f"{self._parts.group} listener")
-            self._grow()
+            self._workers.spawn(self._work(), f"{self._context.group} listener")
+            self._start_worker_if_needed()
 
     async def _work(self) -> None:
-        run = QuickRun(self._parts)
-        await before_waits(self._work_on(run), run.all_but_last)
+        batch = InlineBatch(self._context.statistics)
+        await call_before_each_suspend(self._work_on(batch), batch.settle_finished)
 
-    async def _work_on(self, run: QuickRun) -> None:
-        waiting, simple, turns = self._waiting, self._parts.call.simple, 0
-        size = self._parts.settings.consume_message_batch_max_size
-        is_simple = simple is not None and self._parts.hooks is None and size == 1
+    async def _work_on(self, batch: InlineBatch) -> None:
+        waiting, listener, turns = self._waiting, self._invoker.call.single_message_coroutine, 0
+        size = self._settings.consume_message_batch_max_size
+        is_simple = listener is not None and self._invoker.hooks is None and size == 1
         while waiting:
             line = waiting[0]
             if is_simple and isinstance(line.settlement, PulledSettlement):
-                await self._consume_quickly(line, line.settlement, run)
+                await self._consume_quickly(line, line.settlement, batch)
             else:
                 for messages in line.batches:
                     if line.settlement.accepts(messages):
@@ -175,13 +167,15 @@ class ConcurrentDelivery:
                 turns = 0
                 await asyncio.sleep(0)
 
-    async def _consume_quickly(self, line: _Line, settlement: PulledSettlement, run: QuickRun) -> None:
+    async def _consume_quickly(
+        self, line: _PendingBatches, settlement: PulledSettlement, batch: InlineBatch
+    ) -> None:
         """`_consume` for a listener of one message, as long as it succeeds; what it returns at once is settled
         together."""
-        listener, process_queue = self._parts.call.simple, settlement.process_queue
+        listener, process_queue = self._invoker.call.single_message_coroutine, settlement.process_queue
         assert listener is not None
         now_ms = steady_ms()
-        taken = run.begin(settlement, now_ms)
+        taken = batch.begin(settlement, now_ms)
         returned: object
         failure: Exception | asyncio.CancelledError | None
         for messages in line.batches:
@@ -197,72 +191,44 @@ class ConcurrentDelivery:
                 failure = error
             now_ms = steady_ms()
             if failure is not None or (returned is not None and returned is not _SUCCESS):
-                run.all_but_last()
+                batch.settle_finished()
                 taken.clear()
                 context = ConsumeConcurrentlyContext(line.queue)
-                again = await self._conclude(messages, settlement, context, returned, failure)
-                if again:
-                    self._try_again_later(again, line.queue, settlement)
-                now_ms = run.began_ms = steady_ms()
-        run.settle(now_ms)
+                began_ms, limit_ms = message.consume_start_ms, settlement.listener_limit_ms
+                status = self._invoker.conclude(messages, context, returned, failure, began_ms, limit_ms)
+                assert isinstance(status, ConsumeConcurrentlyStatus)
+                await self._settle(messages, status, context, settlement)
+                now_ms = batch.began_ms = steady_ms()
+        batch.settle(now_ms)
 
     async def _consume(
         self, messages: Sequence[MessageExt], queue: MessageQueue, settlement: Settlement
     ) -> None:
-        parts = self._parts
         context = ConsumeConcurrentlyContext(queue)
-        hook_context = None if parts.hooks is None else parts.hooks.before(messages, queue)
-        returned: object = None
-        failure: Exception | asyncio.CancelledError | None = None
         began_ms = steady_ms()
         for message in messages:
             message.consume_start_ms = began_ms
-        try:
-            returned = await parts.call(messages, context)
-        except (Exception, asyncio.CancelledError) as error:
-            failure = error
-        again = await self._conclude(messages, settlement, context, returned, failure, hook_context)
-        if again:
-            self._try_again_later(again, queue, settlement)
+        status = await self._invoker.invoke(messages, context, settlement.listener_limit_ms)
+        await self._settle(messages, status, context, settlement)
 
-    async def _conclude(
+    async def _settle(
         self,
         messages: Sequence[MessageExt],
-        settlement: Settlement,
+        status: ConsumeConcurrentlyStatus,
         context: ConsumeConcurrentlyContext,
-        returned: object,
-        failure: Exception | asyncio.CancelledError | None,
-        hook_context: ConsumeMessageContext | None = None,
-    ) -> list[MessageExt]:
-        """Count one call of the listener, and settle its messages. The messages returned are to be tried again."""
-        parts, raised = self._parts, False
-        if failure is None:
-            status = concurrent_status(returned)
-            if is_nonsense(returned):
-                _log.warning("the listener of %s returned %r, which is no status", parts.group, returned)
-        elif isinstance(failure, RetryLater):
-            context.delay_level_when_next_consume = failure.delay_level
-            returned = status = ConsumeConcurrentlyStatus.RECONSUME_LATER
-        else:
-            parts.listener_failed(failure_of(failure), messages)
-            status, raised = ConsumeConcurrentlyStatus.RECONSUME_LATER, True
-        is_ok = status is ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-        count, topic = len(messages), context.message_queue.topic
-        took_ms = steady_ms() - messages[0].consume_start_ms
-        parts.statistics.consumed(topic, count if is_ok else 0, 0 if is_ok else count, took_ms)
-        if parts.hooks is not None and hook_context is not None:
-            limit_ms = settlement.listener_limit_ms
-            kind = return_type(returned, raised=raised, took_ms=took_ms, timeout_ms=limit_ms)
-            parts.hooks.after(hook_context, status.value, is_success=is_ok, return_type=kind)
-        return await settlement.settle(messages, status, context)
+        settlement: Settlement,
+    ) -> None:
+        again = await settlement.settle(messages, status, context)
+        if again:
+            self._try_again_later(again, context.message_queue, settlement)
 
     def _try_again_later(
         self, messages: Sequence[MessageExt], queue: MessageQueue, settlement: Settlement
     ) -> None:
         def again() -> None:
             self._retries.discard(timer)
-            self._waiting.append(_Line(iter((messages,)), queue, settlement, 1))
-            self._grow()
+            self._waiting.append(_PendingBatches(iter((messages,)), queue, settlement, 1))
+            self._start_worker_if_needed()
 
         timer = self._loop.call_later(LOCAL_RETRY_DELAY_MS / 1000, again)
         self._retries.add(timer)

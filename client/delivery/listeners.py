@@ -58,7 +58,9 @@ class ListenerCall:
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
         is_simple = self._is_coroutine and not takes_batch and not self._takes_context
-        self.simple: Callable[[MessageExt], Awaitable[object]] | None = listener if is_simple else None
+        self.single_message_coroutine: Callable[[MessageExt], Awaitable[object]] | None = (
+            listener if is_simple else None
+        )
         """The listener, if it is a coroutine function of one message and nothing else."""
 
     def __call__(self, messages: Sequence[MessageExt], context: Context) -> Awaitable[object]:

@@ -14,20 +14,15 @@ from typing import Final
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from ..clock import steady_ms
+from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
+from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import Tasks
-from ..values.listener_returns import (
-    ConsumeOrderlyContext,
-    ConsumeOrderlyStatus,
-    is_nonsense,
-    orderly_status,
-    return_type,
-)
+from ..values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from ..values.message import MessageExt
-from .delivery_parts import DeliveryParts
-from .listeners import SuspendQueue, failure_of
+from .invocation import ListenerInvoker
+from .listeners import Context
 from .ordered_results import (
     LOCK_RETRY_DELAY_MS,
     LOCKED_RESUME_DELAY_MS,
@@ -39,6 +34,7 @@ from .ordered_results import (
     settle,
     suspend_ms,
 )
+from .send_back import SendBack
 
 _log = logging.getLogger(__name__)
 
@@ -56,12 +52,20 @@ class _Pause(msgspec.Struct, frozen=True):
 class OrderedDelivery:
     """`deliver` what was pulled; `stop` when the consumer shuts down."""
 
-    def __init__(self, parts: DeliveryParts, locks: QueueLocks | None) -> None:
+    def __init__(
+        self,
+        context: ConsumerContext[PushConsumerSettings],
+        invoker: ListenerInvoker,
+        send_back: SendBack,
+        locks: QueueLocks | None,
+    ) -> None:
         """`locks`: None for a broadcasting consumer, which needs none."""
-        self._parts = parts
+        self._context, self._settings = context, context.settings
+        self._invoker = invoker
+        self.send_back = send_back
         self._locks = locks
         self._loop = asyncio.get_running_loop()
-        self._slots = asyncio.Semaphore(parts.settings.consume_thread_min)
+        self._slots = asyncio.Semaphore(context.settings.consume_thread_min)
         self._tasks = Tasks()
         self._queue_locks: dict[MessageQueue, asyncio.Lock] = {}
         # A queue may be assigned again while a listener still works on its last process queue: each has its own lock.
@@ -80,7 +84,7 @@ class OrderedDelivery:
     ) -> None:
         """Messages that were just put into the process queue; a task takes them from there."""
         if starts_task and not self._stopped:
-            self._tasks.spawn(self._run(queue, process_queue), f"{self._parts.group} {queue}")
+            self._tasks.spawn(self._run(queue, process_queue), f"{self._context.group} {queue}")
 
     def consume_lock(self, process_queue: ProcessQueue) -> asyncio.Lock:
         """Held while the listener works on the queue's messages."""
@@ -98,18 +102,12 @@ class OrderedDelivery:
         """Start no more listener calls, and cancel those that run, now."""
         self._stopped = True
         self._tasks.cancel()
-        self._parts.call.close()
+        self._invoker.call.close()
 
-    async def call_once(self, message: MessageExt) -> tuple[object, Exception | None, ConsumeOrderlyContext]:
+    async def call_once(self, message: MessageExt) -> tuple[object, Exception | None, Context]:
         """Call the listener for one message that is in no queue: what it returned or raised."""
         context = ConsumeOrderlyContext(message.queue)
-        self._parts.restore_topics((message,))
-        try:
-            return await self._parts.call([message], context), None, context
-        except SuspendQueue:
-            return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, None, context
-        except Exception as error:
-            return None, error, context
+        return *await self._invoker.call_once(message, context), context
 
     # -- one queue
 
@@ -120,7 +118,7 @@ class OrderedDelivery:
                 try:
                     pause = await self._slice(queue, process_queue)
                 except Exception:  # of a user's offset store: the queue must not stand still for ever
-                    _log.exception("%s could not settle messages of %s", self._parts.group, queue)
+                    _log.exception("%s could not settle messages of %s", self._context.group, queue)
                     process_queue.rollback()
                     pause = _Pause(FAILURE_PAUSE_MS)
             if pause is None:
@@ -138,7 +136,6 @@ class OrderedDelivery:
 
     async def _slice(self, queue: MessageQueue, process_queue: ProcessQueue) -> _Pause | None:
         """Consume until nothing is left (None) or a pause is needed."""
-        parts = self._parts
         if process_queue.dropped:
             return None
         if self._lacks_lock(process_queue):
@@ -151,7 +148,7 @@ class OrderedDelivery:
                 return _Pause(LOST_LOCK_DELAY_MS, relock=True)
             if (self._loop.time() - began) * 1000 > MAX_TIME_CONSUME_CONTINUOUSLY_MS:
                 return _Pause(LOCKED_RESUME_DELAY_MS)
-            messages = process_queue.take(parts.settings.consume_message_batch_max_size)
+            messages = process_queue.take(self._settings.consume_message_batch_max_size)
             if not messages:
                 return None
             pause_ms = await self._consume(messages, queue, process_queue)
@@ -163,34 +160,12 @@ class OrderedDelivery:
         self, messages: list[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
     ) -> int | None:
         """Call the listener and act on its result: the pause in ms, None to go on."""
-        parts = self._parts
-        parts.restore_topics(messages)
+        self._invoker.restore_topics(messages)
         context = ConsumeOrderlyContext(queue)
-        hook_context = None if parts.hooks is None else parts.hooks.before(messages, queue)
-        returned, raised = None, False
-        began_ms = steady_ms()
         async with self.consume_lock(process_queue):
             if process_queue.dropped:
                 return None
-            try:
-                returned = await self._parts.call(messages, context)
-                status = orderly_status(returned)
-                if is_nonsense(returned):
-                    _log.warning("the listener of %s returned %r, which is no status", parts.group, returned)
-            except SuspendQueue as suspend:
-                context.suspend_current_queue_time_millis = suspend.suspend_ms
-                returned = status = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-            except (Exception, asyncio.CancelledError) as error:
-                parts.listener_failed(failure_of(error), messages)
-                status, raised = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, True
-        is_ok = status is not ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-        count = len(messages)
-        took_ms = steady_ms() - began_ms
-        parts.statistics.consumed(queue.topic, count if is_ok else 0, 0 if is_ok else count, took_ms)
-        if parts.hooks is not None and hook_context is not None:
-            limit_ms = parts.settings.consume_timeout * 60_000
-            kind = return_type(returned, raised=raised, took_ms=took_ms, timeout_ms=limit_ms)
-            parts.hooks.after(hook_context, status.value, is_success=is_ok, return_type=kind)
+            status = await self._invoker.invoke(messages, context, self._settings.consume_timeout * 60_000)
         return await self._settle(messages, queue, process_queue, status, context)
 
     async def _settle(
@@ -201,14 +176,13 @@ class OrderedDelivery:
         status: ConsumeOrderlyStatus,
         context: ConsumeOrderlyContext,
     ) -> int | None:
-        parts = self._parts
-        limit = ordered_reconsume_limit(parts.settings.max_reconsume_times)
+        limit = ordered_reconsume_limit(self._settings.max_reconsume_times)
         not_sent = []
         if status is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
             not_sent = [
                 message
                 for message in exhausted(messages, limit)
-                if not await parts.send_back.send_to_dead_letters(message)
+                if not await self.send_back.send_to_dead_letters(message)
             ]
         elif context.auto_commit and status is not ConsumeOrderlyStatus.SUCCESS:
             _log.warning("%s needs a context with auto_commit = False; treated as SUCCESS", status.value)
@@ -221,9 +195,9 @@ class OrderedDelivery:
             not_sent=not_sent,
         )
         if outcome.offset >= 0 and not process_queue.dropped:
-            parts.offsets.update(queue, outcome.offset)
+            self._context.offsets.update(queue, outcome.offset)
         if not outcome.pauses:
             return None
         return suspend_ms(
-            context.suspend_current_queue_time_millis, parts.settings.suspend_current_queue_time_millis
+            context.suspend_current_queue_time_millis, self._settings.suspend_current_queue_time_millis
         )

@@ -1,25 +1,31 @@
 """Sends failed messages back to the broker, which delivers them again later or moves them to the dead letters.
 
-First the broker is asked to do it (36); if that fails, a copy is sent to the retry topic of the group.
-Mirrors `DefaultMQPushConsumerImpl.sendMessageBack`.
+First the broker is asked to do it (36); if that fails, or for an ordered listener, a copy is sent to the group's retry
+topic as an ordinary message. The broker moves it to the dead letters when RECONSUME_TIME exceeds MAX_RECONSUME_TIMES
+(4.9 brokers: reaches it); the producer moves both from the properties into the header. Mirrors
+`DefaultMQPushConsumerImpl.sendMessageBack`, `sendMessageBackAsNormalMessage` and
+`ConsumeMessageOrderlyService.sendMessageBack`.
 """
 
 import logging
+from collections.abc import Mapping
 from typing import Final
 
 from pocketmq.protocol.errors import ProtocolError
-from pocketmq.protocol.message.topics import retry_topic
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.topics import pop_retry_topic, retry_topic
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 
-from ..connections.pool import ConnectionPool
 from ..errors import ClientError, RouteNotFound
-from ..instance.route_book import RouteBook
+from ..instance.groups import INNER_PRODUCER_GROUP
 from ..producing.sender import Sender
+from ..rebalancing.consumer_context import ConsumerContext
+from ..settings.consumer_settings import PushConsumerSettings
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
 from ..values.namespaces import Namespace
 from .concurrent_results import SEND_BACK_TIMEOUT_MS, concurrent_reconsume_limit
 from .ordered_results import ordered_reconsume_limit
-from .retry_message import retry_properties
 
 _log = logging.getLogger(__name__)
 
@@ -27,23 +33,15 @@ INNER_SEND_ATTEMPTS: Final = 3
 
 
 class SendBack:
-    """For one group. `sender` is that of the inner producer."""
+    """Sends back the messages of one group."""
 
-    def __init__(
-        self,
-        routes: RouteBook,
-        connections: ConnectionPool,
-        sender: Sender,
-        group: str,
-        namespace: Namespace,
-        max_reconsume_times: int,
-    ) -> None:
-        self._routes = routes
-        self._connections = connections
-        self._sender = sender
-        self._group = group
-        self._namespace = namespace
-        self._max_reconsume_times = max_reconsume_times
+    def __init__(self, context: ConsumerContext[PushConsumerSettings]) -> None:
+        instance, settings = context.instance, context.settings
+        self._routes, self._connections = instance.routes, instance.connections
+        self._sender = Sender(instance, INNER_PRODUCER_GROUP, ProducerSettings())
+        self._group = context.group
+        self._namespace = Namespace(settings.namespace)
+        self._max_reconsume_times = settings.max_reconsume_times
         """The setting: what -1 means depends on the kind of listener."""
 
     async def send_back(self, message: MessageExt, delay_level: int) -> bool:
@@ -94,3 +92,47 @@ class SendBack:
             _log.error("%s could not re-send %r: %s", self._group, message, error)
             return False
         return True
+
+
+FIRST_RETRY_DELAY_LEVEL: Final = 3
+"""10 s; each further try waits one level more."""
+
+
+def retry_delay_level(reconsume_times: int) -> int:
+    """Delay level of the next try after this many; the broker caps it at its last level."""
+    return FIRST_RETRY_DELAY_LEVEL + reconsume_times
+
+
+def retry_properties(
+    properties: Mapping[str, str],
+    *,
+    topic: str,
+    message_id: str,
+    reconsume_times: int,
+    max_reconsume_times: int,
+) -> dict[str, str]:
+    """Properties of the message that goes to `%RETRY%group`; body and flag stay as they are.
+
+    `properties`, `topic`, `message_id` and `reconsume_times` are the failed message's. 4.9 ordered consumers write
+    the number of tries so far, not one more.
+    """
+    made = dict(properties)
+    made.pop(names.TRAN_MSG, None)
+    origin = made.get(names.ORIGIN_MESSAGE_ID, "")
+    if not origin.strip():
+        made[names.ORIGIN_MESSAGE_ID] = message_id
+    made[names.RETRY_TOPIC] = topic
+    made[names.RECONSUME_TIME] = str(reconsume_times + 1)
+    made[names.MAX_RECONSUME_TIMES] = str(max_reconsume_times)
+    made[names.DELAY] = str(retry_delay_level(reconsume_times))
+    return made
+
+
+def topic_for_listener(topic: str, properties: Mapping[str, str], group: str) -> str:
+    """The topic a listener sees: the original one for a message from the group's retry topics, else as it is.
+
+    Official resetRetryAndNamespace and (5.x, pop) tryResetPopRetryTopic.
+    """
+    if topic == retry_topic(group):
+        return properties.get(names.RETRY_TOPIC, topic)
+    return topic.removeprefix(pop_retry_topic("", group)) or topic

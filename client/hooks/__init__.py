@@ -2,7 +2,6 @@
 
 hooks.py             the kinds of hooks, and the contexts they get
 callbacks.py         checks that a user's function is a plain function
-consume_hooks.py     calls the hooks around each call of a listener
 rpc_hooks.py         hooks on requests
 acl.py               signs requests with an access key
 trace_hooks.py       records the sends and deliveries of a client

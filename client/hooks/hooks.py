@@ -20,6 +20,7 @@ import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..errors import InvalidArgument
+from ..settings.client_settings import ClientSettings
 from ..values.listener_returns import ConsumeReturnType
 from ..values.message import Message, MessageExt
 from ..values.results import SendResult
@@ -220,3 +221,36 @@ def call_hooks(methods: Iterable[Callable[[ContextT], None]], context: ContextT)
 
 def _of_kind(hooks: list[Hook], kind: type[HookT]) -> tuple[HookT, ...]:
     return tuple(hook for hook in hooks if isinstance(hook, kind))
+
+
+class ConsumeHooks:
+    """Calls the hooks of one consumer around each call of its listener."""
+
+    def __init__(self, hooks: Hooks, group: str, settings: ClientSettings) -> None:
+        self._hooks = hooks.consume
+        self._group = group
+        self._settings = settings
+
+    def before(self, messages: Sequence[MessageExt], queue: MessageQueue) -> ConsumeMessageContext:
+        """The listener is about to be called."""
+        context = ConsumeMessageContext(
+            consumer_group=self._group,
+            messages=messages,
+            queue=queue,
+            namespace=self._settings.namespace or "",
+            access_channel=self._settings.access_channel.value,
+        )
+        call_hooks([hook.consume_message_before for hook in self._hooks], context)
+        return context
+
+    def after(
+        self, context: ConsumeMessageContext, status: str, *, is_success: bool, return_type: ConsumeReturnType
+    ) -> None:
+        """It returned or raised."""
+        context.status, context.is_success, context.return_type = status, is_success, return_type
+        call_hooks([hook.consume_message_after for hook in self._hooks], context)
+
+
+def consume_hooks(hooks: Hooks, group: str, settings: ClientSettings) -> ConsumeHooks | None:
+    """None if no hook looks at consumption."""
+    return ConsumeHooks(hooks, group, settings) if hooks.consume else None

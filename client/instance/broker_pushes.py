@@ -37,7 +37,7 @@ Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 """Runs a coroutine as a task with a name."""
 
 
-class BrokerPushes:
+class ServerRequestHandler:
     """Called by a connection with every request that arrives on it; never raises."""
 
     def __init__(self, groups: GroupTable, spawn: Spawn, rebalance_now: Callable[[], None]) -> None:

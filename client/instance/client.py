@@ -1,7 +1,7 @@
 """What producers and consumers have in common: group, settings, hooks, namespace, and how they start and end.
 
-    start       make its parts, register with the instance, start that, then the companion, then join the group
-    shutdown    leave the group, then stop the companion, then the instance, which ends with its last client
+    start       make its parts, register with the instance, start that, then the trace, then join the group
+    shutdown    leave the group, then stop the trace, then the instance, which ends with its last client
 
 A subclass says what its parts are, how it joins and how it leaves. The instance itself, which several clients may
 share, is `instance.py`.
@@ -25,19 +25,19 @@ from .instance_config import instance_config
 _log = logging.getLogger(__name__)
 
 
-class Companion(Protocol):
+class TraceDispatcher(Protocol):
     """Runs beside a client and looks at it through its hooks: the message trace."""
 
     def attach(self, hooks: Hooks) -> None:
-        """Add the companion's own hooks behind those of the user."""
+        """Add the trace's own hooks behind those of the user."""
         ...
 
     async def start(self) -> None: ...
     async def shutdown(self) -> None: ...
 
 
-MakeCompanion = Callable[[str, str, ClientSettings, Sequence[RPCHook]], Companion]
-"""Makes the companion from the group, PRODUCE or CONSUME, the settings and the hooks on requests."""
+TraceFactory = Callable[[str, str, ClientSettings, Sequence[RPCHook]], TraceDispatcher]
+"""Makes the trace from the group, PRODUCE or CONSUME, the settings and the hooks on requests."""
 
 
 class Client(ABC):
@@ -45,9 +45,9 @@ class Client(ABC):
     ResourceWarning."""
 
     settings: ClientSettings
-    _called: ClassVar[str]
+    _display_name: ClassVar[str]
     """Class name used in error messages."""
-    _traced_as: ClassVar[str]
+    _trace_kind: ClassVar[str]
     """PRODUCE or CONSUME: part of the trace producer's group."""
     _instance: ClientInstance | None = None
     _closed = False
@@ -58,15 +58,15 @@ class Client(ABC):
         group: str,
         settings: ClientSettings,
         hooks: Iterable[Hook],
-        make_trace: MakeCompanion | None = None,
+        make_trace: TraceFactory | None = None,
     ) -> None:
         self.settings = settings
         self.namespace = Namespace(settings.namespace)
         self._group = self.namespace.wrap(group)
         self._hooks = Hooks(hooks)
-        self._trace: Companion | None = None
+        self._trace: TraceDispatcher | None = None
         if settings.enable_trace and make_trace is not None:
-            self._trace = make_trace(self._group, self._traced_as, settings, self._hooks.rpc)
+            self._trace = make_trace(self._group, self._trace_kind, settings, self._hooks.rpc)
             self._trace.attach(self._hooks)
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Client(ABC):
     @property
     def _title(self) -> str:
         """How errors name it."""
-        return f"{self._called} of {self._group}" if self._group else self._called
+        return f"{self._display_name} of {self._group}" if self._group else self._display_name
 
     @property
     def group(self) -> str:
@@ -115,7 +115,7 @@ class Client(ABC):
         if self._instance is not None or self._closed or self._starting:
             raise ClientClosed(
                 f"the {self._title} was started before: a client starts once "
-                f"(The {self._called} service state not OK, maybe started once)"
+                f"(The {self._display_name} service state not OK, maybe started once)"
             )
         self._starting = True
         try:
@@ -125,10 +125,10 @@ class Client(ABC):
 
     async def _start(self) -> None:
         instance = ClientInstance.get(instance_config(self.settings, self._hooks.rpc))
-        instance.hold()
+        instance.acquire()
         try:
             await self._build(instance)
-            self._check_wanted()
+            self._raise_if_closed()
             self._register(instance)
         except BaseException:
             instance.release()
@@ -138,21 +138,21 @@ class Client(ABC):
         self._instance = instance
         try:
             await instance.find_name_servers()
-            self._check_wanted()
+            self._raise_if_closed()
             instance.start()
             await self._start_trace()
-            self._check_wanted()
+            self._raise_if_closed()
             await self._join(instance)
-            self._check_wanted()
+            self._raise_if_closed()
         except ClientError:
-            self._check_wanted()  # if it was shut down, that is the reason
+            self._raise_if_closed()  # if it was shut down, that is the reason
             await self.shutdown()
             raise
         except BaseException:
             await self.shutdown()
             raise
 
-    def _check_wanted(self) -> None:
+    def _raise_if_closed(self) -> None:
         if self._closed:
             raise ClientClosed(f"the {self._title} was shut down while it started")
 
@@ -190,22 +190,17 @@ class Client(ABC):
             raise self._not_started()
         return self._instance
 
-    @property
-    def _usable(self) -> ClientInstance:
-        """The instance; ClientClosed as `_check_running`."""
-        self._check_running()
-        return self._running
-
-    def _check_running(self) -> None:
-        """ClientClosed before the start, after shutdown, or in another loop or thread."""
+    def _require_running(self) -> ClientInstance:
+        """The instance; ClientClosed before the start, after shutdown, or in another loop or thread."""
         if self._instance is None or self._closed:
             raise ClientClosed(f"the {self._title} is not started, or was shut down")
         self._instance.check_loop()
+        return self._instance
 
     def _check_usable(self) -> None:
-        """For calls that are allowed before the start; after it as `_check_running`."""
+        """For calls that are allowed before the start; after it as `_require_running`."""
         if self._instance is not None:
-            self._check_running()
+            self._require_running()
 
     def _not_started(self) -> ClientClosed:
         return ClientClosed(f"the {self._title} is not started")

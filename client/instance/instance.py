@@ -4,10 +4,10 @@ Clients with one instance name in one event loop get the same `ClientInstance`; 
 each client has its own, as in Java. The first client starts it, the last one stops it:
 
     get       the instance of a client id, new or in use
-    hold      it must not end: a client is about to join, or uses it without a group
+    acquire   it must not end: a client is about to join, or uses it without a group
     start     periodic work begins
-    release   the opposite of hold
-    shutdown  ends everything, if no group is left and nothing holds it
+    release   the opposite of acquire
+    shutdown  ends everything, if no group is left and no reference
 
 Mirrors `MQClientInstance` and `MQClientManager`.
 """
@@ -32,7 +32,7 @@ from ..connections.tls import tls_context
 from ..errors import ClientClosed, ClientError, InvalidSetting
 from ..settings.local_address import local_ip
 from ..tasks import Tasks, until_ended
-from .broker_pushes import BrokerPushes
+from .broker_pushes import ServerRequestHandler
 from .groups import GroupTable
 from .heartbeats import Heartbeats
 from .instance_config import InstanceConfig
@@ -71,13 +71,13 @@ class ClientInstance:
         self.is_running = False
         self.groups = GroupTable()
         self._tasks = Tasks()
-        self._holders = 0
+        self._reference_count = 0
         self._opened_before: set[str] = set()
         self._asked_about: dict[str, float] = {}
         """Addresses that could not be connected to, and when a name server was asked about them."""
         self._rebalancing = RebalanceService(self.groups)
         self.connections = ConnectionPool(
-            BrokerPushes(self.groups, self.spawn, self.rebalance_now),
+            ServerRequestHandler(self.groups, self.spawn, self.rebalance_now),
             hooks=config.hooks,
             tls=tls_context(settings),
             language=settings.language,
@@ -125,13 +125,13 @@ class ClientInstance:
 
     # -- life
 
-    def hold(self) -> None:
+    def acquire(self) -> None:
         """Do not end until `release`: for a client that is not yet in a group, or in none at all."""
-        self._holders += 1
+        self._reference_count += 1
 
     def release(self) -> None:
-        """Undo one `hold`."""
-        self._holders -= 1
+        """Undo one `acquire`."""
+        self._reference_count -= 1
 
     def start(self) -> None:
         """Start the periodic tasks; nothing if they run already."""
@@ -150,7 +150,7 @@ class ClientInstance:
 
     async def shutdown(self) -> None:
         """Stop tasks and connections, unless a group or a holder still needs them."""
-        if self.groups or self._holders:
+        if self.groups or self._reference_count:
             return
         self.is_running = False
         instances = self.by_loop.get(self.loop)

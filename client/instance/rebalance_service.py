@@ -1,6 +1,6 @@
 """When the consumers of an instance rebalance: every 20 s, every second while unbalanced, and early if asked to.
 
-What a round does is `rebalancing/rebalancer.py`. Mirrors `RebalanceService`. 4.9 clients rebalance at once when asked
+What a round does is `rebalancing/held_queues.py`. Mirrors `RebalanceService`. 4.9 clients rebalance at once when asked
 to, and know no unbalanced state.
 """
 

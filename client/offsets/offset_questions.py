@@ -3,6 +3,7 @@
 Mirrors the offset calls of `MQAdminImpl`.
 """
 
+import asyncio
 from typing import Final, TypeVar
 
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -14,8 +15,8 @@ from pocketmq.protocol.requests.offset import (
 )
 from pocketmq.protocol.wire.schema import Reply, Request
 
-from ..connections.pool import ConnectionPool
-from ..instance.route_book import RouteBook
+from ..errors import CallTimeout, ClientError
+from ..instance.instance import ClientInstance
 
 TIMEOUT_SECONDS: Final = 6.0
 
@@ -25,9 +26,8 @@ ReplyT = TypeVar("ReplyT", bound=Reply)
 class OffsetQuestions:
     """Each raises `RequestRefused`, `NotReachable` or `RouteNotFound`."""
 
-    def __init__(self, routes: RouteBook, connections: ConnectionPool) -> None:
-        self._routes = routes
-        self._connections = connections
+    def __init__(self, instance: ClientInstance) -> None:
+        self._instance = instance
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """One past the last message."""
@@ -58,5 +58,13 @@ class OffsetQuestions:
         return (await self._ask(queue, request)).timestamp
 
     async def _ask(self, queue: MessageQueue, request: Request[ReplyT]) -> ReplyT:
-        address = await self._routes.find_master(queue)
-        return await self._connections.call(address, request, timeout_seconds=TIMEOUT_SECONDS)
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                address = await self._instance.routes.find_master(queue)
+                return await self._instance.connections.call(
+                    address, request, timeout_seconds=TIMEOUT_SECONDS
+                )
+        except TimeoutError as error:
+            if isinstance(error, ClientError):
+                raise
+            raise CallTimeout(f"{request.name} of {queue} took more than {TIMEOUT_SECONDS:g} s") from None

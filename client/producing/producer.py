@@ -61,8 +61,8 @@ class Producer(Client):
     """
 
     settings: ProducerSettings
-    _called = "producer"
-    _traced_as = "PRODUCE"
+    _display_name = "producer"
+    _trace_kind = "PRODUCE"
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class Producer(Client):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues to send to (official fetchPublishMessageQueues); `RouteNotFound` if the topic does not exist."""
-        route = await self._usable.routes.find_route(self.namespace.wrap(topic))
+        route = await self._require_running().routes.find_route(self.namespace.wrap(topic))
         return [self.namespace.unwrap_queue(queue) for queue in route.write_queues()]
 
     def add_retry_response_code(self, code: int) -> None:
@@ -294,7 +294,7 @@ class Producer(Client):
     @property
     def _ready(self) -> Parts:
         """The parts; `ClientClosed` before the start, after shutdown, or in another loop or thread."""
-        self._check_running()
+        self._require_running()
         assert self._parts is not None
         return self._parts
 

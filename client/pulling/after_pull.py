@@ -17,7 +17,6 @@ Official classes: PullStatus, DefaultMQPushConsumerImpl.pullMessage.
 """
 
 import msgspec
-from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..rebalancing.flow_control import BROKER_FLOW_CONTROL_DELAY_MS
 from ..rebalancing.process_queue import ProcessQueue
@@ -48,11 +47,6 @@ def delay_if_again(result: PullResult, asked: int) -> int:
     """The pause in ms after a pull at `asked` that brought no progress although the broker did not hold it."""
     is_again = result.status is PullStatus.NO_MATCHED_MSG and result.next_offset == asked
     return BROKER_FLOW_CONTROL_DELAY_MS if is_again else 0
-
-
-def delay_after_refusal(code: int | None, pull_time_delay_ms: int) -> int:
-    """Pause after a pull that was refused, or with `code` None, was not answered."""
-    return BROKER_FLOW_CONTROL_DELAY_MS if code == ResponseCode.FLOW_CONTROL else pull_time_delay_ms
 
 
 def commit_with_pull(memory_offset: int, *, clustering: bool) -> int | None:

@@ -14,24 +14,22 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Unpack
 
-import msgspec
-from pocketmq.protocol.bodies.client import ConsumerData, ConsumeType, MessageModel
+from pocketmq.protocol.bodies.client import ConsumerData, ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
 from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import check_plain
-from ..hooks.consume_hooks import ConsumeHooks, consume_hooks
-from ..hooks.hooks import Hook
+from ..hooks.hooks import ConsumeHooks, Hook, consume_hooks
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
-from ..offsets.file_store import LocalFileOffsetStore
 from ..offsets.offset_questions import OffsetQuestions
 from ..offsets.offset_store import OffsetStore
 from ..producing.producer import trace_of
+from ..rebalancing.consumer_context import consumer_context
 from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import LitePullConsumerSettings
 from ..settings.keywords import LitePullConsumerOptions
@@ -45,14 +43,6 @@ _log = logging.getLogger(__name__)
 TopicListener = Callable[[str, list[MessageQueue]], None]
 
 
-class _Parts(msgspec.Struct, frozen=True):
-    """What a consumer works with from its start on."""
-
-    offsets: OffsetStore
-    queues: LiteQueues
-    hooks: ConsumeHooks | None
-
-
 class LitePullConsumer(Client):
     """Use as `async with`, in one event loop. Settings are those of `LitePullConsumerSettings`.
 
@@ -61,8 +51,8 @@ class LitePullConsumer(Client):
     """
 
     settings: LitePullConsumerSettings
-    _called = "LitePullConsumer"
-    _traced_as = "CONSUME"
+    _display_name = "LitePullConsumer"
+    _trace_kind = "CONSUME"
 
     def __init__(
         self,
@@ -78,7 +68,8 @@ class LitePullConsumer(Client):
         super().__init__(group, settings_of(LitePullConsumerSettings, settings, options), hooks, trace_of)
         check_plain(on_queues_changed=on_queues_changed)
         self._on_queues_changed = on_queues_changed
-        self._parts: _Parts | None = None
+        self._held: LiteQueues | None = None
+        self._consume_hooks: ConsumeHooks | None = None
         self._subscriptions = Subscriptions()
         self._is_assigned_by_hand: bool | None = None
         self._by_hand: list[MessageQueue] = []
@@ -90,45 +81,28 @@ class LitePullConsumer(Client):
     # -- life
 
     async def _build(self, instance: ClientInstance) -> None:
-        settings = self.settings
-        offsets: OffsetStore = (
-            RemoteBrokerOffsetStore(instance, self._group)
-            if settings.message_model is MessageModel.CLUSTERING
-            else LocalFileOffsetStore(instance.client_id, self._group)
-        )
-        queues = LiteQueues(
-            instance,
-            self._group,
-            settings,
-            self._subscriptions,
-            offsets,
-            self._queues_changed,
-            self._hooks,
-        )
-        self._parts = _Parts(offsets, queues, consume_hooks(self._hooks, self._group, settings))
-        await offsets.load()
-
-    @property
-    def _built(self) -> _Parts:
-        """The parts, also after shutdown. ClientClosed before the start."""
-        if self._parts is None:
-            raise self._not_started()
-        return self._parts
-
-    @property
-    def _ready(self) -> _Parts:
-        """The parts. ClientClosed before the start, after shutdown, or in another loop or thread."""
-        self._check_running()
-        return self._built
+        context = consumer_context(instance, self._group, self.settings, self._subscriptions, self._hooks)
+        self._held = LiteQueues(context, self._queues_changed)
+        self._consume_hooks = consume_hooks(self._hooks, self._group, self.settings)
+        await context.offsets.load()
 
     @property
     def _queues(self) -> LiteQueues:
-        return self._built.queues
+        """The queues, also after shutdown. ClientClosed before the start."""
+        if self._held is None:
+            raise self._not_started()
+        return self._held
+
+    @property
+    def _ready(self) -> LiteQueues:
+        """The queues. ClientClosed before the start, after shutdown, or in another loop or thread."""
+        self._require_running()
+        return self._queues
 
     @property
     def offsets(self) -> OffsetStore:
         """Where the offsets of the group are kept. ClientClosed before the start."""
-        return self._built.offsets
+        return self._queues.offsets
 
     def _register(self, instance: ClientInstance) -> None:
         instance.groups.add_consumer(self)
@@ -201,7 +175,7 @@ class LitePullConsumer(Client):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Readable queues of a topic (official fetchMessageQueues); `RouteNotFound` if it has none."""
-        route = await self._usable.routes.find_route(self.namespace.wrap(topic))
+        route = await self._require_running().routes.find_route(self.namespace.wrap(topic))
         return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
     def register_topic_message_queue_change_listener(self, topic: str, listener: TopicListener) -> None:
@@ -227,7 +201,7 @@ class LitePullConsumer(Client):
 
     async def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
         """The next batch, empty if none arrives in time (`poll_timeout_millis`). Commits earlier batches when due."""
-        queues = self._ready.queues
+        queues = self._ready
         limit_ms = self.settings.poll_timeout_millis if timeout_ms is None else timeout_ms
         if self.settings.auto_commit and steady_ms() >= self._next_commit_ms:
             self._next_commit_ms = steady_ms() + self.settings.auto_commit_interval_millis
@@ -249,7 +223,7 @@ class LitePullConsumer(Client):
         if self.namespace.name:
             for message in messages:
                 message.topic = self.namespace.unwrap(message.topic)
-        hooks = self._built.hooks
+        hooks = self._consume_hooks
         if hooks is not None:
             context = hooks.before(messages, messages[0].queue)
             status = ConsumeConcurrentlyStatus.CONSUME_SUCCESS.value
@@ -258,24 +232,24 @@ class LitePullConsumer(Client):
 
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
         """Store the offsets of what was polled, or these, and wait until the brokers know them."""
-        parts = self._ready
+        held, store = self._ready, self.offsets
         if offsets is None:
-            parts.queues.remember(parts.queues.assigned)
-            queues = list(parts.queues.assigned)
+            held.remember(held.assigned)
+            queues = list(held.assigned)
         else:
             queues = [self.namespace.wrap_queue(queue) for queue in offsets]
             if min(offsets.values(), default=0) < 0:
                 raise InvalidArgument("offset < 0")
             for queue, offset in zip(queues, offsets.values(), strict=True):
-                parts.offsets.update(queue, offset)
+                store.update(queue, offset)
         for queue in queues:
-            known = parts.offsets.read(queue)
+            known = store.read(queue)
             if known < 0:
                 continue
-            if isinstance(parts.offsets, RemoteBrokerOffsetStore):
-                await parts.offsets.commit(queue, known)
+            if isinstance(store, RemoteBrokerOffsetStore):
+                await store.commit(queue, known)
             else:
-                await parts.offsets.persist(queue)
+                await store.persist(queue)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """The group's offset in a queue, None without one. `RequestRefused`, `NotReachable` or `RouteNotFound` if the
@@ -291,7 +265,7 @@ class LitePullConsumer(Client):
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue at an offset; InvalidArgument outside the queue's limits, or for a queue that is not read."""
-        queues = self._ready.queues
+        queues = self._ready
         queue = self.namespace.wrap_queue(queue)
         if queue not in queues.assigned:
             words = "The message queue is not in assigned list"
@@ -323,7 +297,7 @@ class LitePullConsumer(Client):
         self._set_paused(queues, False)
 
     def _set_paused(self, queues: Iterable[MessageQueue], paused: bool) -> None:
-        assigned = self._ready.queues.assigned
+        assigned = self._ready.assigned
         for queue in map(self.namespace.wrap_queue, queues):
             if queue in assigned:
                 assigned[queue].paused = paused
@@ -334,7 +308,7 @@ class LitePullConsumer(Client):
 
     @property
     def _questions(self) -> OffsetQuestions:
-        return self._ready.queues.questions
+        return self._ready.questions
 
     # -- GroupConsumer
 
@@ -367,13 +341,12 @@ class LitePullConsumer(Client):
 
     async def running_info(self) -> ConsumerRunningInfo:
         """The consumer's inner state, as tools show it (307)."""
-        parts = self._built
         return ConsumerRunningInfo(
             properties={"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "PROP_CLIENT_VERSION": "V5_5_0"},
             subscription_set=self._subscriptions.all(),
             mq_table={
-                queue: assigned.process_queue.info(max(parts.offsets.read(queue), 0))
-                for queue, assigned in parts.queues.assigned.items()
+                queue: assigned.process_queue.info(max(self.offsets.read(queue), 0))
+                for queue, assigned in self._queues.assigned.items()
             },
         )
 

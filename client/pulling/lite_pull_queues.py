@@ -10,35 +10,25 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PULL_LITE_PULL_MESSAGE, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..clock import steady_ms
-from ..errors import ClientError, RequestRefused
-from ..hooks.hooks import Hooks
-from ..instance.instance import ClientInstance
-from ..offsets.offset_store import OffsetStore, read_offset
-from ..rebalancing.flow_control import (
-    BROKER_FLOW_CONTROL_DELAY_MS,
-    FLOW_CONTROL_DELAY_MS,
-    SUSPENDED_DELAY_MS,
-    hold_back,
-)
+from ..offsets.offset_store import read_offset
+from ..rebalancing.consumer_context import ConsumerContext
+from ..rebalancing.flow_control import FLOW_CONTROL_DELAY_MS, SUSPENDED_DELAY_MS, hold_back
 from ..rebalancing.held_queues import HeldQueues
 from ..rebalancing.process_queue import ProcessQueue
-from ..rebalancing.queue_table import QueueTable
-from ..rebalancing.subscriptions import Subscriptions, subscription_of
+from ..rebalancing.subscriptions import subscription_of
 from ..settings.consumer_settings import LitePullConsumerSettings
 from ..values.message import MessageExt
-from ..values.results import PullResult, PullStatus
+from ..values.results import PullStatus
 from .after_pull import delay_if_again
 from .pull_api import PullApi, PullOrder
+from .queue_loop import QueueLoop
 
 _log = logging.getLogger(__name__)
 
-FIRST_OFFSET_RETRY_MS: Final = 3_000
 NO_POSITION: Final = -1
 
 QueuesChanged = Callable[[str, set[MessageQueue], set[MessageQueue]], None]
@@ -58,32 +48,20 @@ class Assigned:
 
 
 class LiteQueues(HeldQueues):
-    """Of one started consumer. `ready` holds batches in the order they arrived."""
+    """`ready` holds batches in the order they arrived."""
 
     def __init__(
-        self,
-        instance: ClientInstance,
-        group: str,
-        settings: LitePullConsumerSettings,
-        subscriptions: Subscriptions,
-        offsets: OffsetStore,
-        on_queues_changed: QueuesChanged | None,
-        hooks: Hooks,
+        self, context: ConsumerContext[LitePullConsumerSettings], on_queues_changed: QueuesChanged | None
     ) -> None:
-        super().__init__(
-            instance, group, settings, subscriptions, offsets, QueueTable(), consume_passively=False
+        super().__init__(context, consume_passively=False)
+        self.settings = context.settings
+        self.pull_api = PullApi(
+            context.instance, context.group, context.hooks, unit_mode=context.settings.unit_mode
         )
-        self.settings = settings
-        self.pull_api = PullApi(instance, group, hooks, unit_mode=settings.unit_mode)
         self.assigned: dict[MessageQueue, Assigned] = {}
         self.ready: deque[tuple[Assigned, ProcessQueue, list[MessageExt]]] = deque()
         self.arrived = asyncio.Event()
         self._on_queues_changed = on_queues_changed
-
-    async def rebalance(self) -> bool:
-        """Share the subscribed topics with the group."""
-        found_all = await self.find_missing_topics()
-        return await self._rebalancer.round(list(self._subscriptions)) and found_all
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read exactly these."""
@@ -115,6 +93,12 @@ class LiteQueues(HeldQueues):
             return messages
         return None
 
+    def arrive(self, assigned: Assigned, messages: list[MessageExt], max_offset: int) -> None:
+        """Messages were pulled: they wait for `take_ready`."""
+        assigned.process_queue.put(messages, max_offset)
+        self.ready.append((assigned, assigned.process_queue, messages))
+        self.arrived.set()
+
     def seek(self, queue: MessageQueue, offset: int) -> None:
         """Forget what was pulled and read on from an offset."""
         assigned = self.assigned.get(queue)
@@ -126,96 +110,13 @@ class LiteQueues(HeldQueues):
         self.offsets.update(queue, offset)
         self.start_pulling(assigned)
 
-    # -- one queue
-
     def start_pulling(self, assigned: Assigned) -> None:
         if assigned.task is not None:
             assigned.task.cancel()
             assigned.task = None
         if not self._stopped:
-            assigned.task = self._instance.spawn(self._pull(assigned), f"pull {assigned.queue}")
-
-    async def _pull(self, assigned: Assigned) -> None:
-        """The pull loop of one queue, while it is assigned."""
-        while not assigned.process_queue.dropped:
-            assigned.process_queue.note_pull()
-            delay_ms = self._delay_before(assigned)
-            if delay_ms == 0:
-                delay_ms = await self._pull_once(assigned)
-            if delay_ms:
-                await asyncio.sleep(delay_ms / 1000)
-
-    def _delay_before(self, assigned: Assigned) -> int:
-        settings = self.settings
-        if assigned.paused:
-            return SUSPENDED_DELAY_MS
-        if len(self.ready) * settings.pull_batch_size > settings.pull_threshold_for_all:
-            return FLOW_CONTROL_DELAY_MS
-        held = hold_back(
-            assigned.process_queue,
-            max_count=settings.pull_threshold_for_queue,
-            max_size_mib=settings.pull_threshold_size_for_queue,
-            max_span=settings.consume_max_span,
-            orderly=False,
-        )
-        return 0 if held is None else FLOW_CONTROL_DELAY_MS
-
-    async def _pull_once(self, assigned: Assigned) -> int:
-        """One pull: the delay in ms before the next."""
-        settings, queue = self.settings, assigned.queue
-        try:
-            offset = await self._next_offset(assigned)
-        except (ClientError, ProtocolError) as error:
-            _log.warning("first offset of %s in %s: %s", self.group, queue, error)
-            return FIRST_OFFSET_RETRY_MS
-        subscription = self._subscriptions.get(queue.topic) or subscription_of(queue.topic, "*")
-        try:
-            result = await self.pull_api.pull(
-                queue,
-                PullOrder(
-                    offset=offset,
-                    subscription=subscription,
-                    sends_expression=True,
-                    sys_flag=PULL_SUSPEND | PULL_SUBSCRIPTION | PULL_LITE_PULL_MESSAGE,
-                    max_count=settings.pull_batch_size,
-                    suspend_ms=settings.broker_suspend_max_time_millis,
-                    timeout_ms=settings.consumer_timeout_millis_when_suspend,
-                ),
-            )
-        except RequestRefused as refusal:
-            if refusal.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                return 1  # the next pull uses the old form
-            _log.warning("pull of %s from %s: %s", self.group, queue, refusal)
-            if refusal.code == ResponseCode.FLOW_CONTROL:
-                return BROKER_FLOW_CONTROL_DELAY_MS
-            return settings.pull_time_delay_mills_when_exception
-        except (ClientError, ProtocolError) as error:
-            _log.warning("pull of %s from %s: %s", self.group, queue, error)
-            return settings.pull_time_delay_mills_when_exception
-        self._take(assigned, result)
-        return delay_if_again(result, offset)
-
-    async def _next_offset(self, assigned: Assigned) -> int:
-        """Where the next pull begins: where the last one ended, or at the first position."""
-        if assigned.pull_offset < 0:
-            assigned.pull_offset = await self.first_position(assigned.queue)
-        return assigned.pull_offset
-
-    def _take(self, assigned: Assigned, result: PullResult) -> None:
-        if assigned.process_queue.dropped:
-            return
-        if result.status is PullStatus.OFFSET_ILLEGAL:
-            _log.warning(
-                "the offset of %s in %s is illegal, going on at %d",
-                self.group,
-                assigned.queue,
-                result.next_offset,
-            )
-        if result.status is PullStatus.FOUND and result.messages:
-            assigned.process_queue.put(result.messages, result.max_offset)
-            self.ready.append((assigned, assigned.process_queue, result.messages))
-            self.arrived.set()
-        assigned.pull_offset = result.next_offset
+            work = _LitePullLoop(self, assigned).run()
+            assigned.task = self._instance.spawn(work, f"pull {assigned.queue}")
 
     def forget(self, queue: MessageQueue) -> None:
         assigned = self.assigned.pop(queue, None)
@@ -232,7 +133,7 @@ class LiteQueues(HeldQueues):
             if assigned.consume_offset >= 0 and not assigned.process_queue.dropped:
                 self.offsets.update(queue, assigned.consume_offset)
 
-    # -- QueueKeeper
+    # -- what a round asks for
 
     async def stored_offset(self, queue: MessageQueue) -> int:
         return await read_offset(self.offsets, queue)
@@ -256,3 +157,62 @@ class LiteQueues(HeldQueues):
     async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
         if self._on_queues_changed is not None:
             self._on_queues_changed(topic, known, assigned)
+
+
+class _LitePullLoop(QueueLoop):
+    """Pulls of one assigned queue."""
+
+    verb = "pull"
+
+    def __init__(self, queues: LiteQueues, assigned: Assigned) -> None:
+        super().__init__(queues.context, assigned.queue, assigned.process_queue)
+        self._queues = queues
+        self._assigned = assigned
+
+    async def delay_before(self) -> int:
+        """0 to pull now; else try again after so many ms."""
+        settings, assigned = self._queues.settings, self._assigned
+        if assigned.paused:
+            return SUSPENDED_DELAY_MS
+        if len(self._queues.ready) * settings.pull_batch_size > settings.pull_threshold_for_all:
+            return FLOW_CONTROL_DELAY_MS
+        held = hold_back(
+            assigned.process_queue,
+            max_count=settings.pull_threshold_for_queue,
+            max_size_mib=settings.pull_threshold_size_for_queue,
+            max_span=settings.consume_max_span,
+            orderly=False,
+        )
+        if held is not None:
+            return FLOW_CONTROL_DELAY_MS
+        if assigned.pull_offset < 0:
+            assigned.pull_offset = await self._queues.first_position(self.queue)
+        return 0
+
+    async def ask(self) -> int | None:
+        """One pull."""
+        queues, queue, assigned, settings = self._queues, self.queue, self._assigned, self._queues.settings
+        offset = assigned.pull_offset
+        subscription = self.context.subscriptions.get(queue.topic) or subscription_of(queue.topic, "*")
+        result = await queues.pull_api.pull(
+            queue,
+            PullOrder(
+                offset=offset,
+                subscription=subscription,
+                sends_expression=True,
+                sys_flag=PULL_SUSPEND | PULL_SUBSCRIPTION | PULL_LITE_PULL_MESSAGE,
+                max_count=settings.pull_batch_size,
+                suspend_ms=settings.broker_suspend_max_time_millis,
+                timeout_ms=settings.consumer_timeout_millis_when_suspend,
+            ),
+        )
+        if assigned.process_queue.dropped:
+            return None
+        if result.status is PullStatus.OFFSET_ILLEGAL:
+            _log.warning(
+                "the offset of %s in %s is illegal, going on at %d", queues.group, queue, result.next_offset
+            )
+        if result.messages:
+            queues.arrive(assigned, result.messages, result.max_offset)
+        assigned.pull_offset = result.next_offset
+        return delay_if_again(result, offset)

@@ -5,7 +5,7 @@ because a broker compares only their hashes. When to pull is decided by its call
 `lite_pull_queues.py` and the user of `pull_consumer.py`. Mirrors `PullAPIWrapper`.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
@@ -15,11 +15,10 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMessageReply
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Request
 
 from ..connections.connection import Connection
 from ..connections.route import MASTER_ID
-from ..errors import NotReachable, RequestRefused, UnreadableReply
+from ..errors import RequestRefused, UnreadableReply
 from ..hooks.hooks import FilterMessageContext, Hooks
 from ..instance.instance import ClientInstance
 from ..values.message import MessageExt, decode_messages
@@ -64,11 +63,15 @@ class PullApi:
         broker_id = self._suggested.get(queue, MASTER_ID)
         address, is_slave = await self._instance.routes.find_reader(queue, broker_id)
         request = self._request(queue, order, address, is_slave=is_slave)
-        connection = await self._instance.connections.get(address)
-        command = await connection.post(request, timeout_seconds=order.timeout_ms / 1000)
+        connections, seconds = self._instance.connections, order.timeout_ms / 1000
+        command = await connections.exchange(address, request, timeout_seconds=seconds)
         status = pull_status(command.code)
         if status is None:
-            raise self._refused(connection, request, command)
+            is_lite = isinstance(request, LitePullMessage)
+            if is_lite and command.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                self._without_lite.add(address)  # a 4.9 broker accepts the ordinary pull with the lite bit
+                return await self.pull(queue, order)
+            raise RequestRefused(command.code, command.remark or "", request.name)
         reply = Connection.read_fields(PullMessageReply, command, request.name)
         self._suggested[queue] = reply.suggest_which_broker_id
         messages: list[MessageExt] = []
@@ -102,19 +105,6 @@ class PullApi:
             max_msg_bytes=order.max_bytes,
             broker_name=queue.broker_name,
         )
-
-    def _refused(
-        self, connection: Connection, request: Request[Any], command: Command
-    ) -> NotReachable | RequestRefused:
-        """The error for a reply that is not a PullStatus."""
-        if command.code == ResponseCode.GO_AWAY:
-            self._instance.connections.leave(connection)
-            return NotReachable(f"{connection.address} is about to stop")
-        if isinstance(request, LitePullMessage) and command.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-            self._without_lite.add(
-                connection.address
-            )  # a 4.9 broker accepts the ordinary pull with the lite bit
-        return RequestRefused(command.code, command.remark or "", request.name)
 
     def _read(
         self,

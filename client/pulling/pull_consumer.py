@@ -46,8 +46,8 @@ class _Parts(msgspec.Struct, frozen=True):
 class PullConsumer(Client):
     """Use as `async with`, in one event loop. Settings are those of `ClientSettings`, as keyword arguments."""
 
-    _called = "PullConsumer"
-    _traced_as = "CONSUME"
+    _display_name = "PullConsumer"
+    _trace_kind = "CONSUME"
 
     def __init__(
         self,
@@ -66,20 +66,20 @@ class PullConsumer(Client):
     async def _build(self, instance: ClientInstance) -> None:
         self._parts = _Parts(
             PullApi(instance, self._group, self._hooks),
-            OffsetQuestions(instance.routes, instance.connections),
+            OffsetQuestions(instance),
             RemoteBrokerOffsetStore(instance, self._group),
         )
 
     @property
     def _ready(self) -> _Parts:
         """The parts. ClientClosed before the start, after shutdown, or in another loop or thread."""
-        self._check_running()
+        self._require_running()
         assert self._parts is not None
         return self._parts
 
     def _register(self, instance: ClientInstance) -> None:
         """This consumer is no member of its group, so it holds the instance instead."""
-        instance.hold()
+        instance.acquire()
 
     async def _join(self, instance: ClientInstance) -> None:
         """Nothing is sent before the first call."""
@@ -94,12 +94,14 @@ class PullConsumer(Client):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Readable queues of a topic (official fetchSubscribeMessageQueues); `RouteNotFound` if it has none."""
-        route = await self._usable.routes.find_route(self.namespace.wrap(topic))
+        route = await self._require_running().routes.find_route(self.namespace.wrap(topic))
         return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
     async def broker_address(self, queue: MessageQueue) -> str:
         """Where the queue's master listens, `host:port`; `RouteNotFound` if it has none."""
-        return await self._usable.routes.find_master(self.namespace.wrap_queue(queue), main_port=True)
+        return await self._require_running().routes.find_master(
+            self.namespace.wrap_queue(queue), main_port=True
+        )
 
     async def pull(
         self,
@@ -169,7 +171,7 @@ class PullConsumer(Client):
 
     async def explain(self, topic: str) -> list[Verdict]:
         """Where the group would start in each queue of the topic, and which rule decides (PocketMQ brokers only)."""
-        instance, topic = self._usable, self.namespace.wrap(topic)
+        instance, topic = self._require_running(), self.namespace.wrap(topic)
         address = await instance.routes.find_any_broker(topic, main_port=True)
         request = ExplainFirstPosition(consumer_group=self._group, topic=topic)
         return await instance.connections.call(address, request)

@@ -1,13 +1,10 @@
 """PushConsumer: pulls or pops messages and calls a listener with them.
 
 push_consumer.py      PushConsumer: start, shutdown, and the methods for users
-consumer_parts.py     makes the parts of a consumer
 announcement.py       fetches routes and checks expressions of new subscriptions
 push_queues.py        the queues that a consumer holds, and how each is released
-pull_control.py       the user's pause, and the limits of one queue
 pull_loop.py          pulls from one queue, again and again
 pop_queues.py         the queues that a consumer pops, with a loop for each
-pop_process_queue.py  the state of one popped queue
 pop_api.py            the requests of POP: pop, acknowledge, change the invisible time
 pop_receipts.py       gives each popped message its receipt
 pop_settlement.py     acknowledges popped messages, or delays them

@@ -3,42 +3,38 @@
 Mirrors `DefaultMQPushConsumerImpl.consumerRunningInfo`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from pocketmq.protocol.bodies.client import ConsumeType, SubscriptionData
+from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from ..delivery.statistics import ConsumerStatistics
-from ..offsets.offset_store import OffsetStore
+from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.process_queue import ProcessQueue
 from ..settings.client_settings import SECRETS
 from ..settings.consumer_settings import PushConsumerSettings
-from .pop_process_queue import PopProcessQueue
+from .pop_settlement import PopProcessQueue
 
 CLIENT_VERSION = "V5_5_0"
 
 
 def running_info(
-    settings: PushConsumerSettings,
+    context: ConsumerContext[PushConsumerSettings],
     *,
-    subscriptions: Sequence[SubscriptionData],
     table: Mapping[MessageQueue, ProcessQueue],
     pops: Mapping[MessageQueue, PopProcessQueue],
-    offsets: OffsetStore,
-    statistics: ConsumerStatistics,
     is_orderly: bool,
     start_ms: int,
-    name_servers: str,
 ) -> ConsumerRunningInfo:
     """The answer's body, as of now."""
+    settings, offsets, subscriptions = context.settings, context.offsets, context.subscriptions.all()
     properties = {
         _camel(name): _text(getattr(settings, name))
         for name in settings.__struct_fields__
         if name not in SECRETS
     }
     properties |= {
-        "PROP_NAMESERVER_ADDR": name_servers,
+        "PROP_NAMESERVER_ADDR": ";".join(context.instance.routes.name_servers.servers),
         "PROP_THREADPOOL_CORE_SIZE": str(settings.consume_thread_min),
         "PROP_CONSUMEORDERLY": _text(is_orderly),
         "PROP_CONSUME_TYPE": ConsumeType.CONSUME_PASSIVELY.value,
@@ -53,7 +49,7 @@ def running_info(
         },
         mq_pop_table={queue: pop_queue.info() for queue, pop_queue in pops.items()},
         status_table={
-            subscription.topic: statistics.of_topic(subscription.topic)
+            subscription.topic: context.statistics.of_topic(subscription.topic)
             for subscription in subscriptions
             if subscription.topic is not None
         },

@@ -30,7 +30,7 @@ from ..connections.connection import Connection
 from ..errors import ClientError, NotReachable, RequestRefused
 from ..instance.instance import ClientInstance
 from ..values.message import MessageExt, decode_messages
-from .pop_receipts import give_receipts, receipt_of
+from .pop_receipts import attach_receipts, receipt_of
 
 _log = logging.getLogger(__name__)
 
@@ -83,16 +83,13 @@ class PopApi:
             exp=subscription.sub_string,
             broker_name=queue.broker_name,
         )
-        connection = await instance.connections.get(await instance.routes.find_master(queue, main_port=True))
-        command = await connection.post(request, timeout_seconds=POP_TIMEOUT_SECONDS)
+        address = await instance.routes.find_master(queue, main_port=True)
+        command = await instance.connections.exchange(address, request, timeout_seconds=POP_TIMEOUT_SECONDS)
         if command.code in NOTHING:
             return PopResult([])
         if command.code == ResponseCode.POLLING_FULL:
             return PopResult([], is_full=True)
         if command.code != ResponseCode.SUCCESS:
-            if command.code == ResponseCode.GO_AWAY:
-                instance.connections.leave(connection)
-                raise NotReachable(f"{connection.address} is about to stop")
             raise RequestRefused(command.code, command.remark or "", request.name)
         reply = Connection.read_fields(PopMessageReply, command, request.name)
         messages = decode_messages(
@@ -101,7 +98,7 @@ class PopApi:
             reads_body=instance.settings.decode_read_body,
             inflates=instance.settings.decode_decompress_body,
         )
-        give_receipts(messages, reply, topic=queue.topic, broker_name=queue.broker_name)
+        attach_receipts(messages, reply, topic=queue.topic, broker_name=queue.broker_name)
         return PopResult(messages)
 
     def ack(self, messages: Sequence[MessageExt], topic: str) -> None:

@@ -21,7 +21,7 @@ from pocketmq.protocol.requests.pop import PopMessageReply
 from ..values.message import MessageExt
 
 
-def give_receipts(
+def attach_receipts(
     messages: Sequence[MessageExt], reply: PopMessageReply, *, topic: str, broker_name: str
 ) -> None:
     """Each message of a pop gets its POP_CK and 1ST_POP_TIME, and the name of the topic that was asked for.

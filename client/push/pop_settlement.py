@@ -10,14 +10,15 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from pocketmq.protocol.bodies.client_state import PopProcessQueueInfo
 from pocketmq.protocol.errors import ProtocolError
 
-from ..clock import wall_ms
+from ..clock import steady_ms, wall_ms
 from ..delivery.concurrent_results import first_failed
+from ..rebalancing.process_queue import PULL_MAX_IDLE_MS
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
 from .pop_api import PopApi
-from .pop_process_queue import PopProcessQueue
 from .pop_receipts import receipt_of
 
 _log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ def is_pop_timeout(messages: Sequence[MessageExt]) -> bool:
         return True
 
 
-def hidden_seconds(delay_level: int, reconsume_times: int) -> int:
+def retry_invisible_seconds(delay_level: int, reconsume_times: int) -> int:
     """How long a failed message stays hidden; level 0 goes by its tries."""
     index = delay_level or reconsume_times
     return POP_DELAY_SECONDS[min(max(index, 0), len(POP_DELAY_SECONDS) - 1)]
@@ -45,6 +46,33 @@ def level_after_last_try(age_ms: int) -> int | None:
     if age_ms > POP_DELAY_SECONDS[-1] * 1000 * 2:
         return None
     return sum(age_ms >= seconds * 1000 for seconds in POP_DELAY_SECONDS)
+
+
+class PopProcessQueue:
+    """The state of one popped queue: how many messages are unacknowledged, and whether it is still ours. Owned by the
+    event loop."""
+
+    __slots__ = ("dropped", "last_pop_ms", "waiting_acks")
+
+    def __init__(self) -> None:
+        self.dropped = False
+        self.last_pop_ms = steady_ms()
+        self.waiting_acks = 0
+
+    def note_pull(self) -> None:
+        """A pop is tried now; one that is held back counts too."""
+        self.last_pop_ms = steady_ms()
+
+    @property
+    def is_expired(self) -> bool:
+        """Its loop has not popped for too long (official isPullExpired)."""
+        return steady_ms() - self.last_pop_ms > PULL_MAX_IDLE_MS
+
+    def info(self) -> PopProcessQueueInfo:
+        """The queue's line in the answer to GET_CONSUMER_RUNNING_INFO."""
+        return PopProcessQueueInfo(
+            wait_ack_count=self.waiting_acks, droped=self.dropped, last_pop_timestamp=self.last_pop_ms
+        )
 
 
 class PopSettlement:
@@ -84,7 +112,7 @@ class PopSettlement:
             if message.reconsume_times >= self._max_times:
                 self._give_up(message)
             else:
-                self._put_off(message, context.delay_level_when_next_consume)
+                self._redeliver_later(message, context.delay_level_when_next_consume)
         return []
 
     def _give_up(self, message: MessageExt) -> None:
@@ -93,8 +121,8 @@ class PopSettlement:
             _log.warning("consumed too many times, acknowledging %r", message)
             self._api.ack([message], self._topic)
         else:
-            self._put_off(message, level)
+            self._redeliver_later(message, level)
 
-    def _put_off(self, message: MessageExt, delay_level: int) -> None:
-        seconds = hidden_seconds(delay_level, message.reconsume_times)
+    def _redeliver_later(self, message: MessageExt, delay_level: int) -> None:
+        seconds = retry_invisible_seconds(delay_level, message.reconsume_times)
         self._api.change_invisible_time(message, self._topic, seconds * 1000)

@@ -27,8 +27,9 @@ from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 
 from ..clock import steady_ms, wall_ms
 from ..delivery.concurrent_delivery import ConcurrentDelivery
+from ..delivery.invocation import ListenerInvoker
 from ..delivery.listeners import Listener, ListenerCall
-from ..delivery.retry_message import topic_for_listener
+from ..delivery.send_back import topic_for_listener
 from ..errors import InvalidArgument
 from ..hooks.callbacks import check_plain
 from ..hooks.hooks import Hook
@@ -37,6 +38,7 @@ from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.offset_store import OffsetStore
 from ..producing.producer import trace_of
+from ..rebalancing.consumer_context import consumer_context
 from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import PushConsumerSettings
 from ..settings.keywords import PushConsumerOptions
@@ -44,7 +46,6 @@ from ..values.listener_returns import ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
 from ..values.validators import check_consumer_group, check_topic
 from .announcement import check_expressions, find_routes
-from .consumer_parts import ConsumerParts, build_parts
 from .consumer_report import running_info
 from .message_stream import MessageStream
 from .push_queues import PushQueues, QueuesChanged
@@ -65,8 +66,8 @@ class PushConsumer(Client):
     """
 
     settings: PushConsumerSettings
-    _called = "PushConsumer"
-    _traced_as = "CONSUME"
+    _display_name = "PushConsumer"
+    _trace_kind = "CONSUME"
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class PushConsumer(Client):
         self._is_suspended = False
         self._ended = asyncio.Event()
         self._start_ms = 0
-        self._parts: ConsumerParts | None = None
+        self._held: PushQueues | None = None
         for topic, expression in self.settings.subscription.items():
             self.subscribe(topic, expression)
 
@@ -159,10 +160,10 @@ class PushConsumer(Client):
     async def wait_assigned(self, timeout_ms: int | None = 30_000) -> None:
         """Return once the first complete round is over: this member holds its share. TimeoutError if that takes
         longer than `timeout_ms`, ClientClosed if the consumer is shut down before."""
-        queues = self._ready.queues
+        queues = self._ready
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             await queues.assigned.wait()
-        self._check_running()  # shutdown ends the wait too
+        self._require_running()  # shutdown ends the wait too
 
     def assignment(self) -> list[MessageQueue]:
         """The queues held now, without those of the retry topic, sorted."""
@@ -181,7 +182,7 @@ class PushConsumer(Client):
 
         Queues that are popped are left out: only the broker knows.
         """
-        behind = await self._ready.queues.lag()
+        behind = await self._ready.lag()
         return {self.namespace.unwrap_queue(queue): count for queue, count in behind.items()}
 
     def __aiter__(self) -> AsyncIterator[MessageExt]:
@@ -204,23 +205,21 @@ class PushConsumer(Client):
         if self.is_clustering and retry_topic(self._group) not in self._subscriptions:
             self.subscribe(retry_topic(self._group), "*")
         assert self._listener is not None
-        self._parts = build_parts(
-            instance,
-            self._group,
-            settings,
-            self._subscriptions,
-            ListenerCall(self._listener, takes_batch=self._takes_batch, threads=settings.consume_thread_max),
-            self._hooks,
-            self.namespace,
+        call = ListenerCall(
+            self._listener, takes_batch=self._takes_batch, threads=settings.consume_thread_max
+        )
+        context = consumer_context(
+            instance, self._group, settings, self._subscriptions, self._hooks, self._own_offsets
+        )
+        self._held = PushQueues(
+            context,
+            ListenerInvoker(context, call, self._restore_topics, self._listener_failed),
             orderly=self._orderly,
-            own_offsets=self._own_offsets,
-            is_paused=self._is_suspended,
-            restore_topics=self._restore_topics,
-            listener_failed=self._listener_failed,
+            is_suspended=self._is_suspended,
             on_assigned=self._without_namespace(self._on_assigned),
             on_revoked=self._without_namespace(self._on_revoked),
         )
-        await self._parts.offsets.load()
+        await context.offsets.load()
 
     def _register(self, instance: ClientInstance) -> None:
         instance.groups.add_consumer(self)
@@ -235,7 +234,7 @@ class PushConsumer(Client):
             )
         if self._queues.locks is not None:
             instance.spawn(self._queues.locks.keep_locked(), "locks")
-        delivery = self._built.delivery
+        delivery = self._queues.delivery
         if isinstance(delivery, ConcurrentDelivery):
             instance.spawn(self._clean_expired(delivery), "cleaning")
         await self._announce(self._subscriptions)
@@ -245,7 +244,7 @@ class PushConsumer(Client):
         """Stop pulling and the listener, persist the offsets, unlock, unregister."""
         queues = self._queues
         await queues.stop_pulling()
-        await self._built.delivery.stop(self.settings.await_termination_millis_when_shutdown)
+        await self._queues.delivery.stop(self.settings.await_termination_millis_when_shutdown)
         await self.offsets.persist_last(queues.table)
         if queues.locks is not None:
             await queues.locks.unlock_all()
@@ -254,7 +253,7 @@ class PushConsumer(Client):
     def _withdraw(self, instance: ClientInstance) -> None:
         instance.groups.remove_consumer(self._group)
         self._ended.set()
-        self._built.delivery.abandon()
+        self._queues.delivery.abandon()
         if self._queues.locks is not None:
             self._queues.locks.give_back()
         self._queues.drop_all()
@@ -263,26 +262,22 @@ class PushConsumer(Client):
             self._stream.close()
 
     @property
-    def _built(self) -> ConsumerParts:
-        """The parts, also after shutdown. ClientClosed before the start."""
-        if self._parts is None:
-            raise self._not_started()
-        return self._parts
-
-    @property
-    def _ready(self) -> ConsumerParts:
-        """The parts. ClientClosed before the start, after shutdown, or in another loop or thread."""
-        self._check_running()
-        return self._built
-
-    @property
     def _queues(self) -> PushQueues:
-        return self._built.queues
+        """The queues, also after shutdown. ClientClosed before the start."""
+        if self._held is None:
+            raise self._not_started()
+        return self._held
+
+    @property
+    def _ready(self) -> PushQueues:
+        """The queues. ClientClosed before the start, after shutdown, or in another loop or thread."""
+        self._require_running()
+        return self._queues
 
     @property
     def offsets(self) -> OffsetStore:
         """Where the offsets of the group are kept. ClientClosed before the start."""
-        return self._built.offsets
+        return self._queues.offsets
 
     def _without_namespace(self, callback: QueuesChanged | None) -> QueuesChanged | None:
         """The user's callback sees queues as the user names them."""
@@ -338,13 +333,9 @@ class PushConsumer(Client):
     async def running_info(self) -> ConsumerRunningInfo:
         """The consumer's inner state, as tools show it (307)."""
         return running_info(
-            self.settings,
-            name_servers=";".join(self._running.routes.name_servers.servers),
-            subscriptions=self._subscriptions.all(),
+            self._queues.context,
             table=self._queues.table,
             pops={} if self._queues.pops is None else self._queues.pops.table,
-            offsets=self.offsets,
-            statistics=self._built.statistics,
             is_orderly=self._orderly,
             start_ms=self._start_ms,
         )
@@ -352,7 +343,7 @@ class PushConsumer(Client):
     async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
         """Call the listener for one message now and report what it returned (309)."""
         began_ms = steady_ms()
-        returned, error, context = await self._built.delivery.call_once(message)
+        returned, error, context = await self._queues.delivery.call_once(message)
         return ConsumeMessageDirectlyResult(
             order=self._orderly,
             auto_commit=context.auto_commit if isinstance(context, ConsumeOrderlyContext) else True,

@@ -1,10 +1,11 @@
 """The queues a push consumer holds: locks, pull loops, thresholds, and how each queue is given up.
 
-The rebalancer decides and calls here (`rebalancing/rebalancer.py`). Mirrors `RebalancePushImpl` and the pulling half of
+Rounds decide and call here (`rebalancing/held_queues.py`). Mirrors `RebalancePushImpl` and the pulling half of
 `DefaultMQPushConsumerImpl`.
 """
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Collection
 from typing import Final
@@ -13,23 +14,21 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 
 from ..delivery.concurrent_delivery import ConcurrentDelivery
+from ..delivery.invocation import ListenerInvoker
 from ..delivery.ordered_delivery import OrderedDelivery
-from ..delivery.statistics import ConsumerStatistics
-from ..hooks.hooks import Hooks
-from ..instance.instance import ClientInstance
-from ..offsets.offset_store import OffsetStore, read_offset
+from ..delivery.send_back import SendBack
+from ..offsets.offset_store import read_offset
 from ..pulling.pull_api import PullApi
 from ..rebalancing.broker_assignments import BrokerAssignments
+from ..rebalancing.consumer_context import ConsumerContext
+from ..rebalancing.flow_control import PullControl
 from ..rebalancing.held_queues import HeldQueues
-from ..rebalancing.plan import is_client_rebalance, pop_retry_subscription
+from ..rebalancing.plan import is_client_rebalance, needs_lock, pop_retry_subscription
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
-from ..rebalancing.queue_table import QueueTable
-from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import PushConsumerSettings
 from .pop_queues import PopQueues
-from .pull_control import PullControl
-from .pull_loop import PullLoop, PullParts
+from .pull_loop import PullLoop
 
 _log = logging.getLogger(__name__)
 
@@ -41,77 +40,55 @@ QueuesChanged = Callable[[list[MessageQueue]], None]
 
 
 class PushQueues(HeldQueues):
-    """Of one started consumer. `locks` is None for a consumer that needs none."""
+    """`locks` is None for a consumer that needs none."""
 
     def __init__(
         self,
-        instance: ClientInstance,
-        group: str,
-        settings: PushConsumerSettings,
-        subscriptions: Subscriptions,
-        offsets: OffsetStore,
-        table: QueueTable,
-        statistics: ConsumerStatistics,
-        delivery: ConcurrentDelivery | OrderedDelivery,
-        locks: QueueLocks | None,
-        control: PullControl,
-        hooks: Hooks,
+        context: ConsumerContext[PushConsumerSettings],
+        invoker: ListenerInvoker,
         *,
+        orderly: bool,
+        is_suspended: bool,
         on_assigned: QueuesChanged | None,
         on_revoked: QueuesChanged | None,
     ) -> None:
-        self.control = control
-        self.locks = locks
+        settings = context.settings
+        by_broker = not is_client_rebalance(
+            client_rebalance=settings.client_rebalance,
+            orderly=orderly,
+            message_model=settings.message_model,
+        )
+        super().__init__(
+            context, consume_passively=True, assignments=BrokerAssignments(context) if by_broker else None
+        )
+        self.control = PullControl(settings, is_suspended=is_suspended)
         self.assigned = asyncio.Event()
         """Set once a round left every topic but the retry topic as it should be."""
-        self._ordered = delivery if isinstance(delivery, OrderedDelivery) else None
+        self.locks: QueueLocks | None = None
+        if needs_lock(orderly=orderly, message_model=settings.message_model):
+            self.locks = QueueLocks(context, self.table)
+        self.pops: PopQueues | None = None
+        send_back = SendBack(context)
+        self._ordered: OrderedDelivery | None = None
+        self.delivery: ConcurrentDelivery | OrderedDelivery
+        if orderly:
+            self.delivery = self._ordered = OrderedDelivery(context, invoker, send_back, self.locks)
+        else:
+            self.delivery = ConcurrentDelivery(context, invoker, send_back)
+            if by_broker:
+                self.pops = PopQueues(context, self.control, self.delivery)
+        self.pull_api = PullApi(context.instance, context.group, context.hooks, unit_mode=settings.unit_mode)
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._shares: dict[str, set[MessageQueue]] = {}
-        self.pops: PopQueues | None = None
-        assignments = None
-        if not is_client_rebalance(
-            client_rebalance=settings.client_rebalance,
-            orderly=self._ordered is not None,
-            message_model=settings.message_model,
-        ):
-            assert isinstance(delivery, ConcurrentDelivery)
-            name = settings.allocate_message_queue_strategy.name
-            assignments = BrokerAssignments(
-                instance.routes,
-                instance.connections,
-                instance.client_id,
-                group,
-                name,
-                settings.message_model,
-            )
-            self.pops = PopQueues(
-                instance, group, settings, subscriptions, control, statistics, hooks, delivery
-            )
-        super().__init__(
-            instance,
-            group,
-            settings,
-            subscriptions,
-            offsets,
-            table,
-            consume_passively=True,
-            assignments=assignments,
-        )
-        self.pull_api = PullApi(instance, group, hooks, unit_mode=settings.unit_mode)
-        self._pull_parts = PullParts(
-            group,
-            settings,
-            subscriptions,
-            control,
+        self._pull_loop = functools.partial(
+            PullLoop,
+            context,
+            self.control,
             self.pull_api,
-            offsets,
-            statistics,
-            delivery,
-            is_orderly=self._ordered is not None,
-            is_clustering=self.is_clustering,
-            first_position=self.first_position,
-            correct_offset=self.correct_offset,
+            self.delivery,
+            self.first_position,
+            self.correct_offset,
         )
 
     async def lag(self) -> dict[MessageQueue, int]:
@@ -120,7 +97,7 @@ class PushQueues(HeldQueues):
         for queue, process_queue in sorted(self.table.items(), key=lambda item: item[0]):
             if not process_queue.dropped and not is_retry_topic(queue.topic):
                 offset = await read_offset(self.offsets, queue)
-                reached = offset if offset >= 0 else process_queue.began_at
+                reached = offset if offset >= 0 else process_queue.start_offset
                 behind[queue] = await self.questions.max_offset(queue) - reached
         return behind
 
@@ -130,11 +107,10 @@ class PushQueues(HeldQueues):
         """One round; a paused consumer skips it."""
         if self.control.is_paused or self._stopped:
             return self._stopped
-        found_all = await self.find_missing_topics()
-        balanced = await self._rebalancer.round(list(self._subscriptions))
-        if all(is_retry_topic(topic) for topic in self._rebalancer.unbalanced):
+        balanced = await super().rebalance()
+        if all(is_retry_topic(topic) for topic in self.unbalanced):
             self.assigned.set()
-        return balanced and found_all
+        return balanced
 
     def rebalance_without_brokers(self) -> None:
         """No topic exists yet, so no broker is known and no heartbeat was sent. A consumer without topics has all it
@@ -168,7 +144,7 @@ class PushQueues(HeldQueues):
         try:
             moved = []
             for queue, offset in offsets.items():
-                process_queue = self._rebalancer.drop(queue) if queue.topic == topic else None
+                process_queue = self.drop(queue) if queue.topic == topic else None
                 if process_queue is not None:
                     process_queue.clear()
                     moved.append((queue, process_queue, offset))
@@ -179,12 +155,12 @@ class PushQueues(HeldQueues):
                     await self._wait_for_listener(self._ordered, process_queue, RESET_WAIT_SECONDS)
                 self.offsets.update(queue, offset)
                 await self.release(queue, process_queue)
-                self.table.remove(queue, process_queue)
+                self.table.discard(queue, process_queue)
         finally:
             self.control.resets -= 1
             self._instance.rebalance_now()
 
-    # -- QueueKeeper
+    # -- what a round asks for
 
     async def lock(self, queue: MessageQueue) -> bool:
         return True if self.locks is None else await self.locks.lock(queue)
@@ -238,7 +214,7 @@ class PushQueues(HeldQueues):
 
     def begin(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         if not self._stopped:
-            loop = PullLoop(self._pull_parts, queue, process_queue, offset)
+            loop = self._pull_loop(queue, process_queue, offset)
             self._pulls[process_queue] = self._instance.spawn(loop.run(), f"pull {queue}")
 
     async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
@@ -278,7 +254,7 @@ class PushQueues(HeldQueues):
         self._pulls.pop(process_queue, None)
         self.offsets.update_and_freeze(queue, offset)
         await self.offsets.persist(queue)
-        while not await self._rebalancer.remove(queue, process_queue):
+        while not await self.remove(queue, process_queue):
             pass  # it waits for the listener; once the lock is old, it does not any more
         self._instance.rebalance_now()
 

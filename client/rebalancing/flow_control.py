@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from ..settings.checks import MIB
+from ..settings.consumer_settings import PushConsumerSettings
 from .process_queue import ProcessQueue
 
 FLOW_CONTROL_DELAY_MS: Final = 50
@@ -52,3 +53,28 @@ def share_of_topic(threshold_for_topic: int, queue_count: int, threshold_for_que
     if threshold_for_topic == -1 or queue_count == 0:
         return threshold_for_queue
     return max(1, threshold_for_topic // queue_count)
+
+
+class PullControl:
+    """What holds back the loops of one push consumer: the user's pause, and how much may wait in one queue."""
+
+    def __init__(self, settings: PushConsumerSettings, *, is_suspended: bool) -> None:
+        self._settings = settings
+        self.is_suspended = is_suspended
+        """By the user."""
+        self.resets = 0
+        """Resets of offsets under way."""
+        self.max_count = settings.pull_threshold_for_queue
+        self.max_size_mib = settings.pull_threshold_size_for_queue
+
+    @property
+    def is_paused(self) -> bool:
+        return self.is_suspended or self.resets > 0
+
+    def share_thresholds(self, queue_count: int) -> None:
+        """Divide the thresholds of a topic among so many queues."""
+        settings = self._settings
+        self.max_count = share_of_topic(settings.pull_threshold_for_topic, queue_count, self.max_count)
+        self.max_size_mib = share_of_topic(
+            settings.pull_threshold_size_for_topic, queue_count, self.max_size_mib
+        )

@@ -1,24 +1,28 @@
-"""The queues a consumer holds: what push and lite pull consumers have in common, rounds, first positions and offsets.
+"""The queues a consumer holds, and the rounds that change them: what push and lite pull consumers have in common.
 
-The rebalancer calls it as its `QueueKeeper`. Pulling and giving queues up differ: `push/push_queues.py` and
-`pulling/lite_pull_queues.py`. Mirrors what `RebalancePushImpl` and `RebalanceLitePullImpl` share.
+A round asks for the facts, lets `plan.py` decide, and gives up and adds queues. Pulling and giving queues up differ:
+`push/push_queues.py` and `pulling/lite_pull_queues.py`. Rounds of one consumer never overlap: `RebalanceService` runs
+them one after the other. Differs from 5.x in one point: pulls of new queues begin as soon as the brokers know the new
+subscription version, at the latest after the official 500 ms, not always after 500 ms. Mirrors `RebalanceImpl`, and
+what `RebalancePushImpl` and `RebalanceLitePullImpl` share.
 """
 
+import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
-from pocketmq.protocol.bodies.client import MessageModel
+from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 
-from ..errors import ClientError, RouteNotFound
-from ..instance.instance import ClientInstance
+from ..clock import steady_ms
+from ..errors import AllocationFailed, ClientError, RouteNotFound
 from ..offsets.offset_questions import OffsetQuestions
-from ..offsets.offset_store import OffsetStore
-from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
 from .broker_assignments import BrokerAssignments
+from .consumer_context import ConsumerContext
 from .first_position import (
     AskMaxOffset,
     SearchOffset,
@@ -26,10 +30,18 @@ from .first_position import (
     checked_position,
     compute_pull_from_where,
 )
-from .process_queue import ProcessQueue
-from .queue_table import QueueTable
-from .rebalancer import Rebalancer
-from .subscriptions import Subscriptions
+from .flow_control import FIRST_PULL_DELAY_MS
+from .plan import (
+    RETRY_AFTER_NO_LOCK_MS,
+    FirstStep,
+    allocate,
+    first_step,
+    is_balanced,
+    plan_additions,
+    plan_removals,
+    plan_truncation,
+)
+from .process_queue import ProcessQueue, QueueTable
 
 _log = logging.getLogger(__name__)
 
@@ -38,52 +50,92 @@ TOPIC_SEARCHES: Final = 10
 
 
 class HeldQueues(ABC):
-    """Of one started consumer."""
+    """`table` is what the consumer holds. With `assignments` the broker decides which queues are pulled and which are
+    popped."""
 
     def __init__(
         self,
-        instance: ClientInstance,
-        group: str,
-        settings: PushConsumerSettings | LitePullConsumerSettings,
-        subscriptions: Subscriptions,
-        offsets: OffsetStore,
-        table: QueueTable,
+        context: ConsumerContext[Any],
         *,
         consume_passively: bool,
         assignments: BrokerAssignments | None = None,
     ) -> None:
-        self.group = group
-        self.offsets = offsets
-        self.table = table
-        self.questions = OffsetQuestions(instance.routes, instance.connections)
-        self._instance = instance
-        self._subscriptions = subscriptions
-        self._where = settings.consume_from_where
-        self._consume_timestamp = settings.consume_timestamp
-        self.is_clustering = settings.message_model is MessageModel.CLUSTERING
+        self.group = context.group
+        self.offsets = context.offsets
+        self.is_clustering = context.is_clustering
+        self.table = QueueTable()
+        self.questions = OffsetQuestions(context.instance)
+        self.unbalanced: set[str] = set()
+        """Topics whose share was not what it should be after the last round."""
+        self.context = context
+        self._instance = context.instance
+        self._subscriptions = context.subscriptions
+        self._consume_passively = consume_passively
+        self._assignments = assignments
         self._stopped = False
         self._missing: set[str] = set()
         self._searches = 0
-        self._rebalancer = Rebalancer(
-            instance,
-            self,
-            group,
-            table,
-            message_model=settings.message_model,
-            strategy=settings.allocate_message_queue_strategy,
-            consume_passively=consume_passively,
-            assignments=assignments,
-        )
+
+    async def rebalance(self) -> bool:
+        """One round: get this consumer's share of its topics, and give up the queues of all others. True if it now has
+        what it should have."""
+        balanced = await self._find_missing_topics()
+        topics = list(self._subscriptions)
+        self.unbalanced.clear()
+        for topic in topics:
+            try:
+                if not await self._round_of(topic):
+                    self.unbalanced.add(topic)
+            except (ClientError, ProtocolError) as error:
+                _log.warning("rebalance of %s in %s: %s", self.group, topic, error)
+                self.unbalanced.add(topic)
+        for queue in plan_truncation(topics, self.table):
+            process_queue = self.drop(queue)
+            if process_queue is not None:
+                self.table.discard(queue, process_queue)
+        self.keep_popped(topics)
+        return balanced and not self.unbalanced
+
+    def drop(self, queue: MessageQueue) -> ProcessQueue | None:
+        """Mark a queue dropped and stop its pulls; it stays in the table until it is released."""
+        process_queue = self.table.get(queue)
+        if process_queue is not None:
+            process_queue.dropped = True
+            self.end(queue, process_queue)
+        return process_queue
 
     def drop_all(self) -> None:
-        """Give up everything at once: the consumer has left the group."""
-        self._rebalancer.drop_all()
+        """Give up everything at once: the consumer has left the group (official destroy)."""
+        for queue in list(self.table):
+            self.drop(queue)
+        self.table.clear()
 
-    async def find_missing_topics(self) -> bool:
+    async def remove(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
+        """Release a dropped queue and remove it, unless its listener still runs."""
+        if not await self.release(queue, process_queue):
+            return False
+        self.table.discard(queue, process_queue)
+        return True
+
+    async def first_position(self, queue: MessageQueue) -> int:
+        """Where the group goes on in a queue (official computePullFromWhereWithException)."""
+        settings, stored = self.context.settings, await self.stored_offset(queue)
+        position = compute_pull_from_where(
+            settings.consume_from_where, stored, queue.topic, settings.consume_timestamp
+        )
+        if isinstance(position, UseOffset):
+            return position.offset
+        if isinstance(position, AskMaxOffset):
+            return checked_position(await self.questions.max_offset(queue))
+        assert isinstance(position, SearchOffset)
+        return checked_position(await self.questions.search_offset(queue, position.timestamp_ms))
+
+    async def _find_missing_topics(self) -> bool:
         """Ask again soon for topics that do not exist yet; the official client waits for its next refresh of routes.
         False while some are missing. The retry topic is one of them at first: the broker creates it with the group's
         first heartbeat and registers it at the name servers a moment later."""
-        missing = self._instance.routes.missing(self._subscriptions)
+        routes = self._instance.routes
+        missing = routes.missing(self._subscriptions)
         if missing != self._missing:
             self._missing, self._searches = missing, 0
         if not missing or self._searches >= TOPIC_SEARCHES:
@@ -92,50 +144,154 @@ class HeldQueues(ABC):
         try:
             for topic in missing:
                 with suppress(RouteNotFound):
-                    await self._instance.routes.find_route(topic)
+                    await routes.find_route(topic)
         except ClientError as error:
             _log.debug("the topics %s are not found: %s", missing, error)
-        return not self._instance.routes.missing(missing)
+        return not routes.missing(missing)
 
-    # -- QueueKeeper
+    # -- one topic
 
-    async def first_position(self, queue: MessageQueue) -> int:
-        """Where the group goes on in a queue (official computePullFromWhereWithException)."""
-        stored = await self.stored_offset(queue)
-        position = compute_pull_from_where(self._where, stored, queue.topic, self._consume_timestamp)
-        if isinstance(position, UseOffset):
-            return position.offset
-        if isinstance(position, AskMaxOffset):
-            return checked_position(await self.questions.max_offset(queue))
-        assert isinstance(position, SearchOffset)
-        return checked_position(await self.questions.search_offset(queue, position.timestamp_ms))
+    async def _round_of(self, topic: str) -> bool:
+        if self._assignments is not None:
+            return await self._round_by_broker(topic, self._assignments)
+        context = self.context
+        route = self._instance.routes.route(topic)
+        known = None if route is None else route.read_queues()
+        step = first_step(topic, context.settings.message_model, known)
+        if step is FirstStep.KEEP:
+            return True
+        if step is FirstStep.REPORT_EMPTY:
+            await self.queues_changed(topic, set(), set())
+            return True
+        assert known is not None
+        if step is FirstStep.TAKE_ALL:
+            target = set(known)
+        else:
+            members = await self._members(topic)
+            if not members:
+                return False
+            strategy = context.settings.allocate_message_queue_strategy
+            try:
+                target = allocate(strategy, self.group, self._instance.client_id, known, members)
+            except AllocationFailed as error:
+                _log.error("allocation of %s for %s with %s: %s", topic, self.group, strategy.name, error)
+                return False
+        added, changed = await self._exchange(topic, target)
+        await self._begin(topic, added, set(known), target, changed=changed)
+        return is_balanced(topic, target, self.table)
 
-    def forget_offset(self, queue: MessageQueue) -> None:
-        self.offsets.remove(queue)
+    async def _round_by_broker(self, topic: str, assignments: BrokerAssignments) -> bool:
+        """The broker assigns the queues, some to pull and some to pop (official updateMessageQueueAssignment)."""
+        answer = await assignments.of_topic(topic)
+        if answer is None:
+            return False
+        pulled, popped = answer
+        self.mode_chosen(topic, pulled, popped)
+        added, changed = await self._exchange(topic, pulled)
+        changed |= self.exchange_popped(topic, popped)
+        await self._begin(topic, added, pulled | popped, pulled | popped, changed=changed)
+        return is_balanced(topic, pulled, self.table)
+
+    async def _members(self, topic: str) -> list[str]:
+        """The client ids of the group, from any broker of the topic; empty if no broker answers."""
+        instance = self._instance
+        try:
+            address = await instance.routes.find_any_broker(topic)
+            request = GetConsumerListByGroup(consumer_group=self.group)
+            reply = await instance.connections.call(
+                address, request, timeout_seconds=instance.api_timeout_seconds
+            )
+            return reply.consumer_id_list
+        except (ClientError, ProtocolError) as error:
+            _log.warning("members of %s: %s", self.group, error)
+            return []
+
+    async def _exchange(
+        self, topic: str, target: Collection[MessageQueue]
+    ) -> tuple[list[tuple[MessageQueue, ProcessQueue, int]], bool]:
+        """Give up and add queues: what was added with its position, and whether anything changed (official
+        updateProcessQueueTableInRebalance)."""
+        removals = plan_removals(topic, target, self.table, consume_passively=self._consume_passively)
+        dropped = [(queue, self.drop(queue)) for queue in removals.all]
+        changed = False
+        for queue, process_queue in dropped:
+            if process_queue is not None and await self.remove(queue, process_queue):
+                changed = True
+        added: list[tuple[MessageQueue, ProcessQueue, int]] = []
+        unlocked = False
+        for queue in plan_additions(target, self.table):
+            if not await self.lock(queue):
+                unlocked = True
+                continue
+            self.offsets.remove(queue)
+            process_queue = ProcessQueue(steady_ms)
+            process_queue.note_locked(True)
+            try:
+                offset = await self.first_position(queue)
+            except (ClientError, ProtocolError) as error:
+                _log.warning("%s cannot start in %s yet: %s", self.group, queue, error)
+                continue
+            if queue in self.table:
+                continue
+            process_queue.start_offset = offset
+            self.table[queue] = process_queue
+            added.append((queue, process_queue, offset))
+        if unlocked:
+            loop = self._instance.loop
+            loop.call_later(RETRY_AFTER_NO_LOCK_MS / 1000, self._instance.rebalance_now)
+        return added, changed or bool(added)
+
+    async def _begin(
+        self,
+        topic: str,
+        added: Iterable[tuple[MessageQueue, ProcessQueue, int]],
+        known: set[MessageQueue],
+        assigned: set[MessageQueue],
+        *,
+        changed: bool,
+    ) -> None:
+        """Start the pulls of what was added. The brokers should know the change before the first pulls come; slow ones
+        are not waited for."""
+        if changed:
+            told = self._instance.spawn(self.queues_changed(topic, known, assigned), f"change of {topic}")
+            await asyncio.wait({told}, timeout=FIRST_PULL_DELAY_MS / 1000)
+        for queue, process_queue, offset in added:
+            if not process_queue.dropped:
+                self.begin(queue, process_queue, offset)
+
+    # -- what push and lite pull consumers do differently
 
     async def lock(self, queue: MessageQueue) -> bool:
+        """Lock a queue at its broker; True at once for a consumer that needs no locks."""
         return True
 
     def mode_chosen(self, topic: str, pulled: set[MessageQueue], popped: set[MessageQueue]) -> None:
+        """The broker says which queues of a topic are pulled, and which popped."""
         assert not popped, "only a push consumer lets the broker decide"
 
     def exchange_popped(self, topic: str, popped: set[MessageQueue]) -> bool:
+        """Pop exactly these queues of a topic; True if that changes anything."""
         return False
 
     def keep_popped(self, topics: Collection[str]) -> None:  # noqa: B027  # only a push consumer pops
-        """Nothing is popped."""
+        """Stop popping every other topic."""
 
     @abstractmethod
     async def stored_offset(self, queue: MessageQueue) -> int:
         """The group's offset: from the store, or from memory first."""
 
     @abstractmethod
-    def end(self, queue: MessageQueue, process_queue: ProcessQueue) -> None: ...
+    def end(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """The queue was dropped: stop pulling it."""
+
     @abstractmethod
-    async def release(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool: ...
+    async def release(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
+        """Persist and unlock a dropped queue; False if its listener still runs."""
+
     @abstractmethod
-    def begin(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None: ...
+    def begin(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        """Start pulling a queue that was added."""
+
     @abstractmethod
-    async def queues_changed(
-        self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]
-    ) -> None: ...
+    async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
+        """The share of a topic changed: all its queues, and those of this consumer."""

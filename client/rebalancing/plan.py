@@ -44,7 +44,7 @@ class FirstStep(Enum):
     """BROADCASTING: the target is every queue."""
     ASK_MEMBERS = "ask for the member ids"
     """CLUSTERING: then `allocate`. No answer or an empty list leaves everything as it is."""
-    ANNOUNCE_NO_QUEUES = "announce that it has no queues"
+    REPORT_EMPTY = "announce that it has no queues"
     """No queue of the topic is known: step 6 with empty sets, nothing else."""
     KEEP = "leave everything as it is"
 
@@ -64,10 +64,10 @@ class Removals(msgspec.Struct, frozen=True):
 def first_step(topic: str, message_model: MessageModel, queues: Collection[MessageQueue] | None) -> FirstStep:
     """`queues` of the topic's route, None while no route is known."""
     if message_model is MessageModel.BROADCASTING:
-        return FirstStep.ANNOUNCE_NO_QUEUES if queues is None else FirstStep.TAKE_ALL
+        return FirstStep.REPORT_EMPTY if queues is None else FirstStep.TAKE_ALL
     if queues:
         return FirstStep.ASK_MEMBERS
-    return FirstStep.KEEP if is_retry_topic(topic) else FirstStep.ANNOUNCE_NO_QUEUES
+    return FirstStep.KEEP if is_retry_topic(topic) else FirstStep.REPORT_EMPTY
 
 
 def allocate(

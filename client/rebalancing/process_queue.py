@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from pocketmq.protocol.bodies.client_state import ProcessQueueInfo
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..settings.checks import MIB
 from ..values.message import MessageExt
@@ -52,7 +53,7 @@ class ProcessQueue:
         self.last_pull_ms = now
         self.last_consume_ms = now
         self.try_unlock_times = 0
-        self.began_at = 0
+        self.start_offset = 0
         """Offset this member began to read at."""
         self.behind_count = 0
         """Messages in the broker's queue after the last one put, as known when it was pulled (msgAccCnt)."""
@@ -271,3 +272,17 @@ class ProcessQueue:
 
     def _sort(self) -> None:
         self._order = deque(sorted(self._cached))
+
+
+class QueueTable(dict[MessageQueue, ProcessQueue]):
+    """The process queues a consumer holds: those it consumes, and dropped ones not released yet (official
+    processQueueTable)."""
+
+    def live(self) -> list[MessageQueue]:
+        """The queues that are not dropped."""
+        return [queue for queue, process_queue in self.items() if not process_queue.dropped]
+
+    def discard(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """Remove a process queue; nothing if the message queue has another one by now."""
+        if self.get(queue) is process_queue:
+            del self[queue]

@@ -18,10 +18,10 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import LockBatchMq, UnlockBatchMq
 
-from ..connections.pool import ConnectionPool
 from ..errors import ClientError
-from ..instance.route_book import RouteBook
-from .queue_table import QueueTable
+from ..settings.consumer_settings import PushConsumerSettings
+from .consumer_context import ConsumerContext
+from .process_queue import QueueTable
 
 _log = logging.getLogger(__name__)
 
@@ -37,18 +37,11 @@ class QueueLocks:
     `_requested` holds every queue that a broker may have locked for us, from before the request until the unlock.
     """
 
-    def __init__(
-        self,
-        routes: RouteBook,
-        connections: ConnectionPool,
-        client_id: str,
-        group: str,
-        table: QueueTable,
-    ) -> None:
-        self._routes = routes
-        self._connections = connections
-        self._client_id = client_id
-        self._group = group
+    def __init__(self, context: ConsumerContext[PushConsumerSettings], table: QueueTable) -> None:
+        instance = context.instance
+        self._routes, self._connections = instance.routes, instance.connections
+        self._client_id = instance.client_id
+        self._group = context.group
         self._table = table
         self._requested: set[MessageQueue] = set()
         self._under_way: set[asyncio.Future[None]] = set()

@@ -80,7 +80,7 @@ def orderly_status(returned: object) -> ConsumeOrderlyStatus:
     return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
 
-def is_nonsense(returned: object) -> bool:
+def is_unknown_status(returned: object) -> bool:
     """Whether a return has no meaning, which is worth a warning."""
     return returned is not None and not isinstance(returned, ConsumeConcurrentlyStatus | ConsumeOrderlyStatus)
 
@@ -89,7 +89,7 @@ def return_type(returned: object, *, raised: bool, took_ms: int, timeout_ms: int
     """How a call ended, for hooks and traces. A call that took at least `timeout_ms` counts as TIME_OUT."""
     if raised:
         return ConsumeReturnType.EXCEPTION
-    if is_nonsense(returned):
+    if is_unknown_status(returned):
         return ConsumeReturnType.RETURNNULL
     if took_ms >= timeout_ms:
         return ConsumeReturnType.TIME_OUT

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.delivery.concurrent_delivery import TURNS_AT_ONCE, ConcurrentDelivery
-from pocketmq.client.delivery.delivery_parts import DeliveryParts
+from pocketmq.client.delivery.inline_batch import call_before_each_suspend
+from pocketmq.client.delivery.invocation import ListenerInvoker
 from pocketmq.client.delivery.listeners import Listener, ListenerCall, RetryLater
-from pocketmq.client.delivery.quick_run import before_waits
-from pocketmq.client.delivery.statistics import ConsumerStatistics
+from pocketmq.client.hooks.hooks import Hooks
 from pocketmq.client.offsets.offset_memory import OffsetMemory
 from pocketmq.client.offsets.offset_store import OffsetStore
+from pocketmq.client.rebalancing.consumer_context import ConsumerContext
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.client.rebalancing.statistics import ConsumerStatistics
+from pocketmq.client.rebalancing.subscriptions import Subscriptions
 from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from pocketmq.client.values.message import MessageExt
@@ -45,19 +48,23 @@ class Bench:
         self.offsets, self.sent_back = OffsetMemory(), SentBack()
         self.statistics = ConsumerStatistics(lambda: 5.0)
         self.failures: list[Exception] = []
-        self.delivery = ConcurrentDelivery(
-            DeliveryParts(
-                "g",
-                PushConsumerSettings(consume_thread_min=workers, consume_thread_max=workers),
-                cast(OffsetStore, self.offsets),
-                self.statistics,
-                ListenerCall(listener, takes_batch=False, threads=1),
-                cast(Any, self.sent_back),
-                None,
-                lambda messages: None,
-                lambda error, messages: self.failures.append(error),
-            )
+        settings = PushConsumerSettings(consume_thread_min=workers, consume_thread_max=workers)
+        context = ConsumerContext(
+            cast(Any, None),
+            "g",
+            settings,
+            Subscriptions(),
+            cast(OffsetStore, self.offsets),
+            self.statistics,
+            Hooks(),
         )
+        invoker = ListenerInvoker(
+            context,
+            ListenerCall(listener, takes_batch=False, threads=1),
+            lambda messages: None,
+            lambda error, messages: self.failures.append(error),
+        )
+        self.delivery = ConcurrentDelivery(context, invoker, cast(Any, self.sent_back))
 
     def deliver(self, offsets: Sequence[int]) -> None:
         messages = [pulled_message(offset, b"x") for offset in offsets]
@@ -267,7 +274,7 @@ async def test_work_that_is_cancelled_while_it_waits_sees_the_cancellation():
             raise
 
     async def watched() -> None:
-        await before_waits(work(), lambda: notes.append("waits"))
+        await call_before_each_suspend(work(), lambda: notes.append("waits"))
 
     task = asyncio.create_task(watched())
     await asyncio.sleep(0)

@@ -1,6 +1,6 @@
 """The retry topic's message for a failed one."""
 
-from pocketmq.client.delivery.retry_message import retry_delay_level, retry_properties, topic_for_listener
+from pocketmq.client.delivery.send_back import retry_delay_level, retry_properties, topic_for_listener
 
 
 def test_first_failure_keeps_the_message_and_adds_its_origin():

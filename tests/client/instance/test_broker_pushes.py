@@ -183,7 +183,7 @@ async def test_a_message_too_long_in_its_listener_is_sent_back(
             sent_back.append(delay_level)
             return True
 
-        monkeypatch.setattr(consumer._built.delivery._parts.send_back, "send_back", send_back)
+        monkeypatch.setattr(consumer._queues.delivery.send_back, "send_back", send_back)
         await started.wait()
         states = list(consumer._queues.table.values())
         for state in states:

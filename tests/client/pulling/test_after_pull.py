@@ -1,10 +1,12 @@
 """How an answer to a pull moves the position (the push consumer's pull callback)."""
 
 import pytest
+from pocketmq.client.errors import NotReachable, RequestRefused
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
-from pocketmq.client.pulling.after_pull import NextPull, after_pull, commit_with_pull, delay_after_refusal
+from pocketmq.client.pulling.after_pull import NextPull, after_pull, commit_with_pull
 from pocketmq.client.pulling.pull_api import PullApi, PullOrder
+from pocketmq.client.pulling.queue_loop import delay_after_failure
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.rebalancing.subscriptions import subscription_of
 from pocketmq.client.settings.client_settings import ClientSettings
@@ -68,9 +70,9 @@ def test_an_illegal_offset_ends_the_pull_loop(queue: ProcessQueue):
 
 
 def test_a_busy_broker_is_pulled_again_soon():
-    assert delay_after_refusal(ResponseCode.FLOW_CONTROL, 1000) == 20
-    assert delay_after_refusal(ResponseCode.SUBSCRIPTION_NOT_LATEST, 1000) == 1000
-    assert delay_after_refusal(None, 1000) == 1000
+    assert delay_after_failure(RequestRefused(ResponseCode.FLOW_CONTROL, "", "PULL"), 1000) == 20
+    assert delay_after_failure(RequestRefused(ResponseCode.SUBSCRIPTION_NOT_LATEST, "", "PULL"), 1000) == 1000
+    assert delay_after_failure(NotReachable("gone"), 1000) == 1000
 
 
 @pytest.mark.parametrize(

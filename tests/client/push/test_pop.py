@@ -11,8 +11,8 @@ from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.hooks.hooks import FilterMessageContext, FilterMessageHook
 from pocketmq.client.hooks.rpc_hooks import RPCHook
 from pocketmq.client.push.pop_api import batch_ack_body
-from pocketmq.client.push.pop_receipts import give_receipts, receipt_of
-from pocketmq.client.push.pop_settlement import hidden_seconds, level_after_last_try
+from pocketmq.client.push.pop_receipts import attach_receipts, receipt_of
+from pocketmq.client.push.pop_settlement import level_after_last_try, retry_invisible_seconds
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt, as_message
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
@@ -62,7 +62,7 @@ def popped(*places: tuple[str, int]) -> list[MessageExt]:
 
 def test_each_message_gets_its_origin_from_the_reply() -> None:
     messages = popped(("T", 5), ("T", 6), (RETRY, 9), ("T", 8))
-    give_receipts(messages, reply(), topic="T", broker_name="b")
+    attach_receipts(messages, reply(), topic="T", broker_name="b")
     assert [message.properties["POP_CK"] for message in messages] == [
         "5 1700000000000 60000 3 0 b 0 5",
         "5 1700000000000 60000 3 0 b 0 6",
@@ -76,7 +76,7 @@ def test_each_message_gets_its_origin_from_the_reply() -> None:
 
 def test_without_infos_the_first_offset_begins_the_span() -> None:
     messages = popped(("T", 5), ("T", 7))
-    give_receipts(messages, reply(start_offset_info=None), topic="T", broker_name="b")
+    attach_receipts(messages, reply(start_offset_info=None), topic="T", broker_name="b")
     assert [receipt_of(message).start_offset for message in messages] == [5, 5]
 
 
@@ -92,14 +92,14 @@ def test_without_infos_the_first_offset_begins_the_span() -> None:
 )
 def test_a_reply_that_does_not_fit_its_messages_is_refused(changes: dict[str, str]) -> None:
     with pytest.raises(BodyError):
-        give_receipts(popped(("T", 5), ("T", 6)), reply(**changes), topic="T", broker_name="b")
+        attach_receipts(popped(("T", 5), ("T", 6)), reply(**changes), topic="T", broker_name="b")
 
 
 def test_a_message_behind_one_that_has_its_receipt_is_not_left_without_one() -> None:
     messages = popped(("T", 5), ("T", 6))
     messages[0].properties["POP_CK"] = "5 1700000000000 60000 3 0 b 0 5"
     with pytest.raises(BodyError, match="says nothing of T queue 0"):
-        give_receipts(messages, reply(msg_offset_info=""), topic="T", broker_name="b")
+        attach_receipts(messages, reply(msg_offset_info=""), topic="T", broker_name="b")
 
 
 @pytest.mark.parametrize("text", ["", "1 2 3", "1 2 3 4 5 b x 1", "a 2 3 4 0 b 0 1"])
@@ -124,7 +124,7 @@ def test_no_text_raises_another_error_than_a_refused_receipt(text: str) -> None:
 @given(st.text("0123 ,;x"), st.text("0123 ,;x"))
 def test_no_reply_raises_another_error_than_a_refusal(starts: str, offsets: str) -> None:
     try:
-        give_receipts(
+        attach_receipts(
             popped(("T", 5)),
             reply(start_offset_info=starts, msg_offset_info=offsets),
             topic="T",
@@ -144,8 +144,8 @@ def test_acks_of_one_span_are_bits_of_one_entry() -> None:
 
 
 def test_failed_messages_stay_hidden_longer_each_time() -> None:
-    assert [hidden_seconds(0, tries) for tries in (0, 1, 2, 15, 99)] == [10, 30, 60, 7200, 7200]
-    assert [hidden_seconds(level, 5) for level in (1, 3, 99, -1)] == [30, 120, 7200, 10]
+    assert [retry_invisible_seconds(0, tries) for tries in (0, 1, 2, 15, 99)] == [10, 30, 60, 7200, 7200]
+    assert [retry_invisible_seconds(level, 5) for level in (1, 3, 99, -1)] == [30, 120, 7200, 10]
 
 
 def test_after_the_last_try_the_age_decides() -> None:

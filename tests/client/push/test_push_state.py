@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 from pocketmq.client import clock
-from pocketmq.client.push.pop_process_queue import PopProcessQueue
-from pocketmq.client.push.pull_control import PullControl
+from pocketmq.client.push.pop_settlement import PopProcessQueue
+from pocketmq.client.rebalancing.flow_control import PullControl
 from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 
 
 def test_a_reset_of_the_offsets_does_not_end_a_pause_by_the_user() -> None:
-    control = PullControl(PushConsumerSettings(), is_paused=False)
+    control = PullControl(PushConsumerSettings(), is_suspended=False)
     control.resets += 1
     assert control.is_paused
     control.is_suspended = True

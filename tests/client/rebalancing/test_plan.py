@@ -42,11 +42,11 @@ def table(*held: MessageQueue, clock: FakeClock | None = None) -> Table:
 @pytest.mark.parametrize(
     ("topic", "model", "known", "expected"),
     [
-        ("t", BROADCASTING, None, FirstStep.ANNOUNCE_NO_QUEUES),
+        ("t", BROADCASTING, None, FirstStep.REPORT_EMPTY),
         ("t", BROADCASTING, [], FirstStep.TAKE_ALL),
         ("t", BROADCASTING, queues(0), FirstStep.TAKE_ALL),
-        ("t", CLUSTERING, None, FirstStep.ANNOUNCE_NO_QUEUES),
-        ("t", CLUSTERING, [], FirstStep.ANNOUNCE_NO_QUEUES),
+        ("t", CLUSTERING, None, FirstStep.REPORT_EMPTY),
+        ("t", CLUSTERING, [], FirstStep.REPORT_EMPTY),
         ("t", CLUSTERING, queues(0), FirstStep.ASK_MEMBERS),
         (RETRY, CLUSTERING, None, FirstStep.KEEP),
         (RETRY, CLUSTERING, [], FirstStep.KEEP),

@@ -2,8 +2,7 @@
 
 import pytest
 from pocketmq.client.errors import InvalidArgument
-from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.rebalancing.queue_table import QueueTable
+from pocketmq.client.rebalancing.process_queue import ProcessQueue, QueueTable
 from pocketmq.client.rebalancing.subscriptions import Subscriptions
 from pocketmq.protocol.message.message_queue import MessageQueue
 
@@ -14,14 +13,14 @@ QUEUE = MessageQueue("T", "b", 0)
 
 def test_only_the_process_queue_that_was_dropped_is_removed() -> None:
     table, old, new = QueueTable(), ProcessQueue(FakeClock()), ProcessQueue(FakeClock())
-    table.add(QUEUE, old)
+    table[QUEUE] = old
     old.dropped = True
     assert (list(table), table.live()) == ([QUEUE], [])
-    table.add(QUEUE, new)
-    table.remove(QUEUE, old)
+    table[QUEUE] = new
+    table.discard(QUEUE, old)
     assert table[QUEUE] is new
-    table.remove(QUEUE, new)
-    table.remove(QUEUE, new)
+    table.discard(QUEUE, new)
+    table.discard(QUEUE, new)
     assert len(table) == 0
 
 

@@ -7,7 +7,7 @@ from pocketmq.client.values.listener_returns import (
     ConsumeReturnType,
     concurrent_status,
     direct_result,
-    is_nonsense,
+    is_unknown_status,
     orderly_status,
     return_type,
 )
@@ -19,7 +19,7 @@ NONSENSE = [True, False, 0, "CONSUME_SUCCESS", object(), []]
 def test_a_listener_that_returns_nothing_has_succeeded():
     assert concurrent_status(None) is ConsumeConcurrentlyStatus.CONSUME_SUCCESS
     assert orderly_status(None) is ConsumeOrderlyStatus.SUCCESS
-    assert not is_nonsense(None)
+    assert not is_unknown_status(None)
 
 
 @pytest.mark.parametrize("returned", [*NONSENSE, ConsumeOrderlyStatus.SUCCESS])
@@ -34,7 +34,7 @@ def test_anything_else_an_ordered_listener_returns_has_failed(returned: object):
 
 @pytest.mark.parametrize("returned", NONSENSE)
 def test_nonsense_is_distinguished(returned: object):
-    assert is_nonsense(returned)
+    assert is_unknown_status(returned)
     assert direct_result(returned, raised=False) is CMResult.CR_RETURN_NULL
 
 

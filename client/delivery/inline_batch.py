@@ -1,7 +1,7 @@
 """Listener calls that end at once, settled together: nobody else runs between them, so nobody sees them one by one.
 
-    before_waits(work, note)   `await work`, but `note` is called each time before `work` lets other tasks run
-    QuickRun                   messages of one queue whose listener succeeded, until they are settled
+    call_before_each_suspend(work, call)   `await work`, but `call()` each time before `work` lets other tasks run
+    InlineBatch                            messages of one queue whose listener succeeded, until they are settled
 
 A listener that awaits something lets other tasks run in the middle of its call. What ended before is settled by then,
 so that offsets, rates and the process queue say what they would say if each message was settled on its own.
@@ -12,21 +12,23 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
+from ..rebalancing.statistics import ConsumerStatistics
 from ..values.message import MessageExt
-from .delivery_parts import DeliveryParts
 from .settlement import PulledSettlement
 
 _log = logging.getLogger(__name__)
 
 
 @types.coroutine
-def before_waits(work: Coroutine[Any, Any, None], note: Callable[[], None]) -> Generator[Any, Any, None]:
-    """`await work`; calls `note` before each time that `work` waits for something."""
+def call_before_each_suspend(
+    work: Coroutine[Any, Any, None], call: Callable[[], None]
+) -> Generator[Any, Any, None]:
+    """`await work`; calls `call` before each time that `work` waits for something."""
     try:
         awaited = work.send(None)
         while True:
             try:
-                note()
+                call()
             except Exception:  # an offset store of the user's; the listener must not pay for it
                 _log.exception("messages that were consumed could not be settled")
             try:
@@ -39,13 +41,13 @@ def before_waits(work: Coroutine[Any, Any, None], note: Callable[[], None]) -> G
         return
 
 
-class QuickRun:
+class InlineBatch:
     """Of one worker. `taken` are messages whose listener was called; the last one's may be running."""
 
-    __slots__ = ("_parts", "began_ms", "settlement", "taken")
+    __slots__ = ("_statistics", "began_ms", "settlement", "taken")
 
-    def __init__(self, parts: DeliveryParts) -> None:
-        self._parts = parts
+    def __init__(self, statistics: ConsumerStatistics) -> None:
+        self._statistics = statistics
         self.taken: list[MessageExt] = []
         self.settlement: PulledSettlement | None = None
         self.began_ms = 0
@@ -56,7 +58,7 @@ class QuickRun:
         self.settlement, self.began_ms = settlement, now_ms
         return self.taken
 
-    def all_but_last(self) -> None:
+    def settle_finished(self) -> None:
         """Settle what has ended: the listener of the last message has not, or did not succeed."""
         taken = self.taken
         if taken:
@@ -73,7 +75,7 @@ class QuickRun:
         if not taken or settlement is None:
             return
         topic = settlement.queue.topic
-        self._parts.statistics.consumed(topic, len(taken), 0, now_ms - self.began_ms, calls=len(taken))
+        self._statistics.consumed(topic, len(taken), 0, now_ms - self.began_ms, calls=len(taken))
         try:
             settlement.finish(taken)
         finally:
