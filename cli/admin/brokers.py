@@ -88,6 +88,21 @@ async def stats_all(admin: AdminClient, given: Given) -> None:
             _show_rates(one, only_active=given.flag("activeTopic"))
 
 
+async def clean_expired_cq(admin: AdminClient, given: Given) -> None:
+    await admin.clean_expired_consume_queues(**given.place())
+    echo("success")
+
+
+async def clean_unused_topic(admin: AdminClient, given: Given) -> None:
+    await admin.clean_unused_topics(**given.place())
+    echo("success")
+
+
+async def delete_expired_commit_log(admin: AdminClient, given: Given) -> None:
+    await admin.delete_expired_commit_log(**given.place())
+    echo("success")
+
+
 # -- parts
 
 

@@ -29,8 +29,8 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.text import fastjson
 
-from .export import SHARED, write_file
 from .given import Given
+from .private_files import SHARED, write_file
 from .texts import (
     entry_text,
     file_name,

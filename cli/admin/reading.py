@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from click import echo
-from pocketmq.client import AdminClient, ClientError, MessageExt, MessageQueue
-from pocketmq.client.admin.calls import TOOLS_GROUP
-from pocketmq.client.clock import wall_ms
+from pocketmq.client import AdminClient, MessageExt, MessageQueue
 from pocketmq.client.values.results import PullStatus
 
 from .given import Given
@@ -15,8 +13,6 @@ from .messages import charset_of
 from .texts import message_text, queue_text, row
 
 UTF_8: Final = "utf-8"
-CONSUME_COUNT: Final = 128
-PULL_MAX: Final = 32
 
 
 async def print_msg(admin: AdminClient, given: Given) -> None:
@@ -57,36 +53,6 @@ async def print_msg_by_queue(admin: AdminClient, given: Given) -> None:
             echo(row("Tag: %-30s Count: %s", tag, count))
 
 
-async def consume_message(admin: AdminClient, given: Given) -> None:
-    topic, broker_name = given.needed("topic"), given.text("brokerName")
-    count = given.number("MessageNumber", CONSUME_COUNT)
-    if count <= 0:
-        raise ClientError("Please input a positive messageNumber!")
-    if given.text("queueId") is not None and broker_name is None:
-        raise ClientError("Please set the brokerName before queueId!")
-    if given.text("offset") is not None and given.text("queueId") is None:
-        raise ClientError("Please set queueId before offset!")
-    begin_ms, end_ms = _times(given)
-    group = given.text("consumerGroup") or TOOLS_GROUP
-    known = await admin.queues(topic)
-    if broker_name is not None and given.text("queueId") is not None:
-        queue = MessageQueue(topic, broker_name, given.number("queueId", 0))
-        begin, end = await _span_of_times(admin, queue, begin_ms, end_ms)
-        await _consume_one(admin, group, queue, max(begin, given.number("offset", 0)), end, count)
-        return
-    left = count
-    for queue in known:
-        if left == 0:
-            break
-        begin, end = await _span_of_times(admin, queue, begin_ms, end_ms)
-        if end - begin > left:
-            echo(f"The older {left} message of the {queue.queue_id} queue will be provided")
-            end, left = begin + left - 1, 0
-        else:
-            left = max(0, left - (end - begin) - 1)
-        await _consume(admin, group, queue, begin, end)
-
-
 # -- parts
 
 
@@ -105,58 +71,3 @@ async def _span(admin: AdminClient, given: Given, queue: MessageQueue) -> tuple[
     if given.text("endTimestamp") is not None:
         end = await admin.search_offset(queue, given.time_ms("endTimestamp", 0))
     return begin, end
-
-
-def _times(given: Given) -> tuple[int, int]:
-    """Begin and end in epoch ms; 0 if not given."""
-    begin_ms, end_ms = given.time_ms("beginTimestamp", 0), given.time_ms("endTimestamp", 0)
-    if begin_ms > wall_ms():
-        raise ClientError("Please set the beginTimestamp before now!")
-    if end_ms > wall_ms():
-        raise ClientError("Please set the endTimestamp before now!")
-    if end_ms and begin_ms > end_ms:
-        raise ClientError(
-            "Please make sure that the beginTimestamp is less than or equal to the endTimestamp"
-        )
-    return begin_ms, end_ms
-
-
-async def _span_of_times(
-    admin: AdminClient, queue: MessageQueue, begin_ms: int, end_ms: int
-) -> tuple[int, int]:
-    begin, end = await admin.min_offset(queue), await admin.max_offset(queue)
-    if begin_ms > 0:
-        begin = await admin.search_offset(queue, begin_ms)
-    if end_ms > 0:
-        end = await admin.search_offset(queue, end_ms)
-    return begin, end
-
-
-async def _consume_one(
-    admin: AdminClient, group: str, queue: MessageQueue, begin: int, end: int, count: int
-) -> None:
-    if begin > end:
-        echo(f"{queue_text(queue)} no matched msg, offset={begin}")
-        return
-    if end - begin > count:
-        echo(f"The oldler {count} message will be provided")  # the official spelling
-        end = begin + count - 1
-    await _consume(admin, group, queue, begin, end)
-
-
-async def _consume(admin: AdminClient, group: str, queue: MessageQueue, begin: int, end: int) -> None:
-    """Read up to `end`, with a pull at that offset too: at the queue's end it answers that nothing is new."""
-    offset = begin
-    while offset <= end:
-        count = min(PULL_MAX, end - offset + 1)
-        result = await admin.pull(queue, offset, max_count=count, group=group)
-        offset = result.next_offset
-        place = f"status={result.status.value}, offset={offset}"
-        if result.status is PullStatus.FOUND:
-            echo("Consume ok")
-            _show(result.messages, UTF_8, shows_body=True)
-        elif result.status is PullStatus.NO_MATCHED_MSG:
-            echo(f"{queue_text(queue)} no matched msg. {place}")
-        else:
-            echo(f"{queue_text(queue)} print msg finished. {place}")
-            return

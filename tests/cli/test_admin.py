@@ -141,25 +141,6 @@ def test_a_body_is_written_to_a_file(
     assert shown.endswith("\n\nWARN: No Consumer")
 
 
-def test_a_cluster_is_exported_to_files(server: EmbeddedServer, tmp_path: Path) -> None:
-    printed(server, "updateTopic -c DefaultCluster -t Exported -r 3 -w 2")
-    printed(server, "updateSubGroup -c DefaultCluster -g exported_group")
-    assert "metadata.json success" in printed(
-        server, "exportMetadata -c DefaultCluster -f {f}", f=str(tmp_path)
-    )
-    metadata = json.loads((tmp_path / "metadata.json").read_text())
-    assert metadata["topicConfigTable"]["Exported"]["readQueueNums"] == 3
-    assert "TBW102" not in metadata["topicConfigTable"]
-    assert "exported_group" in metadata["subscriptionGroupTable"]
-    printed(server, "exportConfigs -c DefaultCluster -f {f}", f=str(tmp_path))
-    configs = json.loads((tmp_path / "configs.json").read_text())
-    assert configs["clusterScale"] == {"masterBrokerSize": 1, "namesrvSize": 1, "slaveBrokerSize": 0}
-    assert configs["brokerConfigs"]["broker-a"]["brokerClusterName"] == "DefaultCluster"
-    (tmp_path / "file").write_text("")
-    result = run(server, "exportConfigs -c DefaultCluster -f {f}", f=str(tmp_path / "file"))
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-
-
 def test_settings_and_permissions_are_changed_at_the_servers(server: EmbeddedServer) -> None:
     printed(server, "updateBrokerConfig -c DefaultCluster -k flushDelayOffsetInterval -v 9999")
     settings = printed(server, "getBrokerConfig -c DefaultCluster")
@@ -192,18 +173,12 @@ def test_settings_and_permissions_are_changed_at_the_servers(server: EmbeddedSer
         ("noSuchCommand", "The sub command noSuchCommand not exist."),
         ("updateSubGroup -g billing", "give either the address of a broker or the name of a cluster"),
         ("updateSubGroup -c DefaultCluster -g billing -p {{", "groupRetryPolicy"),
-        ("exportMetadata -b 127.0.0.1:1", "give either -t (topic) or -g (subscriptionGroup)"),
-        ("switchTimerEngine -b 127.0.0.1:1 -e X", "must be R or F"),
         ("updateUser -c DefaultCluster -u one -p a -s disable", "give one of"),
         ("consumerStatus -g ../..", "%RETRY%../.."),
         ("resetOffsetByTime -g g -t Orders -s soon", "specified timestamp invalid"),
         ("printMsg -t TBW102 -c klingon", "unknown character set 'klingon'"),
-        ("consumeMessage -t TBW102 -c 0", "positive messageNumber"),
-        ("consumeMessage -t TBW102 -b broker-a -i 0 -s 99999999999999", "beginTimestamp before now"),
         ("setConsumeMode -c DefaultCluster -t Orders -g g -m PUSH", "expected PULL or POP"),
         ("queryMsgById -t TBW102 -i no-id", "is not a message id"),
-        ("checkMsgSendRT -t TBW102 -s 99999999", "the message size is 99999999"),
-        ("clusterRT -c absent", "cluster [absent] not exist"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(server: EmbeddedServer, line: str, why: str) -> None:

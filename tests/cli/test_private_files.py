@@ -5,13 +5,13 @@ import stat
 from pathlib import Path
 
 import pytest
-from pocketmq.cli.admin import export
-from pocketmq.cli.admin.export import write_file
+from pocketmq.cli.admin import private_files
+from pocketmq.cli.admin.private_files import write_file
 
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(export, "SHARED", tmp_path / "rocketmq")
+    monkeypatch.setattr(private_files, "SHARED", tmp_path / "rocketmq")
     return tmp_path / "rocketmq"
 
 
@@ -38,7 +38,7 @@ def test_a_folder_that_is_a_link_is_refused(shared: Path, tmp_path: Path) -> Non
     (tmp_path / "elsewhere").mkdir()
     shared.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="is a link, or belongs to another user"):
-        write_file(shared / "export" / "topic.json", b"{}")
+        write_file(shared / "msgbodys" / "7F", b"body")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 

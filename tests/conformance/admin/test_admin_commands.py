@@ -150,10 +150,6 @@ LOOKS: dict[str, Mask] = {
     f"printMsg -t {TOPIC} -b 0 -e 1600000000000": in_any_order,
     f"printMsgByQueue -t {TOPIC} -a broker-a -i 0 -p true -d true -f true": str,
     f"printMsgByQueue -t {TOPIC} -a broker-a -i 0 -f true": str,
-    f"consumeMessage -t {TOPIC}": in_any_order,
-    f"consumeMessage -t {TOPIC} -b broker-a -i 1 -o 3": str,
-    f"consumeMessage -t {TOPIC} -b broker-a -i 1 -o 0 -c 2": str,
-    f"consumeMessage -t {TOPIC} -b broker-a -i 1 -o 99": str,
     "clusterList": without_numbers,
     "clusterList -m": without_numbers,
     "clusterList -c absent": str,
@@ -162,7 +158,6 @@ LOOKS: dict[str, Mask] = {
     f"getBrokerConfig -b {BROKER}": in_any_order,
     "getBrokerConfig -c DefaultCluster": in_any_order,
     "getNamesrvConfig": in_any_order,
-    f"haStatus -b {BROKER}": str,
     "statsAll": without_numbers,
     f"statsAll -t {TOPIC}": without_numbers,
     f"consumerprogress -g {OFFLINE}": str,
@@ -193,7 +188,6 @@ REFUSED = (
     f"resetOffsetByTime -g {OFFLINE} -t {TOPIC} -s soon",
     "cloneGroupOffset -s absent -d other -t absent",
     f"sendMessage -t {TOPIC} -p hello -i 1",
-    f"consumeMessage -t {TOPIC} -i 1",
     f"queryMsgTraceById -i {UNKNOWN_ID}",
 )
 
