@@ -1,7 +1,9 @@
 """pocketmq.cli: the program `pocketmq`, one file a command.
 
 main.py             the list of commands, and what they have in common
-mistakes.py         a user's mistake: one line, an exit code, and which command a misspelt name may mean
+exit_codes.py       the exit codes of all commands
+mistakes.py         a user's mistake: one line, and which command a misspelt name may mean
+times.py            times as users write them, and as they are printed
 options.py          options that commands share
 cluster_names.py    names in a cluster, for lists and for TAB
 serve.py            one server, until a signal

@@ -20,6 +20,9 @@ from pocketmq.protocol.requests.topic import DeleteExpiredCommitLog, UpdateAndCr
 from rich.console import Console
 from rich.table import Table
 
+from .exit_codes import FAILED
+from .mistakes import refuse
+
 TOPIC: Final = "Orders"
 QUEUES: Final = 3
 MESSAGES: Final = 300
@@ -54,8 +57,7 @@ def demo() -> None:
     try:
         asyncio.run(_play(Console(highlight=False)))
     except (DemoError, ClientError) as error:
-        click.echo(f"pocketmq demo: {error}", err=True)
-        sys.exit(1)
+        refuse(error, program="pocketmq demo", code=FAILED)
 
 
 async def _play(console: Console) -> None:

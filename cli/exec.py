@@ -30,7 +30,8 @@ from pocketmq.store.errors import StoreError
 from pocketmq.testing.errors import TestingError
 from pocketmq.testing.server.after_death import end_after_death, let_live
 
-from .mistakes import USER_ERROR, one_line
+from .exit_codes import USER_ERROR
+from .mistakes import one_line
 from .server_options import check_admin_port, log_to_stderr, server_options
 
 if TYPE_CHECKING:

@@ -1,19 +1,10 @@
 """The program `pocketmq`: its commands, each imported when it is used.
 
 `COMMANDS` has one line for each command. Nothing else is imported for `--help`, for completion, or for another command,
-so `pocketmq serve` and each TAB stay quick. Exit codes are the same in all commands:
-
-    0    all is well
-    1    the command found something, or something failed: damage, duplicates, sends that failed
-    2    the user can correct something: one line on standard error
-    3    no server answers at the address
-    130  Ctrl-C
-
-`exec` ends with the code of its program.
+so `pocketmq serve` and each TAB stay quick. `exit_codes.py` has the exit codes.
 """
 
 import contextlib
-import errno
 import gc
 import os
 import signal
@@ -26,7 +17,8 @@ from typing import Any, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from .mistakes import INTERRUPTED, SpellingGroup, refuse
+from .exit_codes import ended_from_outside
+from .mistakes import SpellingGroup, refuse
 
 
 class Entry(NamedTuple):
@@ -143,19 +135,14 @@ class LazyGroup(SpellingGroup):
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         _open_closed_streams()
         try:
-            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            with ended_from_outside():
+                code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
             refuse(error.format_message(), program=_program(error))
         except UnicodeEncodeError as error:
             refuse(f"{error.object!r:.100} is not UTF-8")
-        except (click.Abort, KeyboardInterrupt):
-            sys.exit(INTERRUPTED)
         except OSError as error:
-            if error.errno != errno.EPIPE:
-                refuse(": ".join(str(part) for part in (error.filename, error.strerror) if part) or error)
-            # The reader of our output closed it. The flush at exit must not fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
+            refuse(": ".join(str(part) for part in (error.filename, error.strerror) if part) or error)
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -1,6 +1,6 @@
 """A user's mistake: one line on standard error that a terminal only shows, and an exit code.
 
-Exit codes are the same in all commands; `main.py` has all of them. Imported by every command, so it imports little.
+Imported by every command, so it imports little.
 """
 
 import sys
@@ -8,9 +8,8 @@ from typing import Any, Final, NoReturn
 
 import click
 
-USER_ERROR: Final = 2
-UNREACHABLE: Final = 3
-INTERRUPTED: Final = 130
+from .exit_codes import USER_ERROR
+
 MAX_LINE_CHARS: Final = 1000
 
 

@@ -2,17 +2,18 @@
 
 import asyncio
 import functools
-import os
-import sys
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 import click
-from pocketmq.client import ClientError, NotReachable, UnreadableReply
+from pocketmq.client import ClientError, NotReachable, SendFailed, UnreadableReply
+from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION
 from pocketmq.pipeline.jobs.access_options import access_options
 from pocketmq.pipeline.planning.access import Access
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from .mistakes import INTERRUPTED, UNREACHABLE, refuse
+from .exit_codes import FAILED, UNREACHABLE, USER_ERROR
+from .mistakes import refuse
 
 namesrv_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
     "-n",
@@ -24,6 +25,10 @@ namesrv_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.optio
     show_default=True,
     help="Name servers; also from NAMESRV_ADDR.",
 )
+
+
+_OF_USER: Final = (NOT_FOUND_TOPIC_EXCEPTION, ResponseCode.NO_PERMISSION)
+"""Failed sends that the user can correct: no such topic or queue, a missing right or a wrong key."""
 
 
 def client_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,33 +49,34 @@ def client_keywords(namesrv_addr: str, access: Access) -> dict[str, Any]:
 def run_command(
     work: Coroutine[Any, Any, None], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> None:
-    """Run a command's coroutine. An error of the client becomes one line and exit code 2, or 3 if no server answers.
-
-    If the reader of our output closes it (`| head`), the command ends without a message.
-    """
-    failure: BaseException | None = None
+    """Run a command's coroutine. An error of the client becomes one line and the exit code that `code_of` says."""
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             runner.run(work)
-    except (ClientError, BrokenPipeError) as error:
-        failure = error
+        return
+    except ClientError as error:
+        first: BaseException = error
     except BaseExceptionGroup as group:
         failure, others = group.split((ClientError, BrokenPipeError))
-        if others is not None:
-            raise others from None
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    if failure is None:
-        return
-    first = _first(failure)
-    if isinstance(first, BrokenPipeError):
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # so that the flush at exit cannot fail again
-        return
-    if isinstance(first, NotReachable) and not isinstance(first, UnreadableReply):
-        refuse(f"{first}; is a server there? `pocketmq serve` starts one", code=UNREACHABLE)
-    refuse(first)
+        if failure is None or others is not None:
+            raise (others or group) from None
+        first = _first(failure)
+    if not isinstance(first, ClientError):
+        raise first
+    code = code_of(first)
+    hint = "; is a server there? `pocketmq serve` starts one" if code == UNREACHABLE else ""
+    refuse(f"{first}{hint}", code=code)
+
+
+def code_of(error: BaseException) -> int:
+    """3 if no server answers; 1 if a message was refused; 2 for the rest, what `_OF_USER` names included."""
+    reason: BaseException | None = error
+    while isinstance(reason, SendFailed) and reason.__cause__ is not None:
+        reason = reason.__cause__
+    if isinstance(reason, NotReachable) and not isinstance(reason, UnreadableReply):
+        return UNREACHABLE
+    is_refused = isinstance(error, SendFailed) and error.code not in _OF_USER
+    return FAILED if is_refused else USER_ERROR
 
 
 def _first(error: BaseException) -> BaseException:

@@ -20,6 +20,7 @@ from pocketmq.broker.errors import StartError
 from pocketmq.store import StoreError
 from pocketmq.testing.errors import TestingError
 
+from .exit_codes import FAILED
 from .mistakes import refuse
 from .parent import ending_with_parent
 from .server_options import check_admin_port, log_to_stderr, server_options
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("pocketmq.serve")
 
-UNCLEAN_STOP: Final = 1
 _PORT: Final = click.IntRange(0, 65535)
 _KEYS: Final = {
     "--store": "storePathRootDir",
@@ -127,7 +127,7 @@ def serve(
             time = virtual_node_time() if virtual_time else None
             stopped_cleanly = run(broker, name_server, journal_folder, ports_file, beside, time=time)
             if not stopped_cleanly:
-                sys.exit(UNCLEAN_STOP)
+                sys.exit(FAILED)
     except (StartError, StoreError, TestingError) as error:
         refuse(error)
     finally:

@@ -4,20 +4,19 @@ Nothing is changed on disk. Exit code 0: whole; 1: damaged; 2: no store there, o
 """
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from pocketmq.store.errors import StoreError
 
+from .exit_codes import FAILED
 from .mistakes import printable, refuse
+from .times import local_time
 
 if TYPE_CHECKING:
     from pocketmq.store.at_rest.contents import StoredQueue
     from pocketmq.store.at_rest.findings import Report
-
-DAMAGED = 1
 
 
 @click.group("store")
@@ -57,7 +56,7 @@ def check(*, folder: Path, commit_log: Path | None, as_json: bool) -> None:
         click.echo(msgspec.json.encode(fields))
     else:
         _print_report(report)
-    sys.exit(DAMAGED if report.damaged else 0)
+    sys.exit(FAILED if report.damaged else 0)
 
 
 def _print_report(report: "Report") -> None:
@@ -65,7 +64,7 @@ def _print_report(report: "Report") -> None:
     click.echo(f"last stop   {'clean' if report.clean else 'not clean'}")
     click.echo(
         f"log         {report.log_files} files, positions {report.log_start} to {report.log_end}, "
-        f"{report.records} records, {_time(report.first_store_time_ms)} to {_time(report.last_store_time_ms)}"
+        f"{report.records} records, {local_time(report.first_store_time_ms)} to {local_time(report.last_store_time_ms)}"
     )
     click.echo(f"queues      {report.queues}, {report.units} units")
     click.echo(f"index       {report.index_files} files, {report.index_entries} entries")
@@ -131,7 +130,7 @@ def _print_queues(queues: "list[StoredQueue]", *, as_json: bool) -> None:
         if as_json:
             _echo_json(queue)
         else:
-            newest = _time(queue.newest_store_time_ms)
+            newest = local_time(queue.newest_store_time_ms)
             click.echo(row.format(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset, newest))
 
 
@@ -147,7 +146,7 @@ def _print_messages(messages: list[Any], *, as_json: bool) -> None:
         )
         click.echo(
             f"queue {message.queue_id} offset {message.queue_offset} position {message.position} "
-            f"{message.size} bytes {_time(message.store_time_ms)} {names} {_preview(message.body)}"
+            f"{message.size} bytes {local_time(message.store_time_ms)} {names} {_preview(message.body)}"
         )
 
 
@@ -159,9 +158,3 @@ def _echo_json(value: Any) -> None:
 
 def _preview(body: bytes) -> str:
     return printable(body[:60].decode("utf-8", "replace"))
-
-
-def _time(time_ms: int) -> str:
-    if time_ms < 0:
-        return "-"
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

@@ -17,7 +17,8 @@ import click
 from pocketmq.pipeline.jobs.access_options import access_options
 from pocketmq.pipeline.planning.access import Access
 
-from ..mistakes import USER_ERROR, one_line
+from ..exit_codes import USER_ERROR
+from ..mistakes import one_line
 from ..options import client_keywords, run_command
 from .given import Given, OptionRow
 

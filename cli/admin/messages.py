@@ -29,6 +29,7 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.text import fastjson
 
+from ..mistakes import printable
 from .given import Given
 from .private_files import SHARED, write_file
 from .texts import (
@@ -223,7 +224,7 @@ async def show_message(admin: AdminClient, message: MessageExt, charset: str | N
     echo(row("%-20s %s", "OffsetID:", message.offset_message_id))
     _describe(message, path)
     if charset is not None:
-        echo(row("%-20s %s", "Message Body:", message.body.decode(charset, "replace")))
+        echo(row("%-20s %s", "Message Body:", printable(message.body.decode(charset, "replace"))))
     await _show_track(admin, message, end="\n")
 
 
@@ -247,7 +248,7 @@ def _describe(message: MessageExt, path: Path) -> None:
         ("Properties:", properties_text(message.properties)),
         ("Message Body Path:", str(path)),
     ):
-        echo(row("%-20s %s", name, value))
+        echo(printable(row("%-20s %s", name, value)))
 
 
 def _write_body(message: MessageExt, suffix: str) -> Path:

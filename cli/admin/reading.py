@@ -8,6 +8,7 @@ from click import echo
 from pocketmq.client import AdminClient, MessageExt, MessageQueue
 from pocketmq.client.values.results import PullStatus
 
+from ..mistakes import printable
 from .given import Given
 from .messages import charset_of
 from .texts import message_text, queue_text, row
@@ -59,7 +60,7 @@ async def print_msg_by_queue(admin: AdminClient, given: Given) -> None:
 def _show(messages: Sequence[MessageExt], charset: str, *, shows_body: bool) -> None:
     for one in messages:
         body = one.body.decode(charset, "replace") if shows_body else "NOT PRINT BODY"
-        echo(f"MSGID: {one.message_id} {message_text(one)} BODY: {body}")
+        echo(printable(f"MSGID: {one.message_id} {message_text(one)} BODY: {body}"))
 
 
 async def _span(admin: AdminClient, given: Given, queue: MessageQueue) -> tuple[int, int]:

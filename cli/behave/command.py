@@ -21,6 +21,7 @@ import msgspec
 from pocketmq.broker.errors import StartError
 from pocketmq.testing.errors import TestingError
 
+from ..exit_codes import FAILED, USER_ERROR
 from .measures import Measures, measure
 from .program import ProgramError
 from .report import Played, Report, ReportError, read_report, write_report
@@ -29,8 +30,6 @@ from .stage import Stage, now_ms
 from .steps import play
 from .table import as_text
 
-FOUND: Final = 1
-USER_ERROR: Final = 2
 MOST_AT_ONCE: Final = 16
 _LOOK_UP_SECONDS: Final = 0.2
 
@@ -121,7 +120,7 @@ def behave(
     found = [text for report in own for text in report.trouble()]
     for text in found:
         click.echo(f"pocketmq: {text}", err=True)
-    sys.exit(FOUND if found else 0)
+    sys.exit(FAILED if found else 0)
 
 
 @contextmanager

@@ -11,18 +11,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import click
-import orjson
+import msgspec
 from pocketmq.broker.process import loop_factory
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from ..exit_codes import FAILED
 from ..mistakes import NumberRange
 from ..options import client_options, run_command
 from .runs import Measured, Plan, Progress, consume, end_to_end, produce
 
-FAILED: Final = 1
-"""Exit code if sends failed, or nothing was measured."""
 PERCENTILES: Final = (50, 90, 99, 99.9)
 MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
     "producer": produce,
@@ -112,7 +111,7 @@ async def _bench(mode: str, plan: Plan, *, as_json: bool) -> None:
             showing.cancel()
     if progress.first_error:
         click.echo(f"pocketmq: {progress.failed} sends failed, the first: {progress.first_error}", err=True)
-    click.echo(orjson.dumps(as_object(measured, plan)).decode() if as_json else _text(measured, plan))
+    click.echo(msgspec.json.encode(as_object(measured, plan)).decode() if as_json else _text(measured, plan))
     if progress.failed or not measured.messages:
         sys.exit(FAILED)
 

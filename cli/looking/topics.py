@@ -1,7 +1,6 @@
 """`pocketmq topics`: the topics of a cluster, with their queues and how many messages each holds."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ from pocketmq.protocol.message.topics import is_system_topic
 
 from ..cluster_names import masters
 from ..options import client_options
+from ..times import local_time
 from .asking import each
 from .output import json_option, run_view, table, watch_option
 
@@ -82,8 +82,3 @@ def _text(rows: Sequence[TopicRow]) -> str:
             for row in rows
         ],
     )
-
-
-def local_time(time_ms: int | None) -> str:
-    """A time for people, in their zone; a dash for none."""
-    return "-" if time_ms is None else f"{datetime.fromtimestamp(time_ms / 1000):%Y-%m-%d %H:%M:%S}"

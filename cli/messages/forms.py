@@ -8,13 +8,13 @@ json   one object a line, with the names of the HTTP port; `text` is null for a 
 
 import base64
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any, Final
 
 import orjson
 from pocketmq.client import MessageExt
 
 from ..mistakes import printable
+from ..times import local_time
 
 
 def text_form(message: MessageExt) -> bytes:
@@ -32,8 +32,8 @@ def full_form(message: MessageExt) -> bytes:
     """All of a message, for people."""
     rows = [
         ("id", message.message_id),
-        ("born", f"{_moment(message.born_timestamp)} at {message.born_host}"),
-        ("stored", f"{_moment(message.store_timestamp)} at {message.store_host}"),
+        ("born", f"{local_time(message.born_timestamp)} at {message.born_host}"),
+        ("stored", f"{local_time(message.store_timestamp)} at {message.store_host}"),
     ]
     if message.reconsume_times:
         rows.append(("reconsume times", str(message.reconsume_times)))
@@ -73,10 +73,6 @@ def _utf8(body: bytes) -> str | None:
         return body.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _moment(epoch_ms: int) -> str:
-    return datetime.fromtimestamp(epoch_ms / 1000).isoformat(timespec="milliseconds")
 
 
 FORMS: Final[dict[str, Callable[[MessageExt], bytes]]] = {

@@ -14,8 +14,8 @@ from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by
 
 from ..cluster_names import complete_topics
 from ..options import client_options, run_command
+from ..times import moment_of
 from .input import bodies_of
-from .times import moment_of
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

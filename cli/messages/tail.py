@@ -32,8 +32,8 @@ from pocketmq.client.settings.timestamps import format_timestamp
 
 from ..cluster_names import complete_groups, complete_topics
 from ..options import client_options, run_command
+from ..times import epoch_ms
 from .forms import FORMS
-from .times import epoch_ms
 
 WAIT_MS: Final = 10_000
 """How long one pull waits for a message before it asks again."""

@@ -18,7 +18,7 @@ from pocketmq.cli.admin.texts import file_name, java, perm_text, properties_text
 from pocketmq.cli.main import main
 from pocketmq.client.errors import ClientError
 from pocketmq.protocol.message.java_strings import hash_map_order
-from pocketmq.testing import EmbeddedServer
+from pocketmq.testing import EmbeddedServer, RocketMQ
 
 IGNORED = {("cloneGroupOffset", "offline")}
 """Options mqadmin takes and does not look at."""
@@ -151,6 +151,19 @@ def test_settings_and_permissions_are_changed_at_the_servers(server: EmbeddedSer
     assert " OK, " in printed(server, "addWritePerm -b broker-a")
     assert printed(server, "clusterList").splitlines()[1].startswith("DefaultCluster          broker-a ")
     assert len(printed(server, "clusterList -m").splitlines()) == 2
+
+
+def test_what_a_terminal_would_obey_in_a_message_is_shown(
+    server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pocketmq.cli.admin.messages.BODIES", tmp_path)
+    rocketmq = RocketMQ(server)
+    rocketmq.topic("Obeyed", queues=1)
+    rocketmq.send("Obeyed", "red \x1b[31m\n", tags="\x1b]0;title\x07", properties={"p": "\x1b[2J"})
+    for line in ("printMsg -t Obeyed", "queryMsgByOffset -t Obeyed -b broker-a -i 0 -o 0 -f utf-8"):
+        shown = printed(server, line)
+        assert "red \\x1b[31m\\n" in shown
+        assert shown.replace("\n", "").replace("\t", "").isprintable()
 
 
 # -- mistakes

@@ -1,6 +1,8 @@
 """`pocketmq store check` and `show`: text for people, JSON for programs, exit codes for scripts."""
 
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,15 @@ from click.testing import CliRunner, Result
 from pocketmq.cli.main import main
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock
+
+
+@pytest.fixture(autouse=True)
+def in_new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "EST5EDT")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 @pytest.fixture
@@ -35,7 +46,7 @@ def test_undamaged_store_is_reported_as_undamaged(folder: Path) -> None:
     result = run("check", folder)
     assert result.exit_code == 0
     assert "last stop   clean" in result.output
-    assert "5 records, 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:20.000Z" in result.output
+    assert "5 records, 2023-11-14 17:13:20.000-05:00 to 2023-11-14 17:13:20.000-05:00" in result.output
     assert result.output.endswith("whole\n")
 
 
@@ -61,7 +72,7 @@ def test_folder_without_a_store_is_one_line_and_exit_code_2(tmp_path: Path) -> N
 
 def test_queues_are_listed_with_their_offsets(folder: Path) -> None:
     lines = run("show", folder).output.splitlines()
-    assert lines[1].split() == ["orders", "0", "0", "5", "2023-11-14T22:13:20.000Z"]
+    assert lines[1].split() == ["orders", "0", "0", "5", "2023-11-14", "17:13:20.000-05:00"]
     assert json.loads(run("show", folder, "--json").output)["max_offset"] == 5
 
 

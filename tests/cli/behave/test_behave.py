@@ -122,7 +122,9 @@ steps:
     result = behave(scenario(tmp_path, steps), "--json", "--", *client)
     assert result.exit_code == 0, result.output
     found = played(result)
-    assert found["delivered"] == 60
+    assert (
+        found["delivered"] >= 60
+    )  # more, if the kill cut the answer to a message that the bench then sent again
     assert found.get("lost", 0) == found.get("unread", 0) == 0
     assert found["said"]["GOT"] >= 60
     assert found["reconnects"] >= 1

@@ -17,7 +17,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from waiting import wait_until
 
-USER_ERROR, UNREACHABLE = 2, 3
+FAILED, USER_ERROR, UNREACHABLE = 1, 2, 3
 Run = Callable[..., Result]
 """Runs `pocketmq` with these words, and `stdin`."""
 
@@ -163,10 +163,23 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Run, words: tuple[str, ...],
     assert "Traceback" not in result.output
 
 
-def test_no_server_is_one_line_and_exit_code_3() -> None:
-    result = CliRunner().invoke(main, ["tail", "T", "-n", "127.0.0.1:1"])
+@pytest.mark.parametrize("command", ["tail T", "send T x", "bench", "bench end-to-end"])
+def test_no_server_is_one_line_and_exit_code_3(command: str) -> None:
+    result = CliRunner().invoke(main, [*command.split(), "-n", "127.0.0.1:1"])
     assert result.exit_code == UNREACHABLE
-    assert result.stderr.startswith("pocketmq: cannot connect to 127.0.0.1:1")
+    assert result.stderr.startswith("pocketmq: ")
+    assert "cannot connect to 127.0.0.1:1" in result.stderr
+    assert (result.stderr.count("\n"), result.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("command", ["send {topic} x", "bench -t {topic}"], ids=["send", "bench"])
+def test_a_refused_send_is_one_line_and_exit_code_1(
+    run: Run, server: EmbeddedServer, topic: str, command: str
+) -> None:
+    rule = RocketMQ(server).faults.refuse(code="SEND_MESSAGE_V2", topic=topic, response="MESSAGE_ILLEGAL")
+    result = run(*command.format(topic=topic).split())
+    assert len(rule.hits) == 1
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (FAILED, "", 1), result.output
 
 
 def test_what_a_terminal_would_obey_is_shown_and_a_message_is_one_line(run: Run, topic: str) -> None:

@@ -1,8 +1,18 @@
-"""Times as users write them on the command line."""
+"""Times: as users write them on the command line, and as commands print them for people.
+
+`pocketmq admin` reads and prints them as mqadmin does: `admin/given.py`, `admin/texts.py`.
+"""
 
 from datetime import datetime
 
 import click
+
+
+def local_time(epoch_ms: int | None) -> str:
+    """2026-01-31 12:00:00.123+01:00: local time with its zone; a dash for none and for a negative one."""
+    if epoch_ms is None or epoch_ms < 0:
+        return "-"
+    return datetime.fromtimestamp(epoch_ms / 1000).astimezone().isoformat(" ", "milliseconds")
 
 
 def moment_of(text: str) -> int:
