@@ -7,7 +7,6 @@ times.py            times as users write them, and as they are printed
 options.py          options that commands share
 cluster_names.py    names in a cluster, for lists and for TAB
 serve.py            one server, until a signal
-parent.py           the process that started a server, which ends with it
 exec.py             a program with a server of its own
 server_options.py   the options that these two share
 proxy.py            a bad network in front of a server

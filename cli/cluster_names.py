@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 import click
+from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.protocol.message.topics import is_internal_group, is_system_topic
 
 if TYPE_CHECKING:
@@ -19,19 +20,17 @@ PATIENCE_SECONDS: Final = 0.5
 """How long a TAB waits for a server."""
 
 
-async def masters(admin: "AdminClient") -> list[str]:
-    """The addresses of all masters, sorted."""
-    info = await admin.cluster_info()
-    addresses: set[str] = set()
-    for cluster in info.cluster_addr_table or {}:
-        addresses.update(await admin.master_addresses(cluster))
-    return sorted(addresses)
+async def masters(admin: "AdminClient") -> dict[str, str]:
+    """The name and the address of each master, by name."""
+    brokers = (await admin.cluster_info()).broker_addr_table or {}
+    addresses = {name: (broker.broker_addrs or {}).get(MASTER_ID) for name, broker in brokers.items()}
+    return {name: address for name, address in sorted(addresses.items()) if address is not None}
 
 
 async def group_names(admin: "AdminClient", *, with_system: bool = False) -> list[str]:
     """Consumer groups that any master knows, sorted; groups of the broker and of its tools only `with_system`."""
     names: set[str] = set()
-    for address in await masters(admin):
+    for address in (await masters(admin)).values():
         names.update(await admin.group_configs(address))
     return sorted(name for name in names if with_system or not is_internal_group(name))
 

@@ -19,10 +19,10 @@ import click
 from pocketmq.broker.errors import StartError
 from pocketmq.store import StoreError
 from pocketmq.testing.errors import TestingError
+from pocketmq.testing.server.parent import ending_with_parent
 
 from .exit_codes import FAILED
 from .mistakes import refuse
-from .parent import ending_with_parent
 from .server_options import check_admin_port, log_to_stderr, server_options
 
 if TYPE_CHECKING:

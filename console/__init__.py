@@ -2,18 +2,19 @@
 
 server.py             the port: starts, listens, stops
 connections.py        what one connection may cost
-app.py                the table of addresses, and what each request passes
+app.py                what each request passes: the guard, the function of its address, errors
 guard.py              who may ask
 answers.py            JSON, errors, and how parameters are read
 pages.py              long lists in pages, and long work in turns
 server_access.py      what the port shows: a node, its request log, its faults, its state
-cluster_views.py      topics, groups, lag, first positions
-assignment.py         which member holds which queue
+cluster_views.py      topics, groups, lag, first positions, and which member holds which queue
 message_views.py      messages looked up and sent
 stand_in_views.py     faults, requests, virtual time, reset, snapshots
 metrics.py            figures with RocketMQ 5's metric names
-openapi.py            the description of all of it
+values.py             what it answers and reads, as structs
+message_value.py      a record of the log as such a struct
+openapi.py            every address, and the description of all of it
 page/                 the page: one HTML file, its style and its script in five parts
 
-Nothing here is imported unless the port is on.
+Only `values.py` and `message_value.py` are imported without the port.
 """

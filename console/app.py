@@ -1,4 +1,4 @@
-"""The table of addresses, and what each request passes: the guard, its function, and errors made to JSON."""
+"""What each request passes: the guard, the function of its address, and errors made to JSON."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import assignment, cluster_views, message_views, stand_in_views
+from . import cluster_views, message_views, stand_in_views
 from .answers import (
     Problem,
     as_error,
@@ -30,10 +30,11 @@ from .answers import (
 )
 from .guard import Guard
 from .metrics import metrics_text
-from .openapi import openapi
+from .openapi import OPERATIONS, Operation, openapi
 from .pages import Page, Reading
 from .server_access import NotRunning, ServerAccess
 from .stand_in_views import Streams
+from .values import Health, NewTopic, Step, TopicChanges
 
 _log = logging.getLogger("pocketmq.console")
 
@@ -55,7 +56,9 @@ _PAGE_HEADERS: Final = {
 DEFAULT_NAMES: Final = 1000
 MOST_NAMES: Final = 10_000
 """Topics or groups in one answer."""
-Answering = Callable[[Request], Awaitable[Response]]
+Query = dict[str, str]
+"""The parameters of an address, checked to have known names; empty ones are left out."""
+Answering = Callable[[Request, Query], Awaitable[Response]]
 
 
 class GuardMiddleware:
@@ -79,7 +82,7 @@ class GuardMiddleware:
 
 
 class Api:
-    """One method for each address. Each returns the value to answer, or raises `Problem`."""
+    """The methods that `openapi.OPERATIONS` names. Each returns the answer, or raises `Problem`."""
 
     def __init__(self, access: ServerAccess) -> None:
         self._access = access
@@ -92,22 +95,21 @@ class Api:
 
     # -- health, metrics, description
 
-    async def health(self, request: Request) -> Response:
-        return as_json({"status": "up"})
+    async def health(self, request: Request, given: Query) -> Response:
+        return as_json(Health("up"))
 
-    async def metrics(self, request: Request) -> Response:
+    async def metrics(self, request: Request, given: Query) -> Response:
         node = self._access.node
         async with self._reading as pause:
             text = await metrics_text(node, pause)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    async def openapi(self, request: Request) -> Response:
+    async def openapi(self, request: Request, given: Query) -> Response:
         return as_json(openapi())
 
     # -- topics and messages
 
-    async def topics(self, request: Request) -> Response:
-        given = query_of(request, ("all", "after", "limit"))
+    async def topics(self, request: Request, given: Query) -> Response:
         page, after, limit = _page_of(given)
         with_system = given.get("all") == "true"
         async with self._reading as pause:
@@ -116,31 +118,31 @@ class Api:
             )
         return page.response(request, **({} if last is None else {"after": last}))
 
-    async def make_topic(self, request: Request) -> Response:
-        given = await read_object(request, ("name", "queues", "perm", "order"))
-        return await self._topic_as_json(await cluster_views.make_topic(self._access, given), 201)
+    async def make_topic(self, request: Request, given: Query) -> Response:
+        words = await read_object(request, NewTopic.__struct_fields__)
+        return await self._topic_as_json(await cluster_views.make_topic(self._access, words), 201)
 
-    async def topic(self, request: Request) -> Response:
+    async def topic(self, request: Request, given: Query) -> Response:
         return await self._topic_as_json(request.path_params["topic"])
 
-    async def change_topic(self, request: Request) -> Response:
-        given = await read_object(request, ("queues", "perm", "order"))
-        await cluster_views.change_topic(self._access, request.path_params["topic"], given)
+    async def change_topic(self, request: Request, given: Query) -> Response:
+        words = await read_object(request, TopicChanges.__struct_fields__)
+        await cluster_views.change_topic(self._access, request.path_params["topic"], words)
         return await self._topic_as_json(request.path_params["topic"])
 
     async def _topic_as_json(self, name: str, status: int = 200) -> Response:
         async with self._reading as pause:
             return as_json(await cluster_views.topic(self._broker, name, pause), status)
 
-    async def messages(self, request: Request) -> Response:
-        given, topic = query_of(request, message_views.LIST_WORDS), request.path_params["topic"]
+    async def messages(self, request: Request, given: Query) -> Response:
         limit = number_of(given, "limit", 100, message_views.MOST_MESSAGES)
         page = Page(limit)
         async with self._reading as pause:
+            topic = request.path_params["topic"]
             following = await message_views.messages(self._broker, topic, given, page, limit, pause)
         return page.response(request, **following)
 
-    async def send_message(self, request: Request) -> Response:
+    async def send_message(self, request: Request, given: Query) -> Response:
         sent = await read_fields(request, message_views.SentMessage)
         return as_json(
             await message_views.send_message(self._access, request.path_params["topic"], sent), 201
@@ -148,24 +150,24 @@ class Api:
 
     # -- groups
 
-    async def groups(self, request: Request) -> Response:
-        page, after, limit = _page_of(query_of(request, ("after", "limit")))
+    async def groups(self, request: Request, given: Query) -> Response:
+        page, after, limit = _page_of(given)
         async with self._reading as pause:
             last = await cluster_views.groups(self._broker, page, after, limit, pause)
         return page.response(request, **({} if last is None else {"after": last}))
 
-    async def group(self, request: Request) -> Response:
+    async def group(self, request: Request, given: Query) -> Response:
         broker, name = self._known_group(request)
         async with self._reading as pause:
             return as_json(await cluster_views.group(broker, name, pause))
 
-    async def group_queues(self, request: Request) -> Response:
+    async def group_queues(self, request: Request, given: Query) -> Response:
         broker, name = self._known_group(request)
-        holders = await assignment.holders(broker, name)
+        holders = await cluster_views.holders(broker, name)
         async with self._reading as pause:
-            return as_json(await assignment.queues(broker, name, holders, pause))
+            return as_json(await cluster_views.group_queues(broker, name, holders, pause))
 
-    async def lag(self, request: Request) -> Response:
+    async def lag(self, request: Request, given: Query) -> Response:
         broker, name = self._known_group(request)
         async with self._reading as pause:
             return as_json(await cluster_views.lag(broker, name, pause))
@@ -175,73 +177,71 @@ class Api:
         cluster_views.check_group(broker, name)
         return broker, name
 
-    async def explain(self, request: Request) -> Response:
-        given = query_of(request, ("group", "topic"))
+    async def explain(self, request: Request, given: Query) -> Response:
         group, topic = needed(given, "group"), needed(given, "topic")
         async with self._reading as pause:
             return as_json(await cluster_views.explained(self._broker, group, topic, pause))
 
     # -- faults, requests, time, state
 
-    async def faults(self, request: Request) -> Response:
-        given = query_of(request, ("after", "limit"))
+    async def words(self, request: Request, given: Query) -> Response:
+        return as_json(self._access.rules.words())
+
+    async def faults(self, request: Request, given: Query) -> Response:
         page, following = await stand_in_views.faults(self._access, given, self._reading)
         return page.response(request, **following)
 
-    async def add_fault(self, request: Request) -> Response:
+    async def add_fault(self, request: Request, given: Query) -> Response:
         return as_json(stand_in_views.add_fault(self._access, await read_object(request)), 201)
 
-    async def remove_faults(self, request: Request) -> Response:
+    async def remove_faults(self, request: Request, given: Query) -> Response:
         self._access.rules.clear()
         return as_json([])
 
-    async def remove_fault(self, request: Request) -> Response:
+    async def remove_fault(self, request: Request, given: Query) -> Response:
         stand_in_views.remove_fault(self._access, request.path_params["rule"])
         page, _ = await stand_in_views.faults(self._access, {}, self._reading)
         return page.response(request)
 
-    async def requests(self, request: Request) -> Response:
-        given = query_of(request, stand_in_views.REQUEST_WORDS)
+    async def requests(self, request: Request, given: Query) -> Response:
         page, following = await stand_in_views.list_requests(self._access, given, self._reading)
         return page.response(request, **following)
 
-    async def request_stream(self, request: Request) -> Response:
-        given = query_of(request, stand_in_views.SEARCH_WORDS)
+    async def request_stream(self, request: Request, given: Query) -> Response:
         self._streams.check(given)
         return StreamingResponse(
             self._streams.events(given), media_type="text/event-stream", headers={"cache-control": "no-cache"}
         )
 
-    async def clock(self, request: Request) -> Response:
+    async def clock(self, request: Request, given: Query) -> Response:
         return as_json(stand_in_views.clock_value(self._access))
 
-    async def advance(self, request: Request) -> Response:
-        given = await read_object(request, ("by", "to_next"))
-        return as_json(await stand_in_views.advance(self._access, given))
+    async def advance(self, request: Request, given: Query) -> Response:
+        words = await read_object(request, Step.__struct_fields__)
+        return as_json(await stand_in_views.advance(self._access, words))
 
-    async def ledger(self, request: Request) -> Response:
-        given = query_of(request, stand_in_views.LEDGER_WORDS)
+    async def ledger(self, request: Request, given: Query) -> Response:
         if "message" in given or ("topic" in given and "group" in given):
             return as_json(await stand_in_views.verdict(self._access, given, self._reading))
         page, following = await stand_in_views.verdicts(self._access, given, self._reading)
         return page.response(request, **following)
 
-    async def reset(self, request: Request) -> Response:
+    async def reset(self, request: Request, given: Query) -> Response:
         await stand_in_views.reset(self._access)
         return as_json({})
 
-    async def snapshot(self, request: Request) -> Response:
+    async def snapshot(self, request: Request, given: Query) -> Response:
         data = await stand_in_views.snapshots_of(self._access).take()
         return Response(data, media_type="application/octet-stream")
 
-    async def restore(self, request: Request) -> Response:
+    async def restore(self, request: Request, given: Query) -> Response:
         stand_in_views.snapshots_of(self._access)
         data = await read_body(request, stand_in_views.SNAPSHOT_BYTES)
         await stand_in_views.restore(self._access, data)
         return as_json({})
 
 
-def _page_of(given: Mapping[str, str]) -> tuple[Page, str, int]:
+def _page_of(given: Query) -> tuple[Page, str, int]:
     """An empty page of names, the name behind which it begins, and its longest length."""
     limit = number_of(given, "limit", DEFAULT_NAMES, MOST_NAMES)
     return Page(limit), given.get("after", ""), limit
@@ -292,44 +292,25 @@ def application(
 
 def _routes(access: ServerAccess) -> list[BaseRoute]:
     api = Api(access)
-    return [
-        Route("/", page),
-        Route("/healthz", api.health),
-        Route("/readyz", api.health),
-        Route("/metrics", api.metrics),
-        Route("/openapi.json", api.openapi),
-        *_resource("/api/topics", GET=api.topics, POST=api.make_topic),
-        *_resource("/api/topics/{topic}", GET=api.topic, PUT=api.change_topic),
-        *_resource("/api/topics/{topic}/messages", GET=api.messages, POST=api.send_message),
-        *_resource("/api/groups", GET=api.groups),
-        *_resource("/api/groups/{group}", GET=api.group),
-        *_resource("/api/groups/{group}/lag", GET=api.lag),
-        *_resource("/api/groups/{group}/queues", GET=api.group_queues),
-        *_resource("/api/explain", GET=api.explain),
-        *_resource("/api/faults", GET=api.faults, POST=api.add_fault, DELETE=api.remove_faults),
-        *_resource("/api/faults/{rule}", DELETE=api.remove_fault),
-        *_resource("/api/requests", GET=api.requests),
-        *_resource("/api/requests/stream", GET=api.request_stream),
-        *_resource("/api/clock", GET=api.clock),
-        *_resource("/api/clock/advance", POST=api.advance),
-        *_resource("/api/ledger", GET=api.ledger),
-        *_resource("/api/reset", POST=api.reset),
-        *_resource("/api/snapshot", GET=api.snapshot, PUT=api.restore),
-        Route("/{file}", page),
-    ]
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in OPERATIONS:
+        by_path.setdefault(operation.path, {})[operation.method] = operation
+    paths = [_resource(api, path, methods) for path, methods in by_path.items()]
+    return [Route("/", page), *paths, Route("/{file}", page)]
 
 
-def _resource(path: str, **methods: Answering) -> list[Route]:
+def _resource(api: Api, path: str, methods: Mapping[str, Operation]) -> Route:
     """One route that chooses by method; any other method is answered with 405 and the names of the allowed ones."""
 
     async def answer(request: Request) -> Response:
-        function = methods.get("GET" if request.method == "HEAD" else request.method)
-        if function is None:
+        operation = methods.get("GET" if request.method == "HEAD" else request.method)
+        if operation is None:
             raise Problem(405, f"{request.method} is not possible here", sorted(methods))
-        return await function(request)
+        given = query_of(request, operation.query) if operation.query else {}
+        handler: Answering = getattr(api, operation.handler)
+        return await handler(request, given)
 
-    every = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
-    return [Route(path, answer, methods=every)]
+    return Route(path, answer, methods=["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 
 
 async def _problem(request: Request, error: Exception) -> Response:

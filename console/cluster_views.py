@@ -1,25 +1,48 @@
-"""Topics, groups, lag and first positions as JSON values; and topics made and changed. Nothing here moves an offset.
+"""Topics, groups, lag and first positions of one broker; and topics made and changed. Nothing here moves an offset.
 
 A function with `pause` awaits it after each topic, group or queue, whose number others decide.
 """
 
+import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.first_position.rules import FROM_FIRST, FROM_TIMESTAMP
+from pocketmq.broker.errors import PeerError, Refusal
 from pocketmq.broker.first_position.verdict import explain
+from pocketmq.broker.membership.client import Client
+from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import is_internal_group, topic_refusal
+from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import read_reply
 
 from .answers import Problem
 from .pages import Page, Pause, first_names
 from .server_access import ServerAccess
+from .values import (
+    FirstPosition,
+    Group,
+    GroupQueue,
+    Lag,
+    Member,
+    Topic,
+    TopicQueue,
+    first_position,
+    lag_of,
+    queue_names,
+)
 
-MOST_QUEUES = 1024
-PERMS = (0, 2, 4, 6)
+MOST_QUEUES: Final = 1024
+PERMS: Final = (0, 2, 4, 6)
+ASK_SECONDS: Final = 0.5
+"""How long all members together may take to say what they hold."""
+MOST_ASKED: Final = 64
+"""Members that are asked; what the others hold is not known then."""
 
 
 async def topics(
@@ -41,24 +64,28 @@ async def topics(
     return None
 
 
-async def topic(broker: Broker, name: str, pause: Pause) -> dict[str, Any]:
+async def topic(broker: Broker, name: str, pause: Pause) -> Topic:
     """One topic with its queues; 404 if it does not exist."""
-    config = known_topic(broker, name)
-    queues = []
+    config, store, broker_name = known_topic(broker, name), broker.store, broker.config.broker_name
+    queues, newest = [], 0
     for queue_id in range(max(config.read_queue_nums, config.write_queue_nums)):
-        low, high = broker.store.min_offset(name, queue_id), broker.store.max_offset(name, queue_id)
-        queues.append({"queue_id": queue_id, "min_offset": low, "max_offset": high})
+        low, high = store.min_offset(name, queue_id), store.max_offset(name, queue_id)
+        queues.append(TopicQueue(broker_name, queue_id, low, high))
+        if high > low:
+            newest = max(newest, store.store_time(name, queue_id, high - 1))
         await pause()
-    return {
-        "name": name,
-        "queues": config.read_queue_nums,
-        "write_queues": config.write_queue_nums,
-        "perm": config.perm,
-        "order": config.order,
-        "attributes": config.attributes,
-        "messages": sum(queue["max_offset"] - queue["min_offset"] for queue in queues),
-        "queue_list": queues,
-    }
+    return Topic(
+        name=name,
+        queues=config.read_queue_nums,
+        write_queues=config.write_queue_nums,
+        perm=config.perm,
+        order=config.order,
+        attributes=config.attributes,
+        messages=sum(queue.max_offset - queue.min_offset for queue in queues),
+        last_stored_ms=newest or None,
+        brokers=[broker_name],
+        queue_list=queues,
+    )
 
 
 def known_topic(broker: Broker, name: str) -> TopicConfig:
@@ -141,29 +168,28 @@ def check_group(broker: Broker, name: str) -> None:
         raise Problem(404, f"there is no group {name:.200}")
 
 
-async def group(broker: Broker, name: str, pause: Pause) -> dict[str, Any]:
+async def group(broker: Broker, name: str, pause: Pause) -> Group:
     """One group with members, subscriptions, offsets and lag."""
     online = broker.membership.consumers.get(name)
     members = []
     for client in () if online is None else list(online.clients()):
         members.append(
-            {
-                "client_id": client.client_id,
-                "address": client.connection.peer,
-                "language": client.language,
-                "version": version_name(client.version),
-            }
+            Member(client.client_id, client.connection.peer, client.language, version_name(client.version))
         )
         await pause()
-    return {
-        "name": name,
-        "mode": None if online is None else online.message_model,
-        "consume_from_where": None if online is None else online.consume_from_where,
-        "members": members,
-        "subscriptions": {} if online is None else online.expressions(),
-        "offsets": await offsets_of(broker, name, pause),
-        "lag": (await lag(broker, name, pause))["total"],
-    }
+    broker_name, offsets = broker.config.broker_name, await offsets_of(broker, name, pause)
+    return Group(
+        name=name,
+        mode=None if online is None else online.message_model,
+        consume_from_where=None if online is None else online.consume_from_where,
+        members=members,
+        subscriptions={} if online is None else online.expressions(),
+        offsets={
+            topic: queue_names({(broker_name, at): offset for at, offset in of_topic.items()}, brokers=1)
+            for topic, of_topic in offsets.items()
+        },
+        lag=(await lag(broker, name, pause)).total,
+    )
 
 
 async def offsets_of(broker: Broker, group_name: str, pause: Pause) -> dict[str, dict[int, int]]:
@@ -175,7 +201,7 @@ async def offsets_of(broker: Broker, group_name: str, pause: Pause) -> dict[str,
     return found
 
 
-async def lag(broker: Broker, name: str, pause: Pause) -> dict[str, Any]:
+async def lag(broker: Broker, name: str, pause: Pause) -> Lag:
     """How many messages a group has still to read, in each topic it subscribes to or has read."""
     online = broker.membership.consumers.get(name)
     subscribed = () if online is None else tuple(online.subscriptions)
@@ -184,39 +210,80 @@ async def lag(broker: Broker, name: str, pause: Pause) -> dict[str, Any]:
         of_topic = broker.offsets.offsets(topic_name, name) or {}
         total = 0
         for queue in broker.store.queues_of(topic_name):
-            total += max(0, queue.max_offset - max(of_topic.get(queue.queue_id, 0), queue.min_offset))
+            total += lag_of(of_topic.get(queue.queue_id), queue.min_offset, queue.max_offset)
             await pause()
         by_topic[topic_name] = total
-    return {"total": sum(by_topic.values()), "topics": by_topic}
+    return Lag(sum(by_topic.values()), by_topic)
 
 
-async def explained(broker: Broker, group_name: str, topic_name: str, pause: Pause) -> list[dict[str, Any]]:
-    """Where the group starts each queue, and why: the rule, its reason, and what each ConsumeFromWhere makes of it.
-
-    `offset` is where a member starts by the group's ConsumeFromWhere, LAST if it has no members; null if it searches by
-    its consumeTimestamp. `answer` is what the broker answers, null for "not found".
-    """
+async def explained(broker: Broker, group_name: str, topic_name: str, pause: Pause) -> list[FirstPosition]:
+    """Where the group starts each queue, and why."""
     config = known_topic(broker, topic_name)
     online = broker.membership.consumers.get(group_name)
     where = None if online is None else online.consume_from_where
     found = []
     for queue_id in range(config.read_queue_nums):
         verdict = explain(broker.state, group_name, topic_name, queue_id)
-        by_where = {FROM_FIRST: verdict.from_first, FROM_TIMESTAMP: verdict.from_timestamp}
-        found.append(
-            {
-                "queue_id": queue_id,
-                "offset": by_where.get(where or "", verdict.from_last),
-                "rule": verdict.rule,
-                "because": verdict.because,
-                "answer": verdict.offset,
-                "from_last": verdict.from_last,
-                "from_first": verdict.from_first,
-                "from_timestamp": verdict.from_timestamp,
-                "min_offset": verdict.min_offset,
-                "max_offset": verdict.max_offset,
-                "stored_offset": verdict.stored_offset,
-            }
-        )
+        found.append(first_position(verdict, broker.config.broker_name, where))
         await pause()
     return found
+
+
+# -- which member holds which queue: only the members know, and each is asked (307)
+
+Holders = dict[tuple[str, int], list[str]]
+"""Topic and queue id to the client ids that hold the queue."""
+
+
+async def group_queues(broker: Broker, name: str, holders: Holders, pause: Pause) -> list[GroupQueue]:
+    """Each queue of each topic that the group subscribes to or has read, with its offset (null: none committed), lag,
+    and the client ids that hold it: several in a broadcasting group, none if nobody holds it or says so."""
+    online = broker.membership.consumers.get(name)
+    offsets = await offsets_of(broker, name, pause)
+    found = []
+    for topic in sorted({*(() if online is None else online.subscriptions), *offsets}):
+        of_topic = offsets.get(topic, {})
+        config = broker.topics.find(topic)
+        for queue_id in range(0 if config is None else config.read_queue_nums):
+            low, high = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
+            offset = of_topic.get(queue_id)
+            found.append(
+                GroupQueue(
+                    group=name,
+                    topic=topic,
+                    broker_name=broker.config.broker_name,
+                    queue_id=queue_id,
+                    held_by=sorted(holders.get((topic, queue_id), ())),
+                    offset=offset,
+                    min_offset=low,
+                    max_offset=high,
+                    lag=lag_of(offset, low, high),
+                )
+            )
+            await pause()
+    return found
+
+
+async def holders(broker: Broker, name: str) -> Holders:
+    """What the members say of themselves."""
+    online = broker.membership.consumers.get(name)
+    clients = [] if online is None else list(online.clients())[:MOST_ASKED]
+    answers = await asyncio.gather(*(_running_info(client, name) for client in clients))
+    found: Holders = {}
+    for client, info in zip(clients, answers, strict=True):
+        if info is not None:
+            for queue in {*info.mq_table, *info.mq_pop_table}:
+                found.setdefault((queue.topic, queue.queue_id), []).append(client.client_id)
+    return found
+
+
+async def _running_info(client: Client, name: str) -> ConsumerRunningInfo | None:
+    """What a member says of itself; None if it does not answer."""
+    request = GetConsumerRunningInfo(consumer_group=name, client_id=client.client_id)
+    try:
+        answer = await client.connection.exchange(request, timeout_seconds=ASK_SECONDS)
+        if answer.code != ResponseCode.SUCCESS or answer.body is None:
+            return None
+        return read_reply(request, answer.fields, answer.body)
+    except (PeerError, Refusal, BodyError):
+        return None

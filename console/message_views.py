@@ -1,8 +1,4 @@
-"""Messages as JSON values, looked up by place, key or id; and messages sent. Looking moves no offset.
-
-A message has `text` (null if the body is not UTF-8), `body_base64`, `tags`, `keys`, `properties`, `queue_id`,
-`queue_offset`, `message_id`, and its times. If its body cannot be shown, `error` says why.
-"""
+"""Messages looked up by place, key or id, as `Message`s; and messages sent. Looking moves no offset."""
 
 import base64
 import binascii
@@ -17,11 +13,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError, Refusal
 from pocketmq.client.errors import ClientError
 from pocketmq.client.values.message import Message
-from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.compression import decompress
-from pocketmq.protocol.message.flags import COMPRESSED
-from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
+from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.send import SendMessageV2
@@ -29,14 +22,13 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from .answers import Problem, field_of, number_of
 from .cluster_views import known_topic
+from .message_value import message_value
 from .pages import Page, Pause
 from .server_access import ServerAccess
+from .values import Sent
 
 MOST_MESSAGES: Final = 1000
 """Messages in one answer."""
-BODY_BYTES: Final = 4 << 20
-"""The longest body that is shown."""
-LIST_WORDS: Final = ("queue", "offset", "limit", "key", "from_ms", "to_ms", "after")
 _NULL: Final = msgspec.Raw(b"null")
 
 
@@ -51,41 +43,6 @@ class SentMessage(msgspec.Struct, forbid_unknown_fields=True):
     queue_id: msgspec.Raw = _NULL
     delay_level: msgspec.Raw = _NULL
     delay_ms: msgspec.Raw = _NULL
-
-
-def message_value(record: memoryview) -> dict[str, Any]:
-    """A record of the log; its body is decompressed."""
-    message = decode_record(record)
-    properties = decode_properties(message.properties)
-    body, text, error = b"", None, None
-    try:
-        if len(message.body) > BODY_BYTES:
-            raise ProtocolError(
-                f"the body has {len(message.body)} bytes: more than {BODY_BYTES} are not shown"
-            )
-        body = bytes(decompress(message.body, message.sys_flag, max_bytes=BODY_BYTES))
-        text = body.decode()
-    except UnicodeDecodeError:
-        pass
-    except ProtocolError as failure:
-        is_compressed = message.sys_flag & COMPRESSED
-        error = f"the body cannot be decompressed: {failure}" if is_compressed else str(failure)
-    return {
-        "topic": message.topic,
-        "queue_id": message.queue_id,
-        "queue_offset": message.queue_offset,
-        "message_id": properties.get(names.UNIQ_KEY),
-        "tags": properties.get(names.TAGS),
-        "keys": properties.get(names.KEYS, "").split(),
-        "properties": properties,
-        "flag": message.flag,
-        "born_timestamp": message.born_timestamp,
-        "store_timestamp": message.store_timestamp,
-        "reconsume_times": message.reconsume_times,
-        "text": text,
-        "body_base64": base64.b64encode(body).decode() if error is None else None,
-        **({} if error is None else {"error": error}),
-    }
 
 
 async def messages(
@@ -120,7 +77,7 @@ async def messages(
             return {"after": "-".join(map(str, place))}
         record = _record_at(broker, topic, at[1], at[2])
         if record is not None:
-            page.add(message_value(record))
+            page.add(message_value(decode_record(record), broker.config.broker_name))
         place = at
     return {}
 
@@ -186,14 +143,14 @@ async def _by_key(
             continue
         if page.is_full:
             return {"after": number}
-        message = message_value(record)
-        if message["topic"] == topic and (key == message["message_id"] or key in message["keys"]):
+        message = message_value(decode_record(record), broker.config.broker_name)
+        if message.topic == topic and (key == message.message_id or key in message.keys):
             page.add(message)
         await pause()
     return {}
 
 
-async def send_message(access: ServerAccess, topic: str, sent: SentMessage) -> dict[str, Any]:
+async def send_message(access: ServerAccess, topic: str, sent: SentMessage) -> Sent:
     """Send one message as a producer does; the answer says where it is stored."""
     broker = access.broker
     config = broker.topics.find(topic)
@@ -232,11 +189,15 @@ async def send_message(access: ServerAccess, topic: str, sent: SentMessage) -> d
         raise Problem(400, f"the broker refuses: {_code_name(refusal.code)}, {refusal.remark}") from refusal
     except PeerError as error:
         raise Problem(400, f"the broker did not answer: {error}") from error
-    return {
-        "message_id": reply.transaction_id or reply.msg_id,
-        "queue_id": reply.queue_id,
-        "queue_offset": reply.queue_offset,
-    }
+    return Sent(
+        message_id=reply.transaction_id or reply.msg_id,
+        topic=topic,
+        broker_name=broker.config.broker_name,
+        queue_id=reply.queue_id,
+        queue_offset=reply.queue_offset,
+        status="SEND_OK",
+        recall_handle=reply.recall_handle,
+    )
 
 
 def next_queue(broker: Broker, queues: int) -> int:

@@ -1,20 +1,160 @@
-"""`/openapi.json`: every address with its parameters and answers, so that other languages can generate a client."""
+"""Every address of the port with what it reads and answers; and `/openapi.json`, which is made from that.
+
+`app.py` serves this table, so an address is neither served nor described without the other.
+"""
 
 from functools import cache
 from typing import Any, Final
 
-from .message_views import LIST_WORDS
-from .stand_in_views import LEDGER_WORDS, REQUEST_WORDS, SEARCH_WORDS
+import msgspec
 
-_TEXT: Final = {"type": "string"}
-_NUMBER: Final = {"type": "integer"}
-_OBJECT: Final = {"type": "object"}
-_NUMBERS: Final = frozenset(("queue", "offset", "limit", "from_ms", "to_ms", "after", "queue_id"))
+from .stand_in_views import SEARCH_WORDS
+from .values import (
+    Clock,
+    Error,
+    Fault,
+    FirstPosition,
+    Group,
+    GroupQueue,
+    Health,
+    Lag,
+    LedgerMessage,
+    LedgerVerdict,
+    LoggedRequest,
+    Message,
+    NewFault,
+    NewMessage,
+    NewTopic,
+    Sent,
+    Step,
+    Topic,
+    TopicChanges,
+    Words,
+)
+
+JSON: Final = "application/json"
+BINARY: Final = "application/octet-stream"
+_REFS: Final = "#/components/schemas/{name}"
+_NUMBERS: Final = frozenset(("queue", "offset", "limit", "last", "from_ms", "to_ms", "queue_id"))
+"""Parameters that are numbers; all others are texts."""
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One method of one address."""
+
+    method: str
+    path: str
+    handler: str
+    """The name of the method of `app.Api` that answers."""
+    summary: str
+    query: tuple[str, ...] = ()
+    """Parameters that it may have; any other is refused if there are some."""
+    answer: Any = None
+    """The type of a JSON answer, or a tuple of them; None for an empty object."""
+    body: Any = None
+    """The type of a JSON body."""
+    code: int = 200
+    content: str = JSON
+    """What the answer is; anything but JSON is text or bytes."""
+    accepts: str = JSON
+    """What the body is; of anything but JSON, `body` is `bytes`."""
+
+
+_PAGES: Final = ("after", "limit")
+_MESSAGES: Final = ("queue", "offset", "limit", "key", "from_ms", "to_ms", "after")
+OPERATIONS: Final = (
+    Operation("GET", "/healthz", "health", "200 while the server runs", answer=Health),
+    Operation("GET", "/readyz", "health", "200 once clients can connect", answer=Health),
+    Operation("GET", "/metrics", "metrics", "Prometheus text", content="text/plain"),
+    Operation("GET", "/openapi.json", "openapi", "This description", answer=dict[str, Any]),
+    Operation("GET", "/api/topics", "topics", "Topics", ("all", *_PAGES), list[Topic]),
+    Operation("POST", "/api/topics", "make_topic", "Make a topic", (), Topic, NewTopic, 201),
+    Operation("GET", "/api/topics/{topic}", "topic", "One topic", answer=Topic),
+    Operation(
+        "PUT",
+        "/api/topics/{topic}",
+        "change_topic",
+        "Change what is given of a topic",
+        (),
+        Topic,
+        TopicChanges,
+    ),
+    Operation(
+        "GET",
+        "/api/topics/{topic}/messages",
+        "messages",
+        "Messages, oldest first; looking moves no offset",
+        _MESSAGES,
+        list[Message],
+    ),
+    Operation(
+        "POST", "/api/topics/{topic}/messages", "send_message", "Send a message", (), Sent, NewMessage, 201
+    ),
+    Operation("GET", "/api/groups", "groups", "Consumer groups", _PAGES, list[Group]),
+    Operation("GET", "/api/groups/{group}", "group", "One group", answer=Group),
+    Operation("GET", "/api/groups/{group}/lag", "lag", "Messages still to read", answer=Lag),
+    Operation(
+        "GET",
+        "/api/groups/{group}/queues",
+        "group_queues",
+        "Queues with offset, lag and the members that hold them",
+        answer=list[GroupQueue],
+    ),
+    Operation(
+        "GET",
+        "/api/explain",
+        "explain",
+        "Where a group starts each queue of a topic, and why",
+        ("group", "topic"),
+        list[FirstPosition],
+    ),
+    Operation("GET", "/api/words", "words", "The names that this server knows, for a form", answer=Words),
+    Operation("GET", "/api/faults", "faults", "Rules with their newest hits", _PAGES, list[Fault]),
+    Operation("POST", "/api/faults", "add_fault", "Add a rule", (), Fault, NewFault, 201),
+    Operation("DELETE", "/api/faults", "remove_faults", "Remove every rule", answer=list[Fault]),
+    Operation("DELETE", "/api/faults/{rule}", "remove_fault", "Remove a rule", answer=list[Fault]),
+    Operation(
+        "GET",
+        "/api/requests",
+        "requests",
+        "Requests with their replies",
+        (*SEARCH_WORDS, *_PAGES, "last"),
+        list[LoggedRequest],
+    ),
+    Operation(
+        "GET",
+        "/api/requests/stream",
+        "request_stream",
+        "The same as they arrive: one in the data of each event",
+        SEARCH_WORDS,
+        content="text/event-stream",
+    ),
+    Operation("GET", "/api/clock", "clock", "The server's time", answer=Clock),
+    Operation("POST", "/api/clock/advance", "advance", "Let virtual time pass", (), Clock, Step),
+    Operation(
+        "GET",
+        "/api/ledger",
+        "ledger",
+        "What became of the messages of a topic for a group; of all; or of one message",
+        ("topic", "group", "message", *_PAGES),
+        (LedgerVerdict, LedgerMessage, list[LedgerVerdict]),
+    ),
+    Operation("POST", "/api/reset", "reset", "Forget everything since the start"),
+    Operation("GET", "/api/snapshot", "snapshot", "The state, as a file", content=BINARY),
+    Operation("PUT", "/api/snapshot", "restore", "Bring a state back", body=bytes, accepts=BINARY),
+)
 
 
 @cache
 def openapi() -> dict[str, Any]:
     """The description, as OpenAPI 3.1."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
+    kinds = [Error]
+    for one in OPERATIONS:
+        kinds += [kind for kind in (*_each(one.answer), *_each(one.body)) if kind is not bytes]
+    _, components = msgspec.json.schema_components(kinds, ref_template=_REFS)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -22,214 +162,57 @@ def openapi() -> dict[str, Any]:
             "version": "1",
             "description": "Look into a stand-in broker, and make it do wrong. Names are in snake_case.",
         },
-        "paths": _paths(),
-        "components": {"schemas": _schemas()},
+        "paths": paths,
+        "components": {"schemas": components},
     }
 
 
-def _paths() -> dict[str, Any]:
-    return {**_cluster_paths(), **_stand_in_paths()}
+def _each(kind: Any) -> tuple[Any, ...]:
+    return () if kind is None else kind if isinstance(kind, tuple) else (kind,)
 
 
-def _cluster_paths() -> dict[str, Any]:
-    """Health, topics, messages and groups."""
-    message_body = _properties(
-        text=_TEXT,
-        body_base64=_TEXT,
-        tags=_TEXT,
-        keys={"oneOf": [_TEXT, {"type": "array", "items": _TEXT}]},
-        properties={"type": "object", "additionalProperties": _TEXT},
-        queue_id=_NUMBER,
-        delay_level=_NUMBER,
-        delay_ms=_NUMBER,
-    )
-    topic_changes = _properties(queues=_NUMBER, perm=_NUMBER, order={"type": "boolean"})
-    topic_body = _properties(name=_TEXT, **topic_changes["properties"])
-    return {
-        "/healthz": {"get": _action("200 while the server runs")},
-        "/readyz": {"get": _action("200 once clients can connect")},
-        "/metrics": {"get": _action("Prometheus text", content="text/plain")},
-        "/api/topics": {
-            "get": _action("Topics", query=("all", "after", "limit"), answer=_list("Topic")),
-            "post": _action("Make a topic", body=topic_body, answer=_ref("Topic"), code="201"),
-        },
-        "/api/topics/{topic}": {
-            "get": _action("One topic", path=("topic",), answer=_ref("Topic")),
-            "put": _action(
-                "Change what is given of a topic", path=("topic",), body=topic_changes, answer=_ref("Topic")
-            ),
-        },
-        "/api/topics/{topic}/messages": {
-            "get": _action(
-                "Messages, oldest first; looking moves no offset",
-                path=("topic",),
-                query=LIST_WORDS,
-                answer=_list("Message"),
-            ),
-            "post": _action(
-                "Send a message", path=("topic",), body=message_body, answer=_ref("Sent"), code="201"
-            ),
-        },
-        "/api/groups": {"get": _action("Consumer groups", query=("after", "limit"), answer=_list("Group"))},
-        "/api/groups/{group}": {"get": _action("One group", path=("group",), answer=_ref("Group"))},
-        "/api/groups/{group}/lag": {
-            "get": _action("Messages still to read", path=("group",), answer=_ref("Lag"))
-        },
-        "/api/groups/{group}/queues": {
-            "get": _action(
-                "Queues with offset, lag and the members that hold them",
-                path=("group",),
-                answer=_list("GroupQueue"),
-            )
-        },
-        "/api/explain": {
-            "get": _action(
-                "Where a group starts each queue of a topic, and why",
-                query=("group", "topic"),
-                answer=_list("FirstPosition"),
-            )
+def _described(operation: Operation) -> dict[str, Any]:
+    in_path = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
+    described: dict[str, Any] = {
+        "operationId": f"{operation.method.lower()}{operation.path.translate(_ID)}",
+        "summary": operation.summary,
+        "responses": {
+            str(operation.code): {
+                "description": operation.summary,
+                "content": {operation.content: {"schema": _answered(operation)}},
+            },
+            "4XX": {"description": "An error", "content": {JSON: {"schema": _schema(Error)}}},
         },
     }
-
-
-def _stand_in_paths() -> dict[str, Any]:
-    """Faults, requests, time and state."""
-    advance_body = _properties(by={"oneOf": [_TEXT, {"type": "number"}]}, to_next={"type": "boolean"})
-    return {
-        "/api/faults": {
-            "get": _action("Rules with their newest hits", query=("after", "limit"), answer=_list("Fault")),
-            "post": _action("Add a rule", body=_ref("Fault"), answer=_ref("Fault"), code="201"),
-            "delete": _action("Remove every rule", answer=_list("Fault")),
-        },
-        "/api/faults/{rule}": {"delete": _action("Remove a rule", path=("rule",), answer=_list("Fault"))},
-        "/api/requests": {
-            "get": _action(
-                "Requests with their replies",
-                query=REQUEST_WORDS,
-                answer=_list("Request"),
-            )
-        },
-        "/api/requests/stream": {
-            "get": _action("The same as they arrive", query=SEARCH_WORDS, content="text/event-stream")
-        },
-        "/api/clock": {"get": _action("The server's time", answer=_ref("Clock"))},
-        "/api/clock/advance": {
-            "post": _action("Let virtual time pass", body=advance_body, answer=_ref("Clock"))
-        },
-        "/api/ledger": {
-            "get": _action(
-                "What became of the messages: lost, duplicated, out of order; or of one message",
-                query=LEDGER_WORDS,
-            )
-        },
-        "/api/reset": {"post": _action("Forget everything since the start")},
-        "/api/snapshot": {
-            "get": _action("The state, as a file", content="application/octet-stream"),
-            "put": _action("Bring a state back", body={"type": "string", "format": "binary"}),
-        },
-    }
-
-
-def _action(
-    summary: str,
-    *,
-    path: tuple[str, ...] = (),
-    query: tuple[str, ...] = (),
-    body: dict[str, Any] | None = None,
-    answer: dict[str, Any] | None = None,
-    content: str = "application/json",
-    code: str = "200",
-) -> dict[str, Any]:
     parameters = [
-        {"name": name, "in": place, "required": place == "path", "schema": _schema_of(name)}
-        for place, names in (("path", path), ("query", query))
+        {"name": name, "in": place, "required": place == "path", "schema": _parameter(name)}
+        for place, names in (("path", in_path), ("query", operation.query))
         for name in names
     ]
-    action: dict[str, Any] = {
-        "summary": summary,
-        "responses": {
-            code: {"description": summary, "content": {content: {"schema": answer or _OBJECT}}},
-            "4XX": {"description": "An error", "content": {"application/json": {"schema": _ref("Error")}}},
-        },
-    }
     if parameters:
-        action["parameters"] = parameters
-    if body is not None:
-        binary = body.get("format") == "binary"
-        kind = "application/octet-stream" if binary else "application/json"
-        action["requestBody"] = {"content": {kind: {"schema": body}}}
-    return action
+        described["parameters"] = parameters
+    if operation.body is not None:
+        is_json = operation.accepts == JSON
+        schema = _schema(operation.body) if is_json else {"type": "string", "format": "binary"}
+        described["requestBody"] = {"required": True, "content": {operation.accepts: {"schema": schema}}}
+    return described
 
 
-def _schema_of(name: str) -> dict[str, Any]:
-    return dict(_NUMBER if name in _NUMBERS else _TEXT)
+_ID: Final = str.maketrans({"/": "_", "{": "", "}": "", ".": "_"})
 
 
-def _ref(name: str) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{name}"}
+def _answered(operation: Operation) -> dict[str, Any]:
+    if operation.content == BINARY:
+        return {"type": "string", "format": "binary"}
+    if operation.content != JSON:
+        return {"type": "string"}
+    return {"type": "object"} if operation.answer is None else _schema(operation.answer)
 
 
-def _list(name: str) -> dict[str, Any]:
-    return {"type": "array", "items": _ref(name)}
+def _schema(kind: Any) -> dict[str, Any]:
+    schemas, _ = msgspec.json.schema_components(_each(kind), ref_template=_REFS)
+    return schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}
 
 
-def _properties(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
-
-
-def _schemas() -> dict[str, Any]:
-    numbers_by_topic = {"type": "object", "additionalProperties": _NUMBER}
-    texts = {"type": "object", "additionalProperties": _TEXT}
-    optional_text = {"type": ["string", "null"]}
-    optional_number = {"type": ["integer", "null"]}
-    return {
-        "Error": _properties(error=_TEXT, allowed={"type": "array"}),
-        "Topic": _properties(name=_TEXT, queues=_NUMBER, messages=_NUMBER, queue_list={"type": "array"}),
-        "Message": _properties(
-            topic=_TEXT,
-            queue_id=_NUMBER,
-            queue_offset=_NUMBER,
-            message_id=optional_text,
-            tags=optional_text,
-            keys={"type": "array", "items": _TEXT},
-            properties=texts,
-            text=optional_text,
-            body_base64=optional_text,
-            error=_TEXT,
-        ),
-        "Sent": _properties(message_id=_TEXT, queue_id=_NUMBER, queue_offset=_NUMBER),
-        "Group": _properties(
-            name=_TEXT,
-            members={"type": "array", "items": _OBJECT},
-            subscriptions=texts,
-            offsets=_OBJECT,
-            lag=_NUMBER,
-        ),
-        "Lag": _properties(total=_NUMBER, topics=numbers_by_topic),
-        "GroupQueue": _properties(
-            topic=_TEXT,
-            queue_id=_NUMBER,
-            held_by={"type": "array", "items": _TEXT},
-            offset=optional_number,
-            min_offset=_NUMBER,
-            max_offset=_NUMBER,
-            lag=_NUMBER,
-        ),
-        "FirstPosition": _properties(
-            queue_id=_NUMBER, offset=optional_number, rule=_TEXT, because=_TEXT, answer=optional_number
-        ),
-        "Fault": _properties(id=_NUMBER, effect=_TEXT, hits={"type": "array", "items": _OBJECT}),
-        "Request": _properties(
-            id=_NUMBER,
-            code=_TEXT,
-            topic=optional_text,
-            queue_id=optional_number,
-            group=optional_text,
-            client_id=optional_text,
-            fields=texts,
-            response=optional_text,
-            remark=optional_text,
-            reply_fields=texts,
-        ),
-        "Clock": _properties(virtual={"type": "boolean"}, now_ms=_NUMBER),
-    }
+def _parameter(name: str) -> dict[str, Any]:
+    return {"type": "integer" if name in _NUMBERS else "string"}

@@ -15,6 +15,7 @@ from pocketmq.broker.time.timers import MovedTime
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
 from .pages import Pause
+from .values import LedgerMessage, LedgerVerdict, LoggedRequest, Words
 
 SEND_SECONDS = 5.0
 """How long the broker may take to answer a message that was posted."""
@@ -27,6 +28,8 @@ class Rules(Protocol):
         """The rules with an id above `after`, with their newest hits, by id."""
 
     def ids(self) -> list[int]: ...
+
+    def words(self) -> Words: ...
 
     def add(self, words: dict[str, Any]) -> dict[str, Any]:
         """Add a rule; ValueError, and nothing is added."""
@@ -48,15 +51,15 @@ class Follower(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    async def next_json(self) -> Iterator[dict[str, Any]]: ...
+    async def next_json(self) -> Iterator[LoggedRequest]: ...
 
 
 class RequestLog(Protocol):
-    """Requests with their replies as JSON values. `words` are match words; ValueError for wrong ones."""
+    """Requests with their replies. `words` are match words; ValueError for wrong ones."""
 
     def one_by_one(
         self, words: dict[str, Any], after: int, *, newest_first: bool
-    ) -> Iterator[dict[str, Any] | None]:
+    ) -> Iterator[LoggedRequest | None]:
         """Each with an id above `after` that matches, and None in place of each that does not."""
 
     def follow(self, words: dict[str, Any]) -> Follower: ...
@@ -67,12 +70,12 @@ class Ledger(Protocol):
 
     def verdicts(
         self, topic: str | None, group: str | None, after: tuple[str, str], pause: Pause
-    ) -> AsyncIterator[dict[str, Any]]:
-        """JSON values of all that match, by topic and group, behind these two; the only one if both are given.
-        ValueError, with what is `allowed`, for an unknown topic or group then."""
+    ) -> AsyncIterator[LedgerVerdict]:
+        """All that match, by topic and group, behind these two; the only one if both are given. ValueError, with what
+        is `allowed`, for an unknown topic or group then."""
 
-    async def message(self, message_id: str, pause: Pause) -> Any:
-        """A JSON value: what became of one message. ValueError for an unknown id."""
+    async def message(self, message_id: str, pause: Pause) -> LedgerMessage:
+        """What became of one message. ValueError for an unknown id."""
 
 
 class Snapshots(Protocol):

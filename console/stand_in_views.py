@@ -14,10 +14,9 @@ from pocketmq.broker.time.timers import TimeStuckError
 from .answers import Problem, number_of
 from .pages import Page, Reading
 from .server_access import Ledger, ServerAccess, Snapshots
+from .values import Clock, LedgerMessage, LedgerVerdict
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
-LEDGER_WORDS: Final = ("topic", "group", "message", "after", "limit")
-REQUEST_WORDS: Final = (*SEARCH_WORDS, "after", "limit", "last")
 MOST_REQUESTS: Final = 10_000
 """Requests in one answer."""
 MOST_STREAMS: Final = 64
@@ -108,7 +107,7 @@ async def list_requests(
                 return page, {} if is_newest else {"after": last_id}
             if request is not None:
                 page.add(request, first=is_newest)
-                last_id = request["id"]
+                last_id = request.id
     return page, {}
 
 
@@ -136,7 +135,7 @@ class Streams:
                 yield b": the requests of this server, as they arrive\n\n"
                 while True:
                     for one in await follower.next_json():
-                        yield b"id: %d\ndata: %s\n\n" % (one["id"], _encode(one))
+                        yield b"id: %d\ndata: %s\n\n" % (one.id, _encode(one))
                         await asyncio.sleep(0)
                     if follower.missed:
                         yield b"event: missed\ndata: %d\n\n" % follower.missed
@@ -148,12 +147,12 @@ class Streams:
 # -- time
 
 
-def clock_value(access: ServerAccess) -> dict[str, Any]:
+def clock_value(access: ServerAccess) -> Clock:
     virtual = access.time is not None
-    return {"virtual": virtual, "now_ms": access.broker.clock.now_ms()}
+    return Clock(virtual, access.broker.clock.now_ms())
 
 
-async def advance(access: ServerAccess, given: dict[str, Any]) -> dict[str, Any]:
+async def advance(access: ServerAccess, given: dict[str, Any]) -> Clock:
     """`{"by": "2h"}`: seconds or a text; `{"to_next": true}`: to the next event."""
     time = access.time
     if time is None:
@@ -196,13 +195,14 @@ async def restore(access: ServerAccess, data: bytes) -> None:
 # -- ledger
 
 
-async def verdict(access: ServerAccess, given: dict[str, str], reading: Reading) -> dict[str, Any]:
-    """What became of a message, or of a topic for a group: a JSON value."""
+async def verdict(
+    access: ServerAccess, given: dict[str, str], reading: Reading
+) -> LedgerVerdict | LedgerMessage:
+    """What became of a message, or of a topic for a group."""
     with _unknown_names():
         async with reading as pause:
             if "message" in given:
-                found: dict[str, Any] = await _ledger_of(access).message(given["message"], pause)
-                return found
+                return await _ledger_of(access).message(given["message"], pause)
             verdicts = _ledger_of(access).verdicts(given["topic"], given["group"], ("", ""), pause)
             return await anext(verdicts)
 
@@ -219,7 +219,7 @@ async def verdicts(
             async for one in found:
                 page.add(one)
                 if page.is_full:
-                    return page, {"after": f"{one['topic']} {one['group']}"}
+                    return page, {"after": f"{one.topic} {one.group}"}
     return page, {}
 
 

@@ -102,10 +102,10 @@ ROOMS: dict[str, list[str]] = {
         "factories pytest_plugin",
     ],
     "console": [
-        "answers connections guard pages",
-        "server_access",
+        "answers connections guard pages values",
+        "message_value server_access",
         "cluster_views metrics",
-        "assignment message_views stand_in_views",
+        "message_views stand_in_views",
         "openapi",
         "app",
         "server",
@@ -122,7 +122,8 @@ ROOMS: dict[str, list[str]] = {
         "endpoint",
     ],
     "cli": [
-        "mistakes parent",
+        "exit_codes times",
+        "mistakes",
         "options cluster_names server_options",
         "looking messages",
         "admin behave bench completion demo exec pipeline proxy serve store_command",

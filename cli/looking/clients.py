@@ -41,7 +41,7 @@ async def client_rows(admin: AdminClient) -> list[ClientRow]:
     for found in await each(await group_names(admin, with_system=True), lambda name: _consumers(admin, name)):
         for row in found:
             rows[row.role, row.group, row.client_id] = row
-    for address in await masters(admin):
+    for address in (await masters(admin)).values():
         for row in await _producers(admin, address):
             rows[row.role, row.group, row.client_id] = row
     return [row for _, row in sorted(rows.items())]

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 import msgspec
-from pocketmq.client import AdminClient, RequestRefused
+from pocketmq.client import AdminClient, NotOnline, RequestRefused, RouteNotFound
 from pocketmq.client.connections.route import MASTER_ID
+from pocketmq.console.values import first_position
 from pocketmq.protocol.requests.offset import Verdict
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
@@ -35,9 +36,10 @@ def explain(*, group: str, topic: str, as_json: bool, client: dict[str, Any]) ->
 async def _explain(group: str, topic: str, client: dict[str, Any], *, as_json: bool) -> None:
     async with AdminClient(**client) as admin:
         verdicts = await verdicts_of(admin, group, topic)
-    if as_json:
-        echo_json([msgspec.structs.asdict(verdict) for verdict in verdicts])
-        return
+        if as_json:
+            where = await _consume_from_where(admin, group)
+            echo_json([first_position(verdict, verdict.broker_name, where) for verdict in verdicts])
+            return
     brokers = {verdict.broker_name for verdict in verdicts}
     for verdict in verdicts:
         click.echo(_text(verdict, with_broker=len(brokers) > 1))
@@ -62,6 +64,13 @@ async def verdicts_of(admin: AdminClient, group: str, topic: str) -> list[Verdic
                 admin, group, topic, name, address, queues_at.get(name, 0)
             )
     return verdicts
+
+
+async def _consume_from_where(admin: AdminClient, group: str) -> str | None:
+    try:
+        return (await admin.consumer_connections(group)).consume_from_where
+    except (NotOnline, RouteNotFound):
+        return None
 
 
 def _text(verdict: Verdict, *, with_broker: bool) -> str:

@@ -4,24 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-import msgspec
-from pocketmq.client import AdminClient, ClientError, NotOnline, RouteNotFound
+from pocketmq.client import AdminClient, NotOnline, RouteNotFound
+from pocketmq.console.values import Group, GroupQueue, Member, queue_names
+from pocketmq.protocol.bodies.client_state import ConsumerConnection
+from pocketmq.protocol.languages import version_name
 
-from ..cluster_names import group_names
+from ..cluster_names import group_names, masters
 from ..options import client_options
 from .asking import each
+from .lag import queue_rows
 from .output import json_option, run_view, table, watch_option
-
-
-class GroupRow(msgspec.Struct, frozen=True):
-    """One group. `lag` is `None` if it has no offsets: it has read nothing, or it broadcasts."""
-
-    name: str
-    members: int
-    mode: str | None
-    """CLUSTERING or BROADCASTING, as its members say; `None` without members."""
-    topics: list[str]
-    lag: int | None
 
 
 @click.command()
@@ -40,33 +32,56 @@ def groups(*, with_system: bool, as_json: bool, watch_seconds: float | None, cli
     )
 
 
-async def group_rows(admin: AdminClient, *, with_system: bool = False) -> list[GroupRow]:
+async def group_rows(admin: AdminClient, *, with_system: bool = False) -> list[Group]:
     """Every group, with what its brokers and members say."""
-    return await each(await group_names(admin, with_system=with_system), lambda name: _row(admin, name))
+    addresses = await masters(admin)
+    names = await group_names(admin, with_system=with_system)
+    return await each(names, lambda name: _row(admin, name, addresses))
 
 
-async def _row(admin: AdminClient, name: str) -> GroupRow:
-    topics: set[str] = set()
-    members, mode, lag = 0, None, None
+async def _row(admin: AdminClient, name: str, addresses: dict[str, str]) -> Group:
     try:
-        connections = await admin.consumer_connections(name)
-        members, mode = len(connections.connection_set), connections.message_model
-        topics.update(connections.subscription_table)
+        online = await admin.consumer_connections(name)
     except (NotOnline, RouteNotFound):
-        pass
-    try:
-        stats = await admin.consume_stats(name)
-        lag = stats.total_diff
-        topics.update(queue.topic for queue in stats.offset_table)
-    except ClientError:
-        pass  # no offsets yet
-    return GroupRow(name, members, mode, sorted(t for t in topics if not t.startswith("%RETRY%")), lag)
+        online = ConsumerConnection()
+    queues = await queue_rows(admin, name, addresses, set(online.subscription_table))
+    topics = sorted({queue.topic for queue in queues if queue.offset is not None})
+    return Group(
+        name=name,
+        mode=online.message_model,
+        consume_from_where=online.consume_from_where,
+        members=[
+            Member(
+                client_id=member.client_id or "",
+                address=(member.client_addr or "").lstrip("/"),
+                language=member.language or "",
+                version=version_name(member.version),
+            )
+            for member in online.connection_set
+        ],
+        subscriptions={topic: one.sub_string or "*" for topic, one in online.subscription_table.items()},
+        offsets={topic: _offsets(topic, queues, len(addresses)) for topic in topics},
+        lag=sum(queue.lag for queue in queues),
+    )
 
 
-def _text(rows: Sequence[GroupRow]) -> str:
+def _offsets(topic: str, queues: Sequence[GroupQueue], brokers: int) -> dict[str, int]:
+    found = {
+        (queue.broker_name, queue.queue_id): queue.offset
+        for queue in queues
+        if queue.topic == topic and queue.offset is not None
+    }
+    return queue_names(found, brokers=brokers)
+
+
+def _text(rows: Sequence[Group]) -> str:
     if not rows:
         return "no consumer groups"
     return table(
         ("GROUP", "MEMBERS", "LAG", "MODE", "TOPICS"),
-        [(row.name, row.members, row.lag, row.mode, " ".join(row.topics)) for row in rows],
+        [(row.name, len(row.members), row.lag, row.mode, " ".join(_topics(row))) for row in rows],
     )
+
+
+def _topics(row: Group) -> list[str]:
+    return [name for name in sorted({*row.subscriptions, *row.offsets}) if not name.startswith("%RETRY%")]

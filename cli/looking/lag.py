@@ -1,31 +1,17 @@
 """`pocketmq lag`: how many messages a group has still to consume, queue by queue."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import click
 import msgspec
 from pocketmq.client import AdminClient, ClientError
-from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.console.values import GroupQueue, lag_of
 
 from ..cluster_names import complete_groups, complete_topics, group_names, masters
 from ..options import client_options
 from .asking import each
 from .output import json_option, run_view, table, watch_option
-
-
-class LagRow(msgspec.Struct, frozen=True):
-    """A group in one queue. `offset` is the next message the group will read, `end` one past the last message."""
-
-    group: str
-    topic: str
-    broker_name: str
-    queue_id: int
-    offset: int
-    end: int
-    lag: int
-    client_id: str | None
-    """The member that reads the queue; `None` without one, and for brokers that do not say."""
 
 
 @click.command()
@@ -57,64 +43,87 @@ def lag(
     )
 
 
-async def lag_rows(admin: AdminClient, group: str | None, topic: str | None) -> list[LagRow]:
+async def lag_rows(admin: AdminClient, group: str | None, topic: str | None) -> list[GroupQueue]:
     """The queues of one group, or of every group that has offsets. A named group without any raises `ClientError`."""
+    addresses = await masters(admin)
     if group is not None:
-        return await _rows(admin, group, topic)
-    found = await each(await group_names(admin), lambda name: _rows_if_any(admin, name, topic))
+        rows = await _rows(admin, group, topic, addresses)
+        if not rows:
+            of_topic = "" if topic is None else f" in topic {topic}"
+            raise ClientError(
+                f"group {group} has no offsets{of_topic}: it has read nothing yet, or it broadcasts"
+            )
+        return rows
+    found = await each(await group_names(admin), lambda name: _rows(admin, name, topic, addresses))
     return [row for rows in found for row in rows]
 
 
-async def _rows_if_any(admin: AdminClient, group: str, topic: str | None) -> list[LagRow]:
-    try:
-        return await _rows(admin, group, topic)
-    except ClientError:
-        return []
-
-
-async def _rows(admin: AdminClient, group: str, topic: str | None) -> list[LagRow]:
-    found = {}
-    for address in await masters(admin):
-        found.update((await admin.consume_stats_at(address, group)).offset_table)
-    wanted = {queue: place for queue, place in found.items() if topic in (None, queue.topic)}
-    if not wanted:
-        of_topic = "" if topic is None else f" in topic {topic}"
-        raise ClientError(
-            f"group {group} has no offsets{of_topic}: it has read nothing yet, or it broadcasts"
-        )
-    readers = await _readers(admin, group)
+async def _rows(
+    admin: AdminClient, group: str, topic: str | None, addresses: dict[str, str]
+) -> list[GroupQueue]:
+    rows = [row for row in await queue_rows(admin, group, addresses) if topic in (None, row.topic)]
+    readers = await _readers(admin, group) if rows else {}
     return [
-        LagRow(
-            group,
-            queue.topic,
-            queue.broker_name,
-            queue.queue_id,
-            place.consumer_offset,
-            place.broker_offset,
-            place.broker_offset - place.consumer_offset,
-            readers.get(queue),
-        )
-        for queue, place in sorted(wanted.items())
+        msgspec.structs.replace(row, held_by=readers.get((row.topic, row.broker_name, row.queue_id), []))
+        for row in rows
     ]
 
 
-async def _readers(admin: AdminClient, group: str) -> dict[MessageQueue, str]:
-    """The member of each queue, asked of the members themselves (307); silent members have no queues here."""
+async def queue_rows(
+    admin: AdminClient, group: str, addresses: dict[str, str], subscribed: Set[str] = frozenset()
+) -> list[GroupQueue]:
+    """The queues in which the group has offsets, and those of topics that it subscribes to; without `held_by`."""
+    offsets = {}
+    for address in addresses.values():
+        try:
+            offsets.update((await admin.consume_stats_at(address, group)).offset_table)
+        except ClientError:  # it has none there
+            continue
+    found = []
+    for topic in sorted({queue.topic for queue in offsets} | subscribed):
+        try:
+            places = (await admin.topic_status(topic)).offset_table
+        except ClientError:  # deleted, or a retry topic without a queue
+            continue
+        for queue, place in sorted(places.items()):
+            at = offsets.get(queue)
+            if at is None and topic not in subscribed:
+                continue
+            offset = None if at is None else at.consumer_offset
+            found.append(
+                GroupQueue(
+                    group=group,
+                    topic=topic,
+                    broker_name=queue.broker_name,
+                    queue_id=queue.queue_id,
+                    held_by=[],
+                    offset=offset,
+                    min_offset=place.min_offset,
+                    max_offset=place.max_offset,
+                    lag=lag_of(offset, place.min_offset, place.max_offset),
+                )
+            )
+    return found
+
+
+async def _readers(admin: AdminClient, group: str) -> dict[tuple[str, str, int], list[str]]:
+    """The members of each queue, asked of the members themselves (307); silent members have no queues here."""
     try:
         members = (await admin.consumer_connections(group)).connection_set
     except ClientError:
         return {}
-    readers: dict[MessageQueue, str] = {}
-    for member in members:
+    readers: dict[tuple[str, str, int], list[str]] = {}
+    for client_id in sorted(member.client_id or "" for member in members):
         try:
-            info = await admin.consumer_running_info(group, member.client_id or "")
+            info = await admin.consumer_running_info(group, client_id)
         except ClientError:
             continue
-        readers.update(dict.fromkeys(info.mq_table, member.client_id or ""))
+        for queue in info.mq_table:
+            readers.setdefault((queue.topic, queue.broker_name, queue.queue_id), []).append(client_id)
     return readers
 
 
-def _text(rows: Sequence[LagRow]) -> str:
+def _text(rows: Sequence[GroupQueue]) -> str:
     if not rows:
         return "no group has offsets"
     text = table(
@@ -126,9 +135,9 @@ def _text(rows: Sequence[LagRow]) -> str:
                 row.broker_name,
                 row.queue_id,
                 row.offset,
-                row.end,
+                row.max_offset,
                 row.lag,
-                row.client_id,
+                " ".join(row.held_by) or None,
             )
             for row in rows
         ],

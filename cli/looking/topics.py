@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-import msgspec
-from pocketmq.client import AdminClient, ClientError
+from pocketmq.client import AdminClient, ClientError, TopicConfig
+from pocketmq.console.values import Topic, TopicQueue
 from pocketmq.protocol.message.topics import is_system_topic
 
 from ..cluster_names import masters
@@ -13,16 +13,6 @@ from ..options import client_options
 from ..times import local_time
 from .asking import each
 from .output import json_option, run_view, table, watch_option
-
-
-class TopicRow(msgspec.Struct, frozen=True):
-    """One topic. `queues` are those that can be read, at all brokers; `messages` are still stored."""
-
-    name: str
-    queues: int
-    brokers: list[str]
-    messages: int
-    last_stored_ms: int | None
 
 
 @click.command()
@@ -41,38 +31,48 @@ def topics(*, with_system: bool, as_json: bool, watch_seconds: float | None, cli
     )
 
 
-async def topic_rows(admin: AdminClient, *, with_system: bool = False) -> list[TopicRow]:
-    """Every topic that has a route; topics of the brokers themselves and of retries only `with_system`."""
+async def topic_rows(admin: AdminClient, *, with_system: bool = False) -> list[Topic]:
+    """Every topic of every master; topics of the brokers themselves and of retries only `with_system`."""
+    configs: dict[str, dict[str, TopicConfig]] = {}
     hidden: set[str] = set()
-    if not with_system:
-        for address in await masters(admin):
+    for broker_name, address in (await masters(admin)).items():
+        for name, config in (await admin.topic_configs(address)).items():
+            configs.setdefault(name, {})[broker_name] = config
+        if not with_system:
             hidden.update(await admin.system_topics(address))
     names = [
         name
-        for name in await admin.topics()
+        for name in sorted(configs)
         if with_system or not (name in hidden or is_system_topic(name) or name.startswith("%"))
     ]
-    rows = await each(names, lambda name: _row(admin, name))
-    return [row for row in rows if row is not None]
+    return await each(names, lambda name: _row(admin, name, configs[name]))
 
 
-async def _row(admin: AdminClient, name: str) -> TopicRow | None:
+async def _row(admin: AdminClient, name: str, configs: dict[str, TopicConfig]) -> Topic:
     try:
-        route = await admin.topic_route(name)
-        queues = sum(data.read_queue_nums for data in route.queue_datas)
-        brokers = sorted(data.broker_name or "" for data in route.queue_datas)
+        places = (await admin.topic_status(name)).offset_table
     except ClientError:
-        return None  # deleted since it was listed
-    try:
-        offsets = (await admin.topic_status(name)).offset_table.values()
-    except ClientError:
-        offsets = {}.values()
-    messages = sum(place.max_offset - place.min_offset for place in offsets)
-    newest = max((place.last_update_timestamp for place in offsets), default=0)
-    return TopicRow(name, queues, brokers, messages, newest if newest > 0 else None)
+        places = {}  # it has no queues, or was deleted since it was listed
+    first = next(iter(configs.values()))
+    newest = max((place.last_update_timestamp for place in places.values()), default=0)
+    return Topic(
+        name=name,
+        queues=sum(config.read_queue_nums for config in configs.values()),
+        write_queues=sum(config.write_queue_nums for config in configs.values()),
+        perm=first.perm,
+        order=first.order,
+        attributes=first.attributes,
+        messages=sum(place.max_offset - place.min_offset for place in places.values()),
+        last_stored_ms=newest if newest > 0 else None,
+        brokers=sorted(configs),
+        queue_list=[
+            TopicQueue(queue.broker_name, queue.queue_id, place.min_offset, place.max_offset)
+            for queue, place in sorted(places.items())
+        ],
+    )
 
 
-def _text(rows: Sequence[TopicRow]) -> str:
+def _text(rows: Sequence[Topic]) -> str:
     if not rows:
         return "no topics"
     return table(

@@ -3,15 +3,15 @@
 text   Orders queue 0 offset 12: the body as text, on one line: a line feed is shown as \\n
 body   the bytes of the body, and a line end
 full   the line, and below it times, ids and properties
-json   one object a line, with the names of the HTTP port; `text` is null for a body that is not UTF-8
+json   one object a line, that of the HTTP port; `text` is null for a body that is not UTF-8
 """
 
-import base64
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-import orjson
+import msgspec
 from pocketmq.client import MessageExt
+from pocketmq.console.message_value import message_value
 
 from ..mistakes import printable
 from ..times import local_time
@@ -46,33 +46,7 @@ def full_form(message: MessageExt) -> bytes:
 
 def json_form(message: MessageExt) -> bytes:
     """All of a message, for programs."""
-    seen: dict[str, Any] = {
-        "topic": message.topic,
-        "broker_name": message.broker_name,
-        "queue_id": message.queue_id,
-        "queue_offset": message.queue_offset,
-        "message_id": message.message_id,
-        "offset_message_id": message.offset_message_id,
-        "tags": message.tags,
-        "keys": message.keys,
-        "flag": message.flag,
-        "born_timestamp": message.born_timestamp,
-        "born_host": message.born_host,
-        "store_timestamp": message.store_timestamp,
-        "store_host": message.store_host,
-        "reconsume_times": message.reconsume_times,
-        "properties": message.properties,
-        "text": _utf8(message.body),
-        "body_base64": base64.b64encode(message.body).decode(),
-    }
-    return orjson.dumps(seen) + b"\n"
-
-
-def _utf8(body: bytes) -> str | None:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return None
+    return msgspec.json.encode(message_value(message.record, message.broker_name, message.body)) + b"\n"
 
 
 FORMS: Final[dict[str, Callable[[MessageExt], bytes]]] = {

@@ -3,6 +3,7 @@
 Messages are sent one after the other, so that lines keep their order. Each result is printed on a line of its own.
 """
 
+import functools
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -11,29 +12,12 @@ from typing import Any
 import click
 import msgspec
 from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by_hash
+from pocketmq.console.values import Sent
 
 from ..cluster_names import complete_topics
 from ..options import client_options, run_command
 from ..times import moment_of
 from .input import bodies_of
-
-
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that hold for every message."""
-
-    topic: str
-    tags: str
-    keys: str
-    properties: dict[str, str]
-    flag: int
-    delay_level: int
-    delay_ms: int
-    deliver_at_ms: int
-    queue_id: int | None
-    order_key: str | None
-    one_way: bool
-    quiet: bool
-    as_json: bool
 
 
 def property_of(text: str) -> tuple[str, str]:
@@ -122,8 +106,9 @@ def send(
         raise click.UsageError("give --queue or --order-key, not both")
     if (delay_level > 0) + (delay_ms > 0) + (deliver_at > 0) > 1:
         raise click.UsageError("give one of --delay-level, --delay-ms and --deliver-at")
-    wanted = Wanted(
-        topic=topic,
+    message = functools.partial(
+        Message,
+        topic,
         tags=tags,
         keys=" ".join(keys),
         properties=dict(properties),
@@ -131,48 +116,30 @@ def send(
         delay_level=delay_level,
         delay_ms=delay_ms,
         deliver_at_ms=deliver_at,
-        queue_id=queue_id,
-        order_key=order_key,
-        one_way=one_way,
-        quiet=quiet,
-        as_json=as_json,
     )
-    source = _each(bodies) if bodies else bodies_of(file, whole=whole)
-    run_command(_send(wanted, source, group, timeout_ms, client))
+    # How to choose the queue: the keywords of a send.
+    where: dict[str, Any] = {"queue_id": queue_id}
+    if order_key is not None:
+        where = {"selector": select_by_hash, "arg": order_key}
+    show = None if quiet else _json if as_json else _line
+
+    async def send_all() -> None:
+        source = _each(bodies) if bodies else bodies_of(file, whole=whole)
+        async with Producer(group, **client, send_msg_timeout=timeout_ms) as producer:
+            async for body in source:
+                if one_way:
+                    await producer.send_oneway(message(body), **where)
+                    continue
+                result = await producer.send(message(body), **where)
+                if show is not None:
+                    click.echo(show(result))
+
+    run_command(send_all())
 
 
 async def _each(bodies: Sequence[str]) -> AsyncIterator[bytes]:
     for body in bodies:
         yield os.fsencode(body)  # as it was typed, UTF-8 or not
-
-
-async def _send(
-    wanted: Wanted, bodies: AsyncIterator[bytes], group: str, timeout_ms: int, client: dict[str, Any]
-) -> None:
-    async with Producer(group, **client, send_msg_timeout=timeout_ms) as producer:
-        async for body in bodies:
-            message = Message(
-                wanted.topic,
-                body,
-                wanted.tags,
-                wanted.keys,
-                wanted.properties,
-                flag=wanted.flag,
-                delay_level=wanted.delay_level,
-                delay_ms=wanted.delay_ms,
-                deliver_at_ms=wanted.deliver_at_ms,
-            )
-            selector = select_by_hash if wanted.order_key is not None else None
-            if wanted.one_way:
-                await producer.send_oneway(
-                    message, queue_id=wanted.queue_id, selector=selector, arg=wanted.order_key
-                )
-                continue
-            result = await producer.send(
-                message, queue_id=wanted.queue_id, selector=selector, arg=wanted.order_key
-            )
-            if not wanted.quiet:
-                click.echo(_json(result) if wanted.as_json else _line(result))
 
 
 def _line(result: SendResult) -> str:
@@ -182,13 +149,13 @@ def _line(result: SendResult) -> str:
 
 
 def _json(result: SendResult) -> str:
-    seen = {
-        "message_id": result.message_id,
-        "topic": result.queue.topic,
-        "broker_name": result.queue.broker_name,
-        "queue_id": result.queue.queue_id,
-        "queue_offset": result.queue_offset,
-        "status": result.status.value,
-        "recall_handle": result.recall_handle,
-    }
-    return msgspec.json.encode(seen).decode()
+    sent = Sent(
+        message_id=result.message_id,
+        topic=result.queue.topic,
+        broker_name=result.queue.broker_name,
+        queue_id=result.queue.queue_id,
+        queue_offset=result.queue_offset,
+        status=result.status.value,
+        recall_handle=result.recall_handle,
+    )
+    return msgspec.json.encode(sent).decode()

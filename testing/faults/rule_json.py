@@ -9,7 +9,14 @@ import base64
 import binascii
 import inspect
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, get_args, get_type_hints
+
+from pocketmq.console.values import LoggedRequest as RequestValue
+from pocketmq.console.values import NewFault, Words
+from pocketmq.protocol.requests.names import request_codes
+from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import WrongValueError
 from ..requests.logged_request import LoggedRequest
@@ -77,9 +84,9 @@ def rule_as_json(rule: AnyRule) -> dict[str, Any]:
     }
 
 
-def hits_as_json(hits: Sequence[LoggedRequest]) -> list[dict[str, Any]]:
+def hits_as_json(hits: Sequence[LoggedRequest]) -> list[RequestValue]:
     """The newest hits, oldest first: at most 100, with 256 KiB of bodies, but one at least."""
-    found: list[dict[str, Any]] = []
+    found: list[RequestValue] = []
     size = 0
     for request in reversed(hits):
         size += len(request.body)
@@ -100,6 +107,25 @@ def words_of_effect(effect: str) -> list[str]:
     if effect == "alter":
         names.append("body_base64")
     return names + ([*_JSON_MATCH_WORDS, *USE_WORDS] if effect in _BY_RULE else [])
+
+
+@cache
+def known_words() -> Words:
+    """The names that a rule may have, and what each of its words is."""
+    kinds = {name: _kind(kind) for name, kind in get_type_hints(NewFault).items()}
+    return Words(
+        codes=sorted(request_codes() | RPC_NUMBERS),
+        responses=list(ResponseCode.__members__),
+        effects={effect: words_of_effect(effect) for effect in EFFECTS},
+        kinds={name: kind for name, kind in kinds.items() if name != "effect"},
+    )
+
+
+def _kind(kind: object) -> str:
+    kinds = set(get_args(kind))
+    if str in kinds:
+        return "text"
+    return "bool" if bool in kinds else "number" if kinds & {int, float} else "json"
 
 
 def _needed(effect: str) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
+from pocketmq.console.values import LedgerDelivery, LedgerFinding, LedgerMessage, LedgerVerdict
 
 from ..errors import WrongValueError
 from ..requests.logged_request import LoggedRequest
@@ -32,10 +33,10 @@ class Finding(msgspec.Struct, frozen=True):
         where = f"{self.topic} of {self.broker}, queue {self.queue_id}, offset {self.queue_offset}{key}"
         return "".join([f"{self.message_id}  {where}", *(f"\n      {one}" for one in self.requests)])
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> LedgerFinding:
         """For JSON: the same names."""
         found: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__}
-        return found | {"requests": [request.as_json() for request in self.requests]}
+        return LedgerFinding(**found | {"requests": [request.as_json() for request in self.requests]})
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,13 +89,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     __str__ = report
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> LedgerVerdict:
         """For JSON: the same names, the first findings of each kind, and how many there are in all."""
-        found: dict[str, Any] = {"topic": self.topic, "group": self.group}
-        for kind in KINDS:
-            found[kind] = [one.as_json() for one in getattr(self, kind)[:_IN_JSON]]
+        found: dict[str, Any] = {
+            kind: [one.as_json() for one in getattr(self, kind)[:_IN_JSON]] for kind in KINDS
+        }
         counts = {kind: len(getattr(self, kind)) for kind in KINDS}
-        return found | {"forgotten": self.forgotten, "counts": counts}
+        return LedgerVerdict(
+            topic=self.topic, group=self.group, **found, forgotten=self.forgotten, counts=counts
+        )
 
 
 def other_kinds(allow: Iterable[str]) -> list[str]:
@@ -120,8 +123,7 @@ class MessageHistory(msgspec.Struct, frozen=True, kw_only=True):
     dead_lettered: str | None
     """Why it went to a dead-letter topic; None if it did not."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> LedgerMessage:
         """For JSON: the same names; each delivery with `group` and `client_id`."""
         found: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__}
-        named = [{"group": group, "client_id": client_id} for group, client_id in self.deliveries]
-        return found | {"deliveries": named}
+        return LedgerMessage(**found | {"deliveries": [LedgerDelivery(*one) for one in self.deliveries]})

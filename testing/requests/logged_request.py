@@ -3,11 +3,11 @@
 The log keeps what the connection has anyway (`LogEntry`); names and fields are read when somebody looks.
 """
 
-import base64
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import msgspec
+from pocketmq.console import values
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.requests.name_server import UpdateNamesrvConfig
 from pocketmq.protocol.requests.names import request_name
@@ -208,33 +208,35 @@ class LoggedRequest:
     def _reply(self) -> Command | None:
         return cast("Command | None", self._kept.reply)
 
-    def as_json(self) -> dict[str, Any]:
-        """For JSON: the same names; codes and responses as names, the body as text (or None) and in base64, or
-        `error` if it is too long.
-
-        Passwords are hidden, and the bodies that may hold some."""
+    def as_json(self) -> values.LoggedRequest:
+        """For JSON: the same names. Passwords are hidden, and the bodies that may hold some."""
         response = self.response
         body = _HIDDEN.encode() if self.code in _SECRET_BODIES else self.body
-        return {
-            "id": self.id,
-            "at_ms": self.at_ms,
-            "code": self.name,
-            "topic": self.topic,
-            "queue_id": self.queue_id,
-            "group": self.group,
-            "client_id": self.client_id,
-            "broker": self.broker,
-            "peer": self.peer,
-            "oneway": self.oneway,
-            "to_client": self.to_client,
-            "fields": {
+        is_shown = len(body) <= SHOWN_BYTES
+        return values.LoggedRequest(
+            id=self.id,
+            at_ms=self.at_ms,
+            code=self.name,
+            topic=self.topic,
+            queue_id=self.queue_id,
+            group=self.group,
+            client_id=self.client_id,
+            broker=self.broker,
+            peer=self.peer,
+            oneway=self.oneway,
+            to_client=self.to_client,
+            fields={
                 name: _HIDDEN if name in _SECRET_FIELDS else value for name, value in self.fields.items()
             },
-            **_shown(body),
-            "response": None if response is None else response_name(response),
-            "remark": self.remark,
-            "reply_fields": self.reply_fields,
-        }
+            text=values.text_of(body) if is_shown else None,
+            body_base64=values.base64_of(body) if is_shown else None,
+            response=None if response is None else response_name(response),
+            remark=self.remark,
+            reply_fields=self.reply_fields,
+            error=msgspec.UNSET
+            if is_shown
+            else f"the body has {len(body)} bytes: more than {SHOWN_BYTES} are not shown",
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LoggedRequest):
@@ -263,20 +265,6 @@ class LoggedRequest:
 
     def __repr__(self) -> str:
         return f"<request {self}>"
-
-
-def _shown(body: bytes) -> dict[str, Any]:
-    if len(body) > SHOWN_BYTES:
-        error = f"the body has {len(body)} bytes: more than {SHOWN_BYTES} are not shown"
-        return {"text": None, "body_base64": None, "error": error}
-    return {"text": _text(body), "body_base64": base64.b64encode(body).decode()}
-
-
-def _text(body: bytes) -> str | None:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _long_names_of_sends() -> dict[int, dict[str, str]]:

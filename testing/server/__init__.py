@@ -8,5 +8,6 @@ grpc_port.py         the port for gRPC clients
 admin_port.py        the HTTP port, and what it shows
 settings.py          keywords to settings, on top of defaults for tests
 after_death.py       what is done if this process is killed
+parent.py            what is done if the process that started this one ends
 temporary_store.py   where the files of a temporary store are kept
 """

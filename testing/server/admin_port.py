@@ -16,10 +16,11 @@ from pocketmq.broker.time.timers import MovedTime
 from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
 from pocketmq.console.server_access import ServerAccess, Snapshots
+from pocketmq.console.values import LedgerMessage, LedgerVerdict, LoggedRequest, Words
 
 from ..errors import WrongValueError
 from ..faults.faults import Faults
-from ..faults.rule_json import add_rule, rule_as_json
+from ..faults.rule_json import add_rule, known_words, rule_as_json
 from ..faults.watched_node import WatchedNodes
 from ..ledger.judging import Steps
 from ..ledger.ledger import Ledger
@@ -49,6 +50,9 @@ class RulesAsJson:
     def ids(self) -> list[int]:
         return [rule.id for rule in self._faults.rules]
 
+    def words(self) -> Words:
+        return known_words()
+
     def add(self, words: dict[str, Any]) -> dict[str, Any]:
         if len(self._faults.rules) >= MAX_RULES:
             raise WrongValueError(f"there are {MAX_RULES} rules already: remove some", [MAX_RULES])
@@ -68,7 +72,7 @@ class RulesAsJson:
 class FollowerAsJson(Follower):
     """A reader of new requests that gives JSON values."""
 
-    async def next_json(self) -> Iterator[dict[str, Any]]:
+    async def next_json(self) -> Iterator[LoggedRequest]:
         return (request.as_json() for request in await self.next())
 
 
@@ -80,7 +84,7 @@ class RequestsAsJson:
 
     def one_by_one(
         self, words: dict[str, Any], after: int, *, newest_first: bool
-    ) -> Iterator[dict[str, Any] | None]:
+    ) -> Iterator[LoggedRequest | None]:
         found = self._requests.one_by_one(after=after, newest_first=newest_first, **words)
         return (None if request is None else request.as_json() for request in found)
 
@@ -96,11 +100,11 @@ class LedgerAsJson:
 
     async def verdicts(
         self, topic: str | None, group: str | None, after: tuple[str, str], pause: Pause
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncIterator[LedgerVerdict]:
         for steps in self._ledger.each_judged(topic, group, after):
             yield (await _in_turns(steps, pause)).as_json()
 
-    async def message(self, message_id: str, pause: Pause) -> Any:
+    async def message(self, message_id: str, pause: Pause) -> LedgerMessage:
         return (await _in_turns(self._ledger.history_steps(message_id), pause)).as_json()
 
 

@@ -7,6 +7,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError, Refusal
 from pocketmq.broker.first_position.verdict import explain
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
+from pocketmq.console.values import FirstPosition, Member, first_position
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.topics import is_retry_topic
@@ -18,12 +19,11 @@ from pocketmq.protocol.wire.schema import read_reply
 from ..errors import TestingError
 from ..server.embedded import EmbeddedServer
 from .filters import count_wanted
-from .group_views import first_position, members_of, subscriptions_of
+from .group_views import members_of, subscriptions_of
 from .popped import unacknowledged
 from .source import QueueEnds, ResultT
 from .stored_message import StoredMessage
 from .topic_views import stored_messages
-from .values import FirstPosition, Member
 
 DEFAULT_QUEUES: Final = 4
 ASK_SECONDS: Final = 1.0
@@ -111,7 +111,7 @@ class EmbeddedSource:
         online = broker.membership.consumers.get(group)
         where = None if online is None else online.consume_from_where
         return [
-            first_position(explain(broker.state, group, topic, queue_id), where)
+            first_position(explain(broker.state, group, topic, queue_id), broker.config.broker_name, where)
             for queue_id in range(config.read_queue_nums)
         ]
 

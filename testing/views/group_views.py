@@ -1,10 +1,10 @@
 """What a broker knows of groups and their members, without side effects. Called in the server's thread."""
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.first_position.rules import FROM_FIRST, FROM_TIMESTAMP
-from pocketmq.protocol.requests.offset import Verdict
+from pocketmq.console.values import Member
+from pocketmq.protocol.languages import version_name
 
-from .values import FirstPosition, HeldPull, Lock, Member
+from .values import HeldPull, Lock
 
 
 def members_of(broker: Broker, group: str) -> list[Member]:
@@ -13,12 +13,7 @@ def members_of(broker: Broker, group: str) -> list[Member]:
     if online is None:
         return []
     return [
-        Member(
-            client_id=client.client_id,
-            address=client.connection.peer,
-            language=client.language,
-            version=client.version,
-        )
+        Member(client.client_id, client.connection.peer, client.language, version_name(client.version))
         for client in online.clients()
     ]
 
@@ -44,12 +39,3 @@ def held_pulls_of(broker: Broker) -> list[HeldPull]:
         for waiter in broker.pulling.waiters.waiting()
         if not waiter.call.connection.closed
     ]
-
-
-def first_position(verdict: Verdict, consume_from_where: str | None) -> FirstPosition:
-    """Where a group with this ConsumeFromWhere starts; `None` counts as CONSUME_FROM_LAST_OFFSET."""
-    offset = verdict.offset
-    if offset is None:
-        by_name = {FROM_FIRST: verdict.from_first, FROM_TIMESTAMP: verdict.from_timestamp}
-        offset = by_name.get(consume_from_where or "", verdict.from_last)
-    return FirstPosition(queue_id=verdict.queue_id, offset=offset, rule=verdict.rule, because=verdict.because)

@@ -8,11 +8,11 @@ from collections.abc import Coroutine
 from typing import Any, Literal, Protocol, TypeVar
 
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
+from pocketmq.console.values import FirstPosition, Member
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
 from .stored_message import StoredMessage
-from .values import FirstPosition, Member
 
 ResultT = TypeVar("ResultT")
 

@@ -1,20 +1,14 @@
-"""What a view shows: members, locks, held pulls and first positions, as values."""
+"""What a view shows: locks and held pulls, and lists of values. Members and first positions are the HTTP port's."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
+from pocketmq.console.values import FirstPosition, Member
+
+__all__ = ("FirstPosition", "HeldPull", "Listing", "Lock", "Member", "listing")
 
 ItemT = TypeVar("ItemT")
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One connected consumer of a group. `address` is that of its connection, `version` a number of MQVersion."""
-
-    client_id: str
-    address: str
-    language: str
-    version: int
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,19 +27,6 @@ class HeldPull(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     queue_id: int
     offset: int
-
-
-class FirstPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a group starts to read a queue, by which rule (B0 to B6), and that rule in words.
-
-    `offset` is what the broker answers, or, if it answers "not found", where the group's ConsumeFromWhere leads
-    (CONSUME_FROM_LAST_OFFSET if the group has no members). None: the consumer searches by its consumeTimestamp.
-    """
-
-    queue_id: int
-    offset: int | None
-    rule: str
-    because: str
 
 
 class Listing(list[ItemT]):

@@ -23,8 +23,10 @@ from pocketmq.client import (
 )
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.values.results import pull_status
+from pocketmq.console.values import FirstPosition, Member, first_position
 from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, SubscriptionData
 from pocketmq.protocol.bodies.client_state import ConsumerConnection, ConsumerRunningInfo
+from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.message.properties import decode_properties
@@ -37,10 +39,8 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import ReplyT, Request
 
 from ..errors import NotRunningError, TestingError
-from .group_views import first_position
 from .source import QueueEnds, ResultT
 from .stored_message import StoredMessage, message_of
-from .values import FirstPosition, Member
 
 ROUTE_LOOKS: Final = 100
 _TOOLS_GROUP: Final = "TOOLS_CONSUMER"
@@ -191,9 +191,9 @@ class WireSource:
         return [
             Member(
                 client_id=client.client_id or "",
-                address=client.client_addr or "",
+                address=(client.client_addr or "").lstrip("/"),
                 language=client.language or "OTHER",
-                version=client.version,
+                version=version_name(client.version),
             )
             for client in (await self._connections(group)).connection_set
         ]
@@ -247,7 +247,8 @@ class WireSource:
         except RequestRefused as refusal:
             raise TestingError(f"the broker does not explain: {refusal}") from refusal
         where = (await self._connections(group)).consume_from_where
-        return [first_position(verdict, where) for verdict in verdicts]
+        broker_name = await self.admin.broker_name_at(address)
+        return [first_position(verdict, broker_name, where) for verdict in verdicts]
 
     async def state(self, topic: str, group: str) -> None:
         return None

@@ -63,7 +63,7 @@ def test_every_setting_of_a_message_arrives(run: Run, topic: str) -> None:
     assert sent.stdout.endswith(" queue 1 offset 0\n")
     seen = json.loads(read(run, topic, "--from", "first", "-o", "json"))
     assert seen["text"] == "hello"
-    assert (seen["tags"], seen["keys"], seen["flag"]) == ("created", "order-7 a b", 5)
+    assert (seen["tags"], seen["keys"], seen["flag"]) == ("created", ["order-7", "a", "b"], 5)
     assert seen["properties"]["colour"] == "red"
     assert seen["message_id"] == sent.stdout.split()[0]
     assert (seen["topic"], seen["queue_id"], seen["queue_offset"]) == (topic, 1, 0)

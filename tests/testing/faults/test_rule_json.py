@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from pocketmq.testing import RocketMQ, WrongValueError
 from pocketmq.testing.faults.rule_json import add_rule, rules_as_json
@@ -31,7 +32,7 @@ RULES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("words", RULES, ids=[json.dumps(words)[12:30] for words in RULES])
 def test_a_rule_comes_back_as_it_was_given(one: RocketMQ, words: dict[str, Any]) -> None:
     rule = add_rule(one.faults, words)
-    [listed] = json.loads(json.dumps(rules_as_json(one.faults)))
+    [listed] = msgspec.json.decode(msgspec.json.encode(rules_as_json(one.faults)))
     assert listed.items() >= words.items()
     assert (listed["id"], listed["hits"]) == (rule.id, [])
     assert one.faults.remove(rule.id)
@@ -50,7 +51,7 @@ def test_hits_are_listed_with_names(one: RocketMQ) -> None:
     add_rule(one.faults, {"effect": "refuse", "code": 30, "response": "SYSTEM_BUSY"})
     with raw(one.server.broker_addr) as client:
         client.ask(30, topic="orders", queueId=2)
-    [rule] = json.loads(json.dumps(rules_as_json(one.faults)))
+    [rule] = msgspec.json.decode(msgspec.json.encode(rules_as_json(one.faults)))
     [hit] = rule["hits"]
     assert (hit["code"], hit["topic"], hit["queue_id"], hit["response"]) == (
         "GET_MAX_OFFSET",

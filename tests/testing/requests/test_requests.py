@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -281,7 +282,7 @@ def test_the_log_is_emptied_where_it_is_written(one: RocketMQ) -> None:
 
 def as_json(requests: Requests, **words: Any) -> list[dict[str, Any]]:
     found = requests.one_by_one(**{"after": 0, "newest_first": False, **words})
-    return [request.as_json() for request in found if request is not None]
+    return [msgspec.to_builtins(request.as_json()) for request in found if request is not None]
 
 
 def test_entries_are_json_with_names(one: RocketMQ) -> None:

@@ -1,0 +1,225 @@
+"""`/openapi.json` describes every member of every answer; the command line prints the same objects."""
+
+import asyncio
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from click.testing import CliRunner
+from pocketmq.cli.main import main
+from pocketmq.client import LitePullConsumer
+from pocketmq.console.message_views import SentMessage
+from pocketmq.console.openapi import OPERATIONS, openapi
+from pocketmq.console.values import NewFault, NewMessage
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.faults.rule_json import EFFECTS, known_words
+
+from .conftest import Api
+
+RULES: list[dict[str, Any]] = [
+    {"effect": "refuse", "code": 30, "response": "SYSTEM_BUSY", "remark": "full"},
+    {"effect": "silence", "queue_id": 3, "execute": True, "times": None},
+    {"effect": "disconnect", "group": "none", "reset": True, "times": 2, "oneway": False},
+    {"effect": "delay", "client_id": "c", "seconds": 0.5, "jitter": 0.25, "after": 1},
+    {
+        "effect": "alter",
+        "fields": {"offset": "3"},
+        "body": "text",
+        "opaque": 7,
+        "probability": 0.5,
+        "code": 31,
+    },
+    {"effect": "duplicate", "broker": "none", "may_stay_unused": True},
+    {"effect": "network", "client": "c", "latency": 0.1, "bandwidth": 1000, "slice_bytes": 10},
+    {"effect": "route", "topic": "none", "queues": 2},
+    {"effect": "name_servers_disagree", "topic": "none", "brokers": {"n0": ["broker-a"]}},
+]
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+    "object": dict,
+    "array": list,
+}
+
+
+class Undescribed(AssertionError):
+    """A value is not as the description says."""
+
+
+def check(value: Any, schema: dict[str, Any], at: str) -> None:
+    """Every member of the value is described, and is what the description says; all that must be there are."""
+    if "$ref" in schema:
+        schema = openapi()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        return check_any(value, schema["anyOf"], at)
+    kind = schema.get("type")
+    if kind is None:
+        return None
+    if not isinstance(value, KINDS[kind]) or (isinstance(value, bool) and kind != "boolean"):
+        raise Undescribed(f"{at}: {value!r:.100} is no {kind}")
+    if kind == "array":
+        for number, one in enumerate(value):
+            check(one, schema.get("items", {}), f"{at}[{number}]")
+    if kind == "object":
+        members, others = schema.get("properties", {}), schema.get("additionalProperties")
+        if missing := set(schema.get("required", ())) - value.keys():
+            raise Undescribed(f"{at} lacks {missing}")
+        for name, one in value.items():
+            if name in members:
+                check(one, members[name], f"{at}.{name}")
+            elif isinstance(others, dict):
+                check(one, others, f"{at}.{name}")
+            else:
+                raise Undescribed(f"{at}.{name} is not described")
+    return None
+
+
+def check_any(value: Any, schemas: list[dict[str, Any]], at: str) -> None:
+    found = []
+    for schema in schemas:
+        try:
+            check(value, schema, at)
+        except Undescribed as error:
+            found.append(str(error))
+        else:
+            return
+    raise Undescribed("; ".join(found))
+
+
+async def filled(server: EmbeddedServer, api: Api) -> dict[str, str]:
+    """A server with something for each answer; values for the parameters of the addresses."""
+    rocketmq = RocketMQ(server)
+    topic = rocketmq.topic("orders", queues=2)
+    sent = rocketmq.send(topic, "one", tags="a", keys="k", properties={"p": "v"}, queue_id=0)
+    rocketmq.send(topic, b"\xff", queue_id=1)
+    async with LitePullConsumer("billing", namesrv_addr=server.namesrv_addr, auto_commit=False) as consumer:
+        await consumer.subscribe(topic)
+        read: list[object] = []
+        while len(read) < 2:
+            read += await consumer.poll(1000)
+        await consumer.commit({MessageQueue(topic, "broker-a", 0): 1})
+    for rule in RULES:
+        api.post("/api/faults", rule)
+    return {"topic": topic, "group": "billing", "message": sent.transaction_id or sent.msg_id}
+
+
+def test_every_member_of_each_answer_is_described(server: EmbeddedServer, api: Api) -> None:
+    given = asyncio.run(filled(server, api))
+    paths = openapi()["paths"]
+    asked = {
+        "/api/topics/{topic}": [f"/api/topics/{given['topic']}"],
+        "/api/topics/{topic}/messages": [f"/api/topics/{given['topic']}/messages"],
+        "/api/explain": [f"/api/explain?group=billing&topic={given['topic']}"],
+        "/api/ledger": [
+            "/api/ledger",
+            f"/api/ledger?group=billing&topic={given['topic']}",
+            f"/api/ledger?message={given['message']}",
+        ],
+    }
+    checked = 0
+    for path, methods in paths.items():
+        content = methods.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        if "application/json" not in content or path == "/openapi.json":
+            continue
+        for address in asked.get(path, [path.replace("{group}", "billing")]):
+            value = api.get(address)
+            assert value not in ([], {}), address
+            check(value, content["application/json"]["schema"], address)
+            checked += 1
+    assert checked > 12
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "value"),
+    [
+        ("POST", "/api/topics", {"name": "made", "queues": 2, "perm": 6, "order": False}),
+        ("PUT", "/api/topics/changed", {"queues": 3}),
+        ("POST", "/api/topics/changed/messages", {"text": "x", "keys": ["a"], "delay_level": 1}),
+        ("POST", "/api/faults", RULES[0]),
+    ],
+)
+def test_what_is_read_and_what_is_refused_is_described(
+    api: Api, rocketmq: RocketMQ, method: str, path: str, value: dict[str, Any]
+) -> None:
+    rocketmq.topic("changed")
+    operation = openapi()["paths"][path.replace("changed", "{topic}")][method.lower()]
+    check(value, operation["requestBody"]["content"]["application/json"]["schema"], "body")
+    status, answer = api.ask(method, path, value)
+    check(answer, operation["responses"][str(status)]["content"]["application/json"]["schema"], "answer")
+    status, answer = api.ask(method, path, {**value, "colour": "red"})
+    assert status == 400
+    check(answer, operation["responses"]["4XX"]["content"]["application/json"]["schema"], "error")
+
+
+def test_an_undescribed_member_is_found() -> None:
+    for value in ({"status": "up", "more": 1}, {}, {"status": 1}):
+        with pytest.raises(Undescribed):
+            check(value, {"$ref": "#/components/schemas/Health"}, "answer")
+
+
+def test_bodies_have_the_names_that_are_described() -> None:
+    assert SentMessage.__struct_fields__ == NewMessage.__struct_fields__
+    effects = known_words().effects
+    assert set(effects) == set(EFFECTS)
+    named = {word for words in effects.values() for word in words}
+    assert named == set(NewFault.__struct_fields__) - {"effect"}
+    assert len({(one.method, one.path) for one in OPERATIONS}) == len(OPERATIONS)
+
+
+def test_the_command_line_prints_what_the_port_answers(server: EmbeddedServer, api: Api) -> None:
+    given = asyncio.run(filled(server, api))
+    api.ask("DELETE", "/api/faults")
+    topic = given["topic"]
+    for words, path in (
+        ("topics --json", "/api/topics"),
+        ("groups --json", "/api/groups"),
+        (f"explain -g billing -t {topic} --json", f"/api/explain?group=billing&topic={topic}"),
+    ):
+        assert printed(server, words) == api.get(path), words
+    lag = [one for one in api.get("/api/groups/billing/queues") if one["offset"] is not None]
+    assert printed(server, f"lag -g billing -t {topic} --json") == lag
+    messages = printed(server, f"tail {topic} --from first --no-follow --json")
+    by_place = sorted(api.get(f"/api/topics/{topic}/messages"), key=lambda one: one["queue_id"])
+    assert sorted(messages, key=lambda one: one["queue_id"]) == by_place
+    (sent,) = printed(server, f"send {topic} x --json")
+    check(sent, {"$ref": "#/components/schemas/Sent"}, "send --json")
+
+
+def printed(server: EmbeddedServer, words: str) -> Any:
+    result = CliRunner().invoke(main, [*words.split(), "-n", server.namesrv_addr])
+    assert result.exit_code == 0, result.output
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    return lines[0] if len(lines) == 1 and isinstance(lines[0], list) else lines
+
+
+def test_a_generated_client_works(
+    server: EmbeddedServer, api: Api, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Needs `openapi-python-client`, which is none of our dependencies."""
+    generator = pytest.importorskip("openapi_python_client.cli")
+    from typer.testing import CliRunner as TyperRunner
+
+    description = tmp_path / "openapi.json"
+    description.write_text(json.dumps(openapi()))
+    made = TyperRunner().invoke(
+        generator.app, ["generate", "--path", str(description), "--output-path", str(tmp_path / "made")]
+    )
+    assert made.exit_code == 0, made.output
+    monkeypatch.syspath_prepend(tmp_path / "made")
+    rocketmq = RocketMQ(server)
+    rocketmq.send(rocketmq.topic("orders", queues=1), "hello", keys="k")
+    import pocket_mq_client  # type: ignore[import-not-found]
+    from pocket_mq_client.api.default import (  # type: ignore[import-not-found]
+        get_api_topics,
+        get_api_topics_topic_messages,
+    )
+
+    client = pocket_mq_client.Client(base_url=server.admin_url)
+    assert [topic.name for topic in get_api_topics.sync(client=client)] == ["orders"]
+    (message,) = get_api_topics_topic_messages.sync(quote("orders"), client=client)
+    assert (message.text, message.keys, message.properties["KEYS"]) == ("hello", ["k"], "k")
