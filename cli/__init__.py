@@ -5,7 +5,6 @@ exit_codes.py       the exit codes of all commands
 mistakes.py         a user's mistake: one line, and which command a misspelt name may mean
 times.py            times as users write them, and as they are printed
 options.py          options that commands share
-cluster_names.py    names in a cluster, for lists and for TAB
 serve.py            one server, until a signal
 exec.py             a program with a server of its own
 server_options.py   the options that these two share
@@ -14,7 +13,7 @@ demo.py             a guided tour
 looking/            topics, groups, lag, clients, explain: commands that change nothing
 messages/           send and tail
 admin/              mqadmin's commands
-behave/             what a client program does while its brokers have trouble
+behave.py           what a client program does while its brokers have trouble
 bench/              load, and how fast it was answered
 store_command.py    store check, store show
 pipeline/           jobs over topics, stores and journals

@@ -76,6 +76,7 @@ def exec_command(
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    admin_host_names: tuple[str, ...],
     open_admin_port: bool,
     grpc_port: int | None,
     namesrv_port: int,
@@ -110,6 +111,7 @@ def exec_command(
             virtual_time=virtual_time,
             journal=journal,
             admin_port=admin_port,
+            admin_host_names=admin_host_names,
             grpc_port=grpc_port,
             load=loads,
         )

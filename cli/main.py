@@ -46,7 +46,7 @@ RUN: Final = {
         "pocketmq.cli.bench.command:bench", "Measure the messages a second and the latencies of a broker."
     ),
     "behave": Entry(
-        "pocketmq.cli.behave.command:behave",
+        "pocketmq.cli.behave:behave",
         "Say how a client program behaves while its brokers have trouble.",
     ),
 }

@@ -87,6 +87,7 @@ def serve(
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
+    admin_host_names: tuple[str, ...],
     open_admin_port: bool,
     grpc_port: int | None,
     print_config: bool,
@@ -121,7 +122,7 @@ def serve(
             broker.store.is_temporary = ephemeral
             from pocketmq.broker.process import run
 
-            beside = _beside(broker, loads, admin_port)
+            beside = _beside(broker, loads, admin_port, admin_host_names)
             _log.info("store: %s", broker.store.root.absolute())
             journal_folder = None if journal is None else Path(journal)
             time = virtual_node_time() if virtual_time else None
@@ -142,14 +143,17 @@ def virtual_node_time() -> "OwnTime":
 
 
 def _beside(
-    broker: "BrokerConfig", loads: "Sequence[LoadSource]", admin_port: int | None
+    broker: "BrokerConfig",
+    loads: "Sequence[LoadSource]",
+    admin_port: int | None,
+    admin_host_names: "Sequence[str]",
 ) -> "list[Companion]":
     """What runs beside the broker."""
     beside = [*loading(loads), *(ending_with_parent() if broker.store.is_temporary else ())]
     if admin_port is not None:
         from pocketmq.testing.server.admin_port import admin_port_beside
 
-        beside.append(admin_port_beside(broker.bind_address, admin_port))
+        beside.append(admin_port_beside(broker.bind_address, admin_port, admin_host_names))
     if broker.endpoint.grpc_server_port is not None:
         from pocketmq.grpc_endpoint.endpoint import endpoint_beside
 

@@ -50,6 +50,13 @@ _SHARED: Final = (
         help="HTTP port: API, metrics and a page; 0 for a free one.  [default: none]",
     ),
     click.option(
+        "--admin-host-name",
+        "admin_host_names",
+        metavar="NAME",
+        multiple=True,
+        help="A name of this machine by which HTTP clients may call it; repeatable.",
+    ),
+    click.option(
         "--open-admin-port",
         is_flag=True,
         help="Allow --admin-port, which asks for no password, on a broker with access control.",

@@ -31,7 +31,7 @@ from .answers import (
 from .guard import Guard
 from .metrics import metrics_text
 from .openapi import OPERATIONS, Operation, openapi
-from .pages import Page, Reading
+from .pages import Names, Page, Reading
 from .server_access import NotRunning, ServerAccess
 from .stand_in_views import Streams
 from .values import Health, NewTopic, Step, TopicChanges
@@ -110,12 +110,10 @@ class Api:
     # -- topics and messages
 
     async def topics(self, request: Request, given: Query) -> Response:
-        page, after, limit = _page_of(given)
-        with_system = given.get("all") == "true"
+        names = _names_of(given)
+        page, with_system = Page(names.limit), given.get("all") == "true"
         async with self._reading as pause:
-            last = await cluster_views.topics(
-                self._broker, page, after, limit, pause, with_system=with_system
-            )
+            last = await cluster_views.topics(self._broker, page, names, pause, with_system=with_system)
         return page.response(request, **({} if last is None else {"after": last}))
 
     async def make_topic(self, request: Request, given: Query) -> Response:
@@ -151,9 +149,10 @@ class Api:
     # -- groups
 
     async def groups(self, request: Request, given: Query) -> Response:
-        page, after, limit = _page_of(given)
+        names = _names_of(given)
+        page = Page(names.limit)
         async with self._reading as pause:
-            last = await cluster_views.groups(self._broker, page, after, limit, pause)
+            last = await cluster_views.groups(self._broker, page, names, pause)
         return page.response(request, **({} if last is None else {"after": last}))
 
     async def group(self, request: Request, given: Query) -> Response:
@@ -241,10 +240,10 @@ class Api:
         return as_json({})
 
 
-def _page_of(given: Query) -> tuple[Page, str, int]:
-    """An empty page of names, the name behind which it begins, and its longest length."""
+def _names_of(given: Query) -> Names:
+    """Which names are asked for."""
     limit = number_of(given, "limit", DEFAULT_NAMES, MOST_NAMES)
-    return Page(limit), given.get("after", ""), limit
+    return Names(given.get("filter", ""), given.get("after", ""), limit)
 
 
 async def page(request: Request) -> Response:

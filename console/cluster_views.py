@@ -22,7 +22,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import read_reply
 
 from .answers import Problem
-from .pages import Page, Pause, first_names
+from .pages import Names, Page, Pause
 from .server_access import ServerAccess
 from .values import (
     FirstPosition,
@@ -45,9 +45,7 @@ MOST_ASKED: Final = 64
 """Members that are asked; what the others hold is not known then."""
 
 
-async def topics(
-    broker: Broker, page: Page, after: str, limit: int, pause: Pause, *, with_system: bool
-) -> str | None:
+async def topics(broker: Broker, page: Page, wanted: Names, pause: Pause, *, with_system: bool) -> str | None:
     """Every topic; those of the broker itself only `with_system`. Returns the last name if there are more."""
     names = (
         name
@@ -55,7 +53,7 @@ async def topics(
         if with_system or not (broker.topics.is_system_topic(name) or name.startswith("%"))
     )
     last = ""
-    for name in first_names(names, after, limit):
+    for name in wanted.first(names):
         if page.is_full:
             return last
         if name in broker.topics.topics:
@@ -146,10 +144,10 @@ def _group_names(broker: Broker) -> Iterator[str]:
     return (name for name in known if not is_internal_group(name))
 
 
-async def groups(broker: Broker, page: Page, after: str, limit: int, pause: Pause) -> str | None:
+async def groups(broker: Broker, page: Page, wanted: Names, pause: Pause) -> str | None:
     """Every group. Returns the last name if there are more."""
     last = ""
-    for name in first_names(_group_names(broker), after, limit):
+    for name in wanted.first(_group_names(broker)):
         if page.is_full:
             return last
         page.add(await group(broker, name, pause))

@@ -61,13 +61,15 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 _PAGES: Final = ("after", "limit")
+_NAMES: Final = ("filter", *_PAGES)
+"""`filter` is a part of the names that are wanted."""
 _MESSAGES: Final = ("queue", "offset", "limit", "key", "from_ms", "to_ms", "after")
 OPERATIONS: Final = (
     Operation("GET", "/healthz", "health", "200 while the server runs", answer=Health),
     Operation("GET", "/readyz", "health", "200 once clients can connect", answer=Health),
     Operation("GET", "/metrics", "metrics", "Prometheus text", content="text/plain"),
     Operation("GET", "/openapi.json", "openapi", "This description", answer=dict[str, Any]),
-    Operation("GET", "/api/topics", "topics", "Topics", ("all", *_PAGES), list[Topic]),
+    Operation("GET", "/api/topics", "topics", "Topics", ("all", *_NAMES), list[Topic]),
     Operation("POST", "/api/topics", "make_topic", "Make a topic", (), Topic, NewTopic, 201),
     Operation("GET", "/api/topics/{topic}", "topic", "One topic", answer=Topic),
     Operation(
@@ -90,7 +92,7 @@ OPERATIONS: Final = (
     Operation(
         "POST", "/api/topics/{topic}/messages", "send_message", "Send a message", (), Sent, NewMessage, 201
     ),
-    Operation("GET", "/api/groups", "groups", "Consumer groups", _PAGES, list[Group]),
+    Operation("GET", "/api/groups", "groups", "Consumer groups", _NAMES, list[Group]),
     Operation("GET", "/api/groups/{group}", "group", "One group", answer=Group),
     Operation("GET", "/api/groups/{group}/lag", "lag", "Messages still to read", answer=Lag),
     Operation(

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -91,6 +91,14 @@ class Page:
         return Response(body, media_type="application/json", headers=headers)
 
 
-def first_names(names: Iterable[str], after: str, limit: int) -> list[str]:
-    """The first `limit` names behind `after`, sorted, and one more if there is one."""
-    return heapq.nsmallest(limit + 1, (name for name in names if name > after))
+class Names(NamedTuple):
+    """Which names are asked for: at most `limit` of those that contain `part`, behind the name `after`."""
+
+    part: str
+    after: str
+    limit: int
+
+    def first(self, names: Iterable[str]) -> list[str]:
+        """The first of them, sorted, and one more if there is one."""
+        found = (name for name in names if name > self.after and self.part in name)
+        return heapq.nsmallest(self.limit + 1, found)

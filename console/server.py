@@ -10,7 +10,7 @@ prometheus-client are imported with this file only: a server without the port do
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pocketmq.broker.errors import StartError
@@ -29,9 +29,17 @@ STOP_SECONDS: Final = 0.5
 class Console:
     """`start` and `stop` mirror each other. A stopped console is not started again."""
 
-    def __init__(self, access: ServerAccess, others: Mapping[str, ServerAccess] | None = None) -> None:
-        """`others` are shown behind `/brokers/NAME`; the mapping may grow."""
+    def __init__(
+        self,
+        access: ServerAccess,
+        others: Mapping[str, ServerAccess] | None = None,
+        *,
+        names: Sequence[str] = (),
+    ) -> None:
+        """`others` are shown behind `/brokers/NAME`; the mapping may grow. `names` are further names of this machine
+        that clients may use."""
         self._access = access
+        self._names = tuple(names)
         self._others = others
         self.connections: HttpConnections | None = None
         """Those of the port, once it has started."""
@@ -41,7 +49,7 @@ class Console:
 
     async def start(self, host: str, port: int) -> str:
         """Listen; returns the address for browsers. `StartError` if the port is taken."""
-        app = application(self._access, Guard(host), self._others)
+        app = application(self._access, Guard(host, self._names), self._others)
         config = Config(
             app,
             http=H11Protocol,

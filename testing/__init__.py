@@ -14,6 +14,7 @@ With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rock
     time/               time that stands still until it is moved
     faults/             what a test makes the server do wrong
     cluster/            several name servers and brokers in one thread
+    behave/             what a client program does while its brokers have trouble
     views/              looking without changing, and waiting
     fixtures/           what the plug-in does once a test needs a server
     view_of_server.py   topics, groups, messages, views and waits on any server

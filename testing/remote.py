@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Final, NoReturn, Self
 
 from .errors import TestingError
-from .state.load import LoadFunction, LoadSource
-from .view_of_server import QUEUES, ServerView
+from .state.load import DEFAULT_QUEUES, LoadFunction, LoadSource
+from .view_of_server import ServerView
 from .views.wire_source import WireSource
 
 EMBEDDED_ONLY: Final = (
@@ -51,7 +51,7 @@ class RemoteRocketMQ(ServerView):
         self,
         full_name: str,
         *,
-        queues: int = QUEUES,
+        queues: int = DEFAULT_QUEUES,
         order: bool = False,
         attributes: Mapping[str, str] | None = None,
     ) -> str:

@@ -5,31 +5,37 @@ All of it goes through a `Source` (`views/source.py`), so the same calls work on
 
 import asyncio
 import itertools
-import time
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.topics import (
-    AUTO_CREATE_TOPIC,
     dlq_topic,
     group_refusal,
     retry_topic,
     topic_refusal,
 )
-from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
+from pocketmq.protocol.requests.send import SendMessageReply
 
 from .errors import TestingError, WouldBlockError, WrongValueError
-from .state.load import MOST_QUEUES, Load, LoadFunction, LoadSource, keys_text, read_loads
+from .state.load import (
+    DEFAULT_QUEUES,
+    MOST_QUEUES,
+    Load,
+    LoadedMessage,
+    LoadFunction,
+    LoadSource,
+    keys_text,
+    read_loads,
+)
+from .state.loading import send_request
 from .views.aio import AsyncWaits
 from .views.source import ResultT, Source
 from .views.stored_message import StoredMessage, under_origin_topic
 from .views.values import FirstPosition, Listing, Member, listing
 from .views.waits import WAIT_SECONDS, all_consumed, idle, members_there, messages_there
 
-QUEUES: Final = 4
 _TIMES: Final = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
 """Properties that time a message; beside a delay level the broker drops them."""
 
@@ -53,7 +59,7 @@ class ServerView:
         self,
         name: str = "topic",
         *,
-        queues: int = QUEUES,
+        queues: int = DEFAULT_QUEUES,
         order: bool = False,
         attributes: Mapping[str, str] | None = None,
     ) -> str:
@@ -72,7 +78,7 @@ class ServerView:
         self,
         full_name: str,
         *,
-        queues: int = QUEUES,
+        queues: int = DEFAULT_QUEUES,
         order: bool = False,
         attributes: Mapping[str, str] | None = None,
     ) -> str:
@@ -128,27 +134,17 @@ class ServerView:
             raise WrongValueError(f"give either delay_level or {timed[0]}: a message has one delay", _TIMES)
         source = self._source
         queue_nums, unique_id = source.run(source.before_send(topic))
-        all_keys = keys_text(keys, "keys")
-        given = {names.TAGS: tags, names.KEYS: all_keys, names.DELAY: str(delay_level) if delay_level else ""}
-        all_properties = {
-            **(properties or {}),
-            **{name: value for name, value in given.items() if value},
-            names.UNIQ_KEY: unique_id,
-            names.WAIT: "true",
-        }
-        request = SendMessageV2(
-            producer_group=f"{self.prefix}test",
+        message = LoadedMessage(
             topic=topic,
-            default_topic=AUTO_CREATE_TOPIC,
-            default_topic_queue_nums=QUEUES,
-            queue_id=next(self._turn) % queue_nums if queue_id is None else queue_id,
-            sys_flag=0,
-            born_timestamp=time.time_ns() // 1_000_000,
-            flag=0,
-            properties=encode_properties_text(all_properties),
-            reconsume_times=0,
+            body=body.encode() if isinstance(body, str) else body,
+            tags=tags,
+            keys=keys_text(keys, "keys"),
+            queue_id=queue_id,
+            properties=dict(properties or {}),
+            delay_level=delay_level,
         )
-        return source.run(source.send(request, body.encode() if isinstance(body, str) else body))
+        request = send_request(message, f"{self.prefix}test", next(self._turn) % queue_nums, unique_id)
+        return source.run(source.send(request, message.body))
 
     def load_by_calls(self, *sources: LoadSource | LoadFunction) -> None:
         """Make the topics, groups and messages of files (YAML) or dicts, or call functions with this object, one call

@@ -19,7 +19,7 @@ KNOWN = {
     "any_server.py": 3,
     "broker/cluster/test_registration.py": 1,
     "broker/sending/test_send_handlers.py": 1,
-    "cli/behave/test_behave.py": 5,
+    "testing/behave/test_behave.py": 5,
     "cli/messages/test_send_and_tail.py": 5,
     "cli/test_proxy.py": 2,
     "cli/test_serve.py": 1,

@@ -21,11 +21,11 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.first_position.rules import QueueFacts, Rule, decide
 from pocketmq.broker.network.dispatch import BROKER, NAME_SERVER, Handlers
 from pocketmq.cli.admin.command import command_rows
-from pocketmq.cli.behave.scenario import read_scenario
 from pocketmq.client.admin.client import AdminClient
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
 from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.behave.scenario import read_scenario
 
 from documents import (
     ADDRESS,

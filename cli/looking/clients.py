@@ -9,9 +9,9 @@ from pocketmq.client import AdminClient, ClientError, RequestRefused
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import PREDEFINED_GROUPS
 
-from ..cluster_names import group_names, masters
 from ..options import client_options
 from .asking import each
+from .cluster_names import group_names, masters
 from .output import json_option, run_view, table, watch_option
 
 

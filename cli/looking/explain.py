@@ -13,8 +13,8 @@ from pocketmq.console.values import first_position
 from pocketmq.protocol.requests.offset import Verdict
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..cluster_names import complete_groups, complete_topics
 from ..options import client_options, run_command
+from .cluster_names import complete_groups, complete_topics
 from .output import echo_json, json_option
 from .outside import verdicts_from_outside
 

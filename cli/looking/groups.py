@@ -9,9 +9,9 @@ from pocketmq.console.values import Group, GroupQueue, Member, queue_names
 from pocketmq.protocol.bodies.client_state import ConsumerConnection
 from pocketmq.protocol.languages import version_name
 
-from ..cluster_names import group_names, masters
 from ..options import client_options
 from .asking import each
+from .cluster_names import group_names, masters
 from .lag import queue_rows
 from .output import json_option, run_view, table, watch_option
 

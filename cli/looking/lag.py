@@ -8,9 +8,9 @@ import msgspec
 from pocketmq.client import AdminClient, ClientError
 from pocketmq.console.values import GroupQueue, lag_of
 
-from ..cluster_names import complete_groups, complete_topics, group_names, masters
 from ..options import client_options
 from .asking import each
+from .cluster_names import complete_groups, complete_topics, group_names, masters
 from .output import json_option, run_view, table, watch_option
 
 

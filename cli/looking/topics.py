@@ -8,10 +8,10 @@ from pocketmq.client import AdminClient, ClientError, TopicConfig
 from pocketmq.console.values import Topic, TopicQueue
 from pocketmq.protocol.message.topics import is_system_topic
 
-from ..cluster_names import masters
 from ..options import client_options
 from ..times import local_time
 from .asking import each
+from .cluster_names import masters
 from .output import json_option, run_view, table, watch_option
 
 

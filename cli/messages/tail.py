@@ -30,7 +30,7 @@ from pocketmq.client import (
 from pocketmq.client.admin.calls import TOOLS_GROUP
 from pocketmq.client.settings.timestamps import format_timestamp
 
-from ..cluster_names import complete_groups, complete_topics
+from ..looking.cluster_names import complete_groups, complete_topics
 from ..options import client_options, run_command
 from ..times import epoch_ms
 from .forms import FORMS

@@ -17,7 +17,7 @@ const shownRate = (value) => value === null || value === undefined ? "…" : val
 export function topics(show) {
   const status = statusLine(), error = errorPlace();
   const seen = new Map();
-  const all = field("all", { kind: "check" });
+  const filter = field("filter", { hint: "part of a name" }), all = field("all", { kind: "check" });
   all.append(el("span", { class: "note" }, "with those of the broker itself"));
   const list = table("Topics", [
     ["name", (topic) => topic.name],
@@ -33,26 +33,28 @@ export function topics(show) {
 
   const look = async () => {
     try {
-      const found = await ask("GET", address("/api/topics", { all: all.control.checked ? "true" : "" }));
+      const found = await ask("GET", address("/api/topics", { filter: filter.control.value, all: all.control.checked ? "true" : "" }));
       const at = performance.now();
       for (const topic of found) {
         const now = { at, count: topic.queue_list.reduce((sum, queue) => sum + queue.max_offset, 0) };
         seen.set(topic.name, { ...now, rate: rate(seen.get(topic.name), now) });
       }
       list.update(found);
-      status.say(found.length ? plural(found.length, "topic") + found.more : "There is no topic yet: add one, or let a client make it.");
+      const none = filter.control.value ? "No topic has that in its name." : "There is no topic yet: add one, or let a client make it.";
+      status.say(found.length ? plural(found.length, "topic") + found.more : none);
       error.clear();
     } catch (failure) {
       error.show(failure);
     }
   };
   all.control.addEventListener("change", look);
+  filter.control.addEventListener("input", look);
   const add = form([field("name"), field("queues", { kind: "number", hint: "4" })], "Add", async ({ name, queues }) => {
     await ask("POST", "/api/topics", queues === "" ? { name } : { name, queues: wholeOr(queues) });
     await look();
   });
   const sent = statusLine();
-  const send = form([field("topic"), field("text"), field("tags"), field("keys")], "Send", async ({ topic, ...message }) => {
+  const send = form([field("topic"), field("text", { keeps: true }), field("tags"), field("keys")], "Send", async ({ topic, ...message }) => {
     sent.say("");
     const given = Object.fromEntries(Object.entries(message).filter(([name, value]) => value || name === "text"));
     const stored = await ask("POST", `/api/topics/${encodeURIComponent(topic)}/messages`, given);
@@ -60,7 +62,8 @@ export function topics(show) {
     await look();
   });
   return {
-    nodes: [status, error, list, all, el("h3", {}, "Make one"), add, el("h3", {}, "Send a message"), send, sent],
+    nodes: [el("h3", {}, "Make one"), add, el("h3", {}, "Send a message"), send, sent,
+      el("h3", {}, "All of them"), filter, all, status, error, list],
     start: () => every(LOOK_MS, look),
   };
 }
@@ -75,6 +78,7 @@ export const wholeOr = (text) => /^\d+$/.test(text) ? Number(text) : text;
 
 export function groups() {
   const status = statusLine(), error = errorPlace();
+  const filter = field("filter", { hint: "part of a name" });
   let chosen = null, looks = 0;
   const list = table("Groups", [
     ["name", (group) => group.name],
@@ -106,9 +110,10 @@ export function groups() {
 
   const look = async () => {
     try {
-      const found = await ask("GET", "/api/groups");
+      const found = await ask("GET", address("/api/groups", { filter: filter.control.value }));
       list.update(found);
-      status.say(found.length ? plural(found.length, "group") + found.more : "No group has read anything yet.");
+      const none = filter.control.value ? "No group has that in its name." : "No group has read anything yet.";
+      status.say(found.length ? plural(found.length, "group") + found.more : none);
       const group = found.find((one) => one.name === chosen) ?? (found.length === 1 ? found[0] : undefined);
       heading.hidden = !group;
       heading.textContent = group ? `${group.name}: ${plural(group.members.length, "member")}, lag ${group.lag}` : "";
@@ -120,6 +125,8 @@ export function groups() {
       error.show(failure);
     }
   };
+
+  filter.control.addEventListener("input", look);
 
   const starts = table("Where the group starts in each queue", [
     ["queue_id", (start) => String(start.queue_id)],
@@ -139,7 +146,8 @@ export function groups() {
     told.say(`${given.group} starts ${given.topic} in ${plural(found.length, "queue")} as the table says`);
   });
   return {
-    nodes: [status, error, list, heading, members, queues, el("h3", {}, "Where would a new one start, and why?"), explain, told, starts],
+    nodes: [el("h3", {}, "Where would a new one start, and why?"), explain, told, starts,
+      el("h3", {}, "All of them"), filter, status, error, heading, members, queues, list],
     start: () => every(LOOK_MS, look),
   };
 }

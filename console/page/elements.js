@@ -80,8 +80,8 @@ export function statusLine() {
 
 let fields = 0;
 
-/** A labelled control. `kind`: text, number, check, area, or a list of options. */
-export function field(name, { kind = "text", hint, value, suggestions } = {}) {
+/** A labelled control. `kind`: text, number, check, area, or a list of options. Blanks around its text do not count unless it `keeps` them. */
+export function field(name, { kind = "text", hint, value, suggestions, keeps = false } = {}) {
   const id = `field-${++fields}`;
   const shared = { id, name, placeholder: hint, autocomplete: "off", spellcheck: "false" };
   let control;
@@ -96,6 +96,7 @@ export function field(name, { kind = "text", hint, value, suggestions } = {}) {
     box.append(el("datalist", { id: `${id}-list` }, suggestions.map((one) => el("option", { value: one }))));
   }
   box.control = control;
+  box.keeps = keeps;
   return box;
 }
 
@@ -104,8 +105,8 @@ export function form(boxes, button, work) {
   const error = errorPlace();
   const press = el("button", {}, button);
   const whole = el("form", { novalidate: true }, el("div", { class: "fields" }, boxes, press), error);
-  whole.values = () => Object.fromEntries(boxes.filter((box) => box.control && !box.hidden).map(({ control }) =>
-    [control.name, control.type === "checkbox" ? control.checked : control.value.trim()]));
+  whole.values = () => Object.fromEntries(boxes.filter((box) => box.control && !box.hidden).map(({ control, keeps }) =>
+    [control.name, control.type === "checkbox" ? control.checked : keeps ? control.value : control.value.trim()]));
   whole.set = (given) => boxes.forEach(({ control }) => { if (control?.name in given) control.value = given[control.name]; });
   whole.attempt = async (task) => {
     boxes.forEach((box) => box.control?.removeAttribute("aria-invalid"));

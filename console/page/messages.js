@@ -21,6 +21,29 @@ export function hex(bytes) {
   return lines.join("\n");
 }
 
+const JSON_TOKENS = /"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g;
+
+/** JSON on indented lines, each number as it is written: a parsed one has 53 bits. Null for text that is no JSON. */
+export function indented(text) {
+  try {
+    JSON.parse(text);
+  } catch {
+    return null;
+  }
+  let lines = "", depth = 0, before = "";
+  const newLine = () => { lines += `\n${"  ".repeat(depth)}`; };
+  for (const [token] of text.matchAll(JSON_TOKENS)) {
+    if (token === "}" || token === "]") {
+      depth--;
+      if (before !== "{" && before !== "[") newLine();
+    } else if (before === "{" || before === "[" || before === ",") newLine();
+    lines += token === ":" ? ": " : token;
+    if (token === "{" || token === "[") depth++;
+    before = token;
+  }
+  return lines;
+}
+
 /** A body as the user wants it: the words to show, and a note where it cannot be shown so. */
 export function shownBody(message, kind) {
   if (message.error) return ["", message.error];
@@ -30,11 +53,9 @@ export function shownBody(message, kind) {
   if (kind === "hex") return [hex(part), more];
   if (message.text === null) return [hex(part), more || "no text in UTF-8: shown as hex"];
   if (kind === "JSON") {
-    try {
-      return [JSON.stringify(JSON.parse(message.text), null, 2), ""];
-    } catch {
-      return [message.text.slice(0, MOST_BYTES), more || "no JSON: shown as text"];
-    }
+    const lines = indented(message.text);
+    if (lines === null) return [message.text.slice(0, MOST_BYTES), more || "no JSON: shown as text"];
+    return [lines.slice(0, MOST_BYTES), more || (lines.length > MOST_BYTES ? `the first ${MOST_BYTES} of ${lines.length} letters` : "")];
   }
   return [message.text.slice(0, MOST_BYTES), more];
 }

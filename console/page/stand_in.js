@@ -4,11 +4,8 @@ import { BASE, ApiError, address, ask, el, errorPlace, every, field, form, momen
 
 const LOOK_MS = 1000;
 const MOST_SHOWN = 200;
-const CODES = ["SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE", "PULL_MESSAGE", "POP_MESSAGE", "ACK_MESSAGE", "HEART_BEAT",
-  "GET_ROUTEINFO_BY_TOPIC", "QUERY_CONSUMER_OFFSET", "UPDATE_CONSUMER_OFFSET", "CONSUMER_SEND_MSG_BACK",
-  "GET_CONSUMER_LIST_BY_GROUP", "LOCK_BATCH_MQ", "END_TRANSACTION", "CHECK_TRANSACTION_STATE"];
-const RESPONSES = ["SUCCESS", "SYSTEM_ERROR", "SYSTEM_BUSY", "TOPIC_NOT_EXIST", "NO_PERMISSION", "SERVICE_NOT_AVAILABLE",
-  "FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "PULL_NOT_FOUND", "PULL_OFFSET_MOVED", "QUERY_NOT_FOUND"];
+/** The names that the server knows: of requests, responses, effects and their words. */
+const WORDS = await ask("GET", "/api/words").catch(() => ({ codes: [], responses: [], effects: {}, kinds: {} }));
 
 /** The text with a mark for each control character: they part the properties of a message. */
 const visible = (text) => String(text).replace(/[\u0000-\u001f]/g, "\u00b7");
@@ -71,8 +68,8 @@ export function requests() {
     draw();
   };
   const whole = form([
-    field("code", { suggestions: CODES }), field("topic"), field("group"), field("client_id"),
-    field("response", { suggestions: RESPONSES }),
+    field("code", { suggestions: WORDS.codes }), field("topic"), field("group"), field("client_id"),
+    field("response", { suggestions: WORDS.responses }),
   ], "Search", async (given) => { words = given; await follow(); });
   return {
     nodes: [whole, status, error, list],
@@ -80,35 +77,16 @@ export function requests() {
   };
 }
 
-// Which fields each effect has; anything else goes into `words`.
-const MATCH = ["code", "topic", "queue_id", "group", "client_id"];
-const USES = ["times", "after", "probability"];
-const EFFECTS = {
-  refuse: ["response", "remark", ...MATCH, ...USES],
-  silence: ["execute", ...MATCH, ...USES],
-  disconnect: ["execute", "reset", "within_body", ...MATCH, ...USES],
-  delay: ["seconds", "jitter", ...MATCH, ...USES],
-  alter: ["fields", "body", ...MATCH, ...USES],
-  duplicate: [...MATCH, ...USES],
-  network: ["client", "latency", "bandwidth", "slice_bytes", "half_open"],
-  hide_broker: ["name"],
-  route: ["topic", "brokers", "queues"],
-  name_servers_disagree: ["topic", "brokers"],
-};
-const CHECKED = new Set(["execute", "reset", "within_body", "half_open"]);
 const HINTS = {
   code: "SEND_MESSAGE_V2", response: "SYSTEM_BUSY", times: "1; null: always", after: "0", probability: "1", seconds: "0.5",
   brokers: '["broker-a"]', fields: '{"name": "value"}', words: '{"name": value}, for anything else',
 };
-// Texts even if they look like JSON.
-const TEXTS = new Set(["topic", "group", "client_id", "client", "name", "remark", "body"]);
-
 /** The rule of the fields that are filled: numbers, null and lists as JSON, everything else as text. */
 export function ruleOf({ effect, words, ...given }) {
   const rule = { effect };
   for (const [name, value] of Object.entries(given)) {
     if (value === "" || value === false) continue;
-    rule[name] = TEXTS.has(name) || value === true ? value : jsonOr(value);
+    rule[name] = WORDS.kinds[name] === "text" || value === true ? value : jsonOr(value);
   }
   if (!words) return rule;
   const more = jsonOr(words);
@@ -139,14 +117,14 @@ function ruleHits(rule) {
 
 export function faults() {
   const status = statusLine(), error = errorPlace();
-  const boxes = [field("effect", { kind: Object.keys(EFFECTS) })];
-  for (const name of [...new Set(Object.values(EFFECTS).flat())]) {
-    const suggestions = { code: CODES, response: RESPONSES }[name];
-    boxes.push(field(name, { kind: CHECKED.has(name) ? "check" : "text", hint: HINTS[name], suggestions }));
+  const boxes = [field("effect", { kind: Object.keys(WORDS.effects) })];
+  for (const name of new Set(Object.values(WORDS.effects).flat())) {
+    const suggestions = { code: WORDS.codes, response: WORDS.responses }[name];
+    boxes.push(field(name, { kind: WORDS.kinds[name] === "bool" ? "check" : "text", hint: HINTS[name], suggestions, keeps: name === "body" }));
   }
   boxes.push(field("words", { kind: "area", hint: HINTS.words }));
   const effect = boxes[0].control;
-  const choose = () => boxes.slice(1, -1).forEach((box) => { box.hidden = !EFFECTS[effect.value].includes(box.control.name); });
+  const choose = () => boxes.slice(1, -1).forEach((box) => { box.hidden = !WORDS.effects[effect.value]?.includes(box.control.name); });
   effect.addEventListener("change", choose);
   choose();
 
@@ -189,6 +167,7 @@ export function clock() {
   const error = errorPlace(), told = statusLine();
   const now = el("p", { class: "clock" }), kind = el("p");
   const draw = (value) => {
+    for (const button of whole.querySelectorAll("button")) button.disabled = !value.virtual;
     now.textContent = moment(value.now_ms);
     kind.textContent = value.virtual
       ? "virtual: it stands still until somebody lets it pass"
@@ -223,7 +202,7 @@ const FINDINGS = ["lost", "unread", "duplicated", "out_of_order", "offset_moved_
 export function ledger() {
   const told = statusLine();
   const place = el("div");
-  const whole = form([field("topic"), field("group")], "Search", async (given) => {
+  const search = async (given) => {
     place.replaceChildren();
     told.say("");
     const answer = await ask("GET", address("/api/ledger", given));
@@ -231,8 +210,9 @@ export function ledger() {
     const bad = verdicts.filter((one) => FINDINGS.some((name) => one[name]?.length)).length;
     told.say(verdicts.length === 0 ? "Nothing has been read yet." : bad ? `${plural(bad, "verdict")} with findings` : `clean${answer.more ?? ""}`);
     place.append(...verdicts.map(verdictOf));
-  });
-  return { nodes: [whole, told, place] };
+  };
+  const whole = form([field("topic"), field("group")], "Search", search);
+  return { nodes: [whole, told, place], start: () => { whole.attempt(() => search(whole.values())); } };
 }
 
 function verdictOf(verdict) {

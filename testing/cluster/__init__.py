@@ -10,5 +10,4 @@ partition.py           which members cannot reach one another
 member_settings.py     the settings of each broker
 slow_answers.py        holds back what a slow broker answers
 held_port.py           keeps the port of a member that is stopped
-loop_thread.py         the thread and its loop
 """

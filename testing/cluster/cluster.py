@@ -30,6 +30,7 @@ from ..requests.requests import Requests
 from ..requests.values import check_bool, check_choice, check_int, check_number, check_text
 from ..server.clock import ServerClock
 from ..server.lifetime import Lifetime
+from ..server.loop_thread import LoopThread
 from ..server.settings import Value
 from ..server.temporary_store import temporary_folder
 from ..state.load import MOST_QUEUES
@@ -37,7 +38,6 @@ from ..time.virtual_time import VirtualTime
 from .cluster_broker import ClusterBroker
 from .cluster_context import ClusterContext
 from .cluster_name_server import ClusterNameServer
-from .loop_thread import LoopThread
 from .member_settings import check_settings, member_config
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class RocketMQCluster(Lifetime):
         self._keeps_ledger = check_bool("ledger", ledger) or admin_port is not None
         self._admin_port = None if admin_port is None else check_int("admin_port", admin_port, most=65_535)
         self._port: ClusterPort | None = None
-        self._thread = LoopThread("pocketmq-cluster")
+        self._thread = LoopThread("pocketmq-cluster", "the cluster is not running")
         self._context = self._new_context()
         self.clock: Final = ServerClock(self._time, self._now_ms, self.run)
         """The time of all brokers; with `virtual_time`, a test moves it."""

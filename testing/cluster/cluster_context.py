@@ -11,11 +11,11 @@ from pocketmq.store import VirtualClock, WallClock
 
 from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
+from ..server.loop_thread import LoopThread
 from ..server.settings import Value
 from ..time.joint_timers import SharedClockTimers
 from ..time.virtual_time import VirtualTime
 from ..time.virtual_timers import VirtualTimers
-from .loop_thread import LoopThread
 from .partition import Partition
 
 ResultT = TypeVar("ResultT")

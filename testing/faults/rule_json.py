@@ -124,7 +124,7 @@ def known_words() -> Words:
 def _kind(kind: object) -> str:
     kinds = set(get_args(kind))
     if str in kinds:
-        return "text"
+        return "json" if int in kinds else "text"
     return "bool" if bool in kinds else "number" if kinds & {int, float} else "json"
 
 

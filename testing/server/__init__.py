@@ -1,5 +1,6 @@
 """The server inside the process that tests.
 
+loop_thread.py       a thread with an event loop
 lifetime.py          `with` and `async with` for a server or a cluster
 embedded.py          EmbeddedServer: name server and broker in a thread
 clock.py             ServerClock: the server's time, and moving it if it is virtual

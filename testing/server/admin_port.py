@@ -6,7 +6,7 @@
 Imported when a port is asked for: it loads `pocketmq.console`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, TypeVar, cast
 
@@ -162,12 +162,13 @@ async def admin_port(
     host: str,
     port: int,
     mark: Callable[[], Mark],
+    names: Sequence[str] = (),
 ) -> AsyncIterator[str]:
     """The port of a running node, 0 for a free one; the URL. `watched` watches the node already.
 
     A reset over HTTP returns to the mark. It ends all rules and empties log and ledger, too: between two tests it is
     all that a program calls.
-    `StartError` if the port is taken.
+    `StartError` if the port is taken. Clients may call this machine by one of `names`, or by the advertised one.
     """
 
     async def reset_all() -> None:
@@ -178,14 +179,17 @@ async def admin_port(
 
     ledger = watched.keep_ledger()
     access = server_access(lambda: node, watched, reset=reset_all, snapshots=SnapshotsOfNode(node, ledger))
-    console = Console(access)
+    advertised = node.broker.config.advertise.rpartition(":")[0]
+    console = Console(access, names=[*names, *([advertised] if advertised else [])])
     try:
         yield await console.start(host, port)
     finally:
         await console.stop()
 
 
-def admin_port_beside(host: str, port: int) -> Callable[[Node], AbstractAsyncContextManager[dict[str, str]]]:
+def admin_port_beside(
+    host: str, port: int, names: Sequence[str] = ()
+) -> Callable[[Node], AbstractAsyncContextManager[dict[str, str]]]:
     """What runs beside a node of `pocketmq serve --admin-port`: its request log, its faults, and the port."""
 
     @asynccontextmanager
@@ -194,7 +198,7 @@ def admin_port_beside(host: str, port: int) -> Callable[[Node], AbstractAsyncCon
         watched.attach(node)
         mark = await take_mark(node)
         try:
-            async with admin_port(node, watched, host=host, port=port, mark=lambda: mark) as url:
+            async with admin_port(node, watched, host=host, port=port, mark=lambda: mark, names=names) as url:
                 yield {"POCKETMQ_ADMIN": url}
         finally:
             watched.detach(node)

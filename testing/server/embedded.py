@@ -15,7 +15,6 @@ import atexit
 import shutil
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -24,7 +23,6 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
-from pocketmq.broker.process import loop_factory
 from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.schema import Reply, Request
 from pocketmq.store.clock import Clock
@@ -43,6 +41,7 @@ from ..state.snapshot import Snapshot, read_snapshot
 from ..time.virtual_time import NodeTime
 from .clock import ServerClock
 from .lifetime import Lifetime
+from .loop_thread import LoopThread
 from .ports import Ports
 from .settings import Value, broker_config, name_server_config
 from .temporary_store import temporary_folder
@@ -67,6 +66,7 @@ class EmbeddedServer(Lifetime):
     journal             a folder in which every request is recorded
     ledger              what becomes of every message is noted, for verdicts; also with an HTTP port
     admin_port          the HTTP port, 0 for a free one; `admin_url` is its address
+    admin_host_names    further names of this machine that clients of the HTTP port may use
     grpc_port           the port for gRPC clients, 0 for a free one; without it, `grpc_endpoint` opens one when it is
                         first read
 
@@ -88,6 +88,7 @@ class EmbeddedServer(Lifetime):
         advertise: str = "",
         journal: str | Path | None = None,
         admin_port: int | None = None,
+        admin_host_names: Sequence[str] = (),
         grpc_port: int | None = None,
         ledger: bool = False,
         **keys: Value,
@@ -103,6 +104,7 @@ class EmbeddedServer(Lifetime):
         """The server's time; with `virtual_time`, a test moves it."""
         self._journal = None if journal is None else Path(journal)
         self._admin_port = admin_port
+        self._admin_host_names = tuple(admin_host_names)
         self._ports = Ports()
         self._keeps_ledger = ledger or admin_port is not None
         self._settings = {**(settings or {}), **keys, **({"advertise": advertise} if advertise else {})}
@@ -111,11 +113,10 @@ class EmbeddedServer(Lifetime):
         self._seed = seed
         self._load = tuple(load)
         self._node: Node | None = None
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._asked_to_stop: Future[None] = Future()
-        self._failure: BaseException | None = None
+        self._thread = LoopThread("pocketmq-embedded", "the server is not running")
         self._first_mark: Mark | None = None
+        self._folder: Path | None = None
+        """Of the store, while it runs."""
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
         self._watched = WatchedNodes(self.call) if self._keeps_ledger else None
@@ -214,12 +215,12 @@ class EmbeddedServer(Lifetime):
     def start(self) -> Self:
         """Return once clients can connect. `StartError` or `StoreError`, with one clear line, if the server cannot
         start; nothing is left behind."""
-        if self._thread is not None:
+        if self._thread.is_running:
             raise StartError("this server is already running")
         if self._virtual_time and self._clock is not None:
             raise StartError("virtual_time makes the server's clock: give either virtual_time or clock")
         loads = read_loads(self._load)
-        store = self._store or temporary_folder()
+        store = self._folder = self._store or temporary_folder()
         try:
             self._start_in(store)
             if loads:
@@ -227,7 +228,6 @@ class EmbeddedServer(Lifetime):
             self.keep_state()
         except BaseException:
             self.stop()
-            self._remove(store)
             raise
         return self
 
@@ -250,14 +250,9 @@ class EmbeddedServer(Lifetime):
             seed=self._seed,
             journal_folder=self._journal,
         )
-        started: Future[None] = Future()
-        self._asked_to_stop, self._failure = Future(), None
-        self._thread = threading.Thread(
-            target=self._serve, args=(node, store, started), name="pocketmq-embedded", daemon=True
-        )
         atexit.register(self.stop)  # a server that is never stopped must not leave its folder behind
         self._thread.start()
-        started.result()
+        self._thread.run(self._open(node))
         self._node = node
 
     def stop(self) -> None:
@@ -265,96 +260,63 @@ class EmbeddedServer(Lifetime):
 
         Does nothing if the server is not running. Raises what went wrong while stopping.
         """
-        thread = self._thread
-        if thread is None:
-            return
-        self._refuse_own_thread()
-        if not self._asked_to_stop.done():
-            self._asked_to_stop.set_result(None)
-        thread.join()
-        self._thread = self._loop = self._node = self._connection = self._first_mark = None
-        atexit.unregister(self.stop)
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-
-    def _remove(self, store: Path) -> None:
-        if self._store is None:
-            shutil.rmtree(store, ignore_errors=True)
+        self._thread.refuse_own_thread()
+        try:
+            if self._node is not None:
+                self._thread.run(self._close(self._node))
+        finally:
+            self._thread.stop()
+            self._node = self._connection = self._first_mark = None
+            folder, self._folder = self._folder, None
+            if folder is not None and self._store is None:
+                shutil.rmtree(folder, ignore_errors=True)
+            atexit.unregister(self.stop)
 
     # -- in the server's thread
 
-    def _serve(self, node: Node, store: Path, started: "Future[None]") -> None:
-        """What the thread runs."""
-        try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(self._live(node, started))
-        except BaseException as error:
-            if not started.done():
-                started.set_exception(error)
-            else:
-                self._failure = error
-        finally:
-            self._remove(store)
-
-    async def _live(self, node: Node, started: "Future[None]") -> None:
-        self._loop = asyncio.get_running_loop()
+    async def _open(self, node: Node) -> None:
         await node.start()
-        if self._watched is not None:
-            self._watched.attach(node)
-            if self._keeps_ledger:
-                self._watched.keep_ledger()
-            if self._store is None:
-                self._forget_facts()
         try:
-            async with self._ports:
-                if node.broker.config.endpoint.grpc_server_port is not None:
-                    await self._ports.open_grpc(node)
-                if self._admin_port is not None:
-                    assert self._watched is not None
-                    await self._ports.open_admin(node, self._watched, self._admin_port, self._mark)
-                started.set_result(None)
-                await asyncio.wrap_future(self._asked_to_stop)
-        finally:
-            await self._end(node)
-
-    async def _end(self, node: Node) -> None:
-        try:
-            await node.stop()
-        finally:  # answers leave until then
             if self._watched is not None:
-                self._watched.detach(node)
+                self._watched.attach(node)
+                if self._keeps_ledger:
+                    self._watched.keep_ledger()
+                if self._store is None:
+                    self._forget_facts()
+            if node.broker.config.endpoint.grpc_server_port is not None:
+                await self._ports.open_grpc(node)
+            if self._admin_port is not None:
+                assert self._watched is not None
+                await self._ports.open_admin(
+                    node, self._watched, self._admin_port, self._mark, self._admin_host_names
+                )
+        except BaseException:
+            await self._close(node)
+            raise
+
+    async def _close(self, node: Node) -> None:
+        try:
+            await self._ports.close()
+        finally:
+            try:
+                await node.stop()
+            finally:  # answers leave until then
+                if self._watched is not None:
+                    self._watched.detach(node)
 
     # -- asking the running server
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Run a coroutine on the server's loop and wait for its result."""
-        try:
-            self._running()
-            self._refuse_own_thread()
-        except NotRunningError:
-            work.close()
-            raise
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self._thread.run(work)
 
     async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """As `run`, without blocking the caller's loop. Cancelling it cancels the work."""
-        try:
-            self._running()
-        except NotRunningError:
-            work.close()
-            raise
-        assert self._loop is not None
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return await self._thread.run_async(work)
 
     def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
         """Call a function in the server's thread, where the server's parts may be read and changed."""
-
-        async def called() -> ResultT:
-            return function(*arguments)
-
-        return self.run(called())
+        return self._thread.call(function, *arguments)
 
     def request(self, request: Request[ReplyT], body: RawBody | None = None) -> ReplyT:
         """Send the broker a request over TCP, as a client does; returns the reply's header.
@@ -444,7 +406,3 @@ class EmbeddedServer(Lifetime):
         if self._node is None:
             raise NotRunningError("the server is not running")
         return self._node
-
-    def _refuse_own_thread(self) -> None:
-        if threading.current_thread() is self._thread:
-            raise NotRunningError("the server's own thread cannot wait for itself")

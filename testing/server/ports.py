@@ -2,10 +2,8 @@
 loaded."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Self
 
 from pocketmq.broker.node import Node
 
@@ -14,7 +12,7 @@ from ..state.mark import Mark
 
 
 class Ports:
-    """Open inside `async with`, in the server's thread."""
+    """Opened and closed in the server's thread."""
 
     def __init__(self) -> None:
         self.admin_url = ""
@@ -25,13 +23,13 @@ class Ports:
         self._opening = asyncio.Lock()
 
     async def open_admin(
-        self, node: Node, watched: WatchedNodes, port: int, mark: Callable[[], Mark]
+        self, node: Node, watched: WatchedNodes, port: int, mark: Callable[[], Mark], names: Sequence[str]
     ) -> None:
         from .admin_port import admin_port
 
         host = node.broker.config.bind_address
         self.admin_url = await self._open.enter_async_context(
-            admin_port(node, watched, host=host, port=port, mark=mark)
+            admin_port(node, watched, host=host, port=port, mark=mark, names=names)
         )
 
     async def open_grpc(self, node: Node) -> None:
@@ -42,11 +40,6 @@ class Ports:
             if not self.grpc_endpoint:
                 self.grpc_endpoint = await self._open.enter_async_context(grpc_port(node))
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def close(self) -> None:
         self.admin_url = self.grpc_endpoint = ""
         await self._open.aclose()

@@ -27,7 +27,7 @@ MOST_QUEUES: Final = 10_000
 _MESSAGE_FIELDS: Final = ("topic", "body", "tags", "keys", "queue_id", "properties", "delay_level")
 _TOPIC_FIELDS: Final = ("queues", "order", "attributes")
 _PARTS: Final = ("topics", "groups", "messages")
-_DEFAULT_QUEUES: Final = 4
+DEFAULT_QUEUES: Final = 4
 
 
 class LoadedMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ def topics_of(topics: object, where: str) -> tuple[TopicConfig, ...]:
     if isinstance(topics, Mapping):
         return tuple(_topic_of(name, content, _in(where, "topics")) for name, content in topics.items())
     return tuple(
-        _topic_of(name, _DEFAULT_QUEUES, _in(where, "topics"))
+        _topic_of(name, DEFAULT_QUEUES, _in(where, "topics"))
         for name in names_of(topics, _in(where, "topics"))
     )
 
@@ -149,7 +149,7 @@ def _topic_of(name: object, content: object, where: str) -> TopicConfig:
     _refuse_others(fields, _TOPIC_FIELDS, where)
     if (refusal := topic_refusal(name, emulate=5)) is not None:
         raise LoadError(f"{where}: {refusal}")
-    queues, order = fields.get("queues", _DEFAULT_QUEUES), fields.get("order", False)
+    queues, order = fields.get("queues", DEFAULT_QUEUES), fields.get("order", False)
     if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MOST_QUEUES:
         raise LoadError(f"{where}: queues must be a whole number from 1 to {MOST_QUEUES}, got {queues!r}")
     if not isinstance(order, bool):

@@ -16,7 +16,7 @@ from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, retry_topic
 from pocketmq.protocol.requests.send import SendMessageV2
 
 from ..errors import LoadError
-from .load import Load, LoadedMessage
+from .load import DEFAULT_QUEUES, Load, LoadedMessage
 
 _SENDS_AT_ONCE: Final = 200
 _TIMEOUT_SECONDS: Final = 10.0
@@ -76,21 +76,26 @@ async def _send_all(node: Node, connection: Connection, messages: tuple[LoadedMe
 
 def _request(node: Node, message: LoadedMessage, turn: int) -> SendMessageV2:
     config = node.broker.topics.find(message.topic)
-    queues = max(4 if config is None else config.write_queue_nums, 1)
+    queues = max(DEFAULT_QUEUES if config is None else config.write_queue_nums, 1)
+    return send_request(message, "load", turn % queues, node.broker.state.unique_ids.next())
+
+
+def send_request(message: LoadedMessage, group: str, queue_id: int, unique_id: str) -> SendMessageV2:
+    """The request of a producer with this group. The message goes to `queue_id` unless it names a queue itself."""
     delay = str(message.delay_level) if message.delay_level else ""
     given = {names.TAGS: message.tags, names.KEYS: message.keys, names.DELAY: delay}
     properties = {
         **message.properties,
         **{name: value for name, value in given.items() if value},
-        names.UNIQ_KEY: node.broker.state.unique_ids.next(),
+        names.UNIQ_KEY: unique_id,
         names.WAIT: "true",
     }
     return SendMessageV2(
-        producer_group="load",
+        producer_group=group,
         topic=message.topic,
         default_topic=AUTO_CREATE_TOPIC,
-        default_topic_queue_nums=queues,
-        queue_id=turn % queues if message.queue_id is None else message.queue_id,
+        default_topic_queue_nums=DEFAULT_QUEUES,
+        queue_id=queue_id if message.queue_id is None else message.queue_id,
         sys_flag=0,
         born_timestamp=time.time_ns() // 1_000_000,
         flag=0,

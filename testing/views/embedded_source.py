@@ -18,6 +18,7 @@ from pocketmq.protocol.wire.schema import read_reply
 
 from ..errors import TestingError
 from ..server.embedded import EmbeddedServer
+from ..state.load import DEFAULT_QUEUES
 from .filters import count_wanted
 from .group_views import members_of, subscriptions_of
 from .popped import unacknowledged
@@ -25,7 +26,6 @@ from .source import QueueEnds, ResultT
 from .stored_message import StoredMessage
 from .topic_views import stored_messages
 
-DEFAULT_QUEUES: Final = 4
 ASK_SECONDS: Final = 1.0
 """How long a member may take to answer 307."""
 

@@ -7,7 +7,6 @@ of the cluster. A topic on several brokers is refused, because queue ids would t
 import asyncio
 import itertools
 import os
-import threading
 import time
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final, Literal
@@ -39,6 +38,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import ReplyT, Request
 
 from ..errors import NotRunningError, TestingError
+from ..server.loop_thread import LoopThread
 from .source import QueueEnds, ResultT
 from .stored_message import StoredMessage, message_of
 
@@ -69,8 +69,7 @@ class WireSource:
 
     def __init__(self, namesrv_addr: str) -> None:
         self.namesrv_addr = namesrv_addr
-        self._loop = asyncio.new_event_loop()
-        self._thread: threading.Thread | None = None
+        self._thread = LoopThread("pocketmq-noproc", "the test has ended")
         self._admin: WireAdmin | None = None
         self._unique_ids = UniqueIdMaker(b"\x7f\0\0\1", os.getpid(), id(self), _now_ms)
 
@@ -80,7 +79,6 @@ class WireSource:
 
     def start(self) -> None:
         """Connect. `TestingError` with one line if nobody answers."""
-        self._thread = threading.Thread(target=self._loop.run_forever, name="pocketmq-noproc", daemon=True)
         self._thread.start()
         try:
             self.run(self._connect())
@@ -89,16 +87,12 @@ class WireSource:
             raise TestingError(f"no RocketMQ server answers at {self.namesrv_addr}: {error}") from error
 
     def stop(self) -> None:
-        if self._thread is None:
-            return
+        admin, self._admin = self._admin, None
         try:
-            if self._admin is not None:
-                self.run(self._admin.shutdown())
+            if admin is not None:
+                self.run(admin.shutdown())
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-            self._thread = self._admin = None
+            self._thread.stop()
 
     async def _connect(self) -> None:
         admin = WireAdmin(
@@ -109,16 +103,10 @@ class WireSource:
         await admin.cluster_info()
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        if self._thread is None:
-            work.close()
-            raise NotRunningError("the test has ended")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self._thread.run(work)
 
     async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        if self._thread is None:
-            work.close()
-            raise NotRunningError("the test has ended")
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return await self._thread.run_async(work)
 
     @property
     def admin(self) -> WireAdmin:

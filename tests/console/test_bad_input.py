@@ -141,6 +141,14 @@ def test_inside_a_network_addresses_are_own_names_are_not(bound: str, host: str,
     assert (Guard(bound).refusal(host, None) is None) is allowed
 
 
+def test_names_that_were_given_are_own(server: EmbeddedServer) -> None:
+    with EmbeddedServer(admin_port=0, admin_host_names=["RocketMQ"], advertise="broker.lan:10911") as named:
+        api = Api(named.admin_url)
+        for host, status in (("rocketmq:8080", 200), ("broker.lan:8080", 200), ("other.lan:8080", 403)):
+            asked = api.raw("GET", "/healthz", headers={"Host": host, "Origin": f"http://{host}"})
+            assert (host, asked[0]) == (host, status)
+
+
 def test_streams_are_counted(api: Api) -> None:
     with ExitStack() as streams:
         for _ in range(MOST_STREAMS):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,8 +10,12 @@ from pocketmq.client import LitePullConsumer, PushConsumer
 from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
 from pocketmq.console.server_access import ServerAccess
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.faults.rule_json import known_words
+
+from frames_client import raw
 
 from .browser import MISSING, Browser, browser, wait_until
 from .conftest import Api
@@ -21,6 +26,12 @@ pytestmark = [
 ]
 
 TABS = ["Topics", "Groups", "Messages", "Requests", "Faults", "Clock", "Ledger"]
+OVERFLOWING = """
+return [...document.querySelectorAll('tbody tr')].filter((row) => [...row.querySelectorAll('th, td')].some((cell) => {
+  const part = document.createRange();
+  part.selectNodeContents(cell);
+  return part.getBoundingClientRect().right > row.getBoundingClientRect().right + 1;
+})).map((row) => row.textContent)"""
 RIGHT, END = "\ue014", "\ue010"
 HELD_BY = "return [...document.querySelectorAll('[data-head=held_by]')].map((one) => one.textContent)"
 RATES = "return [...document.querySelectorAll('td[data-head=\"per second\"]')].map((one) => Number(one.textContent))"
@@ -184,14 +195,61 @@ def test_messages_are_searched_and_shown_as_text_json_and_hex(page: Browser, roc
     page.sees("to_ms must be a whole number", "'yesterday'")
 
 
+def test_a_name_is_found_among_many_and_the_forms_stay_where_they_are(
+    page: Browser, server: EmbeddedServer, api: Api
+) -> None:
+    topics = server.node.broker.topics
+    names = [f"topic-{number:03}" for number in range(500)]
+    server.call(lambda: [topics.update(TopicConfig(topic_name=name)) for name in names])
+    page.sees("500 topics")
+    top = "return document.querySelector('form button').getBoundingClientRect().top"
+    assert page.run(top) < 600
+    page.fill(filter="-123")
+    text = page.sees("1 topic\n", "topic-123")
+    assert "topic-124" not in text
+    page.fill(filter="none")
+    page.sees("No topic has that in its name")
+    assert [one["name"] for one in api.get("/api/topics?filter=9&limit=3")] == [
+        "topic-009", "topic-019", "topic-029",
+    ]  # fmt: skip
+
+
+def test_blanks_of_a_body_are_kept_and_its_numbers_are_exact(page: Browser, rocketmq: RocketMQ) -> None:
+    rocketmq.topic("orders", queues=1)
+    body = ' {"id": 12345678901234567890, "rate": 1.10, "none": [], "text": "a, {b}: \\" c"} '
+    page.fill(topic="orders", text=body)
+    page.press("Send")
+    page.sees("stored in queue 0 at 0")
+    assert [message.text for message in rocketmq.messages("orders")] == [body]
+    page.tab("Messages")
+    page.fill(topic="orders")
+    page.press("Search")
+    page.sees("1 message")
+    page.run("document.getElementById('kind-JSON').click()")
+    page.sees(
+        '{\n  "id": 12345678901234567890,\n  "rate": 1.10,\n  "none": [],\n  "text": "a, {b}: \\" c"\n}'
+    )
+
+
+def test_the_ledger_is_filled_when_it_is_opened(
+    page: Browser, server: EmbeddedServer, rocketmq: RocketMQ
+) -> None:
+    rocketmq.topic("orders", queues=1)
+    rocketmq.send("orders", "one")
+    with raw(server.broker_addr) as client:
+        words = {"consumerGroup": "billing", "queueId": 0, "maxMsgNums": 1, "sysFlag": 4, "commitOffset": 0}
+        words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*", "queueOffset": 0}
+        client.ask(11, topic="orders", **words)
+    page.tab("Ledger")
+    page.sees("clean", "orders · billing")
+
+
 def test_a_real_clock_and_a_missing_ledger_say_so(page: Browser, api: Api) -> None:
     page.tab("Clock")
-    page.sees("not virtual")
-    page.fill(by="2h")
-    page.press("Advance")
-    page.sees("the clock is not virtual: start the server with --virtual-time")
+    page.sees("not virtual", "start the server with --virtual-time to move it")
+    disabled = "return [...document.querySelectorAll('form button')].map((one) => one.disabled)"
+    wait_until(lambda: page.run(disabled) == [True, True], "time cannot be moved", page.text)
     page.tab("Ledger")
-    page.press("Search")
     status, answer = api.ask("GET", "/api/ledger")
     page.sees(answer["error"] if status == 409 else "Nothing")
 
@@ -215,7 +273,8 @@ class PlantedLedger:
 
 def test_a_verdict_shows_its_findings_and_their_proof(window: Browser) -> None:
     with EmbeddedServer() as server:
-        access = ServerAccess(lambda: server.node, None, None, ledger=PlantedLedger())  # type: ignore[arg-type]
+        rules: Any = SimpleNamespace(words=known_words)
+        access = ServerAccess(lambda: server.node, rules, None, ledger=PlantedLedger())  # type: ignore[arg-type]
         console = Console(access)
         url = server.run(console.start("127.0.0.1", 0))
         window.open(f"{url}/#ledger")
@@ -246,11 +305,15 @@ def test_virtual_time_is_moved(window: Browser) -> None:
         window.open("about:blank")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (820, False)])
-def test_nothing_is_wider_than_the_window(page: Browser, rocketmq: RocketMQ, width: int, dark: bool) -> None:
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (390, False), (820, False)])
+def test_nothing_is_wider_than_the_window(
+    page: Browser, server: EmbeddedServer, rocketmq: RocketMQ, width: int, dark: bool
+) -> None:
     long_name = "a-topic-with-a-name-that-is-rather-long-as-names-of-companies-are"
     rocketmq.topic(long_name, queues=8)
     rocketmq.send(long_name, "x" * 500)
+    with raw(server.broker_addr) as client:
+        client.ask(38, consumerGroup="none")  # the longest name of a request that is seen often
     page.look(width, dark=dark)
     page.sees("1 topic")
     page.press("Look")
@@ -261,6 +324,9 @@ def test_nothing_is_wider_than_the_window(page: Browser, rocketmq: RocketMQ, wid
             "const {scrollWidth: w, clientWidth: s} = document.documentElement; return [w, s]"
         )
         assert (name, whole) == (name, seen)
+        if name == "Requests":
+            page.sees("GET_CONSUMER_LIST_BY_GROUP")
+        assert page.run(OVERFLOWING) == [], name
     ground = page.run("return getComputedStyle(document.body).backgroundColor")
     assert (int(ground[4:].split(",")[0]) < 128) is dark
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from pocketmq.cli.cluster_names import complete_groups, complete_topics
 from pocketmq.cli.looking.clients import client_rows
+from pocketmq.cli.looking.cluster_names import complete_groups, complete_topics
 from pocketmq.cli.looking.groups import group_rows
 from pocketmq.cli.looking.lag import lag_rows
 from pocketmq.cli.looking.output import show, table

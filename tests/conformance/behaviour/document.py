@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pocketmq.cli.behave.report import read_report
-from pocketmq.cli.behave.table import as_markdown
+from pocketmq.testing.behave.report import read_report
+from pocketmq.testing.behave.table import as_markdown
 
 from conformance.behaviour.clients import CLIENTS, OF_GRPC
 from conformance.official.jars import PeersUnavailable, cache

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pocketmq.cli.behave.report import read_report
-from pocketmq.cli.behave.scenario import built_in, read_scenario
+from pocketmq.testing.behave.report import read_report
+from pocketmq.testing.behave.scenario import built_in, read_scenario
 
 from conformance.behaviour.clients import CLIENTS
 from conformance.behaviour.document import DOCUMENT

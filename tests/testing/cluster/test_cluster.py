@@ -263,7 +263,7 @@ def test_a_thread_that_gets_no_event_loop_is_an_error_and_no_wait(monkeypatch: p
     def no_loop() -> asyncio.AbstractEventLoop:
         raise OSError("too many open files")
 
-    monkeypatch.setattr("pocketmq.testing.cluster.loop_thread.loop_factory", lambda: no_loop)
+    monkeypatch.setattr("pocketmq.testing.server.loop_thread.loop_factory", lambda: no_loop)
     cluster = RocketMQCluster(brokers=1)
     with pytest.raises(OSError, match="too many open files"):
         cluster.start()

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from pocketmq.testing.server.after_death import end_after_death, let_live
+from ..server.after_death import end_after_death, let_live
 
 END_SECONDS: Final = 30.0
 """How long a program may take to end after SIGTERM. The Java client for gRPC waits for its receive: 20 seconds."""

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from pocketmq.testing.requests.logged_request import LoggedRequest
-from pocketmq.testing.requests.values import response_name
-
+from ..requests.logged_request import LoggedRequest
+from ..requests.values import response_name
 from .receives import PULLS
 from .sends import NO_ANSWER, SENDS
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.errors import Refusal
-from pocketmq.cli.behave.receives import findings, lost_messages, rebalance_ms, received
-from pocketmq.cli.behave.sends import Attempt, judged, longest_gap_ms, sends_of, stored_times
-from pocketmq.cli.behave.traffic import by_name, reconnects, refused
 from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.behave.receives import findings, lost_messages, rebalance_ms, received
+from pocketmq.testing.behave.sends import Attempt, judged, longest_gap_ms, sends_of, stored_times
+from pocketmq.testing.behave.traffic import by_name, reconnects, refused
 from pocketmq.testing.ledger.facts import Queue
 from pocketmq.testing.ledger.verdict import Finding, Verdict
 

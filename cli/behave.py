@@ -3,35 +3,29 @@
 pocketmq behave send-busy broker-killed -- python my_client.py
 pocketmq behave --save mine.json -- java -jar client.jar {namesrv} {topic}
 pocketmq behave --against java.json --against mine.json         only compare
+
+The work is that of `pocketmq.testing.behave`.
 """
 
 import signal
 import sys
-import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
 
 import click
 import msgspec
 from pocketmq.broker.errors import StartError
+from pocketmq.testing.behave.program import ProgramError
+from pocketmq.testing.behave.report import ReportError, read_report, write_report
+from pocketmq.testing.behave.run import MAX_AT_ONCE, run
+from pocketmq.testing.behave.scenario import built_in, played_for, read_scenario
+from pocketmq.testing.behave.table import as_text
 from pocketmq.testing.errors import TestingError
 
-from ..exit_codes import FAILED, USER_ERROR
-from .measures import Measures, measure
-from .program import ProgramError
-from .report import Played, Report, ReportError, read_report, write_report
-from .scenario import Scenario, built_in, played_for, read_scenario
-from .stage import Stage, now_ms
-from .steps import play
-from .table import as_text
-
-MOST_AT_ONCE: Final = 16
-_LOOK_UP_SECONDS: Final = 0.2
+from .exit_codes import FAILED
+from .mistakes import refuse
 
 
 class BehaveCommand(click.Command):
@@ -62,7 +56,7 @@ class BehaveCommand(click.Command):
     type=click.Path(path_type=Path),
     help="Show the clients of these reports beside it; repeatable. Without COMMAND only them.",
 )
-@click.option("--jobs", type=click.IntRange(1, MOST_AT_ONCE), default=1, help="So many scenarios at once.")
+@click.option("--jobs", type=click.IntRange(1, MAX_AT_ONCE), default=1, help="So many scenarios at once.")
 @click.option(
     "--output",
     metavar="DIR",
@@ -106,12 +100,11 @@ def behave(
         if command:
             chosen = [read_scenario(word) for word in scenarios] or played_for("grpc" if grpc else "remoting")
             with _ended_by_signals():
-                own.append(_run(chosen, command, name or Path(command[0]).name, jobs, output))
+                own.append(run(chosen, command, name or Path(command[0]).name, jobs, output))
         if save is not None and own:
             write_report(save, own[0])
     except (ReportError, ProgramError, StartError, TestingError, OSError) as error:
-        click.echo(f"pocketmq: {error}", err=True)
-        sys.exit(USER_ERROR)
+        refuse(error)
     reports = [*own, *others]
     if as_json:
         click.echo(msgspec.json.encode(own[0] if own else reports).decode())
@@ -148,43 +141,3 @@ def _list() -> None:
     kinds = max(len(one.clients) for one in known)
     for one in known:
         click.echo(f"{one.name.ljust(width)}  {one.clients.ljust(kinds)}  {one.about}")
-
-
-def _run(
-    scenarios: Sequence[Scenario], command: Sequence[str], client: str, jobs: int, output: Path | None
-) -> Report:
-    """Play the scenarios, `jobs` at once. The first error ends it all."""
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-    folders: Any = tempfile.TemporaryDirectory() if output is None else nullcontext(str(output))
-    ended = threading.Event()
-    with folders as folder, ThreadPoolExecutor(jobs) as pool:
-        tasks = [pool.submit(run_scenario, one, command, Path(folder), ended) for one in scenarios]
-        try:
-            measured = [_result(task) for task in tasks]
-        except BaseException:
-            ended.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    played = {
-        one.name: Played(about=one.about, role=one.role, measures=measures)
-        for one, measures in zip(scenarios, measured, strict=True)
-    }
-    return Report(client=client, command=list(command), scenarios=played)
-
-
-def _result(task: Future[Measures]) -> Measures:
-    """What a task returned. Looks up now and then: a signal that arrives just before a thread begins to wait for a lock
-    does not wake it."""
-    while not task.done():
-        wait([task], _LOOK_UP_SECONDS)
-    return task.result()
-
-
-def run_scenario(
-    scenario: Scenario, command: Sequence[str], folder: Path, ended: threading.Event | None = None
-) -> Measures:
-    """Play one scenario; files of its programs go to `folder`. `ScenarioError` soon after `ended` is set."""
-    with Stage(scenario, command, folder, ended) as stage:
-        play(stage)
-        return measure(stage, now_ms())

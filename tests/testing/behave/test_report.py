@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from pocketmq.cli.behave.measures import Measures
-from pocketmq.cli.behave.report import Played, Report, ReportError, read_report, write_report
-from pocketmq.cli.behave.table import as_markdown, as_text
+from pocketmq.testing.behave.measures import Measures
+from pocketmq.testing.behave.report import Played, Report, ReportError, read_report, write_report
+from pocketmq.testing.behave.table import as_markdown, as_text
 
 
 def report(client: str, **measures: Measures) -> Report:

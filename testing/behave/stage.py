@@ -12,14 +12,14 @@ from typing import Any, Final, Self
 
 from pocketmq.client import SubscriptionGroupConfig
 from pocketmq.protocol.message.topics import dlq_topic
-from pocketmq.testing import RocketMQCluster
-from pocketmq.testing.cluster.cluster_broker import ClusterBroker
-from pocketmq.testing.errors import TestingError
-from pocketmq.testing.faults.active_rules import AnyRule
-from pocketmq.testing.requests.logged_request import LoggedRequest
-from pocketmq.testing.state.load import Load, LoadedMessage, read_load
-from pocketmq.testing.state.loading import apply_loads
 
+from ..cluster.cluster import RocketMQCluster
+from ..cluster.cluster_broker import ClusterBroker
+from ..errors import TestingError
+from ..faults.active_rules import AnyRule
+from ..requests.logged_request import LoggedRequest
+from ..state.load import Load, LoadedMessage, read_load
+from ..state.loading import apply_loads
 from .program import Program
 from .scenario import Scenario, ScenarioError
 
@@ -131,6 +131,15 @@ class Stage:
         """The 4.9 line has no gRPC clients."""
         is_5 = self.scenario.emulate != "4.9"
         return {"ROCKETMQ_GRPC_ENDPOINT": self.cluster.grpc_endpoint} if is_5 else {}
+
+    def end_of_programs(self) -> str | None:
+        """How the last program ended, in words, if all have ended by themselves: nothing more will happen. None while
+        one runs, and if the scenario ended some."""
+        if not self.programs or self.left_ms or any(program.is_running for program in self.programs):
+            return None
+        last = self.programs[-1]
+        printed = last.tail(1).strip()
+        return f"the program ended with exit code {last.exit_code}{f': {printed}' if printed else ''}"
 
     def kill_programs(self, count: int) -> None:
         """The newest ones that run."""

@@ -16,9 +16,10 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import is_system_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.testing.ledger.stored import records
-from pocketmq.testing.requests.logged_request import LoggedRequest
-from pocketmq.testing.requests.values import response_name
+
+from ..ledger.stored import records
+from ..requests.logged_request import LoggedRequest
+from ..requests.values import response_name
 
 RPC_SEND: Final = "SendMessage"
 SENDS: Final = ("SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE", RPC_SEND)

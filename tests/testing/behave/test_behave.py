@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from pocketmq.cli.behave import program as program_file
 from pocketmq.cli.main import main
+from pocketmq.testing.behave import program as program_file
 
 CLIENT = """
 import asyncio, os, signal
@@ -211,6 +211,17 @@ def test_a_signal_ends_the_programs_too(tmp_path: Path, number: signal.Signals) 
     for output in outputs:
         with pytest.raises(ProcessLookupError):
             os.kill(int(output.read_text().split()[1]), 0)
+
+
+def test_a_program_that_ends_by_itself_is_not_waited_for(tmp_path: Path) -> None:
+    path = scenario(
+        tmp_path, "steps: [until: {sent: 1, seconds: 600}, pause: 600, until: {sent: 2, seconds: 600}]\n"
+    )
+    result = behave(path, "--json", "--", "sh", "-c", "echo no such class; exit 3")
+    assert result.exit_code == 1
+    end = "when the program ended with exit code 3: no such class"
+    assert played(result)["not_reached"] == [f"sent 1: 0 of 1 {end}", f"sent 2: 0 of 2 {end}"]
+    assert f"pocketmq: mine: not reached: sent 1: 0 of 1 {end}" in result.stderr
 
 
 # -- mistakes: one line, exit code 2

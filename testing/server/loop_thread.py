@@ -1,4 +1,4 @@
-"""A thread with an event loop, in which all members of a cluster run."""
+"""A thread with an event loop: for an embedded server, for all members of a cluster, for a client of a test."""
 
 import asyncio
 import threading
@@ -14,10 +14,12 @@ ResultT = TypeVar("ResultT")
 
 
 class LoopThread:
-    """`start` and `stop` mirror each other; uvloop if it is installed."""
+    """`start` and `stop` mirror each other; uvloop if it is installed. Without a running thread every call raises
+    `NotRunningError` with the text `not_running`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, not_running: str) -> None:
         self._name = name
+        self._not_running = not_running
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked_to_stop: Future[None] = Future()
@@ -61,22 +63,30 @@ class LoopThread:
             started.set_exception(error)  # no descriptor is left for a loop
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run a coroutine in the thread and wait for its result. `NotRunningError` if the thread does not run, or from
-        the thread itself, which cannot wait for itself."""
-        loop = self._loop
+        """Run a coroutine in the thread and wait for its result. `NotRunningError` from the thread itself, which cannot
+        wait for itself."""
         try:
-            if loop is None:
-                raise NotRunningError("the cluster is not running")
             self.refuse_own_thread()
         except NotRunningError:
             work.close()
             raise
-        return asyncio.run_coroutine_threadsafe(work, loop).result()
+        return self._begun(work).result()
+
+    async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """As `run`, without blocking the caller's loop. Cancelling it cancels the work."""
+        return await asyncio.wrap_future(self._begun(work))
+
+    def _begun(self, work: Coroutine[Any, Any, ResultT]) -> "Future[ResultT]":
+        loop = self._loop
+        if loop is None:
+            work.close()
+            raise NotRunningError(self._not_running)
+        return asyncio.run_coroutine_threadsafe(work, loop)
 
     def refuse_own_thread(self) -> None:
         """Raises `NotRunningError` in the thread itself, which cannot wait for itself."""
         if threading.current_thread() is self._thread:
-            raise NotRunningError("the cluster's own thread cannot wait for itself")
+            raise NotRunningError("the server's own thread cannot wait for itself")
 
     def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
         """Call a function in the thread and wait for its result; errors as of `run`."""

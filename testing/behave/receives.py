@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from pocketmq.protocol.message.topics import is_system_topic
-from pocketmq.testing.ledger.facts import Delivery
-from pocketmq.testing.ledger.verdict import KINDS, Finding, Verdict
-from pocketmq.testing.requests.logged_request import LoggedRequest
+
+from ..ledger.facts import Delivery
+from ..ledger.verdict import KINDS, Finding, Verdict
+from ..requests.logged_request import LoggedRequest
 
 LOST: Final = 20
 """Lost messages that a report names."""

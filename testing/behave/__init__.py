@@ -1,6 +1,6 @@
-"""`pocketmq behave`: what a client program does while its brokers have trouble.
+"""What a client program does while its brokers have trouble: behind `pocketmq behave`.
 
-command.py    the command: scenarios, a program, a report
+run.py        scenarios, a program, a report
 scenario.py   a scenario from its YAML: read and checked
 stage.py      one scenario is played: cluster, programs, messages that arrive
 steps.py      what each word of a scenario does

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pocketmq.cli.behave.sends import sends_of
 from pocketmq.cli.main import main
 from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.behave.sends import sends_of
 
 from grpc_client import GrpcClient
 from grpc_companion import sent
