@@ -162,7 +162,7 @@ class HttpConnection(H11Protocol):
         unread, before = self.unread, self._unread_before
         self._unread_before = unread
         if unread:
-            if unread != before:
+            if unread < before or not before:  # more of it shows only that we write
                 self.since = now
             return "its client reads no replies" if now > self.since + READ_SECONDS else None
         if not self.is_busy:
