@@ -16,8 +16,6 @@ The map, bottom up. log/ holds the messages, lookup/ can be rebuilt from it, dur
     durability/         lock, flusher, checkpoint, recovery
     admission.py        whether messages are accepted now
     appending.py        the hot path: message to record to queue
-    discarding.py       files of queues, deleted in a thread
-    rewinding.py        back to an earlier state of queues and index, for tests
     message_store.py    the facade: open, append, read, delete, close
     retention.py        old log files are deleted
     timer/              timed messages that wait

@@ -9,6 +9,7 @@ Official class: DefaultMessageStore.
 
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
@@ -35,7 +36,6 @@ from .lookup.queue_table import QueueTable
 from .reading.message_reader import MessageReader
 from .reading.positions import QueuePositions
 from .reading.residency import MemoryBudget
-from .rewinding import Rewinding
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,16 @@ CallSoon = Callable[[Callable[[], None]], object]
 
 DISPATCH_AT_ONCE = 256
 """Records that a slave makes visible in one turn of the event loop: some milliseconds."""
+
+
+class StoreParts(NamedTuple):
+    """What a test companion needs to go back to an earlier state."""
+
+    log: CommitLog
+    queues: QueueTable
+    key_index: KeyIndex
+    dispatcher: Dispatcher
+    log_dispatch: LogDispatch
 
 
 class MessageStore:
@@ -117,15 +127,9 @@ class MessageStore:
         self.is_hot = positions.is_hot
         self.hotness = positions.hotness
         self.replication = ReplicatedLog(self.log)
-        self.rewinding = Rewinding(
-            config,
-            self.log,
-            self._queues,
-            self._index,
-            self._dispatcher,
-            self._log_dispatch,
-            self.delete_oldest_log_file,
-        )
+        self.parts = StoreParts(self.log, self._queues, self._index, self._dispatcher, self._log_dispatch)
+        self.on_close: list[Callable[[], None]] = []
+        """Called once, before the files are closed."""
         self._lock = StoreLock(config.root)
         self._abort = AbortMarker(config.root)
         self._flusher: Flusher | None = None
@@ -149,7 +153,6 @@ class MessageStore:
             raise refused_by_system("make", self.config.root, error) from error
         self._lock.acquire()
         try:
-            self.rewinding.open()
             clean = not self._abort.exists()
             self._has_loaded = True
             checkpoint = Checkpoint(self.config.root / layout.CHECKPOINT)
@@ -200,7 +203,7 @@ class MessageStore:
         if self._flusher is None:
             return
         self.admission.close()
-        self.rewinding.close()
+        self._call_closing()
         try:
             self._flusher.stop()
             self.log.files.drop_prepared()
@@ -222,7 +225,7 @@ class MessageStore:
         if self._flusher is None:
             return
         self.admission.close()
-        self.rewinding.close()
+        self._call_closing()
         try:
             self._flusher.stop()
         except (OSError, StoreError):
@@ -231,6 +234,10 @@ class MessageStore:
             self._flusher = None
             self._decide_after_append()
             self._lock.release()
+
+    def _call_closing(self) -> None:
+        while self.on_close:
+            self.on_close.pop()()
 
     def _after_log_flush(self) -> None:
         """In the flusher's thread: let the event loop dispatch records that are on disk now, or had no room before."""

@@ -71,7 +71,7 @@ class CommitLog:
         self.file: MappedFile | None = None
         """The file that records are appended to; None for a log without files."""
         self.hidden_before = 0
-        """No record before this position is found by its position alone (`rewinding.py`)."""
+        """No record before this position is found by its position alone: a test companion has rewound the store."""
         self._has_crc = config.enabled_append_prop_crc
 
     @property

@@ -2,6 +2,8 @@
 
 mark.py              the state at one moment
 reset.py             the way back to it
+rewinding.py         queues and index of the store, back to an earlier state
+discarding.py        their files, deleted in a thread
 parts.py             tables and lists of the server's parts
 settings_values.py   settings, read and written back
 access_files.py      files with access keys, read and written back

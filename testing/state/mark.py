@@ -10,11 +10,11 @@ import msgspec
 from pocketmq.broker.node import Node
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.routes import QueueData
-from pocketmq.store.rewinding import StoreMark
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
 from .access_files import read_access_files
 from .parts import PartState, save_parts
+from .rewinding import StoreMark, rewinding_of
 from .settings_values import settings_of
 
 
@@ -45,7 +45,7 @@ async def take_mark(node: Node) -> Mark:
     return Mark(
         parts=save_parts(node),
         groups=frozenset({*broker.groups.groups, *broker.offsets.group_topic_map(), *online}),
-        store=broker.store.rewinding.mark(),
+        store=rewinding_of(broker.store).mark(),
         timer=broker.delayed.timer.mark(),
         routes={topic: dict(queues) for topic, queues in routes.items()},
         settings=settings_of(node),

@@ -22,6 +22,7 @@ from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 from .access_files import restore_access_files
 from .mark import Mark
 from .parts import restore_parts
+from .rewinding import rewinding_of
 from .settings_values import restore_settings
 
 
@@ -71,7 +72,7 @@ def _rewind(node: Node, mark: Mark) -> None:
     broker = node.broker
     live = _live_offsets(broker)
     topics, groups = set(broker.topics.topics), set(broker.groups.groups)
-    broker.store.rewinding.rewind(mark.store, {topic for topic, _ in live})
+    rewinding_of(broker.store).rewind(mark.store, {topic for topic, _ in live})
     restore_parts(node, mark.parts)
     for (topic, group), offsets in live.items():
         for queue_id, offset in offsets.items():

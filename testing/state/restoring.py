@@ -12,12 +12,12 @@ from pocketmq.broker.node import Node
 from pocketmq.broker.tables.json_table import JsonTable
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.store import StoreError
-from pocketmq.store.rewinding import StoreMark
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
 from ..errors import SnapshotError
 from .parts import replace_content, restore_part, save_part
 from .reset import follow_queues, forget_clients, stop_clock
+from .rewinding import StoreMark, rewinding_of
 from .snapshot import Snapshot, State
 
 ACCESS_TABLES: Final = frozenset(("users", "acls"))
@@ -49,7 +49,7 @@ async def take_snapshot(node: Node) -> Snapshot:
         State(
             emulate=broker.config.emulate,
             tables={name: table.to_json(pretty=True) for name, table in tables_of(broker)},
-            records=broker.store.rewinding.records(),
+            records=rewinding_of(broker.store).records(),
             timer=b"" if mark is None else mark.encode(),
             unwritten_ends={queue: list(ends) for queue, ends in save_part(half)["_unwritten"].items()},
             ended_behind=list(save_part(check)["_ended_behind"]),
@@ -75,7 +75,7 @@ async def _become(node: Node, state: State) -> None:
     await broker.cluster.registration.settled()
     await broker.transactions.stop()  # a round that is under way would commit its offsets
     try:
-        broker.store.rewinding.rewind(_NOTHING)
+        rewinding_of(broker.store).rewind(_NOTHING)
         for name, table in tables_of(broker):
             if name in state.tables or name not in ACCESS_TABLES:
                 replace_content(table, state.tables[name])
@@ -93,7 +93,7 @@ async def _become(node: Node, state: State) -> None:
         )
         broker.delayed.levels.stop()
         broker.delayed.timer.rewind(None)
-        broker.store.rewinding.append_records(state.records)
+        rewinding_of(broker.store).append_records(state.records)
         forget_clients(broker, broker.groups.groups.keys())
         follow_queues(broker, decode_timer_checkpoint(state.timer) if state.timer else None)
     finally:

@@ -12,6 +12,7 @@ from pocketmq.protocol.message.record import (
     has_valid_crc_property,
 )
 from pocketmq.store import NewMessage, PutStatus
+from pocketmq.testing.state.rewinding import rewinding_of
 
 VECTOR_A = bytes.fromhex(
     "00000083DAA320A731EDD7A100000003000000000000000000000007000000004000000000000000"
@@ -220,12 +221,14 @@ def test_records_changed_by_a_rewind_keep_a_valid_crc(open_store, put):
     settings = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
     store = open_store(**settings)
     put(store)
-    copies = store.rewinding.records()
-    mark = store.rewinding.mark()
+    copies = rewinding_of(store).records()
+    mark = rewinding_of(store).mark()
     undone = put(store, body=b"undone").position
-    store.rewinding.rewind(mark)
+    rewinding_of(store).rewind(mark)
     put(store, body=b"later")
-    store.rewinding.append_records([bytes(copies[0][:20]) + (2).to_bytes(8, "big") + bytes(copies[0][28:])])
+    rewinding_of(store).append_records(
+        [bytes(copies[0][:20]) + (2).to_bytes(8, "big") + bytes(copies[0][28:])]
+    )
     end = store.log_end
     assert has_valid_crc_property(store.read_record(undone))
     assert has_valid_crc_property(store.read_record(end - len(copies[0])))

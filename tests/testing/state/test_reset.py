@@ -25,6 +25,7 @@ from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.requests.topic import DeleteTopicInBroker, UpdateAndCreateTopic
 from pocketmq.store import NewMessage
 from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.state.rewinding import Rewinding
 
 from waiting import wait_until
 
@@ -310,7 +311,7 @@ def test_transactions_are_checked_on_though_a_reset_failed(
         raise OSError("the disk refuses")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(broker.store.rewinding), "rewind", refuse)
+        patch.setattr(Rewinding, "rewind", refuse)
         with pytest.raises(OSError, match="the disk refuses"):
             server.reset(mark)
     assert server.call(lambda: broker.transactions.check._task is not None), "the checks are running"

@@ -1,4 +1,4 @@
-"""Rewinding: the way back to an earlier state of queues and index, without a restart. A test companion uses it.
+"""Rewinding: the way back to an earlier state of a store's queues and index, without a restart.
 
 Later messages leave their queues and the index; queue offsets and key look-ups are as at the mark. Log positions are
 never used twice, so a reply that still holds bytes of a message stays as it is. If no message is left, no message id
@@ -9,26 +9,22 @@ A topic that was deleted and created again since the mark does not get its messa
 """
 
 import shutil
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 from pocketmq.protocol.message.flags import TRANSACTION_ROLLBACK, is_in_queue, with_transaction_type
 from pocketmq.protocol.message.record import SYS_FLAG_AT, renew_crc_property, store_timestamp_of
+from pocketmq.store import MessageStore, StoreError
+from pocketmq.store.files.mapped_file import MappedFile
+from pocketmq.store.log.record_scan import scan_records
+from pocketmq.store.lookup.consume_queue import ConsumeQueue
+from pocketmq.store.lookup.key_index import IndexMark
+from pocketmq.store.lookup.queue_unit import UNIT
+from pocketmq.store.put_values import RefusedError
 
-from .config import StoreConfig
 from .discarding import Discarding
-from .errors import StoreError
-from .files.mapped_file import MappedFile
-from .log.commit_log import CommitLog
-from .log.record_scan import scan_records
-from .lookup.consume_queue import ConsumeQueue
-from .lookup.dispatch import Dispatcher
-from .lookup.key_index import IndexMark, KeyIndex
-from .lookup.log_dispatch import LogDispatch
-from .lookup.queue_table import QueueTable
-from .lookup.queue_unit import UNIT
-from .put_values import RefusedError
 
 _DISCARDED: Final = "discarded"
 """Below the store: directories of queues that are being deleted."""
@@ -43,28 +39,26 @@ class StoreMark(msgspec.Struct, frozen=True):
     log_end: int = 0
 
 
-class Rewinding:
-    """Made by the store from its parts."""
+def rewinding_of(store: MessageStore) -> "Rewinding":
+    """The one of an open store. The first use deletes what a process that was killed had set aside."""
+    found = _known.get(store)
+    if found is None:
+        found = _known[store] = Rewinding(store)
+    return found
 
-    def __init__(
-        self,
-        config: StoreConfig,
-        log: CommitLog,
-        queues: QueueTable,
-        index: KeyIndex,
-        dispatcher: Dispatcher,
-        log_dispatch: LogDispatch,
-        delete_oldest_log_file: Callable[[], bool],
-    ) -> None:
-        self._folder = config.root / _DISCARDED
-        self._is_temporary = config.is_temporary
-        self._log = log
-        self._queues = queues
-        self._index = index
-        self._dispatcher = dispatcher
-        self._log_dispatch = log_dispatch
-        self._delete_oldest_log_file = delete_oldest_log_file
+
+class Rewinding:
+    """Of one store, until that is closed."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._folder = store.config.root / _DISCARDED
+        self._is_temporary = store.config.is_temporary
+        self._log, self._queues, self._index, self._dispatcher, self._log_dispatch = store.parts
+        self._delete_oldest_log_file = store.delete_oldest_log_file
         self._discarding = Discarding()
+        store.on_close.append(self._discarding.close)
+        if self._folder.exists():
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def mark(self) -> StoreMark:
         ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in self._queues}
@@ -130,15 +124,6 @@ class Rewinding:
         for queue in self._queues:
             queue.next_offset = queue.max_offset
 
-    def open(self) -> None:
-        """Delete what a process that was killed had set aside."""
-        if self._folder.exists():
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def close(self) -> None:
-        """Wait until the discarded files are deleted."""
-        self._discarding.close()
-
     def _take_out_of_queues(self, position: int) -> None:
         """Mark the records behind a log position that are in no queue any more as rolled back: a later start would put
         them into their queues again, as it does after a crash."""
@@ -170,3 +155,6 @@ def _shorten(queue: ConsumeQueue, max_offset: int) -> None:
         queue.destroy()
     elif queue.max_offset > max_offset and queue.files:
         queue.end_at(max_offset * queue.unit_bytes)
+
+
+_known: Final[WeakKeyDictionary[MessageStore, Rewinding]] = WeakKeyDictionary()

@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import Full, Queue
 from typing import Final
 
-from .lookup.consume_queue import ConsumeQueue
+from pocketmq.store.lookup.consume_queue import ConsumeQueue
 
 MAX_WAITING: Final = 100
 _PAUSE_SECONDS: Final = 0.01
