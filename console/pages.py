@@ -14,10 +14,10 @@ the address of the next one.
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -29,6 +29,7 @@ PAGE_BYTES: Final = 1 << 20
 TURN_SECONDS: Final = 0.005
 _encode: Final = msgspec.json.Encoder().encode
 
+ResultT = TypeVar("ResultT")
 Pause = Callable[[], Awaitable[None]]
 """Await it after each piece of work: it yields to the loop if the turn was long enough."""
 
@@ -54,6 +55,16 @@ class Reading:
         if perf_counter() > self._until:
             await asyncio.sleep(0)
             self._until = perf_counter() + TURN_SECONDS
+
+
+async def in_turns(steps: Generator[None, None, ResultT], pause: Pause) -> ResultT:
+    """The result of work that yields between its steps, a turn of the loop at a time."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(ResultT, end.value)
+        await pause()
 
 
 class Page:

@@ -5,18 +5,18 @@ knows them by what they can do only. Everything belongs to the node's event loop
 of these parts becomes an answer 400; its attribute `allowed`, if it has one, says what is allowed.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
 from pocketmq.broker.time.timers import MovedTime
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
-from .pages import Pause
 from .values import LedgerMessage, LedgerVerdict, LoggedRequest, Words
 
+ValueT = TypeVar("ValueT", covariant=True)
 SEND_SECONDS = 5.0
 """How long the broker may take to answer a message that was posted."""
 
@@ -40,6 +40,12 @@ class Rules(Protocol):
     def clear(self) -> None: ...
 
 
+class Shown(Protocol[ValueT]):
+    """What is shown as a JSON object."""
+
+    def as_json(self) -> ValueT: ...
+
+
 class Follower(Protocol):
     """Reads new requests at its own pace; `missed` counts those that it came too late for."""
 
@@ -51,30 +57,30 @@ class Follower(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    async def next_json(self) -> Iterator[LoggedRequest]: ...
+    async def next(self) -> Sequence[Shown[LoggedRequest]]: ...
 
 
 class RequestLog(Protocol):
     """Requests with their replies. `words` are match words; ValueError for wrong ones."""
 
     def one_by_one(
-        self, words: dict[str, Any], after: int, *, newest_first: bool
-    ) -> Iterator[LoggedRequest | None]:
+        self, *, after: int, newest_first: bool, **words: Any
+    ) -> Iterator[Shown[LoggedRequest] | None]:
         """Each with an id above `after` that matches, and None in place of each that does not."""
 
-    def follow(self, words: dict[str, Any]) -> Follower: ...
+    def follow(self, **words: Any) -> Follower: ...
 
 
 class Ledger(Protocol):
-    """What became of every message."""
+    """What became of every message. Each verdict is found in steps, between which others may have a turn."""
 
-    def verdicts(
-        self, topic: str | None, group: str | None, after: tuple[str, str], pause: Pause
-    ) -> AsyncIterator[LedgerVerdict]:
+    def each_judged(
+        self, topic: str | None, group: str | None, after: tuple[str, str]
+    ) -> Iterator[Generator[None, None, Shown[LedgerVerdict]]]:
         """All that match, by topic and group, behind these two; the only one if both are given. ValueError, with what
         is `allowed`, for an unknown topic or group then."""
 
-    async def message(self, message_id: str, pause: Pause) -> LedgerMessage:
+    def history_steps(self, message_id: str) -> Generator[None, None, Shown[LedgerMessage]]:
         """What became of one message. ValueError for an unknown id."""
 
 

@@ -12,7 +12,7 @@ import msgspec
 from pocketmq.broker.time.timers import TimeStuckError
 
 from .answers import Problem, number_of
-from .pages import Page, Reading
+from .pages import Page, Reading, in_turns
 from .server_access import Ledger, ServerAccess, Snapshots
 from .values import Clock, LedgerMessage, LedgerVerdict
 
@@ -99,15 +99,16 @@ async def list_requests(
     page = Page(number_of(given, "last" if is_newest else "limit", 1000, MOST_REQUESTS))
     last_id = number_of(given, "after", 0)
     with wrong_values():
-        found = access.requests.one_by_one(words, last_id, newest_first=is_newest)
+        found = access.requests.one_by_one(after=last_id, newest_first=is_newest, **words)
     async with reading as pause:
         for request in found:
             await pause()
             if page.is_full:
                 return page, {} if is_newest else {"after": last_id}
             if request is not None:
-                page.add(request, first=is_newest)
-                last_id = request.id
+                shown = request.as_json()
+                page.add(shown, first=is_newest)
+                last_id = shown.id
     return page, {}
 
 
@@ -124,17 +125,18 @@ class Streams:
         if self._open >= MOST_STREAMS:
             raise Problem(409, f"{MOST_STREAMS} streams are open already", [MOST_STREAMS])
         with wrong_values():
-            self._access.requests.follow(search_of(given))
+            self._access.requests.follow(**search_of(given))
 
     async def events(self, given: dict[str, str]) -> AsyncIterator[bytes]:
         """`id:` and `data:` for each request that is new or got its reply. Ends when it is closed."""
         words = search_of(given)
         self._open += 1
         try:
-            with self._access.requests.follow(words) as follower:
+            with self._access.requests.follow(**words) as follower:
                 yield b": the requests of this server, as they arrive\n\n"
                 while True:
-                    for one in await follower.next_json():
+                    for request in await follower.next():
+                        one = request.as_json()
                         yield b"id: %d\ndata: %s\n\n" % (one.id, _encode(one))
                         await asyncio.sleep(0)
                     if follower.missed:
@@ -202,9 +204,10 @@ async def verdict(
     with _unknown_names():
         async with reading as pause:
             if "message" in given:
-                return await _ledger_of(access).message(given["message"], pause)
-            verdicts = _ledger_of(access).verdicts(given["topic"], given["group"], ("", ""), pause)
-            return await anext(verdicts)
+                history = await in_turns(_ledger_of(access).history_steps(given["message"]), pause)
+                return history.as_json()
+            (steps,) = _ledger_of(access).each_judged(given["topic"], given["group"], ("", ""))
+            return (await in_turns(steps, pause)).as_json()
 
 
 async def verdicts(
@@ -215,8 +218,8 @@ async def verdicts(
     topic, _, group = given.get("after", "").partition(" ")
     with _unknown_names():
         async with reading as pause:
-            found = ledger.verdicts(given.get("topic"), given.get("group"), (topic, group), pause)
-            async for one in found:
+            for steps in ledger.each_judged(given.get("topic"), given.get("group"), (topic, group)):
+                one = (await in_turns(steps, pause)).as_json()
                 page.add(one)
                 if page.is_full:
                     return page, {"after": f"{one.topic} {one.group}"}

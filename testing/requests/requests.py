@@ -26,7 +26,6 @@ WAIT_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.002
 _NEAREST: Final = 5
 ResultT = TypeVar("ResultT")
-FollowerT = TypeVar("FollowerT", bound=Follower)
 
 
 class Requests:
@@ -87,17 +86,15 @@ class Requests:
 
     # -- for the HTTP port
 
-    def one_by_one(
-        self, *, after: int, newest_first: bool, **words: Unpack[FindWords]
-    ) -> Iterator[LoggedRequest | None]:
+    def one_by_one(self, *, after: int, newest_first: bool, **words: Any) -> Iterator[LoggedRequest | None]:
         """The requests with an id above `after` that match, and None in place of each that does not."""
-        match = match_of("find", dict(words), allowed=FIND_WORDS)
+        match = match_of("find", words, allowed=FIND_WORDS)
         candidates = self._log.one_by_one(after, newest_first=newest_first)
         return (request if match.holds(request) else None for request in candidates)
 
-    def follow(self, kind: type[FollowerT] = Follower, /, **words: Unpack[FindWords]) -> FollowerT:  # type: ignore[assignment]
+    def follow(self, **words: Any) -> Follower:
         """A reader of the requests from now on; use it on the server's loop, as a context manager."""
-        return kind(self._log, match_of("follow", dict(words), allowed=FIND_WORDS))
+        return Follower(self._log, match_of("follow", words, allowed=FIND_WORDS))
 
     # -- waiting: generators that yield while there is nothing to say yet
 

@@ -8,30 +8,24 @@ Imported when a port is asked for: it loads `pocketmq.console`.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final
 
 import msgspec
 from pocketmq.broker.node import Node
 from pocketmq.broker.time.timers import MovedTime
-from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
 from pocketmq.console.server_access import ServerAccess, Snapshots
-from pocketmq.console.values import LedgerMessage, LedgerVerdict, LoggedRequest, Words
+from pocketmq.console.values import Words
 
 from ..errors import WrongValueError
 from ..faults.faults import Faults
 from ..faults.rule_json import add_rule, known_words, rule_as_json
 from ..faults.watched_node import WatchedNodes
-from ..ledger.judging import Steps
 from ..ledger.ledger import Ledger
-from ..requests.following import Follower
-from ..requests.requests import Requests
 from ..state.mark import Mark, take_mark
 from ..state.reset import restore
 from ..state.restoring import ACCESS_TABLES, restore_snapshot, take_snapshot
 from ..state.snapshot import Snapshot, snapshot_of
-
-ResultT = TypeVar("ResultT")
 
 MAX_RULES: Final = 1000
 """Rules that are added over HTTP; each costs every request a comparison."""
@@ -69,54 +63,6 @@ class RulesAsJson:
         self._faults.clear()
 
 
-class FollowerAsJson(Follower):
-    """A reader of new requests that gives JSON values."""
-
-    async def next_json(self) -> Iterator[LoggedRequest]:
-        return (request.as_json() for request in await self.next())
-
-
-class RequestsAsJson:
-    """The request log as the port knows it (`console.access.RequestLog`)."""
-
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
-
-    def one_by_one(
-        self, words: dict[str, Any], after: int, *, newest_first: bool
-    ) -> Iterator[LoggedRequest | None]:
-        found = self._requests.one_by_one(after=after, newest_first=newest_first, **words)
-        return (None if request is None else request.as_json() for request in found)
-
-    def follow(self, words: dict[str, Any]) -> FollowerAsJson:
-        return self._requests.follow(FollowerAsJson, **words)
-
-
-class LedgerAsJson:
-    """The ledger as the port knows it (`console.access.Ledger`)."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-
-    async def verdicts(
-        self, topic: str | None, group: str | None, after: tuple[str, str], pause: Pause
-    ) -> AsyncIterator[LedgerVerdict]:
-        for steps in self._ledger.each_judged(topic, group, after):
-            yield (await _in_turns(steps, pause)).as_json()
-
-    async def message(self, message_id: str, pause: Pause) -> LedgerMessage:
-        return (await _in_turns(self._ledger.history_steps(message_id), pause)).as_json()
-
-
-async def _in_turns(steps: Steps[ResultT], pause: Pause) -> ResultT:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return cast(ResultT, end.value)
-        await pause()
-
-
 class SnapshotsOfNode:
     """Snapshots as the port knows them (`console.access.Snapshots`). They lack the users, whose passwords are plain."""
 
@@ -146,9 +92,9 @@ def server_access(
     return ServerAccess(
         node,
         RulesAsJson(watched.faults),
-        RequestsAsJson(watched.requests),
+        watched.requests,
         time=time,
-        ledger=LedgerAsJson(watched.keep_ledger()),
+        ledger=watched.keep_ledger(),
         reset=reset,
         snapshots=snapshots,
     )

@@ -18,7 +18,7 @@ from pocketmq.console.connections import (
 from pocketmq.console.server import Console
 from pocketmq.console.server_access import ServerAccess
 from pocketmq.testing import EmbeddedServer
-from pocketmq.testing.server.admin_port import RequestsAsJson, RulesAsJson
+from pocketmq.testing.server.admin_port import RulesAsJson
 
 from waiting import wait_until
 
@@ -33,7 +33,7 @@ class Port:
 
     def __init__(self, server: EmbeddedServer) -> None:
         rules = RulesAsJson(server.faults)
-        access = ServerAccess(lambda: server.node, rules, RequestsAsJson(server.requests))
+        access = ServerAccess(lambda: server.node, rules, server.requests)
         self.server = server
         self.console = Console(access)
         self.address = server.run(self.console.start("127.0.0.1", 0)).removeprefix("http://")

@@ -1,13 +1,12 @@
 """The page, by what a user does in a browser: tabs, fields and buttons by their names, and what the page shows then."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Generator, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pocketmq.client import LitePullConsumer, PushConsumer
-from pocketmq.console.pages import Pause
 from pocketmq.console.server import Console
 from pocketmq.console.server_access import ServerAccess
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -257,18 +256,21 @@ def test_a_real_clock_and_a_missing_ledger_say_so(page: Browser, api: Api) -> No
 class PlantedLedger:
     """Knows one verdict, with one finding."""
 
-    async def verdicts(
-        self, topic: str | None, group: str | None, after: tuple[str, str], pause: Pause
-    ) -> AsyncIterator[dict[str, Any]]:
+    def each_judged(
+        self, topic: str | None, group: str | None, after: tuple[str, str]
+    ) -> Iterator[Generator[None, None, Any]]:
         proof = [{"id": 41, "code": "PULL_MESSAGE", "client_id": "c1", "response": "SUCCESS"}]
         finding = {"message_id": "7F00AA", "queue_id": 3, "requests": proof}
-        clean: dict[str, list[object]] = {
-            "lost": [],
-            "unread": [],
-            "out_of_order": [],
-            "offset_moved_back": [],
-        }
-        yield {"topic": topic, "group": group, **clean, "duplicated": [finding], "forgotten": 2}
+        clean: dict[str, list[object]] = dict.fromkeys(
+            ("lost", "unread", "out_of_order", "offset_moved_back"), []
+        )
+        verdict = {"topic": topic, "group": group, **clean, "duplicated": [finding], "forgotten": 2}
+
+        def steps() -> Generator[None, None, Any]:
+            yield
+            return SimpleNamespace(as_json=lambda: verdict)
+
+        yield steps()
 
 
 def test_a_verdict_shows_its_findings_and_their_proof(window: Browser) -> None:
