@@ -54,7 +54,7 @@ _PAGE_HEADERS: Final = {
     "cache-control": "no-cache",
 }
 DEFAULT_NAMES: Final = 1000
-MOST_NAMES: Final = 10_000
+MAX_NAMES: Final = 10_000
 """Topics or groups in one answer."""
 Query = dict[str, str]
 """The parameters of an address, checked to have known names; empty ones are left out."""
@@ -133,7 +133,7 @@ class Api:
             return as_json(await cluster_views.topic(self._broker, name, pause), status)
 
     async def messages(self, request: Request, given: Query) -> Response:
-        limit = number_of(given, "limit", 100, message_views.MOST_MESSAGES)
+        limit = number_of(given, "limit", 100, message_views.MAX_MESSAGES)
         page = Page(limit)
         async with self._reading as pause:
             topic = request.path_params["topic"]
@@ -242,7 +242,7 @@ class Api:
 
 def _names_of(given: Query) -> Names:
     """Which names are asked for."""
-    limit = number_of(given, "limit", DEFAULT_NAMES, MOST_NAMES)
+    limit = number_of(given, "limit", DEFAULT_NAMES, MAX_NAMES)
     return Names(given.get("filter", ""), given.get("after", ""), limit)
 
 

@@ -37,11 +37,11 @@ from .values import (
     queue_names,
 )
 
-MOST_QUEUES: Final = 1024
+MAX_QUEUES: Final = 1024
 PERMS: Final = (0, 2, 4, 6)
 ASK_SECONDS: Final = 0.5
 """How long all members together may take to say what they hold."""
-MOST_ASKED: Final = 64
+MAX_ASKED: Final = 64
 """Members that are asked; what the others hold is not known then."""
 
 
@@ -121,9 +121,9 @@ async def change_topic(access: ServerAccess, name: str, given: dict[str, Any]) -
 async def _put_topic(access: ServerAccess, config: TopicConfig, given: dict[str, Any]) -> None:
     changes: dict[str, Any] = {"attributes": {}}  # changes of them: none
     if (queues := given.get("queues")) is not None:
-        if not isinstance(queues, int) or isinstance(queues, bool) or not 1 <= queues <= MOST_QUEUES:
-            words = f"queues must be a whole number from 1 to {MOST_QUEUES}, got {queues!r:.60}"
-            raise Problem(400, words, [1, MOST_QUEUES])
+        if not isinstance(queues, int) or isinstance(queues, bool) or not 1 <= queues <= MAX_QUEUES:
+            words = f"queues must be a whole number from 1 to {MAX_QUEUES}, got {queues!r:.60}"
+            raise Problem(400, words, [1, MAX_QUEUES])
         changes |= {"read_queue_nums": queues, "write_queue_nums": queues}
     if (perm := given.get("perm")) is not None:
         if perm not in PERMS or isinstance(perm, bool):
@@ -265,7 +265,7 @@ async def group_queues(broker: Broker, name: str, holders: Holders, pause: Pause
 async def holders(broker: Broker, name: str) -> Holders:
     """What the members say of themselves."""
     online = broker.membership.consumers.get(name)
-    clients = [] if online is None else list(online.clients())[:MOST_ASKED]
+    clients = [] if online is None else list(online.clients())[:MAX_ASKED]
     answers = await asyncio.gather(*(_running_info(client, name) for client in clients))
     found: Holders = {}
     for client, info in zip(clients, answers, strict=True):

@@ -27,7 +27,7 @@ from .pages import Page, Pause
 from .server_access import ServerAccess
 from .values import Sent
 
-MOST_MESSAGES: Final = 1000
+MAX_MESSAGES: Final = 1000
 """Messages in one answer."""
 _NULL: Final = msgspec.Raw(b"null")
 
@@ -57,7 +57,7 @@ async def messages(
     if "queue" in given:
         queue_id = number_of(given, "queue", 0)
         if queue_id not in queues:
-            raise Problem(404, f"topic {topic} has no queue {queue_id}", list(queues[:MOST_MESSAGES]))
+            raise Problem(404, f"topic {topic} has no queue {queue_id}", list(queues[:MAX_MESSAGES]))
         queues = range(queue_id, queue_id + 1)
     last_ms, after = number_of(given, "to_ms", 1 << 62), _place_of(given)
     first_ms = max(number_of(given, "from_ms", 0), after[0])
@@ -137,7 +137,7 @@ async def _by_key(
     broker: Broker, topic: str, given: dict[str, str], page: Page, limit: int, pause: Pause
 ) -> dict[str, Any]:
     """Messages with this key or id; the index may hold others with the same hash, which are left out."""
-    key, seen = given["key"], number_of(given, "after", 0, MOST_MESSAGES)
+    key, seen = given["key"], number_of(given, "after", 0, MAX_MESSAGES)
     for number, record in enumerate(broker.store.query(topic, key, max(seen + limit, 1), 0, 1 << 62).views):
         if number < seen:
             continue
@@ -164,7 +164,7 @@ async def send_message(access: ServerAccess, topic: str, sent: SentMessage) -> S
         or isinstance(queue_id, bool)
         or not 0 <= queue_id < config.write_queue_nums
     ):
-        allowed = list(range(min(config.write_queue_nums, MOST_MESSAGES)))
+        allowed = list(range(min(config.write_queue_nums, MAX_MESSAGES)))
         raise Problem(400, f"topic {topic} has no queue {queue_id!r:.60}", allowed)
     message = _message_of(topic, sent)
     try:

@@ -17,13 +17,13 @@ from .server_access import Ledger, ServerAccess, Snapshots
 from .values import Clock, LedgerMessage, LedgerVerdict
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
-MOST_REQUESTS: Final = 10_000
+MAX_REQUESTS: Final = 10_000
 """Requests in one answer."""
-MOST_STREAMS: Final = 64
+MAX_STREAMS: Final = 64
 """Streams of requests that may be open at once."""
-MOST_RULES: Final = 1000
+MAX_RULES: Final = 1000
 """Rules in one answer."""
-MOST_VERDICTS: Final = 1000
+MAX_VERDICTS: Final = 1000
 """Verdicts in one answer."""
 SNAPSHOT_BYTES: Final = 256 << 20
 
@@ -37,7 +37,7 @@ async def faults(
     access: ServerAccess, given: dict[str, str], reading: Reading
 ) -> tuple[Page, dict[str, Any]]:
     """Rules with their newest hits, in the order they were added, with the parameters of the next page."""
-    last, page = number_of(given, "after", 0), Page(number_of(given, "limit", MOST_RULES, MOST_RULES))
+    last, page = number_of(given, "after", 0), Page(number_of(given, "limit", MAX_RULES, MAX_RULES))
     async with reading as pause:
         for rule in access.rules.each(last):
             if page.is_full:
@@ -96,7 +96,7 @@ async def list_requests(
     is_newest = "last" in given
     if is_newest and "limit" in given:
         raise Problem(400, "give limit (the oldest) or last (the newest), not both", ["limit", "last"])
-    page = Page(number_of(given, "last" if is_newest else "limit", 1000, MOST_REQUESTS))
+    page = Page(number_of(given, "last" if is_newest else "limit", 1000, MAX_REQUESTS))
     last_id = number_of(given, "after", 0)
     with wrong_values():
         found = access.requests.one_by_one(after=last_id, newest_first=is_newest, **words)
@@ -122,8 +122,8 @@ class Streams:
 
     def check(self, given: dict[str, str]) -> None:
         """Raises `Problem` for wrong words, and if too many streams are open."""
-        if self._open >= MOST_STREAMS:
-            raise Problem(409, f"{MOST_STREAMS} streams are open already", [MOST_STREAMS])
+        if self._open >= MAX_STREAMS:
+            raise Problem(409, f"{MAX_STREAMS} streams are open already", [MAX_STREAMS])
         with wrong_values():
             self._access.requests.follow(**search_of(given))
 
@@ -214,7 +214,7 @@ async def verdicts(
     access: ServerAccess, given: dict[str, str], reading: Reading
 ) -> tuple[Page, dict[str, Any]]:
     """The verdicts of every topic and group, or of those that are given, with the parameters of the next page."""
-    ledger, page = _ledger_of(access), Page(number_of(given, "limit", MOST_VERDICTS, MOST_VERDICTS))
+    ledger, page = _ledger_of(access), Page(number_of(given, "limit", MAX_VERDICTS, MAX_VERDICTS))
     topic, _, group = given.get("after", "").partition(" ")
     with _unknown_names():
         async with reading as pause:

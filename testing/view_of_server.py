@@ -21,7 +21,7 @@ from pocketmq.protocol.requests.send import SendMessageReply
 from .errors import TestingError, WouldBlockError, WrongValueError
 from .state.load import (
     DEFAULT_QUEUES,
-    MOST_QUEUES,
+    MAX_QUEUES,
     Load,
     LoadedMessage,
     LoadFunction,
@@ -86,9 +86,9 @@ class ServerView:
         refusal = topic_refusal(full_name, emulate=self._source.emulate)
         if refusal is not None:
             raise TestingError(refusal)
-        if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MOST_QUEUES:
+        if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MAX_QUEUES:
             raise TestingError(
-                f"topic {full_name}: queues must be a whole number from 1 to {MOST_QUEUES}, got {queues!r}"
+                f"topic {full_name}: queues must be a whole number from 1 to {MAX_QUEUES}, got {queues!r}"
             )
         config = TopicConfig(
             topic_name=full_name,

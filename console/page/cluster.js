@@ -4,7 +4,7 @@ import { address, ask, el, errorPlace, every, field, form, plural, statusLine, t
 
 const LOOK_MS = 1000;
 const ASK_LOOKS = 3; // members are asked what they hold at every third look
-const MOST_QUEUES = 16;
+const MAX_QUEUES = 16;
 
 /** Messages per second between two looks; null before the second one. */
 export function rate(before, now) {
@@ -69,7 +69,7 @@ export function topics(show) {
 }
 
 function offsets(topic) {
-  if (topic.queue_list.length > MOST_QUEUES) return "";
+  if (topic.queue_list.length > MAX_QUEUES) return "";
   return topic.queue_list.map((queue) => `${queue.queue_id}: ${queue.min_offset}–${queue.max_offset}`).join(", ");
 }
 

@@ -2,7 +2,7 @@
 
 import { address, ask, el, field, form, moment, plural, statusLine, table } from "./elements.js";
 
-const MOST_BYTES = 4096;
+const MAX_BYTES = 4096;
 const BYTES_A_LINE = 8;
 
 export function bytesOf(message) {
@@ -48,16 +48,16 @@ export function indented(text) {
 export function shownBody(message, kind) {
   if (message.error) return ["", message.error];
   const bytes = bytesOf(message);
-  const more = bytes.length > MOST_BYTES ? `the first ${MOST_BYTES} of ${bytes.length} bytes` : "";
-  const part = bytes.slice(0, MOST_BYTES);
+  const more = bytes.length > MAX_BYTES ? `the first ${MAX_BYTES} of ${bytes.length} bytes` : "";
+  const part = bytes.slice(0, MAX_BYTES);
   if (kind === "hex") return [hex(part), more];
   if (message.text === null) return [hex(part), more || "no text in UTF-8: shown as hex"];
   if (kind === "JSON") {
     const lines = indented(message.text);
-    if (lines === null) return [message.text.slice(0, MOST_BYTES), more || "no JSON: shown as text"];
-    return [lines.slice(0, MOST_BYTES), more || (lines.length > MOST_BYTES ? `the first ${MOST_BYTES} of ${lines.length} letters` : "")];
+    if (lines === null) return [message.text.slice(0, MAX_BYTES), more || "no JSON: shown as text"];
+    return [lines.slice(0, MAX_BYTES), more || (lines.length > MAX_BYTES ? `the first ${MAX_BYTES} of ${lines.length} letters` : "")];
   }
-  return [message.text.slice(0, MOST_BYTES), more];
+  return [message.text.slice(0, MAX_BYTES), more];
 }
 
 /** Milliseconds of `2026-01-31 12:00`, in the browser's time zone; anything else is left as it is. */

@@ -3,7 +3,7 @@
 import { BASE, ApiError, address, ask, el, errorPlace, every, field, form, moment, plural, statusLine, table } from "./elements.js";
 
 const LOOK_MS = 1000;
-const MOST_SHOWN = 200;
+const MAX_SHOWN = 200;
 /** The names that the server knows: of requests, responses, effects and their words. */
 const WORDS = await ask("GET", "/api/words").catch(() => ({ codes: [], responses: [], effects: {}, kinds: {} }));
 
@@ -36,7 +36,7 @@ export function requests() {
   ], (request) => String(request.id));
   const draw = () => {
     drawn = false;
-    for (const id of [...entries.keys()].slice(0, Math.max(0, entries.size - MOST_SHOWN))) entries.delete(id);
+    for (const id of [...entries.keys()].slice(0, Math.max(0, entries.size - MAX_SHOWN))) entries.delete(id);
     list.update([...entries.values()].reverse());
     const lost = missed ? `; ${missed} came too fast to be shown` : "";
     status.say(entries.size ? `the newest ${plural(entries.size, "request")}, as they arrive${lost}` : "No request yet; those that match appear here.");
@@ -60,7 +60,7 @@ export function requests() {
       ? "the server refuses a stream of requests, perhaps because too many are open: press Search to try again"
       : "the stream of requests is broken; it is tried again")));
     stream.addEventListener("open", () => error.clear());
-    const held = await ask("GET", address("/api/requests", { ...words, last: MOST_SHOWN }));
+    const held = await ask("GET", address("/api/requests", { ...words, last: MAX_SHOWN }));
     const older = new Map(held.map((request) => [request.id, request]));
     const newer = [...entries.values()];
     entries.clear();

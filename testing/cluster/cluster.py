@@ -33,7 +33,7 @@ from ..server.lifetime import Lifetime
 from ..server.loop_thread import LoopThread
 from ..server.settings import Value
 from ..server.temporary_store import temporary_folder
-from ..state.load import MOST_QUEUES
+from ..state.load import MAX_QUEUES
 from ..time.virtual_time import VirtualTime
 from .cluster_broker import ClusterBroker
 from .cluster_context import ClusterContext
@@ -43,7 +43,7 @@ from .member_settings import check_settings, member_config
 if TYPE_CHECKING:
     from .cluster_port import ClusterPort
 
-MOST_MEMBERS: Final = 32
+MAX_MEMBERS: Final = 32
 WAIT_SECONDS: Final = 0.005
 FORGET_SECONDS: Final = 2.0
 """At most, until a name server has noticed that a connection was cut."""
@@ -79,9 +79,9 @@ class RocketMQCluster(Lifetime):
         admin_port: int | None = None,
         **settings: Value,
     ) -> None:
-        self._name_server_count = check_int("name_servers", name_servers, least=1, most=MOST_MEMBERS)
-        self._broker_count = check_int("brokers", brokers, least=1, most=MOST_MEMBERS)
-        self._slave_count = check_int("slaves", slaves, least=0, most=MOST_MEMBERS)
+        self._name_server_count = check_int("name_servers", name_servers, least=1, most=MAX_MEMBERS)
+        self._broker_count = check_int("brokers", brokers, least=1, most=MAX_MEMBERS)
+        self._slave_count = check_int("slaves", slaves, least=0, most=MAX_MEMBERS)
         check_settings(settings)
         self._settings = {**settings, **({"emulate": emulate} if emulate is not None else {})}
         self._virtual_time = check_bool("virtual_time", virtual_time)
@@ -217,7 +217,7 @@ class RocketMQCluster(Lifetime):
         `WrongValueError` for a name that is not allowed, or fewer queues than it has.
         """
         check_text("topic", topic)
-        check_int("queues", queues, least=1, most=MOST_QUEUES)
+        check_int("queues", queues, least=1, most=MAX_QUEUES)
         refusal = topic_refusal(topic, emulate=5)
         if refusal is not None:
             raise WrongValueError(refusal, ["the name of a topic"])

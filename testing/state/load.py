@@ -23,7 +23,7 @@ from pocketmq.protocol.message.topics import group_refusal, topic_refusal
 from ..errors import LoadError
 from .yaml_file import read_yaml
 
-MOST_QUEUES: Final = 10_000
+MAX_QUEUES: Final = 10_000
 _MESSAGE_FIELDS: Final = ("topic", "body", "tags", "keys", "queue_id", "properties", "delay_level")
 _TOPIC_FIELDS: Final = ("queues", "order", "attributes")
 _PARTS: Final = ("topics", "groups", "messages")
@@ -150,8 +150,8 @@ def _topic_of(name: object, content: object, where: str) -> TopicConfig:
     if (refusal := topic_refusal(name, emulate=5)) is not None:
         raise LoadError(f"{where}: {refusal}")
     queues, order = fields.get("queues", DEFAULT_QUEUES), fields.get("order", False)
-    if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MOST_QUEUES:
-        raise LoadError(f"{where}: queues must be a whole number from 1 to {MOST_QUEUES}, got {queues!r}")
+    if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MAX_QUEUES:
+        raise LoadError(f"{where}: queues must be a whole number from 1 to {MAX_QUEUES}, got {queues!r}")
     if not isinstance(order, bool):
         raise LoadError(f"{where}: order must be true or false, got {order!r}")
     attributes = _texts(fields.get("attributes"), f"{where}: attributes")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pocketmq.console.guard import Guard
-from pocketmq.console.stand_in_views import MOST_STREAMS
+from pocketmq.console.stand_in_views import MAX_STREAMS
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from waiting import wait_until
@@ -151,7 +151,7 @@ def test_names_that_were_given_are_own(server: EmbeddedServer) -> None:
 
 def test_streams_are_counted(api: Api) -> None:
     with ExitStack() as streams:
-        for _ in range(MOST_STREAMS):
+        for _ in range(MAX_STREAMS):
             connection = streams.enter_context(
                 socket.create_connection(api.host.split(":"), timeout=10)  # type: ignore[arg-type]
             )
@@ -204,7 +204,7 @@ def test_a_thousand_open_streams_leave_the_server_serving(api: Api, rocketmq: Ro
                 answers.append(connection.recv(12)[9:])
             except OSError:
                 answers.append(b"")
-        assert answers.count(b"200") == MOST_STREAMS
+        assert answers.count(b"200") == MAX_STREAMS
         assert set(answers) <= {b"200", b"409", b"503", b""}
         rocketmq.send(rocketmq.topic("orders"), "served all the same")
         assert [message.text for message in rocketmq.messages("orders")] == ["served all the same"]
