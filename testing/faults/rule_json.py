@@ -96,11 +96,6 @@ def hits_as_json(hits: Sequence[LoggedRequest]) -> list[RequestValue]:
     return found[::-1]
 
 
-def rules_as_json(faults: Faults) -> list[dict[str, Any]]:
-    """All rules with their hits, in the order they were added."""
-    return [rule_as_json(rule) for rule in faults.rules]
-
-
 def words_of_effect(effect: str) -> list[str]:
     """The names that a rule with this effect may have in JSON."""
     names = [name for name in _parameters(effect) if name != "function"]

@@ -261,7 +261,9 @@ class PlantedLedger:
     ) -> Iterator[Generator[None, None, Any]]:
         proof = [{"id": 41, "code": "PULL_MESSAGE", "client_id": "c1", "response": "SUCCESS"}]
         finding = {"message_id": "7F00AA", "queue_id": 3, "requests": proof}
-        clean: dict[str, list[object]] = {key: [] for key in ("lost", "unread", "out_of_order", "offset_moved_back")}
+        clean: dict[str, list[object]] = {
+            key: [] for key in ("lost", "unread", "out_of_order", "offset_moved_back")
+        }
         verdict = {"topic": topic, "group": group, **clean, "duplicated": [finding], "forgotten": 2}
 
         def steps() -> Generator[None, None, Any]:
