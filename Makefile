@@ -39,7 +39,7 @@ install: $(STAMP) ## .venv with PocketMQ (editable) and its tools
 $(RUN): EXTRA :=
 $(STAMP): EXTRA := [dev]
 $(SPARK): EXTRA := [dev,spark,tables,frames,connect]
-$(RUN) $(STAMP) $(SPARK): pyproject.toml setup.py constraints.txt $(wildcard core/*.[ch] pipeline/records/*.c)
+$(RUN) $(STAMP) $(SPARK): pyproject.toml setup.py constraints.txt $(wildcard core/*.[ch])
 	@[ -n "$(PYTHON)" ] || { echo "PocketMQ needs Python 3.11 or newer: none found on PATH" >&2; exit 2; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian, Ubuntu: apt-get install python3-venv)" >&2; \
@@ -177,7 +177,7 @@ else
 	@echo "bench.java_ratio, bench.limit, bench.client: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
 
-native-check: $(STAMP) ## tests/core with the C of the core under the address and undefined-behaviour sanitizers
+native-check: $(STAMP) ## the comparison of its two forms, with the C of the core under the address and undefined-behaviour sanitizers
 	$(BIN)/python tests/native_check.py -q
 
 torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a store with power losses

@@ -19,20 +19,13 @@ def packages() -> list[str]:
 if __name__ == "__main__":
     from setuptools import Extension, setup
 
-    # Optional: where they cannot be built, the functions in Python beside them are used.
-    core = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("core/*.c"))
-    natives = [
-        Extension(
-            f"pocketmq.{name}",
-            sources,
-            depends=["core/core.h", "core/record_bytes.h"],
-            extra_compile_args=["-O2", "-g0"],
-            extra_link_args=["-s"],
-            optional=True,
-        )
-        for name, sources in (
-            ("core.native", core),
-            ("pipeline.records.native", ["pipeline/records/native.c"]),
-        )
-    ]
-    setup(packages=packages(), ext_modules=natives)
+    # Optional: where it cannot be built, the functions in Python beside them are used.
+    native = Extension(
+        "pocketmq.core.native",
+        sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("core/*.c")),
+        depends=["core/core.h", "core/record_bytes.h"],
+        extra_compile_args=["-O2", "-g0"],
+        extra_link_args=["-s"],
+        optional=True,
+    )
+    setup(packages=packages(), ext_modules=[native])

@@ -94,6 +94,9 @@ PyObject *add_entries(PyObject *self, PyObject *args);
 PyObject *fill_replies(PyObject *self, PyObject *args);
 PyObject *gather_records(PyObject *self, PyObject *args);
 PyObject *scan_plain(PyObject *self, PyObject *args);
+PyObject *scan_records(PyObject *self, PyObject *args);
+PyObject *read_records_at(PyObject *self, PyObject *args);
+PyObject *list_pairs(PyObject *self, PyObject *args);
 
 /* Make the table of CRC-32, once. */
 void prepare_sums(void);

@@ -1,5 +1,4 @@
-/* Numbers, sums and records as they lie in a log, for the extensions in C: `core` writes and scans
-   them, `pipeline/records/native.c` reads them. */
+/* Numbers, sums and records as they lie in a log. */
 
 #ifndef POCKETMQ_RECORD_BYTES_H
 #define POCKETMQ_RECORD_BYTES_H
@@ -11,20 +10,7 @@ enum { BODY_AT = 88, BORN_HOST_IPV6 = 1 << 4, STORE_HOST_IPV6 = 1 << 5, LONGER_H
 #define MAGIC_V1 0xDAA320A7u
 #define MAGIC_V2 (MAGIC_V1 + 4)
 
-static uint32_t crc_tables[8][256];
-
-static inline void make_crc_tables(void)
-{
-    for (uint32_t n = 0; n < 256; n++) {
-        uint32_t c = n;
-        for (int bit = 0; bit < 8; bit++)
-            c = c & 1 ? 0xEDB88320u ^ (c >> 1) : c >> 1;
-        crc_tables[0][n] = c;
-    }
-    for (int t = 1; t < 8; t++)
-        for (int n = 0; n < 256; n++)
-            crc_tables[t][n] = crc_tables[0][crc_tables[t - 1][n] & 0xFF] ^ (crc_tables[t - 1][n] >> 8);
-}
+extern uint32_t crc_tables[8][256]; /* in records.c, filled by prepare_sums */
 
 static inline uint32_t crc32_of(const uint8_t *p, size_t n)
 {

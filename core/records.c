@@ -381,7 +381,17 @@ PyObject *gather_records(PyObject *self, PyObject *args)
     return records;
 }
 
+uint32_t crc_tables[8][256];
+
 void prepare_sums(void)
 {
-    make_crc_tables();
+    for (uint32_t n = 0; n < 256; n++) {
+        uint32_t c = n;
+        for (int bit = 0; bit < 8; bit++)
+            c = c & 1 ? 0xEDB88320u ^ (c >> 1) : c >> 1;
+        crc_tables[0][n] = c;
+    }
+    for (int t = 1; t < 8; t++)
+        for (int n = 0; n < 256; n++)
+            crc_tables[t][n] = crc_tables[0][crc_tables[t - 1][n] & 0xFF] ^ (crc_tables[t - 1][n] >> 8);
 }

@@ -18,7 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"core", "protocol"},
     "broker": {"store", "core", "protocol"},
     "client": {"protocol"},
-    "pipeline": {"client", "store", "protocol"},
+    "pipeline": {"client", "store", "core", "protocol"},
     "console": {"client", "broker", "store", "protocol"},
     "grpc_endpoint": {"broker", "store", "core", "protocol"},
     "testing": {"console", "grpc_endpoint", "client", "store", "core", "protocol", "broker"},

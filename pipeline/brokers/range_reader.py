@@ -27,9 +27,8 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..errors import DataLossError, PipelineError
 from ..planning.ranges import Loss, Range
 from ..planning.topic_options import SourceOptions, tags_of
-from ..records.boundaries import walk_records
-from ..records.lanes import walk_joined
-from ..records.records import Records
+from ..records.boundaries import why_none
+from ..records.records import Records, scan
 from .broker_client import BrokerClient, gather_all
 from .pulls import Puller, PullReply
 from .waiting_notes import Silence
@@ -301,7 +300,7 @@ class RangeReader:
         if reply.code != ResponseCode.SUCCESS or reply.body is None or reply.next_offset <= part.hi:
             return reply.body if reply.code == ResponseCode.SUCCESS else None
         view = memoryview(reply.body)
-        records = Records(view, walk_records(view, 0, len(view)).starts)
+        records = scan(view, 0, len(view), most=len(view))
         beyond = np.flatnonzero(records.queue_offsets >= part.hi)
         return view[: int(records.starts[beyond[0]])] if len(beyond) else view
 
@@ -309,12 +308,12 @@ class RangeReader:
         if not bodies:
             return
         joined = memoryview(b"".join(bodies))
-        found = walk_joined(joined, [len(body) for body in bodies])
-        if found.stop != len(joined):
+        records = scan(joined, 0, len(joined), most=len(joined), broker_name=self._range.queue.broker_name)
+        stop = int(records.starts[-1] + records.sizes[-1]) if len(records) else 0
+        if stop != len(joined):
             raise PipelineError(
-                f"{self._range.queue}: a reply holds bytes that are not a record: {found.reason}"
+                f"{self._range.queue}: a reply holds bytes that are not a record: {why_none(joined, stop)}"
             )
-        records = Records(joined, found.starts, broker_name=self._range.queue.broker_name)
         if not self._options.decompresses:
             records.keep_bodies_compressed()
         if self._tags:  # the broker compares hashes only, and two tags may share one

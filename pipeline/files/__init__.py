@@ -4,7 +4,6 @@ mapped_file.py      a file mapped into memory, and where its written bytes end
 remote_copies.py    windows of files behind a URL, copied to files that can be mapped
 log_files.py        the files of a commit log, and how they are split into tasks
 consume_queues.py   the entries of consume queues, and the consumer offset table
-unit_starts.py      where records begin, as the consume queues say it
 scan.py             records of a split or queue, checked, with the position of every damage
 runs.py             records as runs of consecutive offsets of a queue
 run_statuses.py     what a run's status says

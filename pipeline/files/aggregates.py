@@ -39,8 +39,8 @@ def scan_runs(split: LogSplit, options: ScanOptions, *, root: str | None = None)
     for found in scan_log(split, options):
         if found.records is None or found.statuses is not None:
             yield damage_row(found)
-        records = _usable(found)
-        if not len(records):
+        records = None if found.records is None else _usable(found.records, found.statuses)
+        if not records:
             continue
         keys = table.keys(*records.codes("topic"), records.head("queueId").astype(np.int64))
         runs = ordered_by_queue(runs_of(records, keys, found.file.base))
@@ -51,15 +51,13 @@ def scan_runs(split: LogSplit, options: ScanOptions, *, root: str | None = None)
     yield from table.rest()
 
 
-def _usable(found: ScannedRecords) -> Records:
+def _usable(records: Records, statuses: Any) -> Records:
     """The records that are in queues. One with a damaged body is still in its queue."""
-    if found.records is None:
-        return Records(b"", [])
-    mask = in_queues(found.records)
-    if found.statuses is not None:
-        usable = pc.is_in(found.statuses, value_set=pa.array([OK, BAD_CRC]))
+    mask = in_queues(records)
+    if statuses is not None:
+        usable = pc.is_in(statuses, value_set=pa.array([OK, BAD_CRC]))
         mask &= np.asarray(usable, dtype=np.bool_)
-    return found.records if mask.all() else found.records.only(mask)
+    return records.only(mask)
 
 
 def damage_row(found: ScannedRecords) -> Any:

@@ -21,13 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 from pocketmq.protocol.errors import ProtocolError
-from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 from pocketmq.protocol.text.fastjson import loads
 
 from ..errors import OptionError
-from ..records.records import Flags, Records
+from ..records.records import records_at
+from ..records.scans import Flags
 from ..records.slices import Ints
-from ..records.sound_records import own_units
 from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units
 from .log_files import LogFile, log_files, mapped
 from .mapped_file import FILE_NAME
@@ -261,35 +260,14 @@ class _CheckedUnits:
         except FileNotFoundError:  # deleted since planning, and so are its records
             self._is_open[rows] = False
             return
-        is_own = own_units(
-            data, file.base, self._positions, self._sizes, self._split.queue_id, int(self._offsets[0])
-        )
-        self._is_open[is_own] = False
-        rows = rows[~is_own[rows]]
-        if len(rows):
-            self._compare_one_by_one(file, data, rows)
-
-    def _compare_one_by_one(self, file: LogFile, data: memoryview, rows: Any) -> None:
-        """The same for units of which it is not known that they lead to their own record."""
-        starts = self._positions[rows] - file.base
-        fits = starts + MIN_RECORD_BYTES <= len(data)
-        rows, starts = rows[fits], starts[fits]
-        order = np.argsort(starts, kind="stable")
-        rows, starts = rows[order], starts[order]
-        records = Records(data, starts)
-        sizes = records.sizes
-        is_record = (sizes >= MIN_RECORD_BYTES) & (starts + sizes <= len(data))
-        is_record &= records.head("physicalOffset") == starts + file.base
-        rows, records, sizes = rows[is_record], records.only(is_record), sizes[is_record]
-        agree = records.lengths_agree()
-        rows, records, sizes = rows[agree], records.only(agree), sizes[agree]
+        records = records_at(data, self._positions[rows] - file.base, self._sizes[rows])
+        is_record = (records.sizes > 0) & (records.head("physicalOffset") == self._positions[rows])
+        rows, records = rows[is_record], records.only(is_record)
         self._is_open[rows] = False
-        if not len(rows):
-            return
         is_own = (records.head("queueId") == self._split.queue_id) & (
             records.queue_offsets == self._offsets[rows]
         )
-        self._is_other_size[rows] = is_own & (sizes != self._sizes[rows])
+        self._is_other_size[rows] = is_own & (records.sizes != self._sizes[rows])
         if not is_own.all():  # a record of another topic may have units in several queues
             of_topic = np.asarray(pc.equal(records.only(~is_own).topics(), self._split.topic))
             self._is_other[rows[~is_own][of_topic]] = True

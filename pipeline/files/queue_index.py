@@ -21,8 +21,7 @@ import msgspec
 import numpy as np
 from pocketmq.protocol.message.record import BLANK_MAGIC
 
-from ..records.boundaries import walk_records
-from ..records.records import Records
+from ..records.records import Records, records_at, scan
 from ..records.slices import Ints
 from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units, written_files
 from .log_files import LogFile
@@ -170,18 +169,16 @@ def _uncovered(file: LogFile, index: Sequence[Any], end: int) -> list[tuple[int,
 def _records_in(file: LogFile, parts: Sequence[tuple[int, int]]) -> Records | None:
     """The records in some parts of a file; None for bytes that are no record, and are not the filler of the file."""
     data = map_file(file.path)
-    starts: list[int] = []
+    none = np.empty(0, dtype=np.int64)
+    starts, sizes = [none], [none]
     for begin, end in parts:
-        walk = walk_records(data, begin, end)
-        starts += walk.starts.tolist()
-        if walk.stop != end and not (_is_filler(data, walk.stop) and end == file.size):
+        records = scan(data, begin, end, file.base, most=end - begin)
+        stop = int(records.starts[-1] + records.sizes[-1]) if len(records) else begin
+        if stop != end and not (_is_filler(data, stop) and end == file.size):
             return None
-    records = Records(data, starts)
-    if len(records):
-        agree = records.lengths_agree() & (records.head("physicalOffset") == records.starts + file.base)
-        if not agree.all():
-            return None
-    return records
+        starts.append(records.starts)
+        sizes.append(records.sizes)
+    return records_at(data, np.concatenate(starts), np.concatenate(sizes))
 
 
 def _is_filler(data: memoryview, position: int) -> bool:

@@ -20,7 +20,8 @@ import pyarrow as pa
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NONE
 
 from ..records.columns import RUN_COLUMNS, TIMESTAMP
-from ..records.records import Flags, Records
+from ..records.records import Records
+from ..records.scans import Flags
 from ..records.slices import Ints
 from .run_statuses import OK
 

@@ -14,7 +14,7 @@ Memory is limited to one batch of decoded columns; the file itself is mapped.
 """
 
 import logging
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -23,16 +23,14 @@ import pyarrow as pa
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
 from ..errors import CorruptStoreError
-from ..records.boundaries import AT_END, BAD_MAGIC, BAD_SIZE, find_record
-from ..records.lanes import walk_window
-from ..records.records import Records
+from ..records.boundaries import AT_END, BAD_MAGIC, BAD_SIZE, find_record, why_none
+from ..records.records import Records, records_at, scan
+from ..records.scans import ANYWHERE
 from ..records.slices import Ints
-from ..records.sound_records import is_built, sound_records
 from .consume_queues import PRE_BLANK, QueueSplit, units
 from .log_files import LogFile, LogSplit, mapped
 from .mapped_file import map_file
 from .run_statuses import OK
-from .unit_starts import UnitStarts
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -40,12 +38,6 @@ BAD_CRC: Final = "bad crc"
 BAD_OFFSET: Final = "bad offset"
 BATCH_BYTES: Final = 8 * 1024 * 1024
 """Bytes of records in one batch; the last record may reach beyond."""
-WINDOW_BYTES: Final = 32 * 1024 * 1024
-"""Bytes in which records are looked for at once."""
-DAMAGED_WINDOW_BYTES: Final = 256 * 1024
-"""The same after damage, because what was found behind it is not trusted; doubled while no more damage is met."""
-FIRST_WINDOW_BYTES: Final = DAMAGED_WINDOW_BYTES if is_built() else WINDOW_BYTES
-"""Where a scan in C finds the sound records, a window begins with one that is not sound."""
 UNIT_ROWS: Final = 1 << 16
 """Units of a queue that are read at once."""
 FAIL, SKIP, REPORT = "fail", "skip", "report"
@@ -60,10 +52,6 @@ class ScanOptions(msgspec.Struct, frozen=True):
     decompresses: bool = True
     decode_rows: int = 4096
     broker_name: str | None = None
-    queues_folder: str | None = None
-    """The store's consume queues: they say where records begin, and are believed as far as the log agrees."""
-    reads_heads_only: bool = False
-    """Only numbers of the heads are read: the lengths of the texts behind them need not agree."""
 
 
 class ScannedRecords(msgspec.Struct):
@@ -83,79 +71,47 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
     # Since planning, the file may have been deleted or shortened: such a split ends early.
     end = min(split.end, len(data))
     position = split.begin if split.begin == 0 else find_record(data, split.begin, end, file.base)
-    window_bytes = FIRST_WINDOW_BYTES
-    queues: UnitStarts | None = None
     while position < end:
-        position = yield from _scan_sound(data, position, end, file, options)
-        if position >= end:
-            return
-        if queues is None and options.queues_folder is not None:
-            queues = UnitStarts(options.queues_folder, file.base)
-        window_end = min(end, position + window_bytes)
-        if queues is not None:
-            found = queues.walk(data, position, window_end)
-        else:
-            found = walk_window(data, position, window_end, file.base)
-        position, reason = found.stop, found.reason
-        for starts in _batches(found.starts, options.decode_rows):
-            records = Records(data, starts, broker_name=options.broker_name)
-            reads_no_texts = options.reads_heads_only and not options.topics  # the topic is one of the texts
-            agree = None if reads_no_texts else records.lengths_agree()
-            is_sound = agree is None or bool(agree.all())
-            if (
-                agree is not None and not is_sound
-            ):  # its size may be wrong as well, so the records found after it are not trusted
-                first = int(agree.argmin())
-                position, reason = int(records.starts[first]), BAD_SIZE
-                records = records.only(np.arange(len(agree)) < first)
-            yield from _check_records(records, file, options)
-            if not is_sound:
-                break
-        if position >= window_end and reason == AT_END:
-            window_bytes = min(2 * window_bytes, WINDOW_BYTES)
+        batch_end = min(end, position + BATCH_BYTES)
+        records = _scan(data, position, batch_end, options, file.base, options.verifies_crc)
+        is_sound = len(records) > 0
+        if not is_sound:  # the first of them is whole at best: those from it on are looked at one by one
+            records = _scan(data, position, batch_end, options)
+        if len(records):
+            position = int(records.starts[-1] + records.sizes[-1])
+            records = _wanted(records, options)
+            if is_sound and len(records):
+                yield ScannedRecords(file, records)
+            elif len(records):
+                yield from check_stored_values(records, file, options)
             continue
-        window_bytes = DAMAGED_WINDOW_BYTES
+        reason = why_none(data, position)
         following = next_position(data, position, end, split)
         if reason == AT_END and following >= end:
             return
         if file.is_last and file.base + position >= split.known_end:
             return
-        yield from _report_damage(file, position, BAD_MAGIC if reason == AT_END else _status(reason), options)
+        yield from _report_damage(file, position, BAD_MAGIC if reason == AT_END else reason, options)
         position = following
 
 
-def _scan_sound(
-    data: memoryview, position: int, end: int, file: LogFile, options: ScanOptions
-) -> Generator[ScannedRecords, None, int]:
-    """The records up to the first that is not sound; returns where that begins."""
-    while position < end:
-        records = sound_records(
-            data,
-            position,
-            min(end, position + BATCH_BYTES),
-            file.base,
-            most=options.decode_rows,
-            checks_crc=options.verifies_crc,
-            broker_name=options.broker_name,
-        )
-        if not len(records):
-            break
-        position = int(records.starts[-1] + records.sizes[-1])
-        records = _wanted(records, options)
-        if len(records):
-            yield ScannedRecords(file, records)
-    return position
-
-
-def _batches(starts: Ints, rows: int) -> Iterator[Ints]:
-    """The positions in pieces of at most `rows` records that begin within `BATCH_BYTES`."""
-    first, count = 0, len(starts)
-    while first < count:
-        stop = min(first + rows, count)
-        if starts[stop - 1] - starts[first] >= BATCH_BYTES:
-            stop = int(np.searchsorted(starts, starts[first] + BATCH_BYTES))
-        yield starts[first:stop]
-        first = stop
+def _scan(
+    data: memoryview,
+    position: int,
+    end: int,
+    options: ScanOptions,
+    base: int = ANYWHERE,
+    check_crc: bool = False,
+) -> Records:
+    return scan(
+        data,
+        position,
+        end,
+        base,
+        most=options.decode_rows,
+        check_crc=check_crc,
+        broker_name=options.broker_name,
+    )
 
 
 def next_position(data: memoryview, position: int, end: int, split: LogSplit) -> int:
@@ -164,10 +120,6 @@ def next_position(data: memoryview, position: int, end: int, split: LogSplit) ->
     if split.file.is_last and split.file.base + position >= split.known_end:
         return end
     return find_record(data, position + 1, end, split.file.base)
-
-
-def _status(reason: str) -> str:
-    return reason if reason in (BAD_MAGIC, BAD_SIZE) else BAD_SIZE
 
 
 def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) -> Iterator[ScannedRecords]:
@@ -217,16 +169,11 @@ def records_at_units(
     fits = (sizes >= MIN_RECORD_BYTES) & (starts + sizes <= len(data))
     for start in starts[~fits].tolist():
         yield from _report_damage(file, start, BAD_SIZE, options)
-    records = Records(data, starts[fits], broker_name=options.broker_name)
-    agree = (records.sizes == sizes[fits]) & records.lengths_agree()
+    records = records_at(data, starts[fits], sizes[fits], broker_name=options.broker_name)
+    agree = records.sizes == sizes[fits]
     for start in records.starts[~agree].tolist():
         yield from _report_damage(file, start, BAD_MAGIC, options)
-    if agree.any():
-        yield from _check_records(records.only(agree), file, options)
-
-
-def _check_records(records: Records, file: LogFile, options: ScanOptions) -> Iterator[ScannedRecords]:
-    records = _wanted(records, options)
+    records = _wanted(records.only(agree), options)
     if len(records):
         yield from check_stored_values(records, file, options)
 

@@ -27,7 +27,7 @@ from ..files.mapped_file import map_file
 from ..planning.positions import Queue
 from ..planning.ranges import Range
 from ..planning.topic_options import SourceOptions
-from ..records.records import Records
+from ..records.records import scan
 from ..sql.message_input import MessageInput
 
 RETRY_TIMEOUT_MS: Final = 10_000
@@ -78,11 +78,13 @@ def lags_of_store(source: MessageInput, groups: list[str]) -> list[Lag]:
 
 
 def _stored_ms(root: Path, folder: Path, offset: int) -> int | None:
-    """When the message of a unit was stored; None if its log file was deleted."""
+    """When the message of a unit was stored; None if its log file was deleted, or is damaged there."""
     (position,) = units(str(folder), offset, offset + 1)["position"].tolist() or (-1,)
     for file in log_files(root / "commitlog"):
         if file.base <= position < file.base + file.size:
-            return int(Records(map_file(file.path), [position - file.base]).store_times_ms[0])
+            at = position - file.base
+            found = scan(map_file(file.path), at, at + 1, file.base, most=1)
+            return int(found.store_times_ms[0]) if len(found) else None
     return None
 
 

@@ -1,4 +1,4 @@
-"""Where records begin in the bytes of a commit log or of pull replies, and how a log file is split at any byte.
+"""Where the next record begins in a commit log after a split or damage, and what is wrong where none lies.
 
     split 0              split 1              split 2
     |-------.------.-----|---.-----.----.-----|--.-----...
@@ -11,23 +11,17 @@ in `pocketmq.protocol.message.record`.
 """
 
 import struct
-import sys
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 from pocketmq.protocol.message.record import (
     BLANK,
     BLANK_MAGIC,
     MAGIC_V1,
     MAGIC_V2,
-    MIN_RECORD_BYTES,
     PHYSICAL_OFFSET_AT,
     SYS_FLAG_AT,
     measure_record,
 )
-
-Positions = npt.NDArray[np.int64]
 
 MAGICS: Final = (MAGIC_V1.to_bytes(4, "big", signed=True), MAGIC_V2.to_bytes(4, "big", signed=True))
 _MAGIC_PREFIX: Final = MAGICS[0][:3]
@@ -37,51 +31,19 @@ _LONG: Final = struct.Struct(">q")
 
 AT_END: Final = "end"
 """The end of the bytes, of the file (its filler), or of the written bytes (zeros)."""
-CUT_OFF: Final = "cut off"
-"""A record begins here and reaches beyond the bytes."""
 BAD_MAGIC: Final = "bad magic"
 BAD_SIZE: Final = "bad size"
+"""Its lengths do not agree, or it reaches beyond the bytes."""
 
 
-class RecordWalk:
-    """The positions of consecutive records, where the walk stopped, and why."""
-
-    __slots__ = ("reason", "starts", "stop")
-
-    def __init__(self, starts: Positions | list[int], stop: int, reason: str) -> None:
-        self.starts: Positions = np.asarray(starts, dtype=np.int64)
-        self.stop = stop
-        self.reason = reason
-
-
-def walk_records(data: memoryview, position: int, end: int, *, limit: int = sys.maxsize) -> RecordWalk:
-    """Records that begin in [position, end), at most `limit`; they may reach beyond `end`.
-
-    Checks size and magic only; `Records.lengths_agree` checks the lengths inside. Never raises.
-    """
-    starts: list[int] = []
-    append, unpack = starts.append, _SIZE_MAGIC.unpack_from
-    last = min(end, len(data) - 7)
-    for _ in range(limit):
-        if position >= last:
-            break
-        size, magic = unpack(data, position)
-        if (magic != MAGIC_V1 and magic != MAGIC_V2) or size < MIN_RECORD_BYTES:
-            return RecordWalk(starts, position, _stop_reason(size, magic))
-        append(position)
-        position += size
-    if starts and position > len(data):  # the bytes after it were not checked
-        stop = starts.pop()
-        return RecordWalk(starts, stop, CUT_OFF)
-    return RecordWalk(starts, position, AT_END)
-
-
-def _stop_reason(size: int, magic: int) -> str:
+def why_none(data: memoryview, position: int) -> str:
+    """Why no whole record lies at a position: `AT_END`, `BAD_MAGIC` or `BAD_SIZE`."""
+    if len(data) - position < _SIZE_MAGIC.size:
+        return AT_END
+    size, magic = _SIZE_MAGIC.unpack_from(data, position)
     if magic in (MAGIC_V1, MAGIC_V2):
         return BAD_SIZE
-    if magic == BLANK_MAGIC or (size == 0 and magic == 0):
-        return AT_END
-    return BAD_MAGIC
+    return AT_END if magic == BLANK_MAGIC or (size == 0 and magic == 0) else BAD_MAGIC
 
 
 def find_record(data: memoryview, position: int, end: int, base: int) -> int:

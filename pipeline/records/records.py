@@ -1,15 +1,15 @@
 """Records to columns: whole arrays at a time, without a Python loop over messages except for rare forms.
 
-`Records` holds a buffer and the positions of its records. `column(name)` computes one Arrow array on request, so unused
-columns are not decoded. The fixed heads are gathered once into one array, from which the number columns are read. Texts
+`Records` holds a buffer and what a scan has read of its records (`scans.py`): the numbers that nearly every
+read asks for, and where body, topic and properties are. `column(name)` computes one Arrow array on request, so unused
+columns are not decoded. The other numbers are read from the fixed heads, which are gathered once into one array. Texts
 and bodies are slices of the buffer (`slices.py`). Records of both versions, with IPv4 and IPv6 hosts, may be mixed. The
 bytes of commit log files and of pull replies are the same. The record is drawn in `pocketmq.protocol.message.record`.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Any, Final
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -22,60 +22,73 @@ from pocketmq.protocol.message.properties import KEYS, TAGS, TRAN_MSG, UNIQ_KEY
 from pocketmq.protocol.message.record import (
     IPV4_HOST_BYTES,
     IPV6_HOST_BYTES,
-    MAGIC_V2,
-    MAX_TOPIC_BYTES_V1,
     MIN_RECORD_BYTES,
 )
 
 from .columns import MESSAGE_COLUMNS, TIMESTAMP
-from .slices import Ints, hexadecimal, repeated, slices, text_of
-from .stored_properties import StoredProperties
+from .properties import Properties
+from .scans import ANYWHERE, AT, COLUMNS, HEAD, Flags, bad_crcs, numbers_at, read_records_at, scan_records
+from .slices import Ints, hexadecimal, repeated, slices
 
-Flags = npt.NDArray[np.bool_]
+_NONE: Final[Ints] = np.empty(0, dtype=np.int64)
 
-CRC_MASK: Final = 0x7FFFFFFF
-"""The stored CRC has no sign bit: `pocketmq.protocol.message.record.body_crc`."""
-HEAD: Final = np.dtype(
-    [
-        *(("storeSize", ">i4"), ("magic", ">i4"), ("bodyCRC", ">i4"), ("queueId", ">i4"), ("flag", ">i4")),
-        *(("queueOffset", ">i8"), ("physicalOffset", ">i8"), ("sysFlag", ">i4"), ("bornTimestamp", ">i8")),
-        *(("bornHost", ">u8"), ("storeTimestamp", ">i8"), ("storeHost", ">u8"), ("reconsumeTimes", ">i4")),
-        *(("preparedTransactionOffset", ">i8"), ("bodyLength", ">i4")),
-    ]
-)
-"""The head of a record with IPv4 hosts. With an IPv6 host, the fields after that host begin 12 bytes later.
 
-numpy needs the layout as a dtype; a test compares it with `pocketmq.protocol.message.record`.
-"""
-_AT: Final = {name: int(field[1]) for name, field in (HEAD.fields or {}).items()}
-assert HEAD.itemsize < MIN_RECORD_BYTES
+def scan(
+    data: Any,
+    at: int,
+    end: int,
+    base: int = ANYWHERE,
+    *,
+    most: int,
+    check_crc: bool = False,
+    broker_name: str | None = None,
+) -> "Records":
+    """At most `most` records that lie back to back from byte `at` on and begin before `end`.
+
+    Ends before the first that is not whole, or not where it says (`base` is the log position of byte 0), or whose body
+    has not its CRC if that is asked.
+    """
+    most = min(most, (min(end, len(data)) - at) // MIN_RECORD_BYTES + 1)
+    if most <= 0 or not len(data):
+        return records_at(data, _NONE, _NONE, broker_name=broker_name)
+    room = np.empty((most, len(COLUMNS)), dtype=np.int64)
+    count, topics = scan_records(data, at, end, base, check_crc, room)
+    return Records(data, room[:count], topics, broker_name=broker_name)
+
+
+def records_at(data: Any, starts: Ints, sizes: Ints, *, broker_name: str | None = None) -> "Records":
+    """The records at these places, which must rise. One that is not whole has the size 0: only its place is right.
+
+    `sizes` are what is expected.
+    """
+    if not len(starts) or not len(data):
+        return Records(
+            data, np.zeros((len(starts), len(COLUMNS)), dtype=np.int64), [], broker_name=broker_name
+        )
+    room = np.empty((len(starts), len(COLUMNS)), dtype=np.int64)
+    starts, sizes = (np.ascontiguousarray(numbers, dtype=np.int64) for numbers in (starts, sizes))
+    _, topics = read_records_at(data, starts, sizes, room)
+    return Records(data, room, topics, broker_name=broker_name)
 
 
 class Records:
-    """Records of one buffer. `starts` must rise; every record must lie completely in `data`.
+    """Records of one buffer, each whole and in the order of their places.
 
-    `data` is any object with a buffer. It is only read, and the arrays may share its memory. `numbers` and
-    `topic_names` are what a scan has read of the records already (`sound_records.py`).
+    `data` is any object with a buffer. It is only read, and the arrays may share its memory. `numbers` has a row of
+    `COLUMNS` of `scans.py` for each, `topics` are the distinct topics.
     """
 
     def __init__(
-        self,
-        data: Any,
-        starts: Ints | Sequence[int],
-        *,
-        broker_name: str | None = None,
-        numbers: Mapping[str, Ints] | None = None,
-        topic_names: Any = None,
+        self, data: Any, numbers: Ints, topics: Sequence[bytes], *, broker_name: str | None = None
     ) -> None:
         self.bytes: npt.NDArray[np.uint8] = np.frombuffer(data, dtype=np.uint8)
-        self.starts: Ints = np.asarray(starts, dtype=np.int64)
         self._broker_name = broker_name
         self._wants_decompression = True
-        self._numbers = numbers or {}
-        self._topic_names = topic_names
+        self._numbers = numbers
+        self._topics = topics
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self._numbers)
 
     def columns(self, names: Sequence[str]) -> list[Any]:
         """One Arrow array for each name of `MESSAGE_COLUMNS`."""
@@ -94,70 +107,57 @@ class Records:
         """The records for which the mask is true; these records themselves if it is true for all."""
         if mask.all():
             return self
-        fewer = Records(
-            self.bytes,
-            self.starts[mask],
-            broker_name=self._broker_name,
-            numbers={name: numbers[mask] for name, numbers in self._numbers.items()},
-            topic_names=self._topic_names,
-        )
+        fewer = Records(self.bytes, self._numbers[mask], self._topics, broker_name=self._broker_name)
         fewer._wants_decompression = self._wants_decompression
-        if not self._numbers or "_heads" in self.__dict__:
-            fewer._heads = self._heads[mask]
         return fewer
 
     # -- numbers
 
+    def _scanned(self, name: str) -> Ints:
+        """One of the numbers that the scan has read."""
+        return np.ascontiguousarray(self._numbers[:, COLUMNS.index(name)])
+
     @cached_property
-    def _heads(self) -> Any:
-        """All heads in one array: the bytes of each record are gathered once, not once for each column."""
-        return self._from_anywhere(f"V{HEAD.itemsize}")[self.starts].view(HEAD)
-
-    def _from_anywhere(self, kind: Any) -> Any:
-        """A view with an item at every byte; an item must not reach beyond the end."""
-        kind_type = np.dtype(kind)
-        count = max(len(self.bytes) - kind_type.itemsize + 1, 0)
-        return np.ndarray(shape=(count,), dtype=kind_type, buffer=self.bytes, strides=(1,))
-
-    def numbers(self, at: Ints, kind: str) -> Any:
-        """Big-endian numbers (`>i4`, `>i8`, ...) at byte positions, in the machine's order."""
-        return self._from_anywhere(kind)[at].astype(np.dtype(kind).newbyteorder("="))
-
-    def head(self, name: str) -> Any:
-        """One number of each head, in the machine's order."""
-        kind = HEAD[name]
-        if name in self._numbers:
-            return self._numbers[name].astype(kind.newbyteorder("="), copy=False)
-        if _AT[name] <= _AT["bornHost"] or not self._has_long_hosts:
-            return self._heads[name].astype(kind.newbyteorder("="))
-        return self.numbers(self._position(name), kind.str)
+    def starts(self) -> Ints:
+        return self._scanned("start")
 
     @cached_property
     def sizes(self) -> Ints:
         """totalSize of each."""
-        return self._long("storeSize")
+        return self._scanned("storeSize")
 
     @cached_property
     def queue_offsets(self) -> Ints:
-        return self._long("queueOffset")
+        return self._scanned("queueOffset")
 
     @property
     def store_times_ms(self) -> Ints:
         """storeTimestamp of each."""
-        return self._long("storeTimestamp")
+        return self._scanned("storeTimestamp")
 
-    def _long(self, name: str) -> Ints:
-        longs: Ints = self.head(name).astype(np.int64, copy=False)
-        return longs
+    @cached_property
+    def body_bounds(self) -> tuple[Ints, Ints]:
+        return self._scanned("bodyBegin"), self._scanned("bodyEnd")
 
-    def _long_at(self, at: Ints, kind: str) -> Ints:
-        return self.numbers(at, kind).astype(np.int64, copy=False)  # type: ignore[no-any-return]
+    @cached_property
+    def _heads(self) -> Any:
+        """All heads in one array: the bytes of each record are gathered once, not once for each column."""
+        return numbers_at(self.bytes, self.starts, f"V{HEAD.itemsize}").view(HEAD)
+
+    def head(self, name: str) -> Any:
+        """One number of each head, in the machine's order."""
+        kind = HEAD[name]
+        if name in COLUMNS:
+            return self._scanned(name).astype(kind.newbyteorder("="), copy=False)
+        if AT[name] <= AT["bornHost"] or not self._has_long_hosts:
+            return self._heads[name].astype(kind.newbyteorder("="))
+        return numbers_at(self.bytes, self._position(name), kind.str)
 
     # -- positions
 
     @cached_property
     def _sys_flags(self) -> Ints:
-        return self._long("sysFlag")
+        return self._scanned("sysFlag")
 
     @cached_property
     def _has_long_hosts(self) -> bool:
@@ -173,91 +173,13 @@ class Records:
 
     def _position(self, name: str) -> Ints:
         """The position of a field of the head in each record; hosts before it may be IPv6."""
-        position = self.starts + _AT[name]
+        position = self.starts + AT[name]
         if self._has_long_hosts:
-            if _AT[name] > _AT["bornHost"]:
+            if AT[name] > AT["bornHost"]:
                 position += self._born_widths - IPV4_HOST_BYTES
-            if _AT[name] > _AT["storeHost"]:
+            if AT[name] > AT["storeHost"]:
                 position += self._store_widths - IPV4_HOST_BYTES
         return position
-
-    @cached_property
-    def _body_at(self) -> Ints:
-        return self._position("bodyLength") + HEAD["bodyLength"].itemsize
-
-    @cached_property
-    def _is_v2(self) -> Flags:
-        found: Flags = self._heads["magic"] == MAGIC_V2
-        return found
-
-    @cached_property
-    def body_bounds(self) -> tuple[Ints, Ints]:
-        if self._numbers:
-            return self._numbers["bodyAt"], self._numbers["bodyEnd"]
-        return self._body_at, self._body_at + self._long("bodyLength")
-
-    @cached_property
-    def topic_bounds(self) -> tuple[Ints, Ints]:
-        if self._numbers:
-            return self._numbers["topicAt"], self._numbers["topicEnd"]
-        body_end = self.body_bounds[1]
-        lengths = self.bytes[body_end].astype(np.int64)
-        begin = body_end + 1
-        if self._has_v2:
-            lengths[self._is_v2] = self.numbers(body_end[self._is_v2], ">i2")
-            begin[self._is_v2] += 1
-        return begin, begin + lengths
-
-    @cached_property
-    def _has_v2(self) -> bool:
-        return bool(self._is_v2.any())
-
-    @cached_property
-    def properties_bounds(self) -> tuple[Ints, Ints]:
-        topic_end = self.topic_bounds[1]
-        begin = topic_end + 2
-        if self._numbers:
-            return begin, self.starts + self.sizes
-        return begin, begin + self._long_at(topic_end, ">i2")
-
-    def lengths_agree(self) -> Flags:
-        """Which records' inner lengths add up to their size. Texts and bodies of the others must not be read."""
-        ends = self.starts + self.sizes
-        is_long_enough = self._body_at + 3 <= ends  # for the hosts that its flags name
-        if not is_long_enough.all():
-            is_long_enough[is_long_enough] = self.only(is_long_enough).lengths_agree()
-            return is_long_enough
-        if self._all_agree(ends):
-            return np.ones(len(self), dtype=np.bool_)
-        return self._lengths_agree(ends)
-
-    def _all_agree(self, ends: Ints) -> bool:
-        """Whether all do, as in a sound log. Their bounds are computed once, and no byte after a record is touched."""
-        begin, body_end = self.body_bounds
-        if not ((body_end >= begin) & (body_end + 4 <= ends)).all():
-            return False
-        topic_begin, topic_end = self.topic_bounds
-        if not ((topic_end >= topic_begin) & (topic_end + 2 <= ends)).all():
-            return False
-        if (self.properties_bounds[1] == ends).all():
-            return True
-        del self.__dict__["properties_bounds"]
-        return False
-
-    def _lengths_agree(self, ends: Ints) -> Flags:
-        """The same for records that are long enough for their hosts."""
-        begin, body_end = self.body_bounds
-        width = np.where(self._is_v2, 2, 1)
-        fine: Flags = (body_end >= begin) & (body_end + width + 2 <= ends)
-        body_end = np.where(fine, body_end, begin)
-        lengths = self.bytes[body_end].astype(np.int64)
-        if self._is_v2.any():
-            lengths = np.where(self._is_v2, self._long_at(body_end, ">i2"), lengths)
-        topic_end = body_end + width + lengths
-        fine &= (lengths >= 0) & (topic_end + 2 <= ends)
-        topic_end = np.where(fine, topic_end, begin)
-        fine &= topic_end + 2 + self._long_at(topic_end, ">i2") == ends
-        return fine
 
     # -- texts
 
@@ -266,8 +188,8 @@ class Records:
         return slices(self.bytes, *bounds, pa.binary())
 
     @cached_property
-    def properties(self) -> StoredProperties:
-        return StoredProperties(self.bytes, *self.properties_bounds)
+    def properties(self) -> Properties:
+        return Properties(self.bytes, self._scanned("topicEnd") + 2, self.starts + self.sizes)
 
     def bodies(self) -> Any:
         """Bodies, decompressed unless `keep_bodies_compressed` was called.
@@ -284,12 +206,8 @@ class Records:
         return pc.replace_with_mask(bodies, mask, pa.array(list(bytes_of), type=pa.binary()))
 
     def bad_crcs(self) -> Flags:
-        """Which bodies' CRC differs from the stored one. The loop over the bodies runs in C."""
-        begins, ends = self.body_bounds
-        bodies = map(memoryview(self.bytes.data).__getitem__, map(slice, begins.tolist(), ends.tolist()))
-        computed = np.fromiter(map(crc32, bodies), dtype=np.int64, count=len(self))
-        bad: Flags = (computed & CRC_MASK) != self.head("bodyCRC")
-        return bad & (ends > begins)
+        """Which bodies' CRC differs from the stored one."""
+        return bad_crcs(self.bytes, self._numbers)
 
     def hosts(self, name: str) -> Any:
         """`address:port` texts of the packed hosts `bornHost` or `storeHost`; only the distinct ones are formatted."""
@@ -348,25 +266,13 @@ class Records:
         return np.asarray(found, dtype=np.bool_)
 
     @cached_property
-    def only_topic(self) -> str | None:
-        """The topic of all records, as of a reply to a pull; None if they have several or it is not seen at once."""
-        if self._topic_names is not None:
-            return self._topic_names[0].as_py() if len(self._topic_names) == 1 else None
-        begin, end = self.topic_bounds
-        if not len(begin):
-            return None
-        length = int(end[0] - begin[0])
-        if not 0 < length <= MAX_TOPIC_BYTES_V1 or not (end - begin == length).all():
-            return None
-        raw = self._from_anywhere(f"V{length}")[begin].view(np.uint8).reshape(len(begin), length)
-        return raw[0].tobytes().decode("utf-8", "replace") if (raw == raw[0]).all() else None
+    def _topic_names(self) -> Any:
+        return pa.array([topic.decode("utf-8", "replace") for topic in self._topics], type=pa.string())
 
     def topics(self) -> Any:
-        if self.only_topic is not None:
-            return repeated(self.only_topic, len(self))
-        if self._topic_names is not None:
-            return self._topic_names.take(pa.array(self._numbers["topic"]))
-        return text_of(self.bytes_between(self.topic_bounds))
+        if len(self._topics) == 1:
+            return repeated(self._topic_names[0].as_py(), len(self))
+        return self._topic_names.take(pa.array(self._scanned("topic")))
 
     def of_topics(self, topics: Collection[str]) -> Flags:
         """Which records have one of the topics."""
@@ -380,10 +286,8 @@ class Records:
 
         The values are an Arrow array, in which null may be one.
         """
-        if name == "topic" and self.only_topic is not None:
-            return pa.array([self.only_topic]), None
-        if name == "topic" and self._topic_names is not None:
-            return self._topic_names, self._numbers["topic"]
+        if name == "topic":
+            return self._topic_names, self._scanned("topic") if len(self._topics) > 1 else None
         encoded = self.column(name).dictionary_encode(null_encoding="encode")
         if len(encoded.dictionary) == 1:
             return encoded.dictionary, None
@@ -439,7 +343,3 @@ _COLUMNS: Final[dict[str, Callable[[Records], Any]]] = {
     "transactionId": Records.transaction_ids,
 }
 assert _COLUMNS.keys() == MESSAGE_COLUMNS.keys()
-HEAD_COLUMNS: Final = frozenset(_COLUMNS) - {
-    *("topic", "keys", "tags", "body", "properties", "msgId", "transactionId"),
-}
-"""The columns for which no text and no body of a record is read."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 
-_FEW: Final = 16
+MAX_ONE_BY_ONE: Final = 16
 """Texts of which one cannot be decoded: so many are decoded one by one."""
 
 _HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)
@@ -37,17 +37,12 @@ def slices(raw: npt.NDArray[np.uint8], begin: Any, end: Any, kind: Any) -> Any:
     edges = np.empty((count, 2), dtype=np.int32)
     np.subtract(begin, first, out=edges[:, 0], casting="unsafe")
     np.subtract(end, first, out=edges[:, 1], casting="unsafe")
-    return slices_between(raw[first:last], edges.reshape(-1), kind)
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(raw[first:last])]
+    whole = pa.Array.from_buffers(kind, 2 * count - 1, buffers)
+    return pc.take(whole, _even_numbers(count), boundscheck=False)
 
 
-def slices_between(raw: npt.NDArray[np.uint8], edges: npt.NDArray[np.int32], kind: Any) -> Any:
-    """The same for begins and ends in one array, by turns; they must rise."""
-    buffers = [None, pa.py_buffer(edges), pa.py_buffer(raw)]
-    whole = pa.Array.from_buffers(kind, len(edges) - 1, buffers)
-    return pc.take(whole, _even_numbers(len(edges) // 2), boundscheck=False)
-
-
-def spread(values: Any, rows: Ints, count: int) -> Any:
+def scatter(values: Any, rows: Ints, count: int) -> Any:
     """An array of `count` with these values at these rows, which must rise, and null elsewhere."""
     if len(rows) == count:
         return values
@@ -90,7 +85,7 @@ def text_of(binary: Any) -> Any:
     try:
         return binary.cast(pa.string())
     except pa.ArrowInvalid:
-        if len(binary) > _FEW:
+        if len(binary) > MAX_ONE_BY_ONE:
             half = len(binary) // 2
             return pa.concat_arrays([text_of(binary.slice(0, half)), text_of(binary.slice(half))])
         texts = [None if raw is None else raw.decode("utf-8", "replace") for raw in binary.to_pylist()]

@@ -49,7 +49,6 @@ from ..records.columns import (
     STORE_COLUMNS,
     ddl,
 )
-from ..records.records import HEAD_COLUMNS
 from .default_columns import default_columns
 from .output_schema import OutputSchema
 
@@ -67,7 +66,6 @@ TABLES: Final = {
 }
 DAMAGE_COLUMNS: Final = ("physicalOffset", "file", "status")
 """The columns that tell damage: part of the lean columns with `onCorrupt=report`."""
-_OF_HEADS: Final = HEAD_COLUMNS | {"file", "status"}
 DECODE_ROWS: Final = 16_384
 """Records of a batch: with fewer, the JVM and its Python workers wait for one another more often."""
 LEAST_UNITS: Final = 1000
@@ -114,7 +112,6 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
         decompresses=values.flag("decompress", True),
         decode_rows=values.integer("decodeRows", DECODE_ROWS, most=1 << 20),
         broker_name=values.text("brokerName"),
-        queues_folder=str(Path(root) / "consumequeue"),
     )
     return StoreOptions(
         root=root,
@@ -125,19 +122,6 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
         min_partitions=values.integer("minPartitions", 0, least=0),
         checks_queues=checks_queues,
         scan=scan,
-    )
-
-
-def reads_heads_only(table: str, names: frozenset[str], scan: ScanOptions) -> bool:
-    """Whether the heads of records are all that a scan for these columns reads.
-
-    Then the lengths behind them are not compared, unless damage is to be left out or reported: a record must not be
-    part of the rows of one query and missing in those of another.
-    """
-    if scan.on_corrupt != FAIL or scan.verifies_crc:
-        return False
-    return (table == MESSAGES and names <= _OF_HEADS) or (
-        table == STATISTICS and names <= {"queueId", "minute", "messages", "bytes"}
     )
 
 
@@ -181,11 +165,7 @@ class StoreReader(DataSourceReader):
 
     def __init__(self, options: StoreOptions, schema: StructType) -> None:
         self._output = OutputSchema(schema, TABLES[options.table])
-        names = frozenset(self._output.names)
-        scan = msgspec.structs.replace(
-            options.scan, reads_heads_only=reads_heads_only(options.table, names, options.scan)
-        )
-        self._options = msgspec.structs.replace(options, scan=scan)
+        self._options = options
 
     def partitions(self) -> list[InputPartition]:
         exempt_loaded_modules()

@@ -32,7 +32,7 @@ from ..files.scan import (
 from ..files.store_rows import column_of, hole_after
 from ..records.boundaries import find_record
 from ..records.columns import STORE_COLUMNS, TIMESTAMP, arrow_schema
-from ..records.records import Records
+from ..records.records import scan
 from .conditions import columns_in, possible_parts, rows_matching, topics_wanted
 
 SPLIT_BYTES: Final = 8 * 1024 * 1024
@@ -137,7 +137,6 @@ def store_settings(
         decompresses=decompress,
         decode_rows=BATCH_ROWS,
         broker_name=broker_name,
-        queues_folder=str(Path(root) / "consumequeue"),
     )
     return StoreSettings(
         root=str(root), log_folder=str(commit_log_path or Path(root) / "commitlog"), scan=scan
@@ -228,7 +227,7 @@ def _first_time(split: LogSplit) -> int | None:
     position = find_record(data, split.begin, min(split.end, len(data)), split.file.base)
     if position >= min(split.end, len(data)):
         return None
-    return int(Records(data, [position]).store_times_ms[0])
+    return int(scan(data, position, position + 1, most=1).store_times_ms[0])
 
 
 def _time_guarantees(begins: list[int | None]) -> list[Any]:

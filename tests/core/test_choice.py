@@ -1,5 +1,6 @@
 """Which form of the core runs, and that both have the same functions."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -36,9 +37,12 @@ def test_functions_in_c_that_other_sources_made_are_not_used(native) -> None:
 
 
 def test_each_function_has_its_rule_in_python(native) -> None:
+    pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+    importlib.import_module("pocketmq.pipeline.records.scans")
     functions = {name for name in dir(native) if not name.startswith("_")} - {"FORMAT"}
     assert functions == set(in_python)
     assert functions == {
         *("read_sends", "restate", "values_of", "messages_of", "map_of_text", "text_of_map"),
         *("fill_replies", "pack_records", "add_entries", "gather_records", "scan_plain"),
+        *("scan_records", "read_records_at", "list_pairs"),
     }

@@ -9,17 +9,20 @@ from pocketmq.protocol.message.record import MAGIC_V2, Record, decode_records, e
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.records.boundaries import walk_records
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
-from pocketmq.pipeline.records.records import HEAD, Records
+from pocketmq.pipeline.records.records import Records, scan
+from pocketmq.pipeline.records.scans import HEAD
 
 from pipeline.records.record_bytes import RECORDS, row_of, stored
 
 
+def records_in(data: bytes, broker_name: str | None = None) -> Records:
+    return scan(data, 0, len(data), most=1000, broker_name=broker_name)
+
+
 def columns_of(data: bytes, broker_name: str | None = "broker-a") -> dict[str, list[object]]:
-    found = walk_records(memoryview(data), 0, len(data))
-    assert found.stop == len(data)
-    records = Records(data, found.starts, broker_name=broker_name)
+    records = records_in(data, broker_name)
+    assert records.sizes.sum() == len(data)
     return {name: records.column(name).to_pylist() for name in MESSAGE_COLUMNS}
 
 
@@ -36,28 +39,16 @@ def test_columns_equal_those_of_the_record_by_record_reader(records: list[Record
 
 @settings(max_examples=60)
 @given(st.lists(RECORDS, min_size=1, max_size=4), st.data())
-def test_lengths_that_disagree_are_found_wherever_a_byte_is_wrong(
+def test_what_a_scan_finds_can_be_decoded_wherever_a_byte_is_wrong(
     records: list[Record], data: st.DataObject
 ) -> None:
-    """Records that pass `lengths_agree` can be decoded; nothing raises for any byte."""
     raw = bytearray(b"".join(map(encode_record, records)))
-    starts = walk_records(memoryview(bytes(raw)), 0, len(raw)).starts
     place = data.draw(st.integers(0, len(raw) - 1))
     raw[place] = data.draw(st.integers(0, 255))
-    found = Records(
-        bytes(raw), [one for one in starts if len(walk_records(memoryview(raw), one, one + 1).starts)]
-    )
-    good = found.only(found.lengths_agree())
+    found = records_in(bytes(raw))
     for name in MESSAGE_COLUMNS:
         if name not in ("bornTimestamp", "storeTimestamp"):  # any number of ms, also beyond Arrow's range
-            assert len(good.column(name)) == len(good)
-
-
-def test_a_record_at_the_end_that_claims_longer_hosts_does_not_agree() -> None:
-    """Its body would begin after the last byte."""
-    raw = bytearray(encode_record(Record("T", 0, 0, 0, b"", b"")))
-    raw[layout.SYS_FLAG_AT : layout.SYS_FLAG_AT + 4] = (48).to_bytes(4, "big")
-    assert Records(bytes(raw), [0]).lengths_agree().tolist() == [False]
+            assert len(found.column(name)) == len(found)
 
 
 def test_the_last_of_equal_names_wins() -> None:
@@ -73,20 +64,19 @@ def test_compressed_bodies_are_decompressed(kind: str) -> None:
         Record("T", 0, 1, 0, b"y", b"")
     )
     assert columns_of(data)["body"] == [b"long " * 1000, b"y"]
-    as_stored = Records(data, walk_records(memoryview(data), 0, len(data)).starts).keep_bodies_compressed()
+    as_stored = records_in(data).keep_bodies_compressed()
     assert as_stored.column("body").to_pylist() == [body, b"y"]
     assert not as_stored.bad_crcs().any()
 
 
 def test_a_body_whose_crc_is_wrong_is_found() -> None:
     data = bytearray(stored(10))
-    starts = walk_records(memoryview(bytes(data)), 0, len(data)).starts
-    data[starts[3] + 88] ^= 1
-    assert Records(bytes(data), starts).bad_crcs().nonzero()[0].tolist() == [3]
+    data[records_in(bytes(data)).starts[3] + 88] ^= 1
+    assert records_in(bytes(data)).bad_crcs().nonzero()[0].tolist() == [3]
 
 
 def test_no_records_give_empty_columns_of_the_right_type() -> None:
-    records = Records(b"", [])
+    records = records_in(b"")
     for name, (_, kind) in MESSAGE_COLUMNS.items():
         column = records.column(name)
         assert (len(column), column.type) == (0, kind), name
