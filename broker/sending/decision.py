@@ -74,6 +74,14 @@ class Decision(msgspec.Struct, gc=False, eq=False):
     heads: dict[bytes, Head] = {}
     """By born host."""
 
+    def is_current(self, sending: Sending) -> bool:
+        """Whether it holds for one send more."""
+        return (
+            self.settings is sending.state.settings_version
+            and sending.topics.find(self.request.topic) is self.topic_config
+            and sending.waiting_sends < sending.config.send_thread_pool_queue_capacity
+        )
+
 
 def decide(sending: Sending, request: AnySend, call: Call, properties: Iterable[str]) -> Decision:
     """The decision about a request with properties of these names, of which only the special ones matter.

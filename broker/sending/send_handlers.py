@@ -24,7 +24,7 @@ from pocketmq.protocol.message.topics import HALF_TOPIC, is_retry_topic
 from pocketmq.protocol.requests.send import AnySend, SendBatchMessage, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
-from pocketmq.store.put_values import RefusedError
+from pocketmq.store.put_values import Placed, RefusedError
 
 from ..delayed.timer_sends import ASKS, recall_handle
 from ..errors import Refusal
@@ -63,17 +63,24 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     properties = read_properties(text)
     decision = decide(sending, request, call, properties)
     sent = send_of(request, text, properties.get(names.UNIQ_KEY), call.body, call.command.opaque)
-    [prepared] = prepare(sending, decision, [sent], call.connection)
-    send, _, message, _, handle = prepared
-    placed = sending.store.append_all([message])
-    if placed.refusal is not None:
-        raise refused(sending, prepared, placed.refusal)
-    count_stored(sending, [prepared], placed.sizes)
+    (send, _, _, _, handle), placed = store_send(sending, decision, sent, call.connection)
     ids = encode_message_ids(sending.store_host, placed.positions)
     answer = send_answer(sending, placed.runs[0][1], ids, send.queue_id, send.unique_id)
     if handle is not None:
         answer.fields = {**(answer.fields or {}), "recallHandle": handle}
     return answer_when_durable(sending, call, answer, placed.end, send.properties)
+
+
+def store_send(
+    sending: Sending, decision: Decision, send: Send, connection: Peer
+) -> tuple[Prepared, Placed]:
+    """Store the message or batch of a send. Raises `Refusal`, or BodyError for a batch that cannot be read."""
+    [prepared] = prepare(sending, decision, [send], connection)
+    placed = sending.store.append_all([prepared[2]])
+    if placed.refusal is not None:
+        raise refused(sending, prepared, placed.refusal)
+    count_stored(sending, [prepared], placed.sizes)
+    return prepared, placed
 
 
 def run_of(decision: Decision, sends: Sequence[Send]) -> list[Send]:
