@@ -1,7 +1,6 @@
-"""Messages as gRPC clients see them, and as the store keeps them.
+"""Messages as gRPC clients see them.
 
 names.py            which topic, group and lite topic names are refused
 message_types.py    NORMAL, FIFO, DELAY, ...: of a message by its properties, of a topic; the system's property names
-sent_message.py     a sent message -> the properties of its record
 received_message.py  a record -> the message that a client receives
 """

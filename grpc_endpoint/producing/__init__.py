@@ -3,9 +3,8 @@
 producing.py             the part
 routes.py                the brokers and queues of a topic, now
 route_handlers.py        QueryRoute
-send_checks.py           what a sent message is refused for
+sent_message.py          a sent message -> the properties of its record, or a refusal
 queue_choice.py          the queue of a message
-send_results.py          the answers of the broker, as entries of the reply
 send_handlers.py         SendMessage
 transaction_handlers.py  EndTransaction
 recall_handlers.py       RecallMessage

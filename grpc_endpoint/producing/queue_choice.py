@@ -4,13 +4,13 @@ The official proxy hashes a group with Guava's consistent hash (jump hash) of Ja
 same queue on either server. Mirrors `SendMessageActivity.SendMessageQueueSelector`.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from random import Random
 from typing import Final
 
+from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.java_strings import java_hash
-
-from ..messages import SystemProperties
 
 _MULTIPLIER: Final = 2_862_933_555_777_941_757
 _MASK_64: Final = (1 << 64) - 1
@@ -30,7 +30,7 @@ def queue_of_group(group: str, queues: int) -> int:
         candidate = following
 
 
-def chosen_queue(system: SystemProperties, queues: int, random: Random) -> int:
+def chosen_queue(properties: Mapping[str, str], queues: int, random: Random) -> int:
     """The queue among the writable ones of the topic. The queue that the client names does not count."""
-    group = system.message_group or system.lite_topic
+    group = properties.get(names.SHARDING_KEY) or properties.get(names.LITE_TOPIC)
     return queue_of_group(group, queues) if group else random.randrange(queues)

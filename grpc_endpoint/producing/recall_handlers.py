@@ -13,7 +13,7 @@ from ..calls.rpc_call import RpcCall
 from ..forms.names import checked_topic
 from ..messages import OK, Code, MessageType, RecallMessageRequest, RecallMessageResponse
 from .producing import Producing
-from .send_checks import check_type
+from .sent_message import check_type
 
 
 @rpc(RecallMessageRequest)

@@ -5,23 +5,27 @@ stored as one batch with one entry, as the official proxy does it. Mirrors `Send
 `ProducerProcessor`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
+from typing import Final, NamedTuple
 
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.dispatch import Answer
-from pocketmq.broker.network.dispatch import Held as BrokerHeld
-from pocketmq.broker.sending.send_handlers import send_message as store_message
-from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.errors import BodyError
+from pocketmq.broker.sending.decision import Decision, decide
+from pocketmq.broker.sending.durable_answers import answer_when_durable
+from pocketmq.broker.sending.send_checks import check_properties
+from pocketmq.broker.sending.send_handlers import store_send
+from pocketmq.broker.sending.sends import MAX_DECISIONS
+from pocketmq.core.properties import read_properties
+from pocketmq.core.sends import SPECIAL, Send
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.java_strings import hash_map_order
-from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.properties import encode_properties, encode_properties_text
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_dlq_topic, is_retry_topic
 from pocketmq.protocol.requests.send import SendMessage
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.broker_call import BrokerCall, HandlerAnswer
 from ..calls.refusals import PROXY, RpcRefused
@@ -30,211 +34,239 @@ from ..calls.rpc_call import HELD, Held, RpcCall
 from ..clients.peer import GrpcPeer
 from ..forms.message_types import type_of
 from ..forms.names import checked_topic
-from ..forms.sent_message import delay_level, sent_properties, stored_flag
-from ..messages import Code, Message, SendMessageRequest, SendMessageResponse, ms_of
+from ..messages import (
+    OK,
+    Code,
+    Message,
+    SendMessageRequest,
+    SendMessageResponse,
+    SendResultEntry,
+    Status,
+    ms_of,
+)
 from .producing import Producing
 from .queue_choice import chosen_queue
 from .routes import topic_not_found
-from .send_checks import check_message, check_type
-from .send_results import SendResult, refused, reply_of, result_of
+from .sent_message import check_type, checked_properties, stored_flag
 
 _QUEUES: Final = 4
-WhenStored = Callable[[SendResult], None]
+_SPECIAL: Final = frozenset(SPECIAL)
+_NOT_DURABLE: Final[dict[int, tuple[Code, str]]] = {
+    ResponseCode.FLUSH_DISK_TIMEOUT: (Code.MASTER_PERSISTENCE_TIMEOUT, "FLUSH_DISK_TIMEOUT"),
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: (Code.SLAVE_PERSISTENCE_TIMEOUT, "FLUSH_SLAVE_TIMEOUT"),
+    ResponseCode.SLAVE_NOT_AVAILABLE: (Code.HA_NOT_AVAILABLE, "SLAVE_NOT_AVAILABLE"),
+}
+_STORED: Final = SendMessageResponse(status=OK, entries=[SendResultEntry(status=OK)])
+_Reply = SendMessageResponse
+_OnReply = Callable[[SendMessageResponse], None]
 
 
 @rpc(SendMessageRequest)
-def send_message(
-    producing: Producing, request: SendMessageRequest, call: RpcCall
-) -> SendMessageResponse | Held:
+def send_message(producing: Producing, request: SendMessageRequest, call: RpcCall) -> _Reply | Held:
     """Store the messages; the reply names their offsets."""
     messages = request.messages[:]
-    producing.clients.check(call, request)
     clients = producing.clients
+    clients.check(call, request)
     if not messages:
         raise RpcRefused(Code.MESSAGE_CORRUPTED, "no message to send")
     resource = messages[0].topic
     topic = checked_topic(resource, producing.topics)
-    config, wall_ms = producing.config, producing.clock.wall_ms()
-    most_bytes = producing.broker_config.store.max_message_size
-    for message in messages:
-        check_message(message, resource, config, most_bytes, wall_ms)
+    config, wall_ms, levels = producing.config, producing.clock.wall_ms(), producing.delays.levels
+    max_message_size = producing.broker_config.store.max_message_size
     peer = clients.sender(call)
-    texts = [
-        sent_properties(message, topic, peer.peer, _delay_level(producing, message, wall_ms))
-        for message in messages
-    ]
-    topic_config = _topic_of(producing, topic)
-    is_batch = config.grpc_strict and len(messages) > 1
-    if not is_retry_topic(topic) and not is_dlq_topic(topic):
-        for properties in texts[:1] if config.grpc_strict else texts:
-            if names.TRANSFER_FLAG not in properties:
-                check_type(
-                    None if topic_config is None else topic_config.message_type, type_of(properties), config
-                )
-    queues = 0
-    if topic_config is not None and flags.is_writeable(topic_config.perm):
-        queues = topic_config.write_queue_nums
-    if queues <= 0:
-        raise RpcRefused(Code.FORBIDDEN, PROXY + "no writable queue")
-    if is_batch:
-        return _send_batch(producing, peer, topic, messages, texts, queues, call)
-    sending = _Sending(call, len(messages))
+    texts: list[dict[str, str]] = []
+    for message in messages:
+        if texts and message.topic != resource:
+            raise RpcRefused(Code.MESSAGE_CORRUPTED, "topic in message is not same")
+        texts.append(checked_properties(message, topic, peer.peer, config, max_message_size, wall_ms, levels))
+    queues = _queues_of(producing, topic, texts[:1] if config.grpc_strict else texts)
+    if len(messages) == 1 or config.grpc_strict:
+        if len(messages) == 1:
+            queue_id = chosen_queue(texts[0], queues, producing.random)
+            given = _one(topic, messages[0], texts[0], queue_id)
+        else:
+            given = _batch(producing, topic, messages, texts, producing.random.randrange(queues))
+        return _store(producing, peer, given, call.answer) or HELD
+    replies = _Replies(call, len(messages))
     for number, (message, properties) in enumerate(zip(messages, texts, strict=True)):
-        queue_id = chosen_queue(message.system_properties, queues, producing.random)
-        _send_one(producing, peer, topic, message, properties, queue_id, sending.when_stored(number))
-    return sending.reply()
+        given = _one(topic, message, properties, chosen_queue(properties, queues, producing.random))
+        replies.add(number, _store(producing, peer, given, partial(replies.add_later, number)))
+    return replies.joined() or HELD
 
 
-def _topic_of(producing: Producing, topic: str) -> TopicConfig | None:
-    """The topic, which is made if clients may make topics."""
+def _queues_of(producing: Producing, topic: str, texts: Sequence[Mapping[str, str]]) -> int:
+    """How many queues the topic has, which is made if clients may make topics. Raises `RpcRefused` for a message of
+    another type than the topic's, and for a topic that is not writable."""
     topic_config = producing.routes.own_topic(topic)
     if topic_config is None and not producing.config.grpc_strict:
         raise topic_not_found(topic)
-    return topic_config
+    if not is_retry_topic(topic) and not is_dlq_topic(topic):
+        for properties in texts:
+            if names.TRANSFER_FLAG not in properties:
+                message_type = None if topic_config is None else topic_config.message_type
+                check_type(message_type, type_of(properties), producing.config)
+    if (
+        topic_config is None
+        or not flags.is_writeable(topic_config.perm)
+        or topic_config.write_queue_nums <= 0
+    ):
+        raise RpcRefused(Code.FORBIDDEN, PROXY + "no writable queue")
+    return topic_config.write_queue_nums
 
 
-def _delay_level(producing: Producing, message: Message, wall_ms: int) -> int | None:
-    """With `useDelayLevel`: the level of a message with a delivery time."""
-    system = message.system_properties
-    if not system.HasField("delivery_timestamp") or not producing.config.use_delay_level:
-        return None
-    return delay_level(ms_of(system.delivery_timestamp) - wall_ms, producing.delays.levels)
-
-
-class _Sending:
-    """The results of one request: they arrive at once, or later if a message has to wait for the disk or for slaves."""
+class _Replies:
+    """The replies to the messages of one request: some arrive later, because their message has to wait for the disk or
+    for slaves."""
 
     def __init__(self, call: RpcCall, count: int) -> None:
         self._call = call
-        self._results: list[SendResult | None] = [None] * count
-        self._missing = count
-        self._is_held = False
+        self._replies: list[_Reply | None] = [None] * count
 
-    def when_stored(self, number: int) -> WhenStored:
-        def stored(result: SendResult) -> None:
-            self._results[number] = result
-            self._missing -= 1
-            if self._is_held and not self._missing:
-                self._call.answer(self._made())
+    def add(self, number: int, reply: _Reply | None) -> None:
+        self._replies[number] = reply
 
-        return stored
+    def add_later(self, number: int, reply: _Reply) -> None:
+        """When the handler has returned."""
+        self._replies[number] = reply
+        joined = self.joined()
+        if joined is not None:
+            self._call.answer(joined)
 
-    def reply(self) -> SendMessageResponse | Held:
-        """The reply, or HELD until the last result is there."""
-        if self._missing:
-            self._is_held = True
-            return HELD
-        return self._made()
+    def joined(self) -> _Reply | None:
+        """One entry for each message, if all replies are there."""
+        replies = [reply for reply in self._replies if reply is not None]
+        if len(replies) < len(self._replies):
+            return None
+        codes = {reply.status.code for reply in replies}
+        code = Code(codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS)
+        entries = [
+            reply.entries[0] if reply.entries else SendResultEntry(status=reply.status) for reply in replies
+        ]
+        return SendMessageResponse(status=Status(code=code, message=code.name), entries=entries)
 
-    def _made(self) -> SendMessageResponse:
-        return reply_of([result for result in self._results if result is not None])
+
+class _ToStore(NamedTuple):
+    """One message or batch."""
+
+    topic: str
+    sys_flag: int
+    reconsume_times: int
+    is_batch: bool
+    queue_id: int
+    born_ms: int
+    properties: dict[str, str]
+    body: bytes
+    message_id: str
+    """Of the reply."""
 
 
-def _send_one(
-    producing: Producing,
-    peer: GrpcPeer,
-    topic: str,
-    message: Message,
-    properties: dict[str, str],
-    queue_id: int,
-    stored: WhenStored,
-) -> None:
-    """Store one message, and call back with its result."""
-    message_id = message.system_properties.message_id
-    is_half = names.TRAN_MSG in properties
-
-    def answered(answer: HandlerAnswer) -> None:
-        assert isinstance(answer, Answer)  # the send handler returns nothing else
-        result = result_of(answer, message_id)
-        if is_half and result.entry is not None:
-            _remember(producing, topic, answer)
-        stored(result)
-
-    request = SendMessage(
-        producer_group=topic,
-        topic=topic,
-        default_topic=AUTO_CREATE_TOPIC,
-        default_topic_queue_nums=_QUEUES,
-        queue_id=queue_id,
-        sys_flag=stored_flag(message),
-        born_timestamp=ms_of(message.system_properties.born_timestamp),
-        flag=0,
-        properties=encode_properties_text(properties),
-        reconsume_times=_times(message) if is_retry_topic(topic) else 0,
+def _one(topic: str, message: Message, properties: dict[str, str], queue_id: int) -> _ToStore:
+    return _ToStore(
+        topic,
+        stored_flag(message, properties),
+        message.system_properties.delivery_attempt if topic[0] == "%" and is_retry_topic(topic) else 0,
+        False,
+        queue_id,
+        ms_of(message.system_properties.born_timestamp),
+        properties,
+        message.body,
+        properties[names.UNIQ_KEY],
     )
+
+
+def _batch(
+    producing: Producing, topic: str, messages: Sequence[Message], texts: list[dict[str, str]], queue_id: int
+) -> _ToStore:
+    """All messages as one, with an id of its own for the reply and the transaction id of the first message. The
+    elements are stored as sent, and the official proxy sends them from a Java map."""
+    first = _one(topic, messages[0], texts[0], queue_id)
+    elements = [
+        BatchElement(0, message.body, encode_properties({name: own[name] for name in hash_map_order(own)}))
+        for message, own in zip(messages, texts, strict=True)
+    ]
+    return first._replace(
+        reconsume_times=0,
+        is_batch=True,
+        properties={names.UNIQ_KEY: first.message_id},
+        body=encode_batch(elements),
+        message_id=producing.unique_ids.next(),
+    )
+
+
+def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: _OnReply) -> _Reply | None:
+    """Store a message or a batch: the reply about it alone. `None` if it comes later, when the message is durable."""
+    sending, properties = producing.sending, given.properties
+    text = encode_properties_text(properties).encode("utf-8", "replace")
     try:
-        call = BrokerCall(peer, request.code, answered, body=message.body, language=peer.language)
-        answer = store_message(producing.sending, request, call)
+        check_properties(sending, text)
+        if text.count(b"\x01") != len(properties) or text.count(b"\x02") != len(properties):
+            properties = read_properties(text)  # a value has one of these characters
+        unique_id = properties.get(names.UNIQ_KEY)
+        special = _SPECIAL.intersection(properties)
+        kind = (*given[:4], special)
+        send = Send(
+            kind,
+            0,
+            given.queue_id,
+            given.born_ms,
+            text,
+            None if unique_id is None else unique_id.encode("utf-8", "replace"),
+            memoryview(given.body),
+            0,
+            0,
+            len(given.body),
+        )
+        decision = producing.decisions.get(kind)
+        if decision is None or not decision.is_current(sending):
+            decision = _decide(producing, peer, given, special)
+            if len(producing.decisions) >= MAX_DECISIONS:
+                producing.decisions.clear()
+            producing.decisions[kind] = decision
+        prepared, placed, handle = store_send(sending, decision, send, peer)
     except Refusal as refusal:
-        stored(refused(refusal.remark))
-        return
-    if not isinstance(answer, BrokerHeld):
-        answered(answer)
-
-
-def _times(message: Message) -> int:
-    return message.system_properties.delivery_attempt
-
-
-def _remember(producing: Producing, topic: str, answer: Answer) -> None:
-    """Where the half message is: its client ends it by topic and transaction id."""
-    fields = answer.fields or {}
-    try:
-        position = decode_message_id(fields["msgId"]).position
-        transaction_id, queue_offset = fields["transactionId"], int(fields["queueOffset"])
-    except (BodyError, KeyError):
-        return  # an answer without a place: the check will find the message
-    producing.clients.transactions.remember(topic, transaction_id, queue_offset, position)
-
-
-def _as_java_orders(properties: dict[str, str]) -> dict[str, str]:
-    """The elements of a batch are stored as sent, and the official proxy sends them from a Java map."""
-    return {name: properties[name] for name in hash_map_order(properties)}
-
-
-def _send_batch(
-    producing: Producing,
-    peer: GrpcPeer,
-    topic: str,
-    messages: Sequence[Message],
-    texts: list[dict[str, str]],
-    queues: int,
-    call: RpcCall,
-) -> SendMessageResponse | Held:
-    """Store all as one batch: one entry, with an id of its own and the transaction id of the first message."""
-    sending = _Sending(call, 1)
-    stored = sending.when_stored(0)
-    batch_id = producing.unique_ids.next()
+        status = Status(code=Code.INTERNAL_SERVER_ERROR, message=PROXY + (refusal.remark or ""))
+        return SendMessageResponse(status=status)
+    reply, transaction_id = SendMessageResponse(), (prepared.unique_id or b"").decode("utf-8", "replace")
+    reply.CopyFrom(_STORED)
+    entry, offset = reply.entries[0], placed.runs[0][1]
+    entry.message_id, entry.transaction_id, entry.offset = given.message_id, transaction_id, offset
+    if handle is not None:
+        entry.recall_handle = handle
+    if given.sys_flag & flags.TRANSACTION_PREPARED and not given.is_batch:
+        position = placed.positions[0]
+        producing.clients.transactions.remember(given.topic, transaction_id, offset, position)
+    if not sending.waits_for_durability and sending.topics not in sending.tables.unsaved:
+        return reply
 
     def answered(answer: HandlerAnswer) -> None:
         assert isinstance(answer, Answer)
-        stored(result_of(answer, batch_id))
+        answer_later(_not_durable(answer.code) if answer.code else reply)
 
-    shared = {names.UNIQ_KEY: messages[0].system_properties.message_id}
+    call = BrokerCall(peer, SendMessage.code, answered, body=given.body, language=peer.language)
+    answer = answer_when_durable(sending, call, Answer(), placed.end, text)
+    return reply if isinstance(answer, Answer) else None
+
+
+def _decide(producing: Producing, peer: GrpcPeer, given: _ToStore, special: Set[str]) -> Decision:
+    """The decision about all messages of this kind. Raises `Refusal`."""
     request = SendMessage(
-        producer_group=topic,
-        topic=topic,
+        producer_group=given.topic,
+        topic=given.topic,
         default_topic=AUTO_CREATE_TOPIC,
         default_topic_queue_nums=_QUEUES,
-        queue_id=producing.random.randrange(queues),
-        sys_flag=stored_flag(messages[0]),
-        born_timestamp=ms_of(messages[0].system_properties.born_timestamp),
+        queue_id=given.queue_id,
+        sys_flag=given.sys_flag,
+        born_timestamp=given.born_ms,
         flag=0,
-        properties=encode_properties_text(shared),
-        reconsume_times=0,
-        batch=True,
+        reconsume_times=given.reconsume_times,
+        batch=given.is_batch,
     )
-    elements = [
-        BatchElement(0, message.body, encode_properties(_as_java_orders(properties)))
-        for message, properties in zip(messages, texts, strict=True)
-    ]
-    try:
-        body = encode_batch(elements)
-        broker_call = BrokerCall(peer, request.code, answered, body=body, language=peer.language)
-        answer = store_message(producing.sending, request, broker_call)
-    except Refusal as refusal:
-        stored(refused(refusal.remark))
-        return sending.reply()
-    if not isinstance(answer, BrokerHeld):
-        answered(answer)
-    return sending.reply()
+    call = BrokerCall(peer, request.code, body=given.body, language=peer.language)
+    return decide(producing.sending, request, call, special)
+
+
+def _not_durable(response_code: int) -> _Reply:
+    """The message is stored, but not as safely as broker.conf asks."""
+    code, name = _NOT_DURABLE[response_code]
+    entry = SendResultEntry(status=Status(code=code, message=f"send message failed, sendStatus={name}"))
+    return SendMessageResponse(status=Status(code=code, message=code.name), entries=[entry])

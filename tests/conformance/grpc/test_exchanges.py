@@ -5,7 +5,6 @@ import time
 from typing import Any
 
 import pytest
-from pocketmq.grpc_endpoint.forms.sent_message import own_properties
 from pocketmq.grpc_endpoint.messages import (
     AckMessageEntry,
     AckMessageRequest,
@@ -28,6 +27,7 @@ from pocketmq.grpc_endpoint.messages import (
     VerifyMessageResult,
     timestamp_of,
 )
+from pocketmq.grpc_endpoint.producing.sent_message import own_properties
 
 from conformance.grpc.announcing import announced, consumer, new_id
 from conformance.grpc.rows import PX, message, send, topic

@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pocketmq.grpc_endpoint.forms.message_types import SYSTEM_PROPERTIES, type_of
 from pocketmq.grpc_endpoint.forms.received_message import set_message
-from pocketmq.grpc_endpoint.forms.sent_message import own_properties
 from pocketmq.grpc_endpoint.messages import (
     Encoding,
     Message,
@@ -18,6 +17,7 @@ from pocketmq.grpc_endpoint.messages import (
     ms_of,
 )
 from pocketmq.grpc_endpoint.messages.decoding import decode
+from pocketmq.grpc_endpoint.producing.sent_message import own_properties
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, encode_properties
 from pocketmq.protocol.message.record import Record

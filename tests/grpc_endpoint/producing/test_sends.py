@@ -17,7 +17,9 @@ from pocketmq.grpc_endpoint.messages import (
 from pocketmq.grpc_endpoint.producing.queue_choice import queue_of_group
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
+from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 
+from broker_fakes import ask
 from grpc_calls import GrpcBroker, new_message, send
 
 PX = "org.apache.rocketmq.proxy.common.ProxyException: "
@@ -309,7 +311,7 @@ async def test_refusal_of_the_broker(grpc: GrpcBroker) -> None:
     message = new_message(user={f"k{number}": "ä" * 60 for number in range(128)})
     reply = grpc.call(send(message))
     assert reply.status.code == Code.OK
-    grpc.broker.config.start_accept_send_request_time_stamp = 4_000_000_000_000
+    await ask(grpc.broker, UpdateBrokerConfig(), b"startAcceptSendRequestTimeStamp=4000000000000")
     reply = grpc.call(send(new_message(), new_message()))
     assert reply.status.code == Code.INTERNAL_SERVER_ERROR
     assert [entry.status.message[: len(PX)] for entry in reply.entries] == [PX, PX]

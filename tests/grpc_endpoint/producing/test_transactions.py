@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.transactions.op_queue import record_at_offset
-from pocketmq.grpc_endpoint.forms.sent_message import own_properties
 from pocketmq.grpc_endpoint.messages import (
     Code,
     Duration,
@@ -16,6 +15,7 @@ from pocketmq.grpc_endpoint.messages import (
     TransactionSource,
     timestamp_of,
 )
+from pocketmq.grpc_endpoint.producing.sent_message import own_properties
 from pocketmq.protocol.message.topics import HALF_TOPIC
 
 from grpc_calls import GrpcBroker, new_message, producer, send

@@ -1,0 +1,186 @@
+"""A sent message becomes the properties of its record, unless it is refused: one refusal is one of the whole request.
+
+Checks and texts are those of the official proxy, in its order. The order of the properties counts where two names share
+a bucket of Java's map, see `stored_properties.py` of the broker: here is the order in which the official proxy adds
+them. Mirrors `SendMessageActivity` and `GrpcValidator`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pocketmq.broker.config.endpoint_config import EndpointConfig
+from pocketmq.protocol.message import flags
+from pocketmq.protocol.message import properties as names
+
+from ..calls.refusals import PROXY, RpcRefused
+from ..forms.message_types import MIXED, SYSTEM_PROPERTIES
+from ..forms.names import check_lite_topic
+from ..messages import Code, Encoding, Message, MessageType, Timestamp, ms_of
+
+_FIRST_SECOND: Final = -62_135_596_800
+_LAST_SECOND: Final = 253_402_300_799
+"""What the official protobuf library takes for a timestamp: the years 1 to 9999."""
+_TRANSACTION, _GZIP = int(MessageType.TRANSACTION), int(Encoding.GZIP)
+"""Plain numbers: a member of an enumeration takes longer to find and to compare."""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
+
+
+def delay_level(wait_ms: int, levels: Mapping[int, int]) -> int:
+    """The first level (level -> its delay in ms) that is longer than the wait; the longest if none is."""
+    by_delay = sorted(levels, key=lambda level: levels[level])
+    return next((level for level in by_delay if levels[level] > wait_ms), by_delay[-1])
+
+
+def own_properties(message: Message) -> dict[str, str]:
+    """What the client added, in its order; of two with one name the last one counts."""
+    return {entry.key: entry.value for entry in message.user_properties[:]}
+
+
+def checked_properties(
+    message: Message,
+    topic: str,
+    peer: str,
+    config: EndpointConfig,
+    max_message_size: int,
+    wall_ms: int,
+    levels: Mapping[int, int],
+) -> dict[str, str]:
+    """The properties of the record, before the broker adds its own. Raises `RpcRefused` for the first check that fails.
+
+    `peer` is the client's `host:port`; `levels` are the broker's delay levels, as for `delay_level`.
+    """
+    body_bytes = len(message.body)  # each look at the body copies it
+    if not body_bytes and config.enable_message_body_empty_check:
+        raise RpcRefused(Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
+    if body_bytes > max_message_size > 0:
+        text = f"message body cannot exceed the max {max_message_size}"
+        raise RpcRefused(Code.MESSAGE_BODY_TOO_LARGE, text)
+    system = message.system_properties
+    properties = own_properties(message)
+    if properties:
+        _check_user_properties(properties, config)
+    tag, keys, message_id = system.tag, system.keys[:], system.message_id
+    _check_tag(tag)
+    _check_keys(keys)
+    own_text = "".join([*properties, *properties.values(), *keys, tag])
+    if len(own_text.encode("utf-8", "replace")) > config.max_user_property_size:
+        text = f"the total size of user property is too large, max is {config.max_user_property_size}"
+        raise RpcRefused(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
+    if not message_id or message_id.isspace():
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
+    born = system.born_timestamp
+    _check_timestamp(born)
+    is_timed = system.HasField("delivery_timestamp")
+    if is_timed:
+        _check_timestamp(system.delivery_timestamp)
+    is_half = system.message_type == _TRANSACTION
+    if is_half:
+        recovery = system.orphaned_transaction_recovery_duration
+        longest = config.max_transaction_recovery_second
+        if recovery.seconds > longest > 0:
+            text = f"the max transaction recovery time of message is too large, max is {longest}"
+            raise RpcRefused(Code.BAD_REQUEST, text)
+    if is_timed:
+        due_ms, furthest = ms_of(system.delivery_timestamp), config.max_delay_time_mills
+        if 0 < furthest < due_ms - wall_ms:
+            text = f"the max delay time of message is too large, max is {furthest}"
+            raise RpcRefused(Code.ILLEGAL_DELIVERY_TIME, text)
+    group, lite_topic = system.message_group, system.lite_topic
+    if group:
+        _check_group(group, config)
+    if lite_topic:
+        check_lite_topic(lite_topic, config.max_lite_topic_size)
+    properties[names.TAGS] = tag
+    if keys:
+        properties[names.KEYS] = " ".join(keys)
+    properties[names.UNIQ_KEY] = message_id
+    if is_half:
+        properties[names.TRAN_MSG] = "true"
+        if system.HasField("orphaned_transaction_recovery_duration"):
+            properties[names.CHECK_IMMUNITY_TIME_IN_SECONDS] = str(recovery.seconds)
+    if is_timed:
+        if config.use_delay_level:
+            properties[names.DELAY] = str(delay_level(due_ms - wall_ms, levels))
+        properties[names.TIMER_DELIVER_MS] = str(due_ms)
+    if system.HasField("priority"):
+        properties[names.PRIORITY] = str(system.priority)
+    properties[names.RECONSUME_TIME] = str(system.delivery_attempt)
+    properties[names.PGROUP] = topic
+    if group:
+        properties[names.SHARDING_KEY] = group
+    if lite_topic:
+        properties[names.LITE_TOPIC] = lite_topic
+    if trace_context := system.trace_context:
+        properties[names.TRACE_CONTEXT] = trace_context
+    properties[names.BORN_HOST] = system.born_host or peer
+    properties[names.BORN_TIMESTAMP] = str(ms_of(born))
+    return properties
+
+
+def stored_flag(message: Message, properties: Mapping[str, str]) -> int:
+    """The sysFlag of the record of a message with these properties."""
+    flag = flags.COMPRESSED if message.system_properties.body_encoding == _GZIP else 0
+    return flag | flags.TRANSACTION_PREPARED if names.TRAN_MSG in properties else flag
+
+
+def _check_user_properties(properties: Mapping[str, str], config: EndpointConfig) -> None:
+    if len(properties) > config.user_property_max_num:
+        text = f"too many user properties, max is {config.user_property_max_num}"
+        raise RpcRefused(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
+    for key, value in properties.items():
+        if key in SYSTEM_PROPERTIES:
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, f"property is used by system: {key}")
+        if _CONTROL(key):
+            text = "the key of property cannot contain control character"
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
+        if _CONTROL(value):
+            text = "the value of property cannot contain control character"
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
+
+
+def _check_tag(tag: str) -> None:
+    if not tag:
+        return
+    if tag.isspace():
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot be the char sequence of whitespace")
+    if "|" in tag:
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot contain '|'")
+    if _CONTROL(tag):
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot contain control character")
+
+
+def _check_keys(keys: Iterable[str]) -> None:
+    for key in keys:
+        if not key:
+            continue
+        if key.isspace():
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_KEY, "key cannot be the char sequence of whitespace")
+        if _CONTROL(key):
+            raise RpcRefused(Code.ILLEGAL_MESSAGE_KEY, "key cannot contain control character")
+
+
+def _check_timestamp(timestamp: Timestamp) -> None:
+    if not _FIRST_SECOND <= timestamp.seconds <= _LAST_SECOND:
+        text = f"a timestamp of {timestamp.seconds} seconds is not valid, allowed are the years 1 to 9999"
+        raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)
+
+
+def _check_group(group: str, config: EndpointConfig) -> None:
+    if group.isspace():
+        raise RpcRefused(
+            Code.ILLEGAL_MESSAGE_GROUP, "message group cannot be the char sequence of whitespace"
+        )
+    if len(group.encode("utf-8", "replace")) >= config.max_message_group_size > 0:
+        text = f"message group exceed the max size {config.max_message_group_size}"
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_GROUP, text)
+    if _CONTROL(group):
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_GROUP, "message group cannot contain control character")
+
+
+def check_type(topic_type: str | None, kind: MessageType, config: EndpointConfig) -> None:
+    """Whether a topic of this type takes such a message; `None` is a topic that the broker does not have."""
+    expected = topic_type or "UNSPECIFIED"
+    if config.enable_topic_message_type_check and expected not in (MIXED, kind.name):
+        text = f"TopicMessageType validate failed, the expected type is {expected}, but actual type is {kind.name}"
+        raise RpcRefused(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, PROXY + text)
