@@ -24,7 +24,7 @@ from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
 from pocketmq.broker.process import loop_factory
 from pocketmq.grpc_endpoint import messages
-from pocketmq.grpc_endpoint.calls.serving import Calls
+from pocketmq.grpc_endpoint.calls.rpc_call import Calls
 from pocketmq.grpc_endpoint.endpoint import Endpoint, open_endpoint
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
 from pocketmq.grpc_endpoint.messages import Resource
@@ -135,8 +135,8 @@ class Bench:
             stream, RequestHead(BY_REQUEST[request_type].path, METADATA, 30.0, "identity")
         )
         assert exchange is not None
-        exchange.message_received(data)
-        exchange.half_closed()
+        exchange.on_message(data)
+        exchange.on_half_close()
         return stream
 
     def telemetry(self) -> None:
@@ -150,7 +150,7 @@ class Bench:
         settings = messages.Settings(
             client_type=messages.ClientType.SIMPLE_CONSUMER, subscription=subscription
         )
-        exchange.message_received(messages.TelemetryCommand(settings=settings).SerializeToString())
+        exchange.on_message(messages.TelemetryCommand(settings=settings).SerializeToString())
 
     async def feed(
         self,

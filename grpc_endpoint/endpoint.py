@@ -15,8 +15,8 @@ from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.node import Node, reachable
 
-from .calls.registry import HANDLERS
-from .calls.serving import SEND_BYTES, Calls
+from .calls.registry import HANDLERS, Handler
+from .calls.rpc_call import SEND_BYTES, Calls
 from .clients.clients import Clients
 from .consuming.consuming import Consuming
 from .handler_modules import HANDLER_MODULES
@@ -61,7 +61,13 @@ class Endpoint:
         self.consuming = Consuming(broker, self.clients, self.routes)
         handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
         send_bytes = max(SEND_BYTES, broker.config.store.max_message_size + REQUEST_BYTES)
-        self.calls = Calls(handlers, broker.state.timers, _journal_watchers(node), send_bytes=send_bytes)
+        self.calls = Calls(
+            handlers,
+            broker.state.timers,
+            _journal_watchers(node),
+            send_bytes=send_bytes,
+            inspection=_inspection_handlers,
+        )
         self.calls.when_pass_ends.append(self.consuming.acks.store)
         limits = Limits(
             message_bytes=config.grpc_max_inbound_message_size,
@@ -99,6 +105,12 @@ class Endpoint:
         self.routes.stop()
         self.consuming.stop()
         self.clients.stop()
+
+
+def _inspection_handlers() -> dict[str, Handler]:
+    from .calls.inspection_handlers import inspection_handlers
+
+    return inspection_handlers()
 
 
 def _journal_watchers(node: Node) -> list[Watcher]:

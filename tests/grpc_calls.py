@@ -13,13 +13,13 @@ import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.grpc_endpoint import messages
-from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
+from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
-from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Receiver, RpcCall
+from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
 from pocketmq.grpc_endpoint.clients import liveness_handlers, telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
-from pocketmq.grpc_endpoint.messages.decoding import decode
-from pocketmq.grpc_endpoint.messages.service import BY_REQUEST
+from pocketmq.grpc_endpoint.http2.headers import RequestHead
+from pocketmq.grpc_endpoint.messages.service import BY_REQUEST, Rpc
 from pocketmq.grpc_endpoint.producing import (
     recall_handlers,
     route_handlers,
@@ -45,58 +45,89 @@ HANDLER_MODULES = (
 """Importing them registers the handlers."""
 
 
-class FakeStream:
-    """The replies' side of one call: keeps what is sent, as it would arrive at the client."""
+class FakeOwner:
+    """The connection of a call."""
 
-    def __init__(self) -> None:
+    closed = False
+
+    def __init__(self, port: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.peer = f"127.0.0.1:{port}"
+        self.packed_host = pack_host("127.0.0.1", port)
+
+    def transport_wrapped(self, wrap: Any) -> None: ...
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class FakeStream:
+    """The replies' side of one call: keeps what is sent."""
+
+    def __init__(self, rpc: Rpc, port: int = 51_000) -> None:
+        self.owner = FakeOwner(port)
         self.replies: list[Any] = []
         self.ended: tuple[GrpcStatus, str] | None = None
+        self._rpc = rpc
 
-    def send_reply(self, message: Any) -> None:
-        self.replies.append(type(message).FromString(encode(message)))
+    def send_headers(self) -> None: ...
 
-    def send_command(self, message: Any, shown: object) -> None:
-        self.send_reply(message)
+    def send_message(self, data: bytes) -> None:
+        self.replies.append(self._rpc.reply.FromString(data))
 
-    def answer(self, message: Any) -> None:
-        self.send_reply(message)
+    def answer(self, data: bytes) -> None:
+        self.answer_all([data])
+
+    def answer_all(self, messages: Sequence[bytes]) -> None:
+        for data in messages:
+            self.send_message(data)
         self.finish(GrpcStatus.OK, "")
 
-    def answer_stream(self, replies: Sequence[bytes]) -> None:
-        self.replies += map(messages.ReceiveMessageResponse.FromString, replies)
-        self.finish(GrpcStatus.OK, "")
+    def finish(self, status: int, text: str) -> None:
+        assert self.ended is None
+        self.ended = GrpcStatus(status), text
 
-    def finish(self, status: GrpcStatus, text: str) -> None:
-        self.ended = status, text
+    def first_half(self, messages: Sequence[bytes]) -> bytes:
+        raise AssertionError("no watcher is there")
 
 
 class FakeTelemetry(FakeStream):
     """A client's telemetry stream."""
 
-    receiver: Receiver
     rpc_call: RpcCall
 
     def send(self, command: messages.TelemetryCommand) -> None:
-        """What the client sends; a refusal ends the stream as on a connection."""
-        try:
-            self.receiver.received(decode(messages.TelemetryCommand, encode(command)))
-        except RpcFailed as failed:
-            self.rpc_call.refuse(failed.status, failed.text)
-        except Exception as error:
-            refused = refusal_of(error)
-            if refused is None:
-                raise
-            self.rpc_call.answer(messages.TelemetryCommand(status=refused.status))
+        """What the client sends; a refusal ends the stream."""
+        self.rpc_call.on_message(encode(command))
 
     def close(self) -> None:
         """The client half-closes the stream."""
-        self.receiver.closed()
+        self.rpc_call.on_half_close()
 
     @property
     def settings(self) -> messages.Settings:
         """The settings of the last reply."""
         settings: messages.Settings = self.replies[-1].settings
         return settings
+
+
+def new_call(
+    calls: Calls,
+    part: object,
+    stream: FakeStream,
+    rpc: Rpc,
+    seconds: float | None = None,
+    **metadata: str,
+) -> RpcCall:
+    """A call of an rpc whose handler works on this part; `seconds` until its deadline."""
+    handler = HANDLERS.table[rpc.path]._replace(part=part)
+    headers = {f"x-mq-{name.replace('_', '-')}": value for name, value in metadata.items()}
+    return RpcCall(calls, handler, stream, RequestHead(rpc.path, headers, seconds, "identity"))
 
 
 class GrpcBroker:
@@ -109,46 +140,32 @@ class GrpcBroker:
         self.routes = Routes(broker, name_server)
         self.producing = Producing(broker, self.clients, self.routes)
         self.parts: list[object] = [self.clients, self.producing]
+        self.calls = Calls({}, broker.state.timers)
 
     def new_call(
         self,
         request_type: type[Any],
-        stream: FakeStream,
+        stream: FakeStream | None = None,
         *,
         client_id: str = "c1",
         language: str = "JAVA",
-        port: int = 51_000,
         seconds: float | None = None,
         metadata: dict[str, str] | None = None,
     ) -> RpcCall:
         """A call of this client; `seconds` until its deadline."""
-        loop = asyncio.get_running_loop()
-        return RpcCall(
-            BY_REQUEST[request_type],
-            stream,
-            loop,
-            metadata={"x-mq-client-id": client_id, "x-mq-language": language, **(metadata or {})},
-            peer=f"127.0.0.1:{port}",
-            packed_host=pack_host("127.0.0.1", port),
-            deadline=None if seconds is None else loop.time() + seconds,
-        )
+        rpc = BY_REQUEST[request_type]
+        part = next(part for part in self.parts if type(part) is HANDLERS.table[rpc.path].part_type)
+        stream = stream or FakeStream(rpc)
+        call = new_call(self.calls, part, stream, rpc, seconds, client_id=client_id, language=language)
+        call.metadata |= metadata or {}
+        return call
 
-    def begin(self, request: Any, **about: Any) -> tuple[FakeStream, RpcCall]:
+    def begin(self, request: Any, *, port: int = 51_000, **about: Any) -> tuple[FakeStream, RpcCall]:
         """Start a call: its stream has the replies, as far as they are there."""
-        stream = FakeStream()
+        stream = FakeStream(BY_REQUEST[type(request)], port)
         call = self.new_call(type(request), stream, **about)
-        handler = next(handler for handler in HANDLERS.table.values() if handler.rpc.request is type(request))
-        part = next(part for part in self.parts if type(part) is handler.part_type)
-        try:
-            reply = handler.function(part, decode(type(request), encode(request)), call)
-        except Exception as error:
-            refused = refusal_of(error)
-            if refused is None:
-                raise
-            call.answer(handler.rpc.refusal(refused.status))
-        else:
-            if reply is not HELD:
-                call.answer(reply)
+        call.on_message(encode(request))
+        call.on_half_close()
         return stream, call
 
     def call(self, request: Any, **about: Any) -> Any:
@@ -163,11 +180,12 @@ class GrpcBroker:
         status = self.call(request, **about).status
         return status.code, status.message
 
-    def telemetry(self, settings: messages.Settings | None = None, **about: Any) -> FakeTelemetry:
+    def telemetry(
+        self, settings: messages.Settings | None = None, *, port: int = 51_000, **about: Any
+    ) -> FakeTelemetry:
         """Open a client's telemetry stream, and send its settings."""
-        stream = FakeTelemetry()
+        stream = FakeTelemetry(BY_REQUEST[messages.TelemetryCommand], port)
         stream.rpc_call = self.new_call(messages.TelemetryCommand, stream, **about)
-        stream.receiver = telemetry.telemetry(self.clients, stream.rpc_call)
         if settings is not None:
             stream.send(messages.TelemetryCommand(settings=settings))
         return stream

@@ -1,16 +1,14 @@
 """gRPC consumers without a socket: their calls, and what the endpoint sent back. For tests/grpc_endpoint/consuming."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.grpc_endpoint import messages
-from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, refusal_of
+from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
-from pocketmq.grpc_endpoint.calls.rpc_call import Held, RpcCall
-from pocketmq.grpc_endpoint.clients import telemetry
+from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
 from pocketmq.grpc_endpoint.clients.clients import Clients
 from pocketmq.grpc_endpoint.consuming import ack_handlers, assignment_handlers, dead_letters, receive_handlers
 from pocketmq.grpc_endpoint.consuming.consuming import Consuming
@@ -19,39 +17,12 @@ from pocketmq.grpc_endpoint.messages.proto import Message
 from pocketmq.grpc_endpoint.messages.service import BY_NAME, BY_REQUEST
 from pocketmq.grpc_endpoint.producing.routes import Routes
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.message.offset_id import pack_host
 
 from broker_fakes import FakeLoop, store_message
+from grpc_calls import FakeStream, new_call
 
 MODULES = (ack_handlers, assignment_handlers, dead_letters, receive_handlers)
 """Importing them fills the table of handlers."""
-
-
-class FakeStream:
-    """The client's side of one call."""
-
-    def __init__(self) -> None:
-        self.replies: list[Any] = []
-        self.status: GrpcStatus | None = None
-        self.text = ""
-
-    def send_reply(self, message: Message) -> None:
-        self.replies.append(message)
-
-    def send_command(self, message: Message, shown: object) -> None:
-        self.send_reply(message)
-
-    def answer(self, message: Message) -> None:
-        self.send_reply(message)
-        self.finish(GrpcStatus.OK, "")
-
-    def answer_stream(self, replies: Sequence[bytes]) -> None:
-        self.replies += map(messages.ReceiveMessageResponse.FromString, replies)
-        self.finish(GrpcStatus.OK, "")
-
-    def finish(self, status: GrpcStatus, text: str) -> None:
-        assert self.status is None
-        self.status, self.text = status, text
 
 
 class Asked:
@@ -67,11 +38,11 @@ class Asked:
 
     @property
     def is_ended(self) -> bool:
-        return self._stream.status is not None
+        return self._stream.ended is not None
 
     @property
     def grpc_status(self) -> GrpcStatus | None:
-        return self._stream.status
+        return None if self._stream.ended is None else self._stream.ended[0]
 
     @property
     def reply(self) -> Any:
@@ -113,6 +84,8 @@ class Consumers:
         self.routes = Routes(broker)
         self.consuming = Consuming(broker, self.clients, self.routes)
         self.consuming.start()
+        self.calls = Calls({}, broker.state.timers)
+        self.calls.when_pass_ends.append(self.consuming.acks.store)
         self.in_pass = False
         """Whether acks wait for `consuming.acks.store`."""
         self._parts = {Clients: self.clients, Consuming: self.consuming}
@@ -140,40 +113,21 @@ class Consumers:
         seconds: float | None = None,
         version: str | None = "5.2.0",
     ) -> tuple[RpcCall, FakeStream]:
-        loop, stream = asyncio.get_running_loop(), FakeStream()
-        metadata = {"x-mq-client-id": client_id, "x-mq-language": "JAVA"}
+        rpc = BY_NAME[name]
+        stream = FakeStream(rpc)
+        metadata = {"client_id": client_id, "language": "JAVA"}
         if version is not None:
-            metadata["x-mq-client-version"] = version
-        call = RpcCall(
-            BY_NAME[name],
-            stream,
-            loop,
-            metadata=metadata,
-            peer="127.0.0.1:50000",
-            packed_host=pack_host("127.0.0.1", 50000),
-            deadline=None if seconds is None else loop.time() + seconds,
-        )
-        return call, stream
+            metadata["client_version"] = version
+        part = self._parts[HANDLERS.table[rpc.path].part_type]
+        return new_call(self.calls, part, stream, rpc, seconds, **metadata), stream
 
     def ask(self, request: Message, client_id: str = "c1", **of_call: Any) -> Asked:
         """Run a request; a stream may still be open afterwards."""
-        rpc = BY_REQUEST[type(request)]
-        handler = HANDLERS.table[rpc.path]
-        call, stream = self.call(rpc.name, client_id, **of_call)
-        try:
-            reply = handler.function(self._parts[handler.part_type], request, call)
-        except RpcFailed as failed:
-            call.refuse(failed.status, failed.text)
-        except Exception as error:
-            refused = refusal_of(error)
-            if refused is None:
-                raise
-            call.answer(rpc.refusal(refused.status))
-        else:
-            if not isinstance(reply, Held):
-                call.answer(reply)
-            if not self.in_pass:
-                self.consuming.acks.store()
+        call, stream = self.call(BY_REQUEST[type(request)].name, client_id, **of_call)
+        if self.in_pass:
+            self.calls.pass_begins()
+        call.on_message(request.SerializeToString())
+        call.on_half_close()
         return Asked(call, stream)
 
     def announce(
@@ -186,15 +140,12 @@ class Consumers:
         """What a consumer sends first. Its telemetry stream stays open."""
         call, stream = self.call("Telemetry", client_id)
         entries = [messages.SubscriptionEntry(topic=Resource(name=topic)) for topic in topics or ("orders",)]
-        telemetry.telemetry(self.clients, call).received(
-            messages.TelemetryCommand(
-                settings=messages.Settings(
-                    client_type=client_type,
-                    request_timeout=messages.Duration(seconds=3),
-                    subscription=messages.Subscription(group=Resource(name=group), subscriptions=entries),
-                )
-            )
+        settings = messages.Settings(
+            client_type=client_type,
+            request_timeout=messages.Duration(seconds=3),
+            subscription=messages.Subscription(group=Resource(name=group), subscriptions=entries),
         )
+        call.on_message(messages.TelemetryCommand(settings=settings).SerializeToString())
         return stream.replies[0].settings
 
     def receive(

@@ -63,13 +63,13 @@ class EchoCall:
         self.needs_end = head.path != "/echo/Each"
         self._messages: list[bytes] = []
 
-    def message_received(self, data: bytes) -> None:
+    def on_message(self, data: bytes) -> None:
         if self.head.path == "/echo/Each":
             self._stream.send_message(data)
         else:
             self._messages.append(data)
 
-    def half_closed(self) -> None:
+    def on_half_close(self) -> None:
         if self.head.path == "/echo/Never":
             return
         if self.head.path == "/echo/All":
@@ -82,14 +82,14 @@ class EchoCall:
         self._echo.open.discard(self)
         self._stream.finish(0, "")
 
-    def cancelled(self) -> None:
+    def on_cancel(self) -> None:
         self._echo.cancelled += 1
         self._echo.open.discard(self)
 
-    def undelivered(self) -> None:
+    def on_undelivered(self) -> None:
         self._echo.undelivered += 1
 
-    def server_stops(self) -> None:
+    def on_server_stop(self) -> None:
         self._echo.open.discard(self)
         self._stream.finish(14, "stopped")
 

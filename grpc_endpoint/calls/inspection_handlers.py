@@ -29,7 +29,7 @@ from ..messages.inspection import (
 from ..messages.service import FILE, MESSAGING, SERVICE, Kind
 from .refusals import GrpcStatus, RpcFailed
 from .registry import Handler
-from .rpc_call import HELD, Held, RpcCall
+from .rpc_call import ANSWERS_LATER, Deferred, RpcCall
 
 _NOT_FOUND: Final = 5
 _KNOWN: Final = ("", SERVICE, HEALTH)
@@ -43,12 +43,12 @@ def check_health(part: object, request: HealthCheckRequest, call: RpcCall) -> He
     return HealthCheckResponse(status=ServingStatus.SERVING)
 
 
-def watch_health(part: object, request: HealthCheckRequest, call: RpcCall) -> Held:
+def watch_health(part: object, request: HealthCheckRequest, call: RpcCall) -> Deferred:
     """One message now; the stream ends when the server does."""
     is_known = request.service in _KNOWN
     status = ServingStatus.SERVING if is_known else ServingStatus.SERVICE_UNKNOWN
     call.send(HealthCheckResponse(status=status))
-    return HELD
+    return ANSWERS_LATER
 
 
 class Reflection:

@@ -44,7 +44,7 @@ _FIRST_OF_GRPC: Final = 20_000
 """Codes from here on are `Code`s, those below are response codes of the broker."""
 
 
-class Held(Protocol):
+class HeldCall(Protocol):
     """A call that a watcher may hold back."""
 
     @property
@@ -70,7 +70,7 @@ class WatchedClient:
         self.peer = owner.peer
         self.client_id = client_id
         self._language = language
-        self._calls: dict[int, tuple[Command, Held]] = {}
+        self._calls: dict[int, tuple[Command, HeldCall]] = {}
         self._messages: dict[int, None] = {}
         """Those that are telemetry messages, the oldest first."""
         self._commands: dict[int, tuple[Command, Callable[[], None]]] = {}
@@ -82,7 +82,7 @@ class WatchedClient:
 
     # -- from the call
 
-    def shown(self, call: Held, request: Message, data: bytes) -> Command:
+    def shown(self, call: HeldCall, request: Message, data: bytes) -> Command:
         """The frame as which a request, with these bytes, is shown; `received` shows it."""
         command = _command_of(call.rpc, request, data, self.client_id, self._language)
         self._calls[id(command)] = command, call
@@ -202,6 +202,40 @@ class WatchedClient:
 
     def abort(self) -> None:
         self._owner.abort()
+
+
+class WatchedCall:
+    """A call that watchers see: its replies are collected until it ends."""
+
+    __slots__ = ("client", "command", "replies")
+
+    def __init__(self, client: WatchedClient, command: Command) -> None:
+        self.client = client
+        self.command = command
+        self.replies: list[bytes] = []
+
+
+class WatchedCommand:
+    """One message of the client on its telemetry stream, as watchers see it: a one-way request."""
+
+    __slots__ = ("_proceed", "_write", "rpc")
+
+    def __init__(
+        self, rpc: Rpc, proceed: Callable[[], None], write: Callable[[bytes, GrpcStatus, str], None]
+    ) -> None:
+        self.rpc = rpc
+        self._proceed = proceed
+        self._write = write
+
+    def proceed(self) -> None:
+        self._proceed()
+
+    def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
+        self._write(body, status, text)
+
+    def first_half(self, body: bytes) -> bytes:
+        """It has no reply of its own."""
+        return b""
 
 
 class Watching(Watchable):

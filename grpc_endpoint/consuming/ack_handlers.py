@@ -10,7 +10,7 @@ from pocketmq.broker.errors import Refusal
 
 from ..calls.refusals import RpcRefused
 from ..calls.registry import rpc
-from ..calls.rpc_call import AT_PASS_END, Held, RpcCall
+from ..calls.rpc_call import ANSWERS_WITH_PASS, Deferred, RpcCall
 from ..forms.names import checked_group, checked_topic
 from ..messages import (
     OK,
@@ -31,7 +31,7 @@ _log = logging.getLogger("pocketmq.grpc")
 
 
 @rpc(AckMessageRequest)
-def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall) -> Held:
+def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall) -> Deferred:
     """Each entry is acknowledged by itself, and has a status of its own."""
     consuming.clients.check(call, request)
     topic = checked_topic(request.topic, consuming.broker.topics)
@@ -44,7 +44,7 @@ def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall)
     if refusals:
         _log.info("%d messages are not acknowledged for %s, the first: %s", len(refusals), group, refusals[0])
     consuming.acks.add(call, entries, outcomes)
-    return AT_PASS_END
+    return ANSWERS_WITH_PASS
 
 
 def _ack(

@@ -10,7 +10,7 @@ from pocketmq.protocol.message.flags import is_readable, is_writeable
 
 from ..calls.refusals import RpcRefused
 from ..calls.registry import rpc
-from ..calls.rpc_call import HELD, Held, RpcCall
+from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
 from ..forms.names import checked_group, checked_topic
 from ..messages import (
     OK,
@@ -31,7 +31,7 @@ MASTER_ID: Final = 0
 
 
 @rpc(QueryAssignmentRequest)
-def query_assignment(consuming: Consuming, request: QueryAssignmentRequest, call: RpcCall) -> Held:
+def query_assignment(consuming: Consuming, request: QueryAssignmentRequest, call: RpcCall) -> Deferred:
     """The group need not exist, and the client need not be a member."""
     consuming.clients.checked(call, request)
     topic = checked_topic(request.topic, consuming.broker.topics)
@@ -54,7 +54,7 @@ def query_assignment(consuming: Consuming, request: QueryAssignmentRequest, call
             call.answer(reply)
 
     consuming.routes.when_found(topic, found)
-    return HELD
+    return ANSWERS_LATER
 
 
 def _add_queues(

@@ -13,7 +13,7 @@ from pocketmq.protocol.requests.pop import PopMessage
 
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
-from ..calls.rpc_call import HELD, Held, RpcCall
+from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
 from ..clients.registration import subscription_of
 from ..forms.names import checked_group, checked_topic
 from ..messages import Code, FilterExpression, ReceiveMessageRequest, Settings, ms_of
@@ -34,13 +34,13 @@ _TOO_LATE: Final = "The deadline time remaining is not enough for polling, pleas
 
 
 @rpc(ReceiveMessageRequest)
-def receive_message(consuming: Consuming, request: ReceiveMessageRequest, call: RpcCall) -> Held:
+def receive_message(consuming: Consuming, request: ReceiveMessageRequest, call: RpcCall) -> Deferred:
     """Deliver messages, which stay hidden from the group until they are acknowledged or their time is over."""
     clients = consuming.clients
     clients.checked(call, request)
     seconds = 0 if consuming.config.grpc_strict else EARLY_SECONDS
     clients.when_announced(call, seconds, lambda settings: _receive(consuming, request, call, settings))
-    return HELD
+    return ANSWERS_LATER
 
 
 def _receive(

@@ -117,7 +117,7 @@ class ServerStream:
         exchange = self.exchange
         if exchange is not None:
             if self._cutter is None and is_whole(data, self._most_bytes):  # nearly always
-                exchange.message_received(data[PREFIX_BYTES:])
+                exchange.on_message(data[PREFIX_BYTES:])
                 if exchange.needs_end and not is_end and self.exchange is not None:
                     self._held_bytes += len(data)
                     self._keeps(self._held_bytes)
@@ -171,7 +171,7 @@ class ServerStream:
         messages = self._messages
         for _ in range(MESSAGES_AT_ONCE):
             if messages and self.exchange is not None:
-                self.exchange.message_received(messages.popleft())
+                self.exchange.on_message(messages.popleft())
         if self.exchange is None:
             self._messages = None
 
@@ -185,12 +185,12 @@ class ServerStream:
                 self.refuse_message(13, "Encountered end-of-stream mid-frame")
             else:
                 self._keeps(0)
-                self.exchange.half_closed()
+                self.exchange.on_half_close()
 
     def server_stops(self) -> None:
         """The program ends calls that would stay open."""
         if self.exchange is not None:
-            self.exchange.server_stops()
+            self.exchange.on_server_stop()
 
     def window_changed(self, change: int) -> bool:
         """The client changed the window of the stream; False if it is beyond 2^31-1 now."""
@@ -208,10 +208,10 @@ class ServerStream:
         self._cutter = None
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
-            exchange.cancelled()
+            exchange.on_cancel()
         finished, self._finished = self._finished, None
         if finished is not None:
-            finished.undelivered()
+            finished.on_undelivered()
 
     def _keeps(self, unfinished_bytes: int) -> None:
         change = unfinished_bytes - self.unfinished_bytes
@@ -230,7 +230,7 @@ class ServerStream:
         self._keeps(0)
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
-            exchange.cancelled()
+            exchange.on_cancel()
 
     # -- to the client
 

@@ -55,26 +55,26 @@ class ReplyStream(Protocol):
 
 
 class Exchange(Protocol):
-    """One call, as its stream sees it. After `finish` only `undelivered` is called, after `cancelled` nothing."""
+    """One call, as its stream sees it. After `finish` only `on_undelivered` is called, after `on_cancel` nothing."""
 
     most_bytes: int
     """The longest message that the client may send."""
     needs_end: bool
     """Whether nothing happens before the client has closed its side: all but streams of both sides."""
 
-    def message_received(self, data: bytes) -> None:
+    def on_message(self, data: bytes) -> None:
         """A whole message arrived."""
 
-    def half_closed(self) -> None:
+    def on_half_close(self) -> None:
         """The client sends no more messages."""
 
-    def cancelled(self) -> None:
+    def on_cancel(self) -> None:
         """The client wants no reply any more, or its connection is gone."""
 
-    def undelivered(self) -> None:
+    def on_undelivered(self) -> None:
         """The call has finished, but the client, or its connection, has gone before all replies were written."""
 
-    def server_stops(self) -> None:
+    def on_server_stop(self) -> None:
         """End the call now, if it would wait for something."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pocketmq.protocol.message.flags import is_readable, is_writeable
 
 from ..calls.registry import rpc
-from ..calls.rpc_call import HELD, Held, RpcCall
+from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
 from ..forms.message_types import accepted_types
 from ..forms.names import checked_topic
 from ..messages import (
@@ -22,7 +22,7 @@ from .routes import RoutedBroker, TopicRoute, topic_not_found
 
 
 @rpc(QueryRouteRequest)
-def query_route(producing: Producing, request: QueryRouteRequest, call: RpcCall) -> Held:
+def query_route(producing: Producing, request: QueryRouteRequest, call: RpcCall) -> Deferred:
     """The endpoints of the request are not looked at. The topic is named in the reply as in the request."""
     producing.clients.check(call, request)
     topic = checked_topic(request.topic, producing.topics)
@@ -36,7 +36,7 @@ def query_route(producing: Producing, request: QueryRouteRequest, call: RpcCall)
             call.answer(reply)
 
     producing.routes.when_found(topic, found)
-    return HELD
+    return ANSWERS_LATER
 
 
 def _add_queues(reply: QueryRouteResponse, route: TopicRoute, topic: Resource) -> None:

@@ -30,7 +30,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..calls.broker_call import BrokerCall, HandlerAnswer
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
-from ..calls.rpc_call import HELD, Held, RpcCall
+from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
 from ..clients.peer import GrpcPeer
 from ..forms.message_types import type_of
 from ..forms.names import checked_topic
@@ -62,7 +62,7 @@ _OnReply = Callable[[SendMessageResponse], None]
 
 
 @rpc(SendMessageRequest)
-def send_message(producing: Producing, request: SendMessageRequest, call: RpcCall) -> _Reply | Held:
+def send_message(producing: Producing, request: SendMessageRequest, call: RpcCall) -> _Reply | Deferred:
     """Store the messages; the reply names their offsets."""
     messages = request.messages[:]
     clients = producing.clients
@@ -86,12 +86,12 @@ def send_message(producing: Producing, request: SendMessageRequest, call: RpcCal
             given = _one(topic, messages[0], texts[0], queue_id)
         else:
             given = _batch(producing, topic, messages, texts, producing.random.randrange(queues))
-        return _store(producing, peer, given, call.answer) or HELD
+        return _store(producing, peer, given, call.answer) or ANSWERS_LATER
     replies = _Replies(call, len(messages))
     for number, (message, properties) in enumerate(zip(messages, texts, strict=True)):
         given = _one(topic, message, properties, chosen_queue(properties, queues, producing.random))
         replies.add(number, _store(producing, peer, given, partial(replies.add_later, number)))
-    return replies.joined() or HELD
+    return replies.joined() or ANSWERS_LATER
 
 
 def _queues_of(producing: Producing, topic: str, texts: Sequence[Mapping[str, str]]) -> int:

@@ -14,7 +14,7 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages
-from pocketmq.grpc_endpoint.calls.serving import SEND_BYTES
+from pocketmq.grpc_endpoint.calls.rpc_call import SEND_BYTES
 from pocketmq.grpc_endpoint.clients.clients import (
     MAX_ALL_SETTINGS_BYTES,
     MAX_SETTINGS_BYTES,

@@ -11,8 +11,7 @@ from pocketmq.broker.errors import Refusal
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, RpcRefused
 from pocketmq.grpc_endpoint.calls.registry import Registry
-from pocketmq.grpc_endpoint.calls.rpc_call import HELD, Held, RpcCall
-from pocketmq.grpc_endpoint.calls.serving import Calls
+from pocketmq.grpc_endpoint.calls.rpc_call import ANSWERS_LATER, Calls, Deferred, RpcCall
 from pocketmq.grpc_endpoint.http2.port import Http2Port
 from pocketmq.grpc_endpoint.http2.role import Limits
 from pocketmq.grpc_endpoint.messages.service import REQUEST_BYTES
@@ -37,10 +36,10 @@ REGISTRY = Registry()
 
 
 @REGISTRY.rpc(m.QueryRouteRequest)
-def query_route(part: Part, request: m.QueryRouteRequest, call: RpcCall) -> m.QueryRouteResponse | Held:
+def query_route(part: Part, request: m.QueryRouteRequest, call: RpcCall) -> m.QueryRouteResponse | Deferred:
     part.calls.append(call)
     call.when_cancelled(lambda: part.cancelled.append(call))
-    result: m.QueryRouteResponse | Held = part.act(request, call)
+    result: m.QueryRouteResponse | Deferred = part.act(request, call)
     return result
 
 
@@ -161,7 +160,7 @@ async def test_a_request_may_be_as_long_as_its_rpc_needs() -> None:
 
 
 async def test_a_held_call_is_answered_later_or_expires() -> None:
-    async with serving(lambda request, call: HELD) as (client, part, _):
+    async with serving(lambda request, call: ANSWERS_LATER) as (client, part, _):
         late = client.open("QueryRoute", m.QueryRouteRequest(), timeout="5S")
         await client.ping()
         part.calls[0].answer(OK)
@@ -175,7 +174,7 @@ async def test_a_held_call_is_answered_later_or_expires() -> None:
 
 
 async def test_a_cancelled_call_tells_its_handler() -> None:
-    async with serving(lambda request, call: HELD) as (client, part, _):
+    async with serving(lambda request, call: ANSWERS_LATER) as (client, part, _):
         call = client.open("QueryRoute", m.QueryRouteRequest())
         await client.ping()
         call.cancel()
@@ -218,7 +217,7 @@ async def test_streams_both_ways_end_with_the_client_with_a_refusal_and_with_a_f
 
 
 async def test_the_stop_of_the_port_ends_streams_and_lets_unary_calls_finish() -> None:
-    async with serving(lambda request, call: HELD) as (client, part, port):
+    async with serving(lambda request, call: ANSWERS_LATER) as (client, part, port):
         stream = client.open("Telemetry")
         held = client.open("QueryRoute", m.QueryRouteRequest())
         await client.ping()

@@ -15,7 +15,7 @@ from pocketmq.grpc_endpoint.messages import (
 )
 
 from broker_fakes import FakeLoop
-from grpc_calls import FakeStream, GrpcBroker, consumer, producer
+from grpc_calls import GrpcBroker, consumer, producer
 
 UNKNOWN = (Code.UNRECOGNIZED_CLIENT_TYPE, "cannot find client settings for this client")
 PUSH = HeartbeatRequest(group=Resource(name="g"), client_type=ClientType.PUSH_CONSUMER)
@@ -121,7 +121,7 @@ async def test_termination_of_a_consumer(grpc: GrpcBroker) -> None:
 
 async def test_call_that_overtakes_its_settings_waits_for_them(grpc: GrpcBroker) -> None:
     got: list[Settings | None] = []
-    call = grpc.new_call(HeartbeatRequest, FakeStream())
+    call = grpc.new_call(HeartbeatRequest)
     grpc.clients.when_announced(call, 1.0, got.append)
     assert got == []
     grpc.telemetry(consumer("g"))
@@ -132,7 +132,7 @@ async def test_few_calls_of_a_client_wait_for_its_settings(grpc: GrpcBroker) -> 
     """They go on together, in one turn of the loop."""
     got: list[Settings | None] = []
     for _ in range(MAX_EARLY_OF_CLIENT + 3):
-        call = grpc.new_call(HeartbeatRequest, FakeStream())
+        call = grpc.new_call(HeartbeatRequest)
         grpc.clients.when_announced(call, 1.0, lambda settings: got.append(settings))
     assert got == [None] * 3
     grpc.telemetry(consumer("g"))
@@ -141,7 +141,7 @@ async def test_few_calls_of_a_client_wait_for_its_settings(grpc: GrpcBroker) -> 
 
 async def test_call_waits_for_settings_no_longer_than_it_is_said(grpc: GrpcBroker) -> None:
     got: list[Settings | None] = []
-    call = grpc.new_call(HeartbeatRequest, FakeStream())
+    call = grpc.new_call(HeartbeatRequest)
     grpc.clients.when_announced(call, 0.0, got.append)
     await asyncio.sleep(0.001)
     assert got == [None]
@@ -149,8 +149,8 @@ async def test_call_waits_for_settings_no_longer_than_it_is_said(grpc: GrpcBroke
 
 async def test_cancelled_call_waits_for_nothing(grpc: GrpcBroker) -> None:
     got: list[Settings | None] = []
-    call = grpc.new_call(HeartbeatRequest, FakeStream())
+    call = grpc.new_call(HeartbeatRequest)
     grpc.clients.when_announced(call, 1.0, got.append)
-    call.cancel()
+    call.on_cancel()
     grpc.telemetry(consumer("g"))
     assert got == []

@@ -81,7 +81,7 @@ async def test_an_empty_receive_ends_shortly_before_its_time(consumers: Consumer
 async def test_a_cancelled_receive_takes_nothing(consumers: Consumers) -> None:
     consumers.receive()
     first, second = consumers.receive(), consumers.receive("c1")
-    first.call.cancel()
+    first.call.on_cancel()
     assert len(consumers.broker.popping.waiters) == 1
     consumers.store("new")
     await turns()
@@ -93,7 +93,7 @@ async def test_a_receive_cancelled_after_the_message_came_leaves_it_to_another(c
     consumers.receive()
     first, second = consumers.receive(), consumers.receive()
     consumers.store("new")  # wakes the first, which pops in the next loop iteration
-    first.call.cancel()
+    first.call.on_cancel()
     await turns()
     assert first.replies == []
     assert second.bodies == ["new"]
@@ -137,7 +137,7 @@ async def test_a_receive_is_refused_if_no_settings_arrive_within_a_second(consum
 
 async def test_a_receive_cancelled_before_the_settings_takes_nothing(consumers: Consumers) -> None:
     early = consumers.receive("c2")
-    early.call.cancel()
+    early.call.on_cancel()
     consumers.announce("c2")
     assert early.replies == []
     assert consumers.receive().bodies == ["m0", "m1", "m2", "m3"]
