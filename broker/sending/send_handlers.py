@@ -71,9 +71,7 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     return answer_when_durable(sending, call, answer, placed.end, send.properties)
 
 
-def store_send(
-    sending: Sending, decision: Decision, send: Send, connection: Peer
-) -> tuple[Prepared, Placed]:
+def store_send(sending: Sending, decision: Decision, send: Send, connection: Peer) -> tuple[Prepared, Placed]:
     """Store the message or batch of a send. Raises `Refusal`, or BodyError for a batch that cannot be read."""
     [prepared] = prepare(sending, decision, [send], connection)
     placed = sending.store.append_all([prepared[2]])

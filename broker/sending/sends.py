@@ -37,9 +37,7 @@ class Sends:
     """Handles the sends that the connections of a broker receive."""
 
     def __init__(self, state: BrokerState, sending: Sending) -> None:
-        self._state = state
         self._sending = sending
-        self._topics = state.topics
         self._config = state.config
         self._statistics = state.statistics
         self._ends = Ends(sending.transactions)
@@ -83,12 +81,7 @@ class Sends:
     def _decision(self, connection: Connection, send: Send) -> Decision:
         """What holds for such sends: decided before, or now. Raises `Refusal`, FrameError."""
         decision, sending = self._decisions.get(send.kind), self._sending
-        if (
-            decision is not None
-            and self._topics.find(decision.request.topic) is decision.topic_config
-            and decision.settings is self._state.settings_version
-            and sending.waiting_sends < self._config.send_thread_pool_queue_capacity
-        ):
+        if decision is not None and decision.is_current(sending):
             return decision
         command = send.decode()
         properties = read_properties(send.properties)

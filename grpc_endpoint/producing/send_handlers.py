@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.dispatch import Answer
-from pocketmq.broker.sending.decision import Decision, decide
+from pocketmq.broker.sending.decision import SPECIAL_NAMES, Decision, decide
 from pocketmq.broker.sending.durable_answers import answer_when_durable
 from pocketmq.broker.sending.send_checks import check_properties
 from pocketmq.broker.sending.send_handlers import store_send
 from pocketmq.broker.sending.sends import MAX_DECISIONS
 from pocketmq.core.properties import read_properties
-from pocketmq.core.sends import SPECIAL, Send
+from pocketmq.core.sends import Send
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
@@ -50,7 +50,6 @@ from .routes import topic_not_found
 from .sent_message import check_type, checked_properties, stored_flag
 
 _QUEUES: Final = 4
-_SPECIAL: Final = frozenset(SPECIAL)
 _NOT_DURABLE: Final[dict[int, tuple[Code, str]]] = {
     ResponseCode.FLUSH_DISK_TIMEOUT: (Code.MASTER_PERSISTENCE_TIMEOUT, "FLUSH_DISK_TIMEOUT"),
     ResponseCode.FLUSH_SLAVE_TIMEOUT: (Code.SLAVE_PERSISTENCE_TIMEOUT, "FLUSH_SLAVE_TIMEOUT"),
@@ -202,7 +201,7 @@ def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: 
         if text.count(b"\x01") != len(properties) or text.count(b"\x02") != len(properties):
             properties = read_properties(text)  # a value has one of these characters
         unique_id = properties.get(names.UNIQ_KEY)
-        special = _SPECIAL.intersection(properties)
+        special = SPECIAL_NAMES.intersection(properties)
         kind = (*given[:4], special)
         send = Send(
             kind,
@@ -222,11 +221,11 @@ def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: 
             if len(producing.decisions) >= MAX_DECISIONS:
                 producing.decisions.clear()
             producing.decisions[kind] = decision
-        prepared, placed, handle = store_send(sending, decision, send, peer)
+        (stored, _, _, _, handle), placed = store_send(sending, decision, send, peer)
     except Refusal as refusal:
         status = Status(code=Code.INTERNAL_SERVER_ERROR, message=PROXY + (refusal.remark or ""))
         return SendMessageResponse(status=status)
-    reply, transaction_id = SendMessageResponse(), (prepared.unique_id or b"").decode("utf-8", "replace")
+    reply, transaction_id = SendMessageResponse(), (stored.unique_id or b"").decode("utf-8", "replace")
     reply.CopyFrom(_STORED)
     entry, offset = reply.entries[0], placed.runs[0][1]
     entry.message_id, entry.transaction_id, entry.offset = given.message_id, transaction_id, offset

@@ -56,7 +56,7 @@ class WireAdmin(AdminClient):
 
     async def pull_at(self, address: str, request: PullMessage) -> tuple[PullMessageReply, bytes]:
         """Header and messages of the answer, also of one without messages."""
-        command = await self._usable.connections.exchange(address, request)
+        command = await self._require_running().connections.exchange(address, request)
         if pull_status(command.code) is None:
             raise RequestRefused(command.code, command.remark or "", request.name)
         return Connection.read_fields(PullMessageReply, command, request.name), bytes(command.body or b"")
