@@ -12,30 +12,29 @@ not forget the offsets of the others. Mirrors `DefaultLitePullConsumer` and its 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Unpack
+from typing import Any, Unpack
 
-from pocketmq.protocol.bodies.client import ConsumerData, ConsumeType
-from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
+from pocketmq.protocol.bodies.client import ConsumeType
+from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
 from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import check_plain
-from ..hooks.hooks import ConsumeHooks, Hook, consume_hooks
-from ..instance.client import Client
+from ..hooks.hooks import Hook, consume_hooks
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
 from ..offsets.offset_questions import OffsetQuestions
-from ..offsets.offset_store import OffsetStore
 from ..producing.producer import trace_of
-from ..rebalancing.consumer_context import consumer_context
+from ..rebalancing.consumer_context import ConsumerContext
+from ..rebalancing.group_member import GroupMember
 from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import LitePullConsumerSettings
 from ..settings.keywords import LitePullConsumerOptions
 from ..values.listener_returns import ConsumeConcurrentlyStatus, ConsumeReturnType
 from ..values.message import MessageExt
-from ..values.validators import check_consumer_group, check_topic
+from ..values.validators import check_consumer_group
 from .lite_pull_queues import LiteQueues, QueuesChanged
 
 _log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ _log = logging.getLogger(__name__)
 TopicListener = Callable[[str, list[MessageQueue]], None]
 
 
-class LitePullConsumer(Client):
+class LitePullConsumer(GroupMember[LiteQueues]):
     """Use as `async with`, in one event loop. Settings are those of `LitePullConsumerSettings`.
 
     `subscription` maps topics to tags, as `subscribe` does. `on_queues_changed(topic, all queues, own queues)` is
@@ -52,7 +51,8 @@ class LitePullConsumer(Client):
 
     settings: LitePullConsumerSettings
     _display_name = "LitePullConsumer"
-    _trace_kind = "CONSUME"
+    _consume_type = ConsumeType.CONSUME_ACTIVELY
+    _reported_start = "CONSUME_FROM_LAST_OFFSET"
 
     def __init__(
         self,
@@ -68,44 +68,20 @@ class LitePullConsumer(Client):
         super().__init__(group, settings_of(LitePullConsumerSettings, settings, options), hooks, trace_of)
         check_plain(on_queues_changed=on_queues_changed)
         self._on_queues_changed = on_queues_changed
-        self._held: LiteQueues | None = None
-        self._consume_hooks: ConsumeHooks | None = None
+        self._consume_hooks = consume_hooks(self._hooks, self._group, self.settings)
         self._subscriptions = Subscriptions()
         self._is_assigned_by_hand: bool | None = None
         self._by_hand: list[MessageQueue] = []
         self._next_commit_ms = 0
         self._topic_listeners: dict[str, tuple[TopicListener, list[MessageQueue] | None]] = {}
         for topic, expression in (subscription or {}).items():
+            self._set_mode(by_hand=False)
             self._add_subscription(topic, expression)
 
     # -- life
 
-    async def _build(self, instance: ClientInstance) -> None:
-        context = consumer_context(instance, self._group, self.settings, self._subscriptions, self._hooks)
-        self._held = LiteQueues(context, self._queues_changed)
-        self._consume_hooks = consume_hooks(self._hooks, self._group, self.settings)
-        await context.offsets.load()
-
-    @property
-    def _queues(self) -> LiteQueues:
-        """The queues, also after shutdown. ClientClosed before the start."""
-        if self._held is None:
-            raise self._not_started()
-        return self._held
-
-    @property
-    def _ready(self) -> LiteQueues:
-        """The queues. ClientClosed before the start, after shutdown, or in another loop or thread."""
-        self._require_running()
-        return self._queues
-
-    @property
-    def offsets(self) -> OffsetStore:
-        """Where the offsets of the group are kept. ClientClosed before the start."""
-        return self._queues.offsets
-
-    def _register(self, instance: ClientInstance) -> None:
-        instance.groups.add_consumer(self)
+    def _make_queues(self, context: ConsumerContext[Any]) -> LiteQueues:
+        return LiteQueues(context, self._queues_changed)
 
     async def _join(self, instance: ClientInstance) -> None:
         self._next_commit_ms = steady_ms() + self.settings.auto_commit_interval_millis
@@ -119,10 +95,6 @@ class LitePullConsumer(Client):
         await self.offsets.persist_last(self._queues.assigned)
         await instance.unregister_consumer(self._group)
 
-    def _withdraw(self, instance: ClientInstance) -> None:
-        instance.groups.remove_consumer(self._group)
-        self._queues.drop_all()
-
     def _queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
         if self._on_queues_changed is not None:
             unwrap = self.namespace.unwrap_queue
@@ -135,22 +107,10 @@ class LitePullConsumer(Client):
     async def subscribe(self, topic: str, expression: str = "*", expression_type: str = "TAG") -> None:
         """Share the queues of a topic with the group; also before the start."""
         self._check_usable()
+        self._set_mode(by_hand=False)
         topic = self._add_subscription(topic, expression, expression_type)
         if self._instance is not None:
             await self._announce([topic])
-
-    def _add_subscription(self, topic: str, expression: str, expression_type: str = "TAG") -> str:
-        """Returns the topic with its namespace."""
-        self._set_mode(by_hand=False)
-        topic = self.namespace.wrap(topic)
-        check_topic(topic)
-        self._subscriptions.subscribe(topic, expression, expression_type)
-        return topic
-
-    def unsubscribe(self, topic: str) -> None:
-        """Stop reading a topic: its queues are given up in the next round."""
-        self._check_usable()
-        self._subscriptions.unsubscribe(self.namespace.wrap(topic))
 
     async def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read exactly these queues from now on, whatever others of the group do."""
@@ -163,20 +123,13 @@ class LitePullConsumer(Client):
 
     def set_sub_expression_for_assign(self, topic: str, expression: str) -> None:
         """The tags to read of an assigned topic; before `assign`."""
-        topic = self.namespace.wrap(topic)
-        check_topic(topic)
-        self._subscriptions.subscribe(topic, expression)
+        self._add_subscription(topic, expression)
 
     def assignment(self) -> list[MessageQueue]:
         """The queues that are read, sorted."""
         if self._instance is None:
             return []
         return sorted(self.namespace.unwrap_queue(queue) for queue in self._queues.assigned)
-
-    async def queues(self, topic: str) -> list[MessageQueue]:
-        """Readable queues of a topic (official fetchMessageQueues); `RouteNotFound` if it has none."""
-        route = await self._require_running().routes.find_route(self.namespace.wrap(topic))
-        return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
     def register_topic_message_queue_change_listener(self, topic: str, listener: TopicListener) -> None:
         """Call the listener within `topic_metadata_check_interval_millis` when the queues of a topic change; the first
@@ -310,17 +263,7 @@ class LitePullConsumer(Client):
     def _questions(self) -> OffsetQuestions:
         return self._ready.questions
 
-    # -- GroupConsumer
-
-    def consumer_data(self) -> ConsumerData:
-        return ConsumerData(
-            group_name=self._group,
-            consume_type=ConsumeType.CONSUME_ACTIVELY,
-            message_model=self.settings.message_model,
-            consume_from_where="CONSUME_FROM_LAST_OFFSET",
-            subscription_data_set=self._subscriptions.all(),
-            unit_mode=self.settings.unit_mode,
-        )
+    # -- what the instance asks
 
     def subscribed_topics(self) -> list[str]:
         return list({*self._subscriptions, *(queue.topic for queue in self._queues.assigned)})
@@ -328,16 +271,7 @@ class LitePullConsumer(Client):
     async def rebalance(self) -> bool:
         if self._is_assigned_by_hand or self._closed:
             return True
-        return await self._queues.rebalance()
-
-    async def persist_offsets(self) -> None:
-        await self.offsets.persist_all(list(self._queues.assigned))
-
-    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
-        """Nothing: a broker's reset is for push consumers, as in Java; use `seek`."""
-
-    def consumer_status(self, topic: str) -> dict[MessageQueue, int]:
-        return self.offsets.of_topic(topic)
+        return await super().rebalance()
 
     async def running_info(self) -> ConsumerRunningInfo:
         """The consumer's inner state, as tools show it (307)."""
@@ -349,28 +283,6 @@ class LitePullConsumer(Client):
                 for queue, assigned in self._queues.assigned.items()
             },
         )
-
-    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
-        return None
-
-    def reconnected(self, address: str) -> None:
-        """Nothing to do: the pull loops go on by themselves."""
-
-    # -- routes
-
-    async def _announce(self, topics: Iterable[str]) -> None:
-        """Find the routes, send the subscriptions to the brokers, and ask for a round; also if a topic is missing and
-        no broker is known."""
-        instance = self._running
-        is_missing = False
-        for topic in topics:
-            try:
-                await instance.routes.find_route(topic)
-            except ClientError as error:
-                is_missing = True
-                _log.warning("%s: %s", self._group, error)
-        if await instance.heartbeats.send() or (is_missing and not instance.routes.brokers.all_addresses()):
-            instance.rebalance_now()
 
     async def _watch_topics(self) -> None:
         """Look at the topics that have a listener, once an interval."""

@@ -63,6 +63,9 @@ class LiteQueues(HeldQueues):
         self.arrived = asyncio.Event()
         self._on_queues_changed = on_queues_changed
 
+    def held(self) -> list[MessageQueue]:
+        return list(self.assigned)
+
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read exactly these."""
         wanted = set(queues)

@@ -5,31 +5,14 @@ Mirrors `DefaultMQPushConsumerImpl.updateTopicSubscribeInfoWhenSubscriptionChang
 """
 
 import logging
-from collections.abc import Iterable
 
 from pocketmq.protocol.bodies.client import CheckClientRequestBody, is_tag_type
-from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.membership import CheckClientConfig
 
-from ..errors import ClientError, RouteNotFound
 from ..instance.instance import ClientInstance
-from ..instance.route_book import RouteBook
 from ..rebalancing.subscriptions import Subscriptions
 
 _log = logging.getLogger(__name__)
-
-
-async def find_routes(routes: RouteBook, group: str, topics: Iterable[str]) -> bool:
-    """Find the routes of these topics. True if the name servers answered for each, a missing topic included."""
-    answered = True
-    for topic in topics:
-        try:
-            await routes.find_route(topic)
-        except ClientError as error:
-            answered &= isinstance(error, RouteNotFound)
-            if not is_retry_topic(topic):
-                _log.warning("%s: %s", group, error)
-    return answered
 
 
 async def check_expressions(instance: ClientInstance, group: str, subscriptions: Subscriptions) -> None:

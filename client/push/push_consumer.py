@@ -14,10 +14,9 @@ stops these parts in the official order. Mirrors `DefaultMQPushConsumer` and `De
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 from pocketmq.protocol.bodies.client import (
-    ConsumerData,
     ConsumeType,
     MessageModel,
 )
@@ -33,19 +32,19 @@ from ..delivery.send_back import topic_for_listener
 from ..errors import InvalidArgument
 from ..hooks.callbacks import check_plain
 from ..hooks.hooks import Hook
-from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.offset_store import OffsetStore
 from ..producing.producer import trace_of
-from ..rebalancing.consumer_context import consumer_context
+from ..rebalancing.consumer_context import ConsumerContext
+from ..rebalancing.group_member import GroupMember
 from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import PushConsumerSettings
 from ..settings.keywords import PushConsumerOptions
 from ..values.listener_returns import ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
-from ..values.validators import check_consumer_group, check_topic
-from .announcement import check_expressions, find_routes
+from ..values.validators import check_consumer_group
+from .announcement import check_expressions
 from .consumer_report import running_info
 from .message_stream import MessageStream
 from .push_queues import PushQueues, QueuesChanged
@@ -57,7 +56,7 @@ MINUTE_SECONDS: Final = 60.0
 ErrorSeen = Callable[[Exception, Sequence[MessageExt]], None]
 
 
-class PushConsumer(Client):
+class PushConsumer(GroupMember[PushQueues]):
     """Use as `async with`, in one event loop. Settings are those of `PushConsumerSettings`, as keyword arguments.
 
     `listener` gets one message, `batch_listener` a list; with neither, iterate or `fetch`. `orderly` consumes each
@@ -67,7 +66,7 @@ class PushConsumer(Client):
 
     settings: PushConsumerSettings
     _display_name = "PushConsumer"
-    _trace_kind = "CONSUME"
+    _consume_type = ConsumeType.CONSUME_PASSIVELY
 
     def __init__(
         self,
@@ -107,7 +106,6 @@ class PushConsumer(Client):
         self._is_suspended = False
         self._ended = asyncio.Event()
         self._start_ms = 0
-        self._held: PushQueues | None = None
         for topic, expression in self.settings.subscription.items():
             self.subscribe(topic, expression)
 
@@ -131,16 +129,9 @@ class PushConsumer(Client):
         After the start the brokers learn it at once, and the queues follow with the next round.
         """
         self._check_usable()
-        topic = self.namespace.wrap(topic)
-        check_topic(topic)
-        self._subscriptions.subscribe(topic, expression, expression_type)
+        topic = self._add_subscription(topic, expression, expression_type)
         if self._instance is not None:
             self._instance.spawn(self._announce([topic]), f"subscribe {topic}")
-
-    def unsubscribe(self, topic: str) -> None:
-        """Stop reading a topic: its queues are given up in the next round."""
-        self._check_usable()
-        self._subscriptions.unsubscribe(self.namespace.wrap(topic))
 
     def suspend(self) -> None:
         """Pull nothing until `resume`; what was pulled is still delivered."""
@@ -201,17 +192,15 @@ class PushConsumer(Client):
     # -- life
 
     async def _build(self, instance: ClientInstance) -> None:
-        settings = self.settings
         if self.is_clustering and retry_topic(self._group) not in self._subscriptions:
             self.subscribe(retry_topic(self._group), "*")
+        await super()._build(instance)
+
+    def _make_queues(self, context: ConsumerContext[Any]) -> PushQueues:
         assert self._listener is not None
-        call = ListenerCall(
-            self._listener, takes_batch=self._takes_batch, threads=settings.consume_thread_max
-        )
-        context = consumer_context(
-            instance, self._group, settings, self._subscriptions, self._hooks, self._own_offsets
-        )
-        self._held = PushQueues(
+        threads = self.settings.consume_thread_max
+        call = ListenerCall(self._listener, takes_batch=self._takes_batch, threads=threads)
+        return PushQueues(
             context,
             ListenerInvoker(context, call, self._restore_topics, self._listener_failed),
             orderly=self._orderly,
@@ -219,10 +208,6 @@ class PushConsumer(Client):
             on_assigned=self._without_namespace(self._on_assigned),
             on_revoked=self._without_namespace(self._on_revoked),
         )
-        await context.offsets.load()
-
-    def _register(self, instance: ClientInstance) -> None:
-        instance.groups.add_consumer(self)
 
     async def _join(self, instance: ClientInstance) -> None:
         """ClientError if a broker refuses the subscription. A missing topic is no error: it is read once it exists."""
@@ -251,33 +236,14 @@ class PushConsumer(Client):
         await instance.unregister_consumer(self._group)
 
     def _withdraw(self, instance: ClientInstance) -> None:
-        instance.groups.remove_consumer(self._group)
         self._ended.set()
         self._queues.delivery.abandon()
         if self._queues.locks is not None:
             self._queues.locks.give_back()
-        self._queues.drop_all()
+        super()._withdraw(instance)
         self._queues.assigned.set()
         if self._stream is not None:
             self._stream.close()
-
-    @property
-    def _queues(self) -> PushQueues:
-        """The queues, also after shutdown. ClientClosed before the start."""
-        if self._held is None:
-            raise self._not_started()
-        return self._held
-
-    @property
-    def _ready(self) -> PushQueues:
-        """The queues. ClientClosed before the start, after shutdown, or in another loop or thread."""
-        self._require_running()
-        return self._queues
-
-    @property
-    def offsets(self) -> OffsetStore:
-        """Where the offsets of the group are kept. ClientClosed before the start."""
-        return self._queues.offsets
 
     def _without_namespace(self, callback: QueuesChanged | None) -> QueuesChanged | None:
         """The user's callback sees queues as the user names them."""
@@ -285,50 +251,16 @@ class PushConsumer(Client):
             return callback
         return lambda queues: callback([self.namespace.unwrap_queue(queue) for queue in queues])
 
-    async def _announce(self, topics: Iterable[str]) -> None:
-        """Find the routes, send the subscriptions to the brokers, and ask for a round."""
-        instance = self._running
-        answered = await find_routes(instance.routes, self._group, topics)
-        if await instance.heartbeats.send():
-            instance.rebalance_now()
-        elif answered and not instance.routes.brokers.all_addresses():
-            self._queues.rebalance_without_brokers()
-
     async def _clean_expired(self, delivery: ConcurrentDelivery) -> None:
         while True:
             await asyncio.sleep(self.settings.consume_timeout * MINUTE_SECONDS)
             await delivery.clean_expired(list(self._queues.table.values()))
 
-    # -- GroupConsumer
-
-    def consumer_data(self) -> ConsumerData:
-        """This group's part of a heartbeat."""
-        return ConsumerData(
-            group_name=self._group,
-            consume_type=ConsumeType.CONSUME_PASSIVELY,
-            message_model=self.settings.message_model,
-            consume_from_where=self.settings.consume_from_where,
-            subscription_data_set=self._subscriptions.all(),
-            unit_mode=self.settings.unit_mode,
-        )
-
-    def subscribed_topics(self) -> list[str]:
-        return list(self._subscriptions)
-
-    async def rebalance(self) -> bool:
-        """One round of sharing out the queues."""
-        return await self._queues.rebalance()
-
-    async def persist_offsets(self) -> None:
-        await self.offsets.persist_all(list(self._queues.table))
+    # -- what the instance asks
 
     async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
         """Go on elsewhere (220)."""
         await self._queues.reset(topic, offsets)
-
-    def consumer_status(self, topic: str) -> dict[MessageQueue, int]:
-        """The offsets in memory (221)."""
-        return self.offsets.of_topic(topic)
 
     async def running_info(self) -> ConsumerRunningInfo:
         """The consumer's inner state, as tools show it (307)."""

@@ -112,13 +112,12 @@ class PushQueues(HeldQueues):
             self.assigned.set()
         return balanced
 
-    def rebalance_without_brokers(self) -> None:
-        """No topic exists yet, so no broker is known and no heartbeat was sent. A consumer without topics has all it
-        can have; any other rebalances all the same, because the next round then follows within a second."""
-        if all(is_retry_topic(topic) for topic in self._subscriptions):
+    def rebalance_without_brokers(self, *, answered: bool) -> None:
+        """A consumer without topics has all it can have. Without name servers the next round comes in its time."""
+        if answered and all(is_retry_topic(topic) for topic in self._subscriptions):
             self.assigned.set()
-        else:
-            self._instance.rebalance_now()
+        elif answered:
+            super().rebalance_without_brokers(answered=answered)
 
     async def stop_pulling(self) -> None:
         """End every pull loop; the queues stay ours."""

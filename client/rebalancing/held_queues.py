@@ -96,6 +96,16 @@ class HeldQueues(ABC):
         self.keep_popped(topics)
         return balanced and not self.unbalanced
 
+    def held(self) -> list[MessageQueue]:
+        """The queues whose offsets are persisted."""
+        return list(self.table)
+
+    def rebalance_without_brokers(self, *, answered: bool) -> None:
+        """No broker is known, so no heartbeat was sent. A consumer whose topics are missing rebalances all the same,
+        because the next round then follows within a second. `answered`: the name servers answered for each topic."""
+        if self._instance.routes.missing(self._subscriptions):
+            self._instance.rebalance_now()
+
     def drop(self, queue: MessageQueue) -> ProcessQueue | None:
         """Mark a queue dropped and stop its pulls; it stays in the table until it is released."""
         process_queue = self.table.get(queue)

@@ -1,0 +1,156 @@
+"""A consumer that shares queues with its group: what push and lite pull consumers have in common.
+
+`PushConsumer` and `LitePullConsumer` say which queues they make, and how they begin and leave. Mirrors what
+`DefaultMQPushConsumerImpl` and `DefaultLitePullConsumerImpl` repeat.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pocketmq.protocol.bodies.client import ConsumerData, ConsumeType
+from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import is_retry_topic
+
+from ..errors import ClientError, RouteNotFound
+from ..instance.client import Client
+from ..instance.instance import ClientInstance
+from ..offsets.offset_store import OffsetStore
+from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
+from ..values.message import MessageExt
+from ..values.validators import check_topic
+from .consumer_context import ConsumerContext, consumer_context
+from .held_queues import HeldQueues
+from .subscriptions import Subscriptions
+
+_log = logging.getLogger(__name__)
+
+QueuesT = TypeVar("QueuesT", bound=HeldQueues)
+
+
+class GroupMember(Client, Generic[QueuesT]):
+    """A subclass sets `_subscriptions` in its constructor."""
+
+    settings: PushConsumerSettings | LitePullConsumerSettings
+    _trace_kind = "CONSUME"
+    _consume_type: ClassVar[ConsumeType]
+    _subscriptions: Subscriptions
+    _own_offsets: OffsetStore | None = None
+    _held: QueuesT | None = None
+
+    @abstractmethod
+    def _make_queues(self, context: ConsumerContext[Any]) -> QueuesT:
+        """The queues of the consumer that starts, none yet."""
+
+    def unsubscribe(self, topic: str) -> None:
+        """Stop reading a topic: its queues are given up in the next round."""
+        self._check_usable()
+        self._subscriptions.unsubscribe(self.namespace.wrap(topic))
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Readable queues of a topic (official fetchMessageQueues); `RouteNotFound` if it has none."""
+        route = await self._require_running().routes.find_route(self.namespace.wrap(topic))
+        return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
+
+    @property
+    def offsets(self) -> OffsetStore:
+        """Where the offsets of the group are kept. ClientClosed before the start."""
+        return self._queues.offsets
+
+    # -- life
+
+    async def _build(self, instance: ClientInstance) -> None:
+        context = consumer_context(
+            instance, self._group, self.settings, self._subscriptions, self._hooks, self._own_offsets
+        )
+        self._held = self._make_queues(context)
+        await context.offsets.load()
+
+    def _register(self, instance: ClientInstance) -> None:
+        instance.groups.add_consumer(self)
+
+    def _withdraw(self, instance: ClientInstance) -> None:
+        instance.groups.remove_consumer(self._group)
+        self._queues.drop_all()
+
+    @property
+    def _queues(self) -> QueuesT:
+        """The queues, also after shutdown. ClientClosed before the start."""
+        if self._held is None:
+            raise self._not_started()
+        return self._held
+
+    @property
+    def _ready(self) -> QueuesT:
+        """The queues. ClientClosed before the start, after shutdown, or in another loop or thread."""
+        self._require_running()
+        return self._queues
+
+    def _add_subscription(self, topic: str, expression: str, expression_type: str = "TAG") -> str:
+        """Returns the topic with its namespace."""
+        topic = self.namespace.wrap(topic)
+        check_topic(topic)
+        self._subscriptions.subscribe(topic, expression, expression_type)
+        return topic
+
+    async def _announce(self, topics: Iterable[str]) -> None:
+        """Find the routes, send the subscriptions to the brokers, and ask for a round."""
+        instance, answered = self._running, True
+        for topic in topics:
+            try:
+                await instance.routes.find_route(topic)
+            except ClientError as error:
+                answered &= isinstance(error, RouteNotFound)
+                if not is_retry_topic(topic):
+                    _log.warning("%s: %s", self._group, error)
+        if await instance.heartbeats.send():
+            instance.rebalance_now()
+        elif not instance.routes.brokers.all_addresses():
+            self._queues.rebalance_without_brokers(answered=answered)
+
+    # -- what the instance asks
+
+    def consumer_data(self) -> ConsumerData:
+        """This group's part of a heartbeat."""
+        return ConsumerData(
+            group_name=self._group,
+            consume_type=self._consume_type,
+            message_model=self.settings.message_model,
+            consume_from_where=self._reported_start,
+            subscription_data_set=self._subscriptions.all(),
+            unit_mode=self.settings.unit_mode,
+        )
+
+    @property
+    def _reported_start(self) -> str:
+        return self.settings.consume_from_where
+
+    def subscribed_topics(self) -> list[str]:
+        return list(self._subscriptions)
+
+    async def rebalance(self) -> bool:
+        """One round of sharing out the queues."""
+        return await self._queues.rebalance()
+
+    async def persist_offsets(self) -> None:
+        await self.offsets.persist_all(self._queues.held())
+
+    def consumer_status(self, topic: str) -> dict[MessageQueue, int]:
+        """The offsets in memory (221)."""
+        return self.offsets.of_topic(topic)
+
+    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
+        """Go on elsewhere (220): only push consumers do, as in Java."""
+
+    @abstractmethod
+    async def running_info(self) -> ConsumerRunningInfo:
+        """The consumer's inner state, as tools show it (307)."""
+
+    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
+        """Call the listener for one message now and report what it returned (309); None without a listener."""
+        return None
+
+    def reconnected(self, address: str) -> None:  # only a push consumer tells its user
+        """A broker has a new connection."""
