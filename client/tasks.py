@@ -84,6 +84,10 @@ class SharedWork(Generic[ResultT]):
         await asyncio.wait({task})
         return None if task.cancelled() else task.result()
 
+    def is_under_way(self, key: str) -> bool:
+        """Whether a caller would wait for work that began before."""
+        return key in self._tasks
+
     def cancel(self) -> set[asyncio.Task[ResultT]]:
         """Cancel what is under way, and return its tasks."""
         for task in self._tasks.values():

@@ -67,7 +67,13 @@ class RouteBook:
     async def find_route(self, topic: str) -> Route:
         """Ask a name server and keep the answer. Raises what `NameServers.find` raises."""
         self._unused.pop(topic, None)
-        route = await self._finding.result(topic)
+        joined = self._finding.is_under_way(topic)
+        try:
+            route = await self._finding.result(topic)
+        except RouteNotFound:
+            if not joined:
+                raise
+            route = await self._finding.result(topic)  # it was asked before us: the topic may exist now
         if route is None:
             raise NotReachable(f"the client is shut down: no route of {topic}")
         return route

@@ -326,6 +326,23 @@ def test_a_broker_that_cannot_be_reached_is_asked_about_once_a_second_at_most() 
     assert network.count(GetRouteInfoByTopic.code) <= 5
 
 
+def test_who_joins_a_question_is_not_told_that_a_topic_made_meanwhile_does_not_exist() -> None:
+    network, routes = cluster({"b": "b:1"})
+
+    async def scenario() -> list[Any]:
+        async with producer(create_topic_key="None") as sender:
+            network.delays[NAMESRV] = 0.5
+            first = asyncio.create_task(timed(sender.send("New", b"x")))
+            await passed(0.1)
+            routes["New"] = route({"b": "b:1"})
+            return await asyncio.gather(first, *(timed(sender.send("New", b"x")) for _ in range(5)))
+
+    (_, too_early), *later = network.run(scenario)
+    assert isinstance(too_early, SendFailed)
+    assert [type(result).__name__ for _, result in later] == ["SendResult"] * 5
+    assert network.count(GetRouteInfoByTopic.code) <= 4
+
+
 # -- heartbeats
 
 
