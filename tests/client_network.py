@@ -138,6 +138,12 @@ class Network:
         with asyncio.Runner(loop_factory=lambda: Loop(self)) as runner:
             return runner.run(scenario())
 
+    def drop(self, address: str) -> None:
+        """End the connections to a host."""
+        for wire in self.wires:
+            if wire.address == address:
+                wire.close()
+
     def count(self, code: int, address: str = "") -> int:
         return sum(asked == code and (not address or address == at) for _, at, asked in self.requests)
 
