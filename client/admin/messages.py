@@ -4,7 +4,7 @@ Part of `AdminClient` (`client.py`). Times are epoch milliseconds. Each docstrin
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from enum import StrEnum
 from typing import Final
 
@@ -26,7 +26,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..clock import wall_ms
 from ..connections.route import MASTER_ID
 from ..errors import Absence, ClientError, MessageNotFound, NotOnline, RequestRefused
-from ..hooks.trace_views import TraceView, trace_views
+from ..hooks.trace_records import TraceType, decode_traces
 from ..producing.producer import Producer
 from ..pulling.pull_api import SHORT_PULL_TIMEOUT_MS, PullApi, PullOrder
 from ..rebalancing.subscriptions import subscription_of
@@ -37,6 +37,8 @@ from ..values.results import PullResult, PullStatus, SendResult
 from .brokers import AdminBrokers
 from .calls import TOOLS_GROUP, one_address
 
+SHOWN_TRACES: Final = (TraceType.PUB, TraceType.SUB_AFTER)
+"""The official tool shows no others."""
 MAX_COUNT: Final = 64
 UNIQUE_KEY_COUNT: Final = 32
 LONG_MAX: Final = (1 << 63) - 1
@@ -59,6 +61,37 @@ class TrackType(StrEnum):
     NOT_ONLINE = "NOT_ONLINE"
     CONSUME_BROADCASTING = "CONSUME_BROADCASTING"
     UNKNOWN = "UNKNOWN"
+
+
+class TraceView(msgspec.Struct, frozen=True):
+    """What one client did with a message. `timestamp` in epoch ms, `cost_ms` of the send or of the listener."""
+
+    kind: TraceType
+    """PUB or SUB_AFTER."""
+    group: str
+    client_host: str
+    timestamp: int
+    cost_ms: int
+    is_success: bool
+
+
+def trace_views(trace: MessageExt, message_id: str) -> Iterator[TraceView]:
+    """The records of one trace message that are about a message; none if the trace cannot be read."""
+    host = trace.born_host.rpartition(":")[0]
+    try:
+        contexts = decode_traces(trace.body.decode("utf-8", "replace"))
+    except ClientError:
+        return
+    for context in contexts:
+        if context.trace_type in SHOWN_TRACES and any(bean.msg_id == message_id for bean in context.beans):
+            yield TraceView(
+                context.trace_type,
+                context.group_name,
+                host,
+                context.timestamp_ms,
+                context.cost_ms,
+                context.is_success,
+            )
 
 
 class MessageTrack(msgspec.Struct, frozen=True):

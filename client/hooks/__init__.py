@@ -7,5 +7,4 @@ acl.py               signs requests with an access key
 trace_hooks.py       records the sends and deliveries of a client
 trace_records.py     the records as text, in the official format
 trace_dispatcher.py  sends the records to the trace topic
-trace_views.py       the records of one message, as tools show them
 """

@@ -30,7 +30,7 @@ class RemoteBrokerOffsetStore(OffsetMemory):
         super().__init__()
         self._instance = instance
         self._group = group
-        self._reports = OffsetReports(instance.routes, instance.connections, group, self.read)
+        self._reports = OffsetReports(instance, group, self.read)
 
     async def load(self) -> None:
         """Nothing to load: the offset of a queue is read when it is assigned."""

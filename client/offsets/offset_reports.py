@@ -18,8 +18,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 
 from ..connections.connection import Connection
-from ..connections.pool import ConnectionPool
-from ..instance.route_book import RouteBook
+from ..instance.instance import ClientInstance
 from .offset_memory import NO_OFFSET
 
 CALL_TIMEOUT_SECONDS: Final = 5.0
@@ -29,14 +28,9 @@ class OffsetReports:
     """Of one group. `offset_of` reads a queue's offset from memory; NO_OFFSET if it has none."""
 
     def __init__(
-        self,
-        routes: RouteBook,
-        connections: ConnectionPool,
-        group: str,
-        offset_of: Callable[[MessageQueue], int],
+        self, instance: ClientInstance, group: str, offset_of: Callable[[MessageQueue], int]
     ) -> None:
-        self._routes = routes
-        self._connections = connections
+        self._routes, self._connections = instance.routes, instance.connections
         self._group = group
         self._offset_of = offset_of
         self._known_topics: weakref.WeakKeyDictionary[Connection, set[str]] = weakref.WeakKeyDictionary()

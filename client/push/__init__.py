@@ -1,7 +1,6 @@
 """PushConsumer: pulls or pops messages and calls a listener with them.
 
 push_consumer.py      PushConsumer: start, shutdown, and the methods for users
-announcement.py       fetches routes and checks expressions of new subscriptions
 push_queues.py        the queues that a consumer holds, and how each is released
 pull_loop.py          pulls from one queue, again and again
 pop_queues.py         the queues that a consumer pops, with a loop for each
@@ -9,5 +8,4 @@ pop_api.py            the requests of POP: pop, acknowledge, change the invisibl
 pop_receipts.py       gives each popped message its receipt
 pop_settlement.py     acknowledges popped messages, or delays them
 message_stream.py     the listener behind `async for` and `fetch`
-consumer_report.py    the running info that mqadmin shows
 """

@@ -8,7 +8,8 @@
             ...
 
 `push_queues.py` holds its queues, `delivery/` calls the listener, `offsets/` keeps the offsets. This file starts and
-stops these parts in the official order. Mirrors `DefaultMQPushConsumer` and `DefaultMQPushConsumerImpl`.
+stops these parts in the official order. Mirrors `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl` and
+`MQClientInstance.checkClientInBroker`.
 """
 
 import asyncio
@@ -17,12 +18,15 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Final, Unpack
 
 from pocketmq.protocol.bodies.client import (
+    CheckClientRequestBody,
     ConsumeType,
     MessageModel,
+    is_tag_type,
 )
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
+from pocketmq.protocol.requests.membership import CheckClientConfig
 
 from ..clock import steady_ms, wall_ms
 from ..delivery.concurrent_delivery import ConcurrentDelivery
@@ -39,19 +43,19 @@ from ..producing.producer import trace_of
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.group_member import GroupMember
 from ..rebalancing.subscriptions import Subscriptions
+from ..settings.client_settings import SECRETS
 from ..settings.consumer_settings import PushConsumerSettings
 from ..settings.keywords import PushConsumerOptions
 from ..values.listener_returns import ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
 from ..values.validators import check_consumer_group
-from .announcement import check_expressions
-from .consumer_report import running_info
 from .message_stream import MessageStream
 from .push_queues import PushQueues, QueuesChanged
 
 _log = logging.getLogger(__name__)
 
 MINUTE_SECONDS: Final = 60.0
+CLIENT_VERSION: Final = "V5_5_0"
 
 ErrorSeen = Callable[[Exception, Sequence[MessageExt]], None]
 
@@ -264,12 +268,35 @@ class PushConsumer(GroupMember[PushQueues]):
 
     async def running_info(self) -> ConsumerRunningInfo:
         """The consumer's inner state, as tools show it (307)."""
-        return running_info(
-            self._queues.context,
-            table=self._queues.table,
-            pops={} if self._queues.pops is None else self._queues.pops.table,
-            is_orderly=self._orderly,
-            start_ms=self._start_ms,
+        context, queues = self._queues.context, self._queues
+        settings, offsets, subscriptions = context.settings, context.offsets, context.subscriptions.all()
+        pops = {} if queues.pops is None else queues.pops.table
+        properties = {
+            _camel(name): _text(getattr(settings, name))
+            for name in settings.__struct_fields__
+            if name not in SECRETS
+        }
+        properties |= {
+            "PROP_NAMESERVER_ADDR": ";".join(context.instance.routes.name_servers.servers),
+            "PROP_THREADPOOL_CORE_SIZE": str(settings.consume_thread_min),
+            "PROP_CONSUMEORDERLY": _text(self._orderly),
+            "PROP_CONSUME_TYPE": ConsumeType.CONSUME_PASSIVELY.value,
+            "PROP_CLIENT_VERSION": CLIENT_VERSION,
+            "PROP_CONSUMER_START_TIMESTAMP": str(self._start_ms),
+        }
+        return ConsumerRunningInfo(
+            properties=properties,
+            subscription_set=sorted(subscriptions, key=lambda subscription: subscription.topic or ""),
+            mq_table={
+                queue: process_queue.info(max(offsets.read(queue), 0))
+                for queue, process_queue in queues.table.items()
+            },
+            mq_pop_table={queue: pop_queue.info() for queue, pop_queue in pops.items()},
+            status_table={
+                subscription.topic: context.statistics.of_topic(subscription.topic)
+                for subscription in subscriptions
+                if subscription.topic is not None
+            },
         )
 
     async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
@@ -325,3 +352,30 @@ class PushConsumer(GroupMember[PushQueues]):
         if self._stream is None:
             raise InvalidArgument("a consumer with a listener cannot be iterated")
         return self._stream
+
+
+async def check_expressions(instance: ClientInstance, group: str, subscriptions: Subscriptions) -> None:
+    """Let a broker check expressions that are not tags. ClientError if it refuses one."""
+    routes = instance.routes
+    for subscription in subscriptions.all():
+        topic = subscription.topic or ""
+        if is_tag_type(subscription.expression_type) or routes.publish_route(topic) is None:
+            continue
+        address = await routes.find_any_broker(topic)
+        body = CheckClientRequestBody(
+            client_id=instance.client_id, group=group, subscription_data=subscription
+        )
+        await instance.connections.call(
+            address, CheckClientConfig(), body, timeout_seconds=instance.api_timeout_seconds
+        )
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)

@@ -28,7 +28,7 @@ AT_LEAST_0: Final[Range] = (0, INT_MAX)
 AT_LEAST_1: Final[Range] = (1, INT_MAX)
 
 
-def refuse(name: str, value: object, reason: str) -> InvalidSetting:
+def invalid_setting(name: str, value: object, reason: str) -> InvalidSetting:
     """The error for one setting, to be raised."""
     return InvalidSetting(f"{name}={value!r}: {reason}")
 
@@ -43,7 +43,7 @@ def check_ranges(settings: msgspec.Struct, ranges: Mapping[str, Range], *, off: 
     for name, (low, high) in ranges.items():
         value = getattr(settings, name)
         if not low <= value <= high and not (off and value == OFF):
-            raise refuse(name, value, f"{official_name(name)} Out of range [{low}, {high}]")
+            raise invalid_setting(name, value, f"{official_name(name)} Out of range [{low}, {high}]")
 
 
 def check_types(settings: msgspec.Struct) -> None:
@@ -57,12 +57,12 @@ def check_types(settings: msgspec.Struct) -> None:
             converted = _converted(value, kinds)
             if converted is None:
                 wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
-                raise refuse(name, value, f"expected {wanted}, not {type(value).__name__}")
+                raise invalid_setting(name, value, f"expected {wanted}, not {type(value).__name__}")
             force_setattr(settings, name, converted)
         if members is not None:
             parts = (*value, *value.values()) if isinstance(value, dict) else value
             if any(_converted(part, (members,)) is None for part in parts):
-                raise refuse(name, value, f"every member must be {members.__name__}")
+                raise invalid_setting(name, value, f"every member must be {members.__name__}")
 
 
 def _converted(value: object, kinds: tuple[type, ...]) -> object | None:
@@ -105,4 +105,4 @@ def check_topic_name(name: str, topic: str) -> None:
     try:
         check_topic(topic)
     except ValidationFailed as error:
-        raise refuse(name, topic, str(error)) from error
+        raise invalid_setting(name, topic, str(error)) from error

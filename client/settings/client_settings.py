@@ -21,7 +21,7 @@ from .checks import (
     AT_LEAST_1,
     check_ranges,
     check_types,
-    refuse,
+    invalid_setting,
 )
 
 DEFAULT_INSTANCE_NAME: Final = "DEFAULT"
@@ -125,9 +125,9 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
         check_types(self)
         check_ranges(self, _CLIENT_RANGES)
         if not self.instance_name:
-            raise refuse("instance_name", self.instance_name, "must not be empty")
+            raise invalid_setting("instance_name", self.instance_name, "must not be empty")
         if self.language not in LANGUAGES:
-            raise refuse("language", self.language, f"expected one of {', '.join(LANGUAGES)}")
+            raise invalid_setting("language", self.language, f"expected one of {', '.join(LANGUAGES)}")
         if self.namesrv_addr is not None:
             name_servers(self.namesrv_addr, {})
 
@@ -149,9 +149,9 @@ def name_servers(namesrv_addr: str | None, environ: Mapping[str, str]) -> list[s
     for server in servers:
         host, _, port = server.rpartition(":")
         if "," in server:
-            raise refuse("namesrv_addr", text, "several name servers are separated by semicolons")
+            raise invalid_setting("namesrv_addr", text, "several name servers are separated by semicolons")
         if "/" in server or (":" in host and not host.startswith("[")):
-            raise refuse("namesrv_addr", text, f"{server} is not host:port")
+            raise invalid_setting("namesrv_addr", text, f"{server} is not host:port")
         if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-            raise refuse("namesrv_addr", text, f"{server} is not host:port")
+            raise invalid_setting("namesrv_addr", text, f"{server} is not host:port")
     return servers

@@ -13,7 +13,7 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere, ExpressionError, M
 
 from ..errors import ClientError
 from .allocation import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy
-from .checks import AT_LEAST_0, AT_LEAST_1, LONG_MAX, OFF, check_ranges, check_topic_name, refuse
+from .checks import AT_LEAST_0, AT_LEAST_1, LONG_MAX, OFF, check_ranges, check_topic_name, invalid_setting
 from .client_settings import ClientSettings
 from .timestamps import CONSUME_TIMESTAMP_AGE_MS, format_timestamp, parse_timestamp
 
@@ -99,7 +99,7 @@ class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
         check_ranges(self, _PUSH_RANGES)
         check_ranges(self, _PUSH_RANGES_OR_OFF, off=True)
         if self.consume_thread_min > self.consume_thread_max:
-            raise refuse(
+            raise invalid_setting(
                 "consume_thread_min",
                 self.consume_thread_min,
                 f"consumeThreadMin ({self.consume_thread_min}) is larger than consumeThreadMax "
@@ -110,7 +110,9 @@ class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
             try:
                 tag_subscription(topic, expression, sub_version=0)
             except ExpressionError as error:
-                raise refuse("subscription", self.subscription, f"subscription exception: {error}") from error
+                raise invalid_setting(
+                    "subscription", self.subscription, f"subscription exception: {error}"
+                ) from error
 
 
 class LitePullConsumerSettings(ClientSettings, frozen=True, kw_only=True):
@@ -141,26 +143,28 @@ class LitePullConsumerSettings(ClientSettings, frozen=True, kw_only=True):
         _check_consumer(self)
         check_ranges(self, _LITE_RANGES)
         if self.consumer_timeout_millis_when_suspend < self.broker_suspend_max_time_millis:
-            raise refuse(
+            raise invalid_setting(
                 "consumer_timeout_millis_when_suspend",
                 self.consumer_timeout_millis_when_suspend,
                 "Long polling mode, the consumer consumerTimeoutMillisWhenSuspend must greater than "
                 "brokerSuspendMaxTimeMillis",
             )
         if self.consume_from_where not in _LITE_STARTS:
-            raise refuse(
+            raise invalid_setting(
                 "consume_from_where", self.consume_from_where.value, "Invalid ConsumeFromWhere Value"
             )
 
 
 def _check_consumer(settings: PushConsumerSettings | LitePullConsumerSettings) -> None:
     if settings.message_model is MessageModel.LITE_SELECTIVE:
-        raise refuse("message_model", settings.message_model.value, "expected CLUSTERING or BROADCASTING")
+        raise invalid_setting(
+            "message_model", settings.message_model.value, "expected CLUSTERING or BROADCASTING"
+        )
     strategy = settings.allocate_message_queue_strategy
     if not callable(getattr(strategy, "allocate", None)) or not isinstance(
         getattr(strategy, "name", None), str
     ):
-        raise refuse("allocate_message_queue_strategy", strategy, "needs `name` and `allocate`")
+        raise invalid_setting("allocate_message_queue_strategy", strategy, "needs `name` and `allocate`")
     if not settings.consume_timestamp:
         force_setattr(
             settings,
@@ -170,4 +174,4 @@ def _check_consumer(settings: PushConsumerSettings | LitePullConsumerSettings) -
     try:
         parse_timestamp(settings.consume_timestamp)
     except ClientError as error:
-        raise refuse("consume_timestamp", settings.consume_timestamp, str(error)) from error
+        raise invalid_setting("consume_timestamp", settings.consume_timestamp, str(error)) from error

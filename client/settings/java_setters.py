@@ -5,8 +5,7 @@
     Producer("g", nameserver="host:9876")    InvalidSetting: ProducerSettings has no setting nameserver: use ...
 
 Each setter of the official classes is a field in `client_settings.py` or listed here; a test compares both with a
-list of the
-setters.
+list of the setters.
 """
 
 import difflib
@@ -20,7 +19,7 @@ _IN_THE_LOOP: Final = "sends and callbacks run in the event loop, without thread
 _ALL_AT_ONCE: Final = "without effect: heartbeats are sent to all brokers at once"
 _ONE_BY_ONE: Final = "the checker is asked about one message after the other, and at most 2000 questions wait"
 
-INSTEAD: Final = {
+REPLACEMENTS: Final = {
     # Both: the names of groups, and objects that do something.
     "producer_group": "use group, the first argument",
     "consumer_group": "use group, the first argument",
@@ -59,35 +58,14 @@ INSTEAD: Final = {
 }
 """By the setter's name in snake_case, without `set`."""
 
-_NAME_SERVER_WORDS: Final = (
-    *("nameserver", "nameservers", "name_server", "name_servers", "namesrv", "nameserver_address"),
-    *("name_server_addr", "name_server_address", "name_srv", "ns_addr", "endpoint", "endpoints"),
-    *(
-        "bootstrap_servers",
-        "broker",
-        "brokers",
-        "broker_addr",
-        "address",
-        "addr",
-        "host",
-        "server",
-        "servers",
-        "url",
-    ),
-)
-OTHER_WORDS: Final = {
-    **dict.fromkeys(_NAME_SERVER_WORDS, "namesrv_addr"),
-    **dict.fromkeys(("timeout", "timeout_ms", "send_timeout"), "send_msg_timeout"),
-    **dict.fromkeys(("retries", "retry", "max_retries", "retry_times"), "retry_times_when_send_failed"),
-    **dict.fromkeys(("ssl", "tls", "enable_ssl", "ssl_context"), "use_tls"),
-    **dict.fromkeys(("topic", "topics", "subscribe", "subscriptions"), "subscription"),
-    **dict.fromkeys(
-        ("from_where", "start_from", "auto_offset_reset", "initial_offset"), "consume_from_where"
-    ),
-    **dict.fromkeys(("message_mode", "model", "broadcast", "broadcasting"), "message_model"),
-    **dict.fromkeys(("batch_size", "max_poll_records"), "pull_batch_size"),
-    **dict.fromkeys(("concurrency", "threads", "workers", "thread_count"), "consume_thread_max"),
-    **dict.fromkeys(("max_retry_times", "max_reconsume", "max_delivery_attempts"), "max_reconsume_times"),
+ALIASES: Final = {
+    **dict.fromkeys(("nameserver", "name_server", "bootstrap_servers", "endpoints"), "namesrv_addr"),
+    "timeout": "send_msg_timeout",
+    "retries": "retry_times_when_send_failed",
+    "ssl": "use_tls",
+    **dict.fromkeys(("topic", "topics"), "subscription"),
+    "auto_offset_reset": "consume_from_where",
+    "concurrency": "consume_thread_max",
 }
 """Words of other clients, or of memory, and the settings that are meant; not of clients that lack the setting."""
 
@@ -105,12 +83,12 @@ def no_setting(kind: str, name: str, settings: Iterable[str]) -> InvalidSetting:
     short = snake.removeprefix("set_")
     text = f"{kind} has no setting {name}"
     for likely in (snake, short):
-        if likely in INSTEAD:
-            return InvalidSetting(f"{text}: {INSTEAD[likely]}")
+        if likely in REPLACEMENTS:
+            return InvalidSetting(f"{text}: {REPLACEMENTS[likely]}")
         if likely in known:
             return InvalidSetting(f"{text}: use {likely}")
     for likely in (snake, short):
-        if OTHER_WORDS.get(likely) in known:
-            return InvalidSetting(f"{text}: use {OTHER_WORDS[likely]}")
+        if ALIASES.get(likely) in known:
+            return InvalidSetting(f"{text}: use {ALIASES[likely]}")
     close = difflib.get_close_matches(short, known, n=1, cutoff=0.8)
     return InvalidSetting(f"{text}: did you mean {close[0]}?" if close else text)

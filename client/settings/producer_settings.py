@@ -10,7 +10,7 @@ from pocketmq.protocol.message.compression import COMPRESSION_TYPES
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from .checks import AT_LEAST_0, AT_LEAST_1, INT_MAX, MIB, OFF, check_ranges, check_topic_name, refuse
+from .checks import AT_LEAST_0, AT_LEAST_1, INT_MAX, MIB, OFF, check_ranges, check_topic_name, invalid_setting
 from .client_settings import ClientSettings
 
 RETRY_RESPONSE_CODES: Final = frozenset(
@@ -81,16 +81,18 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
         _check_auto_batch(self)
         compress_type = self.compress_type.strip().upper()
         if compress_type not in COMPRESSION_TYPES:
-            raise refuse("compress_type", self.compress_type, "Unsupported compress type name")
+            raise invalid_setting("compress_type", self.compress_type, "Unsupported compress type name")
         force_setattr(self, "compress_type", compress_type)
         check_ranges(self, {"compress_level": (-1, 9 if compress_type == "ZLIB" else 22)})
         for topic in self.topics:
             check_topic_name("topics", topic)
         check_topic_name("create_topic_key", self.create_topic_key)
         if len(self.latency_max) != len(self.not_available_duration):
-            raise refuse("latency_max", self.latency_max, "needs as many numbers as not_available_duration")
+            raise invalid_setting(
+                "latency_max", self.latency_max, "needs as many numbers as not_available_duration"
+            )
         if list(self.latency_max) != sorted(self.latency_max):
-            raise refuse("latency_max", self.latency_max, "must ascend")
+            raise invalid_setting("latency_max", self.latency_max, "must ascend")
 
     @property
     def is_fault_tolerant(self) -> bool:
@@ -108,11 +110,11 @@ def _check_auto_batch(settings: ProducerSettings) -> None:
     )
     if delay_ms != OFF and not 0 < delay_ms <= 30_000:
         reason = f"batchMaxDelayMs expect between 1ms and 30s, but get {delay_ms}!"
-        raise refuse("batch_max_delay_ms", delay_ms, reason)
+        raise invalid_setting("batch_max_delay_ms", delay_ms, reason)
     if size != OFF and not 0 < size <= 2 * MIB:
         reason = f"batchMaxBytes expect between 1B and 2MB, but get {size}!"
-        raise refuse("batch_max_bytes", size, reason)
+        raise invalid_setting("batch_max_bytes", size, reason)
     if total != OFF and total <= 0:
-        raise refuse(
+        raise invalid_setting(
             "total_batch_max_bytes", total, f"totalBatchMaxBytes must bigger then 0, but get {total}!"
         )

@@ -16,7 +16,7 @@ from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.client.settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
-from pocketmq.client.settings.java_setters import INSTEAD, OTHER_WORDS, snake_case
+from pocketmq.client.settings.java_setters import ALIASES, REPLACEMENTS, snake_case
 from pocketmq.client.settings.producer_settings import ProducerSettings
 
 ROWS = [
@@ -76,7 +76,7 @@ def test_each_setter_is_a_setting_or_has_a_named_replacement(version: str, kind:
     for setter, default in ((row[2], row[4]) for row in ROWS if row[:2] == [version, kind]):
         name = setting(setter)
         if name in settings.__struct_fields__:
-            assert name not in INSTEAD
+            assert name not in REPLACEMENTS
             ours = getattr(settings, name)
             if name in OTHER_DEFAULTS:
                 assert ours == OTHER_DEFAULTS[name]
@@ -84,19 +84,19 @@ def test_each_setter_is_a_setting_or_has_a_named_replacement(version: str, kind:
                 assert as_java_prints(ours) == default, name
         elif (kind, name) not in ARGUMENTS:
             for spelled in (name, setter, name.title().replace("_", "")):
-                assert INSTEAD[name] in refused(CLIENTS[kind], **{spelled: 1})
+                assert REPLACEMENTS[name] in refused(CLIENTS[kind], **{spelled: 1})
 
 
 def test_the_table_has_only_setters():
     setters = {setting(row[2]) for row in ROWS}
-    assert set(INSTEAD) - setters == {"rpc_hook"}  # an argument of the constructors
+    assert set(REPLACEMENTS) - setters == {"rpc_hook"}  # an argument of the constructors
 
 
 def test_other_words_are_not_settings_themselves_and_name_settings_that_exist():
     fields = {name for kind in SETTINGS.values() for name in kind.__struct_fields__}
-    assert set(OTHER_WORDS.values()) <= fields
-    assert not set(OTHER_WORDS) & (fields - {"topics"})
-    assert not set(OTHER_WORDS) & set(INSTEAD)
+    assert set(ALIASES.values()) <= fields
+    assert not set(ALIASES) & (fields - {"topics"})
+    assert not set(ALIASES) & set(REPLACEMENTS)
 
 
 @pytest.mark.parametrize(

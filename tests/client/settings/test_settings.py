@@ -10,7 +10,7 @@ from pocketmq.client.settings.allocation import AllocateMessageQueueByConfig
 from pocketmq.client.settings.checks import official_name
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings, name_servers
 from pocketmq.client.settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
-from pocketmq.client.settings.java_setters import INSTEAD
+from pocketmq.client.settings.java_setters import REPLACEMENTS
 from pocketmq.client.settings.keywords import (
     ClientOptions,
     LitePullConsumerOptions,
@@ -67,7 +67,7 @@ def as_java_prints(value: object) -> str:
 )
 def test_names_and_defaults_are_the_official_ones(kind: str, settings: ClientSettings):
     official = {snake(name): text for name, text in vectors(f"default-{kind}") if name not in OBJECTS}
-    for name in official.keys() & INSTEAD.keys():
+    for name in official.keys() & REPLACEMENTS.keys():
         del official[name]  # without effect: an error says so, and what to use
     ours = set(settings.__struct_fields__) - OF_SETTERS - OF_JVM_PROPERTIES
     assert ours == set(official)
