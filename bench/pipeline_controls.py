@@ -12,7 +12,7 @@ from typing import Any
 from pocketmq.pipeline.planning.option_values import plain_options
 from pocketmq.pipeline.records.columns import STORE_COLUMNS, ddl
 from pocketmq.pipeline.sources.default_columns import default_columns
-from pocketmq.pipeline.sources.store_source import StoreReader, read_store_options
+from pocketmq.pipeline.sources.store_source import StoreSource
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -50,7 +50,7 @@ class _SameReader(DataSourceReader):
         return [InputPartition(0), InputPartition(1)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        store = StoreReader(read_store_options({"path": self._path}), self._schema)
+        store = StoreSource({"path": self._path}).reader(self._schema)
         batch = next(store.read(store.partitions()[0]))
         for _ in range(self._rows // 2 // batch.num_rows):
             yield batch

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import fs
 
-from ..errors import CorruptStoreError, OptionError
+from ..errors import CorruptStoreError, OptionError, PathError
 from ..records.boundaries import find_record
 from .consume_queues import known_log_end, queue_splits
 from .log_files import LogFile, log_files
@@ -155,11 +155,13 @@ def temporary_copies() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def naming_originals(folder: Path, url: str) -> Iterator[None]:
-    """Errors about damage name the original and not its copy."""
+    """Errors name the original and not its copy."""
     try:
         yield
     except CorruptStoreError as error:
         raise CorruptStoreError(str(error).replace(str(folder), url)) from error
+    except PathError as error:
+        raise PathError(error.reason.replace(str(folder), url), error.option) from error
 
 
 def copy_plan(location: Location, folder: Path) -> None:

@@ -41,6 +41,7 @@ BATCH_BYTES: Final = 8 * 1024 * 1024
 UNIT_ROWS: Final = 1 << 16
 """Units of a queue that are read at once."""
 FAIL, SKIP, REPORT = "fail", "skip", "report"
+HOW_TO_GO_ON: Final = "; onCorrupt (on_corrupt in a call): skip skips it, report makes a row of it"
 
 
 class ScanOptions(msgspec.Struct, frozen=True):
@@ -209,9 +210,7 @@ def _report_damage(
 ) -> Iterator[ScannedRecords]:
     damage = f"{file.path} at byte {position} (log position {file.base + position}): {status}"
     if options.on_corrupt == FAIL:
-        raise CorruptStoreError(
-            f"{damage}; onCorrupt (on_corrupt in a call): skip skips it, report makes a row of it"
-        )
+        raise CorruptStoreError(f"{damage}{HOW_TO_GO_ON}")
     if options.on_corrupt == SKIP:
         _log.warning("skipped: %s", damage)
         return

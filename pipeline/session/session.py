@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from ..planning.parallelism import PARALLELISM
 from ..sources.journal_source import JournalSource
-from ..sources.located_readers import LocatedStoreSource
+from ..sources.store_source import StoreSource
 from ..sources.topic_source import RocketMQSource
 from .java import find_java
 from .quiet_log import log_options
@@ -157,5 +157,5 @@ def register(spark: SparkSession) -> None:
         conf = dict(context.getConf().getAll())
         context.environment.update(planning_environment(context.master, conf, os.environ))
         context.environment[PARALLELISM] = str(parallelism_of(context.defaultParallelism, conf))
-    for source in (RocketMQSource, LocatedStoreSource, JournalSource):
+    for source in (RocketMQSource, StoreSource, JournalSource):
         spark.dataSource.register(source)

@@ -7,7 +7,8 @@ topic_reader.py     its batch reader
 hybrid_reader.py    a range from the broker's files, the rest from the broker (`storePath`)
 topic_filters.py    its batch reader with `pushdown=true`
 topic_stream.py     its stream reader
+filters.py          filters of a query as one Arrow expression
+task_reader.py      stores and journals: a task of Spark for each task of a table
 store_source.py     the data source `rocketmq-store`
-located_readers.py  stores and journals of several brokers, and those behind a URL
 journal_source.py   the data source `pocketmq-journal`
 """

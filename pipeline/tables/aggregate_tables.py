@@ -16,9 +16,9 @@ from ..files.log_files import LogFile, LogSplit, log_files, log_splits
 from ..files.queue_check import check_units
 from ..files.store_rows import hole_after
 from ..records.columns import RUN_COLUMNS, STATISTIC_COLUMNS, arrow_schema
-from .store_table import HoleTask, StoreSettings, holes_of
+from .store_table import Cut, StoreSettings, holes_of
 
-SPLIT_BYTES: Final = 64 * 1024 * 1024
+CUT: Final = Cut(split_bytes=64 * 1024 * 1024)
 UNIT_ROWS: Final = 4_000_000
 
 
@@ -67,8 +67,9 @@ class StatisticsTask(msgspec.Struct, frozen=True):
 class RunsTable:
     """Runs of consecutive records, damage, and with `checks_queues` what does not match the consume queues."""
 
-    def __init__(self, settings: StoreSettings, *, checks_queues: bool) -> None:
+    def __init__(self, settings: StoreSettings, *, checks_queues: bool, cut: Cut = CUT) -> None:
         self.schema = arrow_schema(RUN_COLUMNS, list(RUN_COLUMNS))
+        self._cut = cut
         self._settings = settings
         self._checks_queues = checks_queues
 
@@ -76,12 +77,12 @@ class RunsTable:
         self.tasks(None)
 
     def tasks(self, condition: Any) -> list[Any]:
-        """The log in one piece each `SPLIT_BYTES`, and the queues if they are checked. One end is taken for both."""
+        """The log in pieces, and the queues if they are checked. One end is taken for both."""
         settings, topics = self._settings, self._settings.scan.topics
         queues = queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS)
         files = log_files(Path(settings.log_folder))
-        splits = log_splits(files, SPLIT_BYTES, 1, known_log_end(queues))
-        holes = [HoleRunsTask(hole.file) for hole in holes_of(settings, files) if isinstance(hole, HoleTask)]
+        splits = log_splits(files, self._cut.split_bytes, self._cut.min_tasks, known_log_end(queues))
+        holes = [HoleRunsTask(hole.file) for hole in holes_of(settings, files)]
         checks = [queue for queue in queues if self._checks_queues and (not topics or queue.topic in topics)]
         return [
             *holes,
@@ -96,7 +97,8 @@ class RunsTable:
 class StatisticsTable:
     """Messages and bytes by topic, queue, tag and minute."""
 
-    def __init__(self, settings: StoreSettings) -> None:
+    def __init__(self, settings: StoreSettings, cut: Cut = CUT) -> None:
+        self._cut = cut
         self.schema = arrow_schema(STATISTIC_COLUMNS, list(STATISTIC_COLUMNS))
         self._settings = settings
 
@@ -108,7 +110,8 @@ class StatisticsTable:
         files = log_files(Path(settings.log_folder))
         holes_of(settings, files)
         known_end = known_log_end(queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS))
-        return [StatisticsTask(settings, split) for split in log_splits(files, SPLIT_BYTES, 1, known_end)]
+        splits = log_splits(files, self._cut.split_bytes, self._cut.min_tasks, known_end)
+        return [StatisticsTask(settings, split) for split in splits]
 
     def log_bytes(self) -> int:
         return sum(file.size for file in log_files(Path(self._settings.log_folder)))

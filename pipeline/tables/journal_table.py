@@ -1,4 +1,4 @@
-"""The entries of a broker's journal as a table: one task for each file."""
+"""The entries of a broker's journal as a table: one task for each file, in a folder or behind a URL."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,23 +6,36 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from pocketmq.protocol.journal_frames import SUFFIX
 
+from ..errors import PathError
 from ..files.journal_rows import column, journal_files, read_journal
+from ..files.remote_copies import Location, is_url, temporary_copies, with_urls
 from ..records.columns import JOURNAL_COLUMNS, arrow_schema
 from .conditions import columns_in
 
 
 class JournalTask(msgspec.Struct, frozen=True):
-    """One file of a journal."""
+    """One file of a journal: below a URL, or by its path."""
 
     path: str
+    url: str | None = None
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         """The rows that meet the condition."""
+        if self.url is None:
+            yield from self._batches(Path(self.path), names, condition)
+            return
+        location = Location(self.url)
+        with temporary_copies() as folder:
+            for batch in self._batches(location.copy_whole(self.path, folder), names, condition):
+                yield with_urls(batch, str(folder), location.url)
+
+    def _batches(self, path: Path, names: Sequence[str], condition: Any) -> Iterator[Any]:
         tested = [] if condition is None else columns_in(condition, list(JOURNAL_COLUMNS))
         extra = [name for name in tested if name not in names]
         schema = arrow_schema(JOURNAL_COLUMNS, [*names, *extra])
-        for rows in read_journal(Path(self.path)):
+        for rows in read_journal(path):
             if not rows:
                 continue
             batch = pa.RecordBatch.from_arrays([column(rows, name) for name in schema.names], schema=schema)
@@ -44,8 +57,18 @@ class JournalTable:
         self.tasks(None)
 
     def tasks(self, condition: Any) -> list[JournalTask]:
-        return [JournalTask(str(file)) for path in self._paths for file in journal_files(Path(path))]
+        return [task for path in self._paths for task in _tasks_of(path)]
 
     def log_bytes(self) -> int:
         """The bytes of all files."""
-        return sum(Path(task.path).stat().st_size for task in self.tasks(None))
+        return sum(Path(task.path).stat().st_size if task.url is None else 0 for task in self.tasks(None))
+
+
+def _tasks_of(path: str) -> list[JournalTask]:
+    if not is_url(path):
+        return [JournalTask(str(file)) for file in journal_files(Path(path))]
+    location = Location(path, option="path")
+    names = sorted(name for name in location.sizes("") if name.endswith(SUFFIX))
+    if not names:
+        raise PathError(f"{location.url} has no file *{SUFFIX}, and so is no journal")
+    return [JournalTask(name, path) for name in names]

@@ -2,19 +2,41 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from ..errors import PathError
-from ..files.consume_queues import consumer_offsets, queue_splits
+from ..files.consume_queues import QueueSplit, consumer_offsets, queue_splits
 from ..files.store_rows import consumer_offset_rows, unit_rows
 from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, arrow_schema
-from .processes import Progress
+
+UNIT_ROWS: Final = 4_000_000
+"""Units of a task: 80 MB."""
+
+
+class UnitRowsTask(msgspec.Struct, frozen=True):
+    """Units of a queue, as rows."""
+
+    split: QueueSplit
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        for batch in unit_rows(self.split):
+            yield (batch if condition is None else batch.filter(condition)).select(list(names))
+
+
+class OffsetsTask(msgspec.Struct, frozen=True):
+    """The offset table at a path."""
+
+    path: str
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        batch = consumer_offset_rows(Path(self.path))
+        yield (batch if condition is None else batch.filter(condition)).select(list(names))
 
 
 class ConsumeQueueTable:
     """One row for each written unit of the consume queues."""
-
-    progress: Progress | None = None
 
     def __init__(self, root: str, topics: frozenset[str] = frozenset()) -> None:
         self.schema = arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS))
@@ -26,17 +48,16 @@ class ConsumeQueueTable:
         if not self._root.is_dir():
             raise PathError(f"{self._root} is not a folder; table consumequeue needs the consume queues")
 
-    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+    def tasks(self, condition: Any) -> list[UnitRowsTask]:
         self.check()
-        for split in queue_splits(self._root, self._topics):
-            for batch in unit_rows(split):
-                yield (batch if condition is None else batch.filter(condition)).select(list(names))
+        return [UnitRowsTask(split) for split in queue_splits(self._root, self._topics, UNIT_ROWS)]
+
+    def log_bytes(self) -> int:
+        return 0
 
 
 class ConsumerOffsetTable:
     """One row for each group, topic and queue with an offset."""
-
-    progress: Progress | None = None
 
     def __init__(self, root: str) -> None:
         self.schema = arrow_schema(CONSUMER_OFFSET_COLUMNS, list(CONSUMER_OFFSET_COLUMNS))
@@ -46,6 +67,8 @@ class ConsumerOffsetTable:
         """`OptionError` for a folder that is no store, `CorruptStoreError` for one that cannot be read."""
         consumer_offsets(self._path)
 
-    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        batch = consumer_offset_rows(self._path)
-        yield (batch if condition is None else batch.filter(condition)).select(list(names))
+    def tasks(self, condition: Any) -> list[OffsetsTask]:
+        return [OffsetsTask(str(self._path))]
+
+    def log_bytes(self) -> int:
+        return 0

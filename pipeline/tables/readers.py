@@ -170,26 +170,11 @@ def store_table(
 ) -> Table:
     """One table of a store. `OptionError` for an option that is not allowed, and for a folder that is no store; the
     latter while reading, unless `checks_files`."""
-    from .store_table import topic_names
-
-    path = path if isinstance(path, Mapping) else str(path)
-    if table not in STORE_TABLES:
-        raise OptionError(f"table must be one of {', '.join(STORE_TABLES)}, got {table!r}")
     if table in (MESSAGES, RUNS, STATISTICS):
         check_store_options(options, checks_queues=table == RUNS)
-    found: Table
-    if table == MESSAGES:
-        found = SharedTable(_messages(path, topics=topics, **options), processes)
-    elif isinstance(path, Mapping):
-        raise OptionError(f"table {table} is of one store: path must be a folder or a URL")
-    elif table in (RUNS, STATISTICS):
-        found = SharedTable(_aggregates(table, path, topics=topics, **options), processes)
-    elif options:
+    elif table in STORE_TABLES and options:
         raise OptionError(f"table {table} has no option {', '.join(options)}")
-    elif table == CONSUME_QUEUE:
-        found = _queues(path, frozenset(topic_names(topics)))
-    else:
-        found = _offsets(path)
+    found = SharedTable(task_table(path, table, topics=topics, **options), processes)
     if checks_files:
         _check_path(found)
     return found
@@ -203,55 +188,71 @@ def _check_path(table: Table) -> None:
         raise error.under("path") from error
 
 
-def _messages(path: str | Mapping[str, str], **options: Any) -> TaskTable:
-    from .store_table import StoreTable, stores_of
+def task_table(
+    path: str | Path | Mapping[str, str], table: str, *, cut: Any = None, **options: Any
+) -> TaskTable:
+    """One table of a store, or of the stores of several brokers, planned as tasks: what processes and Spark read.
 
-    locations = [str(each) for each in path.values()] if isinstance(path, Mapping) else [path]
-    if not any(map(_is_url, locations)):
-        return StoreTable(stores_of(path, **options))
-    from . import remote_store
-
-    remote_store.check_local_options(options)
-    broker_name = options.pop("broker_name", None)
+    A store is a folder or a URL. `cut` is a `Cut` of `store_table.py`.
+    """
+    if table not in STORE_TABLES:
+        raise OptionError(f"table must be one of {', '.join(STORE_TABLES)}, got {table!r}")
     if not isinstance(path, Mapping):
-        return remote_store.messages_of([(path, broker_name)], **options)
-    if broker_name is not None:
-        raise OptionError("broker_name: the names of the brokers are in path")
-    return remote_store.messages_of([(str(place), name) for name, place in path.items()], **options)
+        return _table_of(str(path), table, cut, options)
+    if table != MESSAGES:
+        raise OptionError(f"table {table} is of one store: path must be a folder or a URL")
+    if options.pop("broker_name", None) is not None or not path:
+        raise OptionError("path must be a folder, or {broker name: folder} without broker_name")
+    return SeveralTables(
+        [_table_of(str(place), table, cut, {**options, "broker_name": name}) for name, place in path.items()]
+    )
 
 
-def _aggregates(table: str, path: str, **options: Any) -> TaskTable:
-    from .aggregate_tables import RunsTable, StatisticsTable
-    from .store_table import store_settings
+class SeveralTables:
+    """The tasks of several tables with one schema, one after another."""
+
+    def __init__(self, tables: Sequence[TaskTable]) -> None:
+        self.schema = tables[0].schema
+        self._tables = tables
+
+    def check(self) -> None:
+        for table in self._tables:
+            table.check()
+
+    def tasks(self, condition: Any) -> list[Any]:
+        return [task for table in self._tables for task in table.tasks(condition)]
+
+    def log_bytes(self) -> int:
+        """The bytes of all log files."""
+        return sum(table.log_bytes() for table in self._tables)
+
+
+def _table_of(path: str, table: str, cut: Any, options: dict[str, Any]) -> TaskTable:
+    from .aggregate_tables import CUT, RunsTable, StatisticsTable
+    from .queue_tables import ConsumeQueueTable, ConsumerOffsetTable
+    from .store_table import StoreTable, store_settings, topic_names
 
     if _is_url(path):
-        from . import remote_store
+        from .remote_store import RemoteTable
 
-        remote_store.check_local_options(options)
-        return remote_store.RemoteTable(path, lambda folder: _aggregates(table, folder, **options))
-    checks_queues = options.pop("check_queues", False)
-    settings = store_settings(path, **options)
-    return RunsTable(settings, checks_queues=checks_queues) if table == RUNS else StatisticsTable(settings)
-
-
-def _queues(path: str, topics: frozenset[str]) -> Table:
-    if _is_url(path):
-        from .remote_store import RemoteQueues
-
-        return RemoteQueues(path, topics)
-    from .queue_tables import ConsumeQueueTable
-
-    return ConsumeQueueTable(path, topics)
-
-
-def _offsets(path: str) -> Table:
-    if _is_url(path):
-        from .remote_store import RemoteOffsets
-
-        return RemoteOffsets(path)
-    from .queue_tables import ConsumerOffsetTable
-
-    return ConsumerOffsetTable(path)
+        for name in ("commit_log_path", "check_queues"):
+            if options.get(name):
+                raise OptionError(f"{name} is for a folder: a URL is read without it")
+        # Tasks that copy are larger.
+        return RemoteTable(path, lambda folder: _table_of(folder, table, cut or CUT, options))
+    if table == CONSUME_QUEUE:
+        return ConsumeQueueTable(path, frozenset(topic_names(options.get("topics"))))
+    if table == CONSUMER_OFFSETS:
+        return ConsumerOffsetTable(path)
+    checks_queues = options.get("check_queues", False)
+    settings = store_settings(
+        path, **{name: value for name, value in options.items() if name != "check_queues"}
+    )
+    if table == MESSAGES:
+        return StoreTable(settings, cut)
+    if table == RUNS:
+        return RunsTable(settings, checks_queues=checks_queues, cut=cut or CUT)
+    return StatisticsTable(settings, cut or CUT)
 
 
 def _is_url(path: str) -> bool:

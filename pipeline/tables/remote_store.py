@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ..errors import OptionError, PathError
+from ..errors import PathError
 from ..files.log_files import LogFile
-from ..files.remote_copies import Location, copy_plan, is_url, naming_originals, temporary_copies, with_urls
-from .aggregate_tables import SPLIT_BYTES, HoleRunsTask
-from .queue_tables import ConsumeQueueTable, ConsumerOffsetTable
-from .store_table import HoleTask, StoreTable, UnitsTask, store_settings
+from ..files.remote_copies import Location, copy_plan, naming_originals, temporary_copies, with_urls
+from .aggregate_tables import HoleRunsTask
+from .queue_tables import OffsetsTask, UnitRowsTask
+from .store_table import HoleTask, UnitsTask
 
 GAP_BYTES: Final = 1 << 20
 """Records that are less apart are copied together with what lies between them."""
@@ -65,7 +65,8 @@ class RemoteTable:
 
     def check(self) -> None:
         """As the table of the folder, and `PathError` if there is no store behind the URL."""
-        self.tasks(None)
+        with naming_originals(self._plan.folder(), _location(self._plan.url).url):
+            self._table().check()
 
     def tasks(self, condition: Any) -> list[Any]:
         """Those of the folder, each of which copies first what it reads."""
@@ -99,19 +100,6 @@ class SeveralTables:
         return sum(table.log_bytes() for table in self._tables)
 
 
-def messages_of(stores: Sequence[tuple[str, str | None]], **options: Any) -> SeveralTables:
-    """The messages of several stores, (folder or URL, broker name) of each, of which one at least is behind a URL."""
-
-    def table(location: str, broker_name: str | None) -> Any:
-        def of_folder(folder: str) -> StoreTable:
-            settings = store_settings(folder, broker_name=broker_name, **options)
-            return StoreTable([settings], split_bytes=SPLIT_BYTES)
-
-        return RemoteTable(location, of_folder) if is_url(location) else of_folder(location)
-
-    return SeveralTables([table(location, broker_name) for location, broker_name in stores])
-
-
 class RemoteTask(msgspec.Struct, frozen=True):
     """A task whose part of the log is behind a URL; `plan_folder` is where its files seem to be."""
 
@@ -129,6 +117,13 @@ class RemoteTask(msgspec.Struct, frozen=True):
     def _copied(self, location: Location, folder: Path) -> Any:
         """The task over copies of the bytes that it reads."""
         task = self.task
+        if isinstance(task, OffsetsTask):
+            return OffsetsTask(str(location.copy_whole(OFFSETS, folder)))
+        if isinstance(task, UnitRowsTask):
+            queue = Path(task.split.folder).relative_to(self.plan_folder).as_posix()
+            for name in location.sizes(queue):
+                location.copy_whole(name, folder)
+            return UnitRowsTask(msgspec.structs.replace(task.split, folder=str(folder / queue)))
         if isinstance(task, HoleTask | HoleRunsTask):
             return msgspec.structs.replace(task, file=self._moved(task.file, folder)[1])
         if isinstance(task, UnitsTask):
@@ -146,42 +141,6 @@ class RemoteTask(msgspec.Struct, frozen=True):
         """(the file's name below the URL, the file as its copy will be)."""
         name = Path(file.path).relative_to(self.plan_folder)
         return name.as_posix(), msgspec.structs.replace(file, path=str(folder / name))
-
-
-class RemoteQueues(ConsumeQueueTable):
-    """The units of the consume queues of a store behind a URL."""
-
-    def __init__(self, url: str, topics: frozenset[str]) -> None:
-        super().__init__("", topics)
-        self._plan = RemotePlan(url)
-
-    def check(self) -> None:
-        self._root = self._plan.folder() / "consumequeue"
-        if not self._root.is_dir():
-            raise PathError(f"{_location(self._plan.url).url} has no folder consumequeue")
-
-
-class RemoteOffsets(ConsumerOffsetTable):
-    """The offsets of the groups of a store behind a URL."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__("")
-        self._plan = RemotePlan(url)
-
-    def check(self) -> None:
-        self._path = self._plan.folder() / OFFSETS
-        super().check()
-
-    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        self.check()
-        yield from super().batches(names, condition)
-
-
-def check_local_options(options: dict[str, Any]) -> None:
-    """`OptionError` for what is read from a folder only."""
-    for name in ("commit_log_path", "check_queues"):
-        if options.get(name):
-            raise OptionError(f"{name} is for a folder: a URL is read without it")
 
 
 def joined_ranges(positions: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, int]]:

@@ -1,13 +1,14 @@
 """The messages of store directories as a table: planned as tasks, each read by itself, here or in another process.
 
-A task is a split of the commit log, records at known positions, or a hole between two log files. What a condition rules
-out is not read: whole files and splits by store time and log position, and records of other topics by the consume
-queues if the wanted topics are a small part of the log (`files/queue_index.py`). Store times are taken to rise in a
-log, except for a clock that was set back by up to `CLOCK_SLACK_MS`.
+A task is a split of the commit log, the units of a queue, records at known positions, or a hole between two log files.
+What a condition rules out is not read: whole files and splits by store time and log position, and records of other
+topics by the consume queues if the wanted topics are a small part of the log (`files/queue_index.py`). Store times are
+taken to rise in a log, except for a clock that was set back by up to `CLOCK_SLACK_MS`.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,19 +16,22 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
-from ..errors import CorruptStoreError, OptionError
-from ..files.consume_queues import known_log_end, queue_splits
+from ..errors import CorruptStoreError, OptionError, PathError
+from ..files.consume_queues import QueueSplit, known_log_end, queue_splits
 from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits, splits_after
 from ..files.mapped_file import map_file
-from ..files.queue_index import FoundRecords, find_by_queues, read_found
+from ..files.queue_index import FoundRecords, find_by_queues, find_uncovered, read_found
 from ..files.scan import (
     FAIL,
+    HOW_TO_GO_ON,
     REPORT,
     SKIP,
     ScannedRecords,
     ScanOptions,
     scan_log,
+    scan_queue,
 )
 from ..files.store_rows import column_of, hole_after
 from ..records.boundaries import find_record
@@ -35,9 +39,13 @@ from ..records.columns import STORE_COLUMNS, TIMESTAMP, arrow_schema
 from ..records.records import scan
 from .conditions import columns_in, possible_parts, rows_matching, topics_wanted
 
+_log = logging.getLogger("pocketmq.pipeline")
+
 SPLIT_BYTES: Final = 8 * 1024 * 1024
 BATCH_ROWS: Final = 16_384
 CLOCK_SLACK_MS: Final = 60_000
+MIN_UNITS: Final = 1000
+"""Units of a task by queue: fewer take less time than Spark needs to start a task."""
 ON_CORRUPT: Final = (FAIL, SKIP, REPORT)
 
 
@@ -79,6 +87,17 @@ class UnitsTask(msgspec.Struct, frozen=True):
         return _batches(read_found(found, self.settings.scan), names, condition)
 
 
+class QueueTask(msgspec.Struct, frozen=True):
+    """The records that the units of a queue lead to, in the order of the queue."""
+
+    settings: StoreSettings
+    split: QueueSplit
+
+    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        files = log_files(Path(self.settings.log_folder))  # not in the task: a large store has a thousand
+        return _batches(scan_queue(self.split, files, self.settings.scan), names, condition)
+
+
 class HoleTask(msgspec.Struct, frozen=True):
     """The missing bytes after a file, as a row."""
 
@@ -89,32 +108,36 @@ class HoleTask(msgspec.Struct, frozen=True):
         return _batches(iter((hole_after(self.file),)), names, condition)
 
 
-Task = LogTask | UnitsTask | HoleTask
+Task = LogTask | UnitsTask | QueueTask | HoleTask
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """How a store is cut into tasks: bytes of the log in each, how many at least, and whether by queue."""
+
+    split_bytes: int = SPLIT_BYTES
+    min_tasks: int = 1
+    by_queue: bool = False
 
 
 class StoreTable:
-    """The messages of one or several stores, each of one broker."""
+    """The messages of the store of one broker."""
 
-    def __init__(self, stores: Sequence[StoreSettings], *, split_bytes: int = SPLIT_BYTES) -> None:
+    def __init__(self, settings: StoreSettings, cut: Cut | None = None) -> None:
         self.schema = arrow_schema(STORE_COLUMNS, list(STORE_COLUMNS))
-        self._stores = stores
-        self._split_bytes = split_bytes
+        self._settings = settings
+        self._cut = cut or Cut()
 
     def check(self) -> None:
         """`OptionError` for a folder that is no store; `CorruptStoreError` for a hole that must fail."""
         self.tasks(None)
 
     def tasks(self, condition: Any) -> list[Any]:
-        """What must be read for a condition, in the order of the log."""
-        return [
-            task
-            for store in self._stores
-            for task in plan_store(store, condition, self.schema, self._split_bytes)
-        ]
+        """What must be read for a condition, in the order of the log or of its queues."""
+        return plan_store(self._settings, condition, self.schema, self._cut)
 
     def log_bytes(self) -> int:
         """The bytes of the log files."""
-        return sum(file.size for store in self._stores for file in log_files(Path(store.log_folder)))
+        return sum(file.size for file in log_files(Path(self._settings.log_folder)))
 
 
 def store_settings(
@@ -126,6 +149,7 @@ def store_settings(
     verify_crc: bool | None = None,
     decompress: bool = True,
     commit_log_path: str | None = None,
+    decode_rows: int | None = None,
 ) -> StoreSettings:
     """`OptionError` for a value that is not allowed."""
     if on_corrupt not in ON_CORRUPT:
@@ -135,7 +159,7 @@ def store_settings(
         on_corrupt=on_corrupt,
         verifies_crc=on_corrupt == REPORT if verify_crc is None else verify_crc,
         decompresses=decompress,
-        decode_rows=BATCH_ROWS,
+        decode_rows=decode_rows or BATCH_ROWS,
         broker_name=broker_name,
     )
     return StoreSettings(
@@ -154,14 +178,14 @@ def topic_names(topics: Sequence[str] | str | None) -> list[str]:
     return names
 
 
-def plan_store(
-    settings: StoreSettings, condition: Any, schema: Any, split_bytes: int = SPLIT_BYTES
-) -> list[Task]:
-    """The tasks of one store, in the order of its log."""
+def plan_store(settings: StoreSettings, condition: Any, schema: Any, cut: Cut) -> list[Task]:
+    """The tasks of one store, in the order of its log, or of its queues. `PathError` for a folder without these."""
     files = log_files(Path(settings.log_folder))
+    if cut.by_queue and files and not settings.queues_root().is_dir():
+        raise PathError(f"{settings.queues_root()} is not a folder; driver=commitlog reads without it")
     queues = queue_splits(settings.queues_root(), frozenset())
     known_end = known_log_end(queues)
-    splits = log_splits(files, split_bytes, 1, known_end)
+    splits = log_splits(files, cut.split_bytes, cut.min_tasks, known_end)
     known = sorted({queue.topic for queue in queues})
     wanted = topics_wanted(condition, schema, known)
     topics = settings.scan.topics or wanted or frozenset()
@@ -170,26 +194,50 @@ def plan_store(
             settings, scan=msgspec.structs.replace(settings.scan, topics=topics)
         )
     tasks: list[Task] = [LogTask(settings, split) for split in splits]
-    if topics and settings.scan.on_corrupt != REPORT:
+    rest = [LogTask(settings, split) for split in splits_after(splits, known_end)]
+    if cut.by_queue:
+        lost = find_uncovered(settings.queues_root(), files, queues, topics, known_end)
+        if lost is not None:
+            rows = _rows_of_a_split(files, queues, known_end, cut.split_bytes)
+            of_queues = queue_splits(settings.queues_root(), topics, rows)
+            tasks = [
+                *(QueueTask(settings, split) for split in of_queues),
+                *_units_tasks(settings, lost),
+                *rest,
+            ]
+        else:
+            _log.warning(
+                "%s: consume queues and log do not match: read in the order of the log", settings.root
+            )
+    elif topics and settings.scan.on_corrupt != REPORT:
         found = find_by_queues(settings.queues_root(), files, queues, topics, known_end)
         if found is not None:
-            tasks = [
-                *_units_tasks(settings, found),
-                *(LogTask(settings, split) for split in splits_after(splits, known_end)),
-            ]
+            tasks = [*_units_tasks(settings, found), *rest]
     tasks = _possible(tasks, condition, schema)
     return [*holes_of(settings, files), *tasks]
 
 
-def holes_of(settings: StoreSettings, files: list[LogFile]) -> list[Task]:
-    holes = log_holes(files)
-    if holes and settings.scan.on_corrupt == FAIL:
-        file, size = holes[0]
-        raise CorruptStoreError(
-            f"{file.path}: {size} bytes of the log are missing after it; "
-            "on_corrupt: skip continues, report makes a row of it"
-        )
-    return [HoleTask(settings, file) for file, _ in holes] if settings.scan.on_corrupt == REPORT else []
+def _rows_of_a_split(files: list[LogFile], queues: list[QueueSplit], known_end: int, split_bytes: int) -> int:
+    """Units of about `split_bytes` of records, by the mean of the log."""
+    count = sum(queue.hi - queue.lo for queue in queues)
+    known = known_end - min((file.base for file in files), default=0)
+    mean = max(known // count, MIN_RECORD_BYTES) if count and known > 0 else MIN_RECORD_BYTES
+    return max(split_bytes // mean, MIN_UNITS)
+
+
+def holes_of(settings: StoreSettings, files: list[LogFile]) -> list[HoleTask]:
+    """The missing bytes between two files, which the scan of neither file would notice.
+
+    `CorruptStoreError` if damage must fail.
+    """
+    holes, on_corrupt = log_holes(files), settings.scan.on_corrupt
+    for file, size in holes:
+        damage = f"{file.path}: {size} bytes of the log are missing after it"
+        if on_corrupt == FAIL:
+            raise CorruptStoreError(f"{damage}{HOW_TO_GO_ON}")
+        if on_corrupt == SKIP:
+            _log.warning("skipped: %s", damage)
+    return [HoleTask(settings, file) for file, _ in holes] if on_corrupt == REPORT else []
 
 
 def _possible(tasks: list[Task], condition: Any, schema: Any) -> list[Task]:
@@ -280,13 +328,3 @@ def _only(found: ScannedRecords, rows: Any) -> ScannedRecords:
     mask[np.asarray(rows)] = True
     statuses = None if found.statuses is None else found.statuses.take(rows)
     return ScannedRecords(found.file, found.records.only(mask), statuses)
-
-
-def stores_of(path: str | Path | Mapping[str, str], **options: Any) -> list[StoreSettings]:
-    """The settings of one store, or of several with their brokers' names."""
-    if isinstance(path, Mapping):
-        broker = options.pop("broker_name", None)
-        if broker is not None or not path:
-            raise OptionError("path must be a folder, or {broker name: folder} without broker_name")
-        return [store_settings(str(folder), broker_name=name, **options) for name, folder in path.items()]
-    return [store_settings(str(path), **options)]

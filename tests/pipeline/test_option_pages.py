@@ -12,7 +12,7 @@ from pocketmq.pipeline.planning.access import ACCESS_NAMES
 from pocketmq.pipeline.records.batch_encoder import COLUMNS as SINK_COLUMNS
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
 from pocketmq.pipeline.sink import sink_options
-from pocketmq.pipeline.sources import located_readers, store_source
+from pocketmq.pipeline.sources import store_source, task_reader
 
 DOCS = Path(__file__).parents[2] / "docs"
 ALIASES = {"nameServer", "topic"}
@@ -49,6 +49,6 @@ def test_options_and_columns_of_the_sink_are_those_of_its_page() -> None:
 
 
 def test_options_of_stores_and_journals_are_those_of_their_pages() -> None:
-    known = {*store_source._NAMES, located_readers.PATHS}
+    known = {*store_source._NAMES, task_reader.PATHS}
     assert named("stores", "option") - {"load"} == known
     assert named("journals", "option") - {"load"} == {"path", "paths"}

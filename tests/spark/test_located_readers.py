@@ -11,7 +11,8 @@ pytest.importorskip("pyspark")
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.files import remote_copies
 from pocketmq.pipeline.sources.journal_source import JournalSource
-from pocketmq.pipeline.sources.located_readers import LocatedStoreSource
+from pocketmq.pipeline.sources.store_source import StoreSource
+from pocketmq.pipeline.tables import remote_store
 from pyarrow import fs
 from pyspark.sql.datasource import DataSource
 
@@ -70,9 +71,9 @@ def test_a_store_behind_a_url_has_the_rows_of_the_folder(
 ) -> None:
     monkeypatch.setattr(remote_copies, "WINDOW_BYTES", window)
     options = {"topics": "T", "splitBytes": split, "brokerName": "x"}
-    wanted = rows(LocatedStoreSource, MESSAGES, path=str(stores["a"]), **options)
+    wanted = rows(StoreSource, MESSAGES, path=str(stores["a"]), **options)
     assert len(wanted) == COUNT
-    assert rows(LocatedStoreSource, MESSAGES, path=f"file://{stores['a']}", **options) == wanted
+    assert rows(StoreSource, MESSAGES, path=f"file://{stores['a']}", **options) == wanted
 
 
 @pytest.fixture
@@ -89,14 +90,15 @@ def bucket(stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Any:
             with files.open_output_stream(name) as copy:
                 copy.write(path.read_bytes())
     monkeypatch.setattr(remote_copies, "file_system", lambda url: (files, url.partition("://")[2]))
+    remote_store._location.cache_clear()
     return files
 
 
 def test_a_store_in_an_object_store_has_the_rows_of_the_folder(stores: dict[str, Path], bucket: Any) -> None:
     options = {"topics": "T", "splitBytes": "1000", "brokerName": "x"}
-    wanted = rows(LocatedStoreSource, MESSAGES, path=str(stores["a"]), **options)
-    assert rows(LocatedStoreSource, MESSAGES, path="s3://bucket/store/", **options) == wanted
-    runs = rows(LocatedStoreSource, "records bigint", path="s3://bucket/store", table="runs", topics="T")
+    wanted = rows(StoreSource, MESSAGES, path=str(stores["a"]), **options)
+    assert rows(StoreSource, MESSAGES, path="s3://bucket/store/", **options) == wanted
+    runs = rows(StoreSource, "records bigint", path="s3://bucket/store", table="runs", topics="T")
     assert sum(records for (records,) in runs) == COUNT
 
 
@@ -106,11 +108,12 @@ def test_the_column_file_names_the_original_without_keys_and_parameters(
     """A location may hold keys: `s3://key:secret@bucket/store?endpoint_override=...`."""
     url = "s3://someone:hidden@bucket/store/?endpoint_override=127.0.0.1:1&scheme=http"
     monkeypatch.setattr(remote_copies, "file_system", lambda _: (bucket, "bucket/store/"))
-    files = {str(file) for (file,) in rows(LocatedStoreSource, "file string", path=url)}
+    remote_store._location.cache_clear()
+    files = {str(file) for (file,) in rows(StoreSource, "file string", path=url)}
     assert {file.rpartition("/")[0] for file in files} == {"s3://bucket/store/commitlog"}
     bucket.delete_dir_contents("bucket/store")
     with pytest.raises(OptionError, match=r"s3://bucket/store has no folder commitlog"):
-        rows(LocatedStoreSource, "file string", path=url)
+        rows(StoreSource, "file string", path=url)
     with pytest.raises(OptionError, match=r"s3://bucket/store has no file"):
         rows(JournalSource, "file string", path=url)
 
@@ -119,7 +122,7 @@ def test_the_column_file_names_the_original_without_keys_and_parameters(
     "location", ["s3://someone:hidden@/", "nofs://someone:hidden@bucket/store?token=hidden"]
 )
 def test_keys_in_a_location_are_in_no_error_message(location: str) -> None:
-    for source, column in ((LocatedStoreSource, "file string"), (JournalSource, "topic string")):
+    for source, column in ((StoreSource, "file string"), (JournalSource, "topic string")):
         with pytest.raises(OptionError) as error:
             rows(source, column, path=location)
         assert "hidden" not in str(error.value)
@@ -134,7 +137,7 @@ def test_the_column_file_of_a_journal_behind_a_url_names_the_original(stores: di
 
 
 def test_a_file_that_is_deleted_from_an_object_store_after_planning_is_named(bucket: Any) -> None:
-    reader = LocatedStoreSource({"path": "s3://bucket/store"}).reader(_schema("queueOffset bigint"))
+    reader = StoreSource({"path": "s3://bucket/store"}).reader(_schema("queueOffset bigint"))
     first, *_ = reader.partitions()
     bucket.delete_file(f"bucket/store/commitlog/{0:020}")
     with pytest.raises(OSError, match=f"{0:020}"):
@@ -147,7 +150,7 @@ def test_a_store_behind_a_url_is_read_without_consume_queues_too(
     import shutil
 
     shutil.copytree(stores["a"] / "commitlog", tmp_path / "commitlog")
-    offsets = rows(LocatedStoreSource, "queueOffset bigint", path=f"file://{tmp_path}", topics="T")
+    offsets = rows(StoreSource, "queueOffset bigint", path=f"file://{tmp_path}", topics="T")
     assert len(offsets) == COUNT
 
 
@@ -156,9 +159,9 @@ def test_a_store_behind_a_url_is_read_without_consume_queues_too(
     [("consumequeue", "topic string, queueId int, queueOffset bigint, size int")],
 )
 def test_other_tables_are_read_behind_a_url(stores: dict[str, Path], table: str, schema: str) -> None:
-    local = rows(LocatedStoreSource, schema, path=str(stores["a"]), table=table)
+    local = rows(StoreSource, schema, path=str(stores["a"]), table=table)
     assert local
-    assert rows(LocatedStoreSource, schema, path=f"file://{stores['a']}", table=table) == local
+    assert rows(StoreSource, schema, path=f"file://{stores['a']}", table=table) == local
 
 
 def test_damage_behind_a_url_is_reported_with_the_url(stores: dict[str, Path], tmp_path: Path) -> None:
@@ -169,14 +172,14 @@ def test_damage_behind_a_url_is_reported_with_the_url(stores: dict[str, Path], t
     files[1].unlink()
     url = f"file://{tmp_path}"
     with pytest.raises(CorruptStoreError, match="bytes of the log are missing"):
-        rows(LocatedStoreSource, "queueOffset bigint", path=url)
-    reported = rows(LocatedStoreSource, "status string, file string", path=url, onCorrupt="report")
+        rows(StoreSource, "queueOffset bigint", path=url)
+    reported = rows(StoreSource, "status string, file string", path=url, onCorrupt="report")
     assert ("missing", f"{url}/commitlog/{files[0].name}") in reported
 
 
 def test_the_stores_of_several_brokers_are_one_table(stores: dict[str, Path]) -> None:
     paths = f'{{"broker-a":"{stores["a"]}","broker-b":"file://{stores["b"]}"}}'
-    found = rows(LocatedStoreSource, "brokerName string, body binary", paths=paths, topics="T")
+    found = rows(StoreSource, "brokerName string, body binary", paths=paths, topics="T")
     assert len(found) == 2 * COUNT
     assert all(bytes(body).decode()[0] == name[-1] for name, body in found)
 
@@ -208,7 +211,7 @@ def test_the_journals_of_several_brokers_are_one_table(stores: dict[str, Path]) 
 )
 def test_a_wrong_location_is_named(options: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        rows(LocatedStoreSource, "queueOffset bigint", **options)
+        rows(StoreSource, "queueOffset bigint", **options)
 
 
 def test_a_journal_without_files_behind_a_url_is_named(tmp_path: Path) -> None:

@@ -18,11 +18,19 @@ from pocketmq.pipeline.sink.sink_options import read_sink_options
 from pocketmq.pipeline.sink.task_sender import TaskSender
 from pocketmq.pipeline.sink.topic_writer import TopicStreamWriter
 from pocketmq.pipeline.sources.output_schema import OutputSchema
-from pocketmq.pipeline.sources.store_source import StoreReader, read_store_options
+from pocketmq.pipeline.sources.store_source import StoreSource
 from pocketmq.pipeline.sources.topic_filters import FilteringReader
 from pocketmq.pipeline.sources.topic_source import RocketMQSource
-from pyspark.sql.datasource import EqualTo, In
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    StringStartsWith,
+)
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
 
 OFFSETS = StructType([StructField("queueOffset", LongType())])
 
@@ -145,7 +153,7 @@ STATUSES = StructType([StructField("status", StringType()), StructField("queueOf
 
 
 def scan(store: Path, **options: str) -> list[tuple[Any, ...]]:
-    reader = StoreReader(read_store_options({"path": str(store), "topics": "T", **options}), STATUSES)
+    reader = StoreSource({"path": str(store), "topics": "T", **options}).reader(STATUSES)
     batches = [batch for one in reader.partitions() for batch in reader.read(one)]
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
@@ -183,7 +191,7 @@ def test_a_missing_file_between_two_others_is_damage(store: Path, driver: str) -
 )
 def test_every_message_is_read_once_with_any_splits(store: Path, options: dict[str, str], tasks: int) -> None:
     all_options = {"path": str(store), **options}
-    assert len(StoreReader(read_store_options(all_options), STATUSES).partitions()) >= tasks
+    assert len(StoreSource(all_options).reader(STATUSES).partitions()) >= tasks
     assert sorted(scan(store, **options)) == [("ok", number) for number in range(50)]
 
 
@@ -191,7 +199,7 @@ def test_every_message_is_read_once_with_any_splits(store: Path, options: dict[s
     ("option", "reason"),
     [
         ({"driver": "consumequeue"}, "driver=commitlog reads without it"),
-        ({"table": "consumequeue"}, "table=consumequeue needs it"),
+        ({"table": "consumequeue"}, "table consumequeue needs the consume queues"),
     ],
 )
 def test_a_store_without_queues_is_not_read_as_an_empty_store(
@@ -199,7 +207,7 @@ def test_a_store_without_queues_is_not_read_as_an_empty_store(
 ) -> None:
     (store / "consumequeue").rename(store / "elsewhere")
     schema = StructType([StructField("queueOffset", LongType())])
-    reader = StoreReader(read_store_options({"path": str(store), **option}), schema)
+    reader = StoreSource({"path": str(store), **option}).reader(schema)
     with pytest.raises(OptionError, match=f"consumequeue is not a folder; {reason}"):
         reader.partitions()
 
@@ -220,3 +228,45 @@ def test_queues_that_do_not_match_the_log_are_not_believed(store: Path) -> None:
     raw[20 * 7 + 8 : 20 * 7 + 12] = (4000).to_bytes(4, "big")
     path.write_bytes(raw)
     assert sorted(scan(store, driver="consumequeue")) == [("ok", number) for number in range(50)]
+
+
+WHOLE = StructType([*STATUSES.fields, StructField("storeTimestamp", TimestampType())])
+
+
+@pytest.mark.parametrize("driver", ["commitlog", "consumequeue"])
+def test_filters_rule_out_rows_and_parts_of_a_store(store: Path, driver: str) -> None:
+    options = {"path": str(store), "pushdown": "true", "splitBytes": "1000", "driver": driver}
+
+    def read(reader: DataSourceReader) -> tuple[list[dict[str, Any]], int]:
+        tasks = reader.partitions()
+        return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()], len(tasks)
+
+    every, tasks = read(StoreSource(options).reader(WHOLE))
+    assert len(every) == 50
+    moment = every[30]["storeTimestamp"]
+    for filters, wanted in (
+        ([GreaterThan(("queueOffset",), 40)], lambda row: row["queueOffset"] > 40),
+        ([In(("queueOffset",), (3, 5, None))], lambda row: row["queueOffset"] in (3, 5)),
+        ([EqualTo(("topic",), "Other")], lambda row: False),
+        (
+            [GreaterThanOrEqual(("storeTimestamp",), moment)],
+            lambda row: row["storeTimestamp"] >= every[30]["storeTimestamp"],
+        ),
+        ([EqualTo(("topic",), "T"), LessThan(("queueOffset",), 7)], lambda row: row["queueOffset"] < 7),
+        ([StringStartsWith(("topic",), "X")], lambda row: True),
+        ([EqualTo(("queueOffset",), "no number"), EqualTo(("nothing",), 1)], lambda row: True),
+    ):
+        reader = StoreSource(options).reader(WHOLE)
+        assert list(reader.pushFilters(filters)) == filters, "the engine looks again"
+        found, planned = read(reader)
+        assert found == [row for row in every if wanted(row)], filters
+        assert planned <= tasks
+
+
+def test_a_filter_on_the_log_position_rules_out_tasks(store: Path) -> None:
+    reader = StoreSource({"path": str(store), "pushdown": "true", "splitBytes": "1000"}).reader(STATUSES)
+    every = len(reader.partitions())
+    list(reader.pushFilters([LessThan(("physicalOffset",), 10)]))
+    (first,) = reader.partitions()
+    assert every > 10
+    assert [row["queueOffset"] for batch in reader.read(first) for row in batch.to_pylist()] == [0]

@@ -79,13 +79,13 @@ def test_a_small_store_has_as_many_tasks_as_the_session_runs_at_once(
     """Reads are planned in processes without a Spark context; `register` hands the number over."""
     from pocketmq.pipeline.planning.parallelism import PARALLELISM
     from pocketmq.pipeline.session.session import register
-    from pocketmq.pipeline.sources.located_readers import LocatedStoreSource
+    from pocketmq.pipeline.sources.store_source import StoreSource
 
     environment = spark.sparkContext.environment
     assert environment[PARALLELISM] == "2", "as in local[2]"
     environment[PARALLELISM] = "5"
     try:
-        spark.dataSource.register(LocatedStoreSource)
+        spark.dataSource.register(StoreSource)
         # The end of a log that no queue knows yet may be a task of its own.
         assert spark.read.format("rocketmq-store").load(str(store)).rdd.getNumPartitions() in (5, 6)
     finally:

@@ -56,7 +56,7 @@ def test_another_process_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
     ("module", "unwanted"),
     [
         ("sources.topic_source", ("pandas", "asyncio", "pocketmq.client.connections.connection")),
-        ("sources.located_readers", ("pandas", "asyncio")),
+        ("sources.store_source", ("pandas", "asyncio")),
         ("sink.topic_writer", ("pandas",)),
     ],
 )

@@ -17,7 +17,7 @@ from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.records.columns import LEAN_COLUMNS, STORE_COLUMNS
 from pocketmq.pipeline.tables import open_store, store_dataset
 from pocketmq.pipeline.tables.conditions import condition_of
-from pocketmq.pipeline.tables.store_table import LogTask, StoreTable, UnitsTask, stores_of
+from pocketmq.pipeline.tables.store_table import LogTask, StoreTable, UnitsTask, store_settings
 
 from pipeline.tables import stores
 from pipeline.tables.stores import BEGIN_MS, COUNT, FILE_BYTES, STEP_MS, message, write_store
@@ -37,7 +37,7 @@ def numbers(reader: Any) -> list[int]:
 
 
 def tasks(store: Path, **wanted: Any) -> list[Any]:
-    table = StoreTable(stores_of(store, topics=wanted.pop("topics", None)))
+    table = StoreTable(store_settings(str(store), topics=wanted.pop("topics", None)))
     return table.tasks(condition_of(table.schema, **wanted))
 
 

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.files import remote_copies
 from pocketmq.pipeline.files.remote_copies import Location
-from pocketmq.pipeline.tables import open_store, remote_store, store_dataset
+from pocketmq.pipeline.tables import aggregate_tables, open_store, remote_store, store_dataset
 from pocketmq.pipeline.tables.remote_store import joined_ranges
+from pocketmq.pipeline.tables.store_table import Cut
 
 from pipeline.tables.stores import COUNT, FILE_BYTES, write_store
 
@@ -59,7 +60,7 @@ def test_each_table_of_a_url_is_that_of_the_folder(store: Path, table: str) -> N
 
 
 def test_small_splits_have_the_same_rows(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_store, "SPLIT_BYTES", 1000)
+    monkeypatch.setattr(aggregate_tables, "CUT", Cut(split_bytes=1000))
     wanted = [row["msgId"] for row in rows(open_store(store))]
     assert [row["msgId"] for row in rows(open_store(url_of(store)))] == wanted
     assert len(wanted) == COUNT
@@ -108,7 +109,7 @@ def test_what_planning_needs_is_copied_once(store: Path, copied: list[tuple[str,
 
 
 def test_processes_share_the_tasks_of_a_url(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_store, "SPLIT_BYTES", 4000)
+    monkeypatch.setattr(aggregate_tables, "CUT", Cut(split_bytes=4000))
     assert len(rows(open_store(url_of(store), processes=2))) == COUNT
 
 
