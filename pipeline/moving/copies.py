@@ -31,7 +31,7 @@ from pocketmq.protocol.message.topics import is_retry_topic
 
 from ..brokers.batch_sender import BatchSender, Stored
 from ..planning.positions import Queue
-from ..records.batch_encoder import RESERVED, batch_slices, elements
+from ..records.batch_encoder import RESERVED, elements, requests
 
 COLUMNS: Final = ("body", "properties", "msgId", "flag", "sysFlag")
 """The columns that a copy needs: the body as it is stored, which `sysFlag` says."""
@@ -115,20 +115,13 @@ def _send_batches(
     most_bytes: int,
 ) -> None:
     encoded = elements(batch.column("body"), texts, batch.column("flag"))
-    sizes = np.diff(
-        np.asarray(pa.Array.from_buffers(pa.int32(), len(encoded) + 1, [None, encoded.buffers()[1]]))
-    )
-    edges = np.concatenate(([0], np.cumsum(sizes)))
-    data = memoryview(encoded.buffers()[2])
-    for first, stop in batch_slices(sizes.astype(np.int64), BATCH_ROWS, most_bytes):
-        if stop - first == 1 and sizes[first] > most_bytes:
-            # A batch of one is longer than the message alone, and may exceed the broker's limit.
+    for first, stop, body in requests(encoded, BATCH_ROWS, most_bytes):
+        if body is None:
             one, of_one = batch.slice(first, 1), texts.slice(first, 1)
             _send_singly(sender, one, of_one, topic, queue, begin + first, stored)
-            continue
-        body = data[int(edges[first]) : int(edges[stop])]
-        told = _told(stored, begin + first, begin + stop)
-        sender.send_batch(topic, body, stop - first, queue=queue, stored=told)
+        else:
+            told = _told(stored, begin + first, begin + stop)
+            sender.send_batch(topic, body, stop - first, queue=queue, stored=told)
 
 
 def _send_singly(

@@ -192,6 +192,20 @@ def elements(bodies: Any, texts: Any, flags: Any = None) -> Any:
     return pc.binary_join_element_wise(head, bodies, width, texts, b"")
 
 
+def requests(encoded: Any, max_rows: int, max_bytes: int) -> Iterator[tuple[int, int, memoryview | None]]:
+    """(first, stop, body) of each request for these elements, which are an array of its own, no slice.
+
+    No body for one row of more than `max_bytes`: a batch of one is longer than the message alone, and may exceed the
+    broker's limit.
+    """
+    sizes = np.asarray(pc.binary_length(encoded)).astype(np.int64)
+    edges = np.concatenate(([0], np.cumsum(sizes))).tolist()
+    data = memoryview(encoded.buffers()[2])
+    for first, stop in batch_slices(sizes, max_rows, max_bytes):
+        is_too_long = stop - first == 1 and sizes[first] > max_bytes
+        yield first, stop, None if is_too_long else data[edges[first] : edges[stop]]
+
+
 def batch_slices(sizes: npt.NDArray[np.int64], max_rows: int, max_bytes: int) -> list[tuple[int, int]]:
     """Rows [i, j) of each batch: as many as both limits allow, at least one."""
     ends = np.cumsum(sizes)

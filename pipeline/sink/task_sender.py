@@ -18,7 +18,7 @@ from ..brokers.batch_sender import BatchSender
 from ..brokers.broker_client import client_for
 from ..errors import OptionError
 from ..planning.positions import Queue
-from ..records.batch_encoder import batch_slices, bodies_of, elements, property_texts, row_ids
+from ..records.batch_encoder import bodies_of, elements, property_texts, requests, row_ids
 from .sink_options import AT_LEAST_ONCE, TRANSACTIONAL, SinkOptions
 
 MOST_DESTINATIONS: Final = 65_536
@@ -80,20 +80,11 @@ class TaskSender:
         encoded = elements(bodies_of(batch), texts, flags)
         for topic, queue, rows in self._groups(batch):
             group = encoded if rows is None else encoded.take(pa.array(rows))
-            sizes = np.diff(
-                np.asarray(pa.Array.from_buffers(pa.int32(), len(group) + 1, [None, group.buffers()[1]]))
-            )
-            data = memoryview(group.buffers()[2])
-            edges = np.concatenate(([0], np.cumsum(sizes)))
-            for first, stop in batch_slices(
-                sizes.astype(np.int64), self._options.batch_rows, self._options.batch_bytes
-            ):
-                if stop - first == 1 and sizes[first] > self._options.batch_bytes:
-                    # A batch of one is longer than the message alone, and may exceed the broker's limit.
+            for first, stop, body in requests(group, self._options.batch_rows, self._options.batch_bytes):
+                if body is None:
                     self._send_row(batch, texts, first if rows is None else int(rows[first]), topic, queue)
-                    continue
-                body = data[int(edges[first]) : int(edges[stop])]
-                self._sender.send_batch(topic, body, stop - first, queue=queue)
+                else:
+                    self._sender.send_batch(topic, body, stop - first, queue=queue)
 
     def _send_row(self, batch: Any, texts: Any, row: int, topic: str, queue: Queue | None) -> None:
         flag = batch.column("flag")[row].as_py() if "flag" in batch.schema.names else 0
