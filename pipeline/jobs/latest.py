@@ -1,8 +1,8 @@
 """The last message of each key, as a table: `python -m pocketmq.pipeline.jobs.latest --store DIR --topics Prices`.
 
 What a compacted topic would hold. The last one is that with the latest store time, of a queue that with the highest
-offset. `--by` is an SQL expression instead of the keys, such as "properties['orderId']". RocketMQ stores no empty
-bodies, so a deleted key is marked by a tag: a key whose last message has `--deleted-by TAG` is left out.
+offset. `--by` is an SQL expression instead of the keys, such as "properties['orderId']". Brokers refuse a message
+without a body, so a deleted key is marked by a tag: a key whose last message has `--deleted-by TAG` is left out.
 
 The last place of each key is found from heads and properties. Bodies are read of those messages alone. A place is a
 position in the log: a topic that was deleted and created again has each queue offset twice.

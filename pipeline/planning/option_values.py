@@ -32,7 +32,7 @@ def canonical_options(
 ) -> dict[str, str]:
     """The options under their documented spelling. `OptionError` for an unknown name, or an alias beside its name.
 
-    The error names what was meant: the counterpart in `of_kafka`, or a name that is spelled nearly so.
+    The error names what was meant: the counterpart in `of_kafka`, or a name that is spelled nearly so; else all names.
     """
     spelling = {name.lower(): name for name in names}
     spelling |= {alias.lower(): name for alias, name in aliases.items()}
@@ -41,7 +41,7 @@ def canonical_options(
         name = spelling.get(key.lower())
         if name is None:
             meant = counterpart(key, of_kafka or {}, names)
-            raise OptionError(f"unknown option {key}{meant}; the options are {', '.join(names)}")
+            raise OptionError(f"unknown option {key}{meant or '; the options are ' + ', '.join(names)}")
         if name in result:
             raise OptionError(f"option {key}: {name} is set twice")
         result[name] = value

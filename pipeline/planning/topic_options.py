@@ -99,6 +99,8 @@ SOURCE_OPTION_NAMES: Final = (
     *("storePath", *ACCESS_NAMES),
 )
 
+_ENDS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+
 
 def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     """`OptionError` with one clear line for anything wrong."""
@@ -109,6 +111,10 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
     start = _start_or_end(values, "starting", LATEST if is_stream else EARLIEST)
     end = _start_or_end(values, "ending", LATEST)
     _check_start_and_end(start, end, has_group=bool(group), is_stream=is_stream)
+    if is_stream:
+        for name in _ENDS:
+            if values.text(name) is not None:
+                raise OptionError(f"option {name} is for batches; a stream has no end")
     retry_timeout_ms = values.integer("retryTimeoutMs", 60_000, least=0)
     least, most = (
         values.optional_integer("minOffsetsPerTrigger"),
@@ -281,8 +287,6 @@ def _check_start_and_end(start: StartOrEnd, end: StartOrEnd, *, has_group: bool,
         raise OptionError("option startingOffsets: latest is for streams; a batch would read nothing")
     if end.kind == EARLIEST:
         raise OptionError("option endingOffsets must be latest, committed or JSON of offsets, got earliest")
-    if is_stream and end.kind != LATEST:
-        raise OptionError(f"option {end.option} is for batches; a stream has no end")
     if COMMITTED in (start.kind, end.kind) and not has_group:
         raise OptionError("option groupId is required if startingOffsets or endingOffsets is committed")
 

@@ -84,9 +84,17 @@ def test_an_unknown_option_is_answered_with_the_one_that_is_meant(option: str, m
         read_source_options({**GOOD, option: "x"}, is_stream=True)
 
 
-def test_a_stream_has_no_end() -> None:
-    with pytest.raises(OptionError, match="a stream has no end"):
-        read_source_options({**GOOD, "endingTimestamp": "5"}, is_stream=True)
+@pytest.mark.parametrize("option", [{"endingTimestamp": "5"}, {"endingOffsets": "latest"}])
+def test_a_stream_has_no_end(option: dict[str, str]) -> None:
+    (name,) = option
+    with pytest.raises(OptionError, match=f"{name} is for batches; a stream has no end"):
+        read_source_options({**GOOD, **option}, is_stream=True)
+
+
+def test_an_option_that_is_nearly_right_is_answered_in_a_short_line() -> None:
+    with pytest.raises(OptionError) as error:
+        read_source_options({**GOOD, "startingOffset": "x"}, is_stream=True)
+    assert str(error.value) == "unknown option startingOffset; similar: startingOffsets"
 
 
 def test_every_option_of_kafka_s_that_is_named_has_a_counterpart_that_exists() -> None:
