@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from pocketmq.protocol.message.topics import SYSTEM_PREFIX, SYSTEM_TOPICS
 
-from ..planning.absolute_paths import absolute
-from ..planning.access import Access, source_options
+from ..planning.access import Access
 from ..sql.message_input import MessageInput, stores_named
 from .access_options import access_options
 from .run import exit_on_user_error
@@ -98,13 +97,6 @@ def messages(
 ) -> "DataFrame":
     """The messages of an input, with the columns in `schema`, or those that the option `columns` chooses."""
     source.check()
-    if source.store is not None:
-        reader = spark.read.format("rocketmq-store").option("path", absolute(source.store))
-        reader = reader if source.topics is None else reader.option("topics", source.topics)
-    else:
-        assert source.namesrv_addr is not None
-        assert source.topics is not None
-        reader = spark.read.format("rocketmq").option("nameServer", source.namesrv_addr)
-        reader = reader.option("subscribe", source.topics).options(**source_options(source.access))
+    reader = spark.read.format(source.format).options(**source.reader_options())
     reader = reader if schema is None else reader.schema(schema)
     return reader.options(**options).load()

@@ -28,11 +28,12 @@ from ..jobs.access_options import access_options
 from ..jobs.inputs import UTC_DAY, epoch_ms
 from ..jobs.run import INTERRUPTED, ended_by_signals, output_options, run_job, spark_error_line
 from ..planning.absolute_paths import absolute
-from ..planning.access import NO_ACCESS_KEYS, Access, source_options
+from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
 from ..report.output_folders import names_in_folder
 from ..report.report import Report, Section
 from ..session.batch_counts import BatchCounts, keep_reports
+from ..sql.message_input import MessageInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -208,17 +209,16 @@ def check_target(option: str, target: str, checkpoint: str) -> None:
 
 def stream_of(spark: "SparkSession", ingest: Ingest) -> "DataFrame":
     """The messages of the topics, as a stream."""
-    options = {"nameServer": ingest.namesrv_addr, "subscribe": ingest.topics}
-    options |= {"maxOffsetsPerTrigger": str(ingest.batch_messages), **source_options(ingest.access)}
+    wanted = MessageInput(
+        namesrv_addr=ingest.namesrv_addr,
+        topics=ingest.topics,
+        since_ms=ingest.starting_ms,
+        access=ingest.access,
+    )
+    options = wanted.reader_options(is_stream=True)
+    options["maxOffsetsPerTrigger"] = str(ingest.batch_messages)
     options["retryTimeoutMs"] = str(ingest.wait_seconds * 1000)
-    if ingest.starting_ms is None:
-        options["startingOffsets"] = "earliest"
-    else:
-        options |= {
-            "startingTimestamp": str(ingest.starting_ms),
-            "startingOffsetsByTimestampStrategy": "latest",
-        }
-    return spark.readStream.format("rocketmq").options(**options).load()
+    return spark.readStream.format(wanted.format).options(**options).load()
 
 
 def prepared(messages: "DataFrame", ingest: Ingest, *, is_bad: bool = False) -> "DataFrame":

@@ -25,6 +25,7 @@ from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
 from ..session.batch_counts import BatchCounts, keep_reports
+from ..sql.message_input import MessageInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,25 +100,21 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
     """Send or count messages, and report how many."""
     from pyspark.sql import functions as F
 
-    options = {"nameServer": replay.namesrv_addr, "subscribe": replay.topics, "startingOffsets": "earliest"}
-    options["columns"] = "all"  # `--where` may name any of them
-    options |= source_options(replay.access)
-    if replay.starting_ms is not None:
-        options |= {
-            "startingTimestamp": str(replay.starting_ms),
-            "startingOffsetsByTimestampStrategy": "latest",
-        }
     is_stream = replay.checkpoint is not None and not replay.is_dry
-    if replay.ending_ms is not None and not is_stream:
-        options["endingTimestamp"] = str(replay.ending_ms)
+    wanted = MessageInput(
+        namesrv_addr=replay.namesrv_addr,
+        topics=replay.topics,
+        since_ms=replay.starting_ms,
+        until_ms=replay.ending_ms,
+        access=replay.access,
+    )
+    options = wanted.reader_options(is_stream=is_stream) | {
+        "columns": "all"
+    }  # `--where` may name any of them
     if is_stream:
-        source = (
-            spark.readStream.format("rocketmq")
-            .options(**options, maxOffsetsPerTrigger=str(BATCH_MESSAGES))
-            .load()
-        )
-    else:
-        source = spark.read.format("rocketmq").options(**options).load()
+        options["maxOffsetsPerTrigger"] = str(BATCH_MESSAGES)
+    reader = spark.readStream if is_stream else spark.read
+    source = reader.format(wanted.format).options(**options).load()
     rows = source if replay.where is None else _filtered(source, replay.where)
     if replay.ending_ms is not None and is_stream:
         rows = rows.where(F.col("storeTimestamp") < F.timestamp_millis(F.lit(replay.ending_ms)))

@@ -1,6 +1,7 @@
 """Where messages come from: the files of a store, or of the stores of several brokers, or topics of running brokers."""
 
 import functools
+import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,7 +12,8 @@ import msgspec
 
 from ..errors import OptionError, PathError
 from ..files.log_files import log_files
-from ..planning.access import NO_ACCESS_KEYS, Access
+from ..planning.absolute_paths import absolute
+from ..planning.access import NO_ACCESS_KEYS, Access, source_options
 from ..planning.option_values import check_name_servers
 
 if TYPE_CHECKING:
@@ -58,6 +60,28 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
     def folders(self) -> list[str]:
         """The folders or URLs of the stores; none for brokers."""
         return [folder for _, folder in self.stores] or ([] if self.store is None else [self.store])
+
+    @property
+    def format(self) -> str:
+        """The Spark format that reads it."""
+        return "rocketmq-store" if self.folders else "rocketmq"
+
+    def reader_options(self, *, is_stream: bool = False) -> dict[str, str]:
+        """The options of that format; the times of a store, and the end of a stream, are conditions of the query."""
+        if self.folders:
+            places = {name: absolute(path) for name, path in self.stores}
+            options = {"paths": json.dumps(places)} if places else {"path": absolute(self.store or "")}
+            return options if self.topics is None else {**options, "topics": self.topics}
+        options = {"nameServer": self.namesrv_addr or "", "subscribe": self.topics or ""}
+        options |= source_options(self.access)
+        if self.since_ms is None:
+            options["startingOffsets"] = "earliest"
+        else:
+            options["startingTimestamp"] = str(self.since_ms)
+            options["startingOffsetsByTimestampStrategy"] = "latest"
+        if self.until_ms is not None and not is_stream:
+            options["endingTimestamp"] = str(self.until_ms)
+        return options
 
     @property
     def has_broker_names(self) -> bool:

@@ -1,19 +1,17 @@
 """Jobs on Spark: the same tables as views of the formats `rocketmq`, `rocketmq-store` and `pocketmq-journal`."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import OptionError
 from ..planning.absolute_paths import absolute
-from ..planning.access import source_options
 from ..records.columns import STORE_COLUMNS
 from .engine import SQL_ERROR
 from .message_input import MessageInput
 from .prelude import FOR_SPARK
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 KEPT_HERE: Final = 20_000
 """Rows of a small table that are kept in this process: questions about them start no tasks that read a cache."""
@@ -31,31 +29,13 @@ class SparkEngine:
 
     def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
         """Spark prunes no columns of Python sources, so only `columns` are decoded."""
-        if source.folders:
-            reader = self._store(source)
-        else:
-            reader = self.spark.read.format("rocketmq").option("nameServer", source.namesrv_addr or "")
-            reader = reader.option("subscribe", source.topics or "").options(**source_options(source.access))
-            if source.since_ms is not None:
-                reader = reader.option("startingTimestamp", source.since_ms)
-                reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
-            if source.until_ms is not None:
-                reader = reader.option("endingTimestamp", source.until_ms)
+        reader = self.spark.read.format(source.format).options(**source.reader_options())
         schema = ", ".join(f"{column} {STORE_COLUMNS[column][0]}" for column in columns)
         reader.schema(schema).options(**options).load().createOrReplaceTempView(name)
 
     def open_store_table(self, name: str, source: MessageInput, table: str, **options: str) -> None:
-        self._store(source).options(**options, table=table).load().createOrReplaceTempView(name)
-
-    def _store(self, source: MessageInput) -> "DataFrameReader":
-        reader = self.spark.read.format("rocketmq-store")
-        if source.stores:
-            reader = reader.option(
-                "paths", json.dumps({name: absolute(path) for name, path in source.stores})
-            )
-        else:
-            reader = reader.option("path", absolute(source.store or ""))
-        return reader if source.topics is None else reader.option("topics", source.topics)
+        reader = self.spark.read.format(source.format).options(**source.reader_options(), table=table)
+        reader.options(**options).load().createOrReplaceTempView(name)
 
     def open_journal(self, name: str, path: str) -> None:
         self.spark.read.format("pocketmq-journal").load(absolute(path)).createOrReplaceTempView(name)
