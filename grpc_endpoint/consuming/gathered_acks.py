@@ -19,6 +19,7 @@ from ..messages import (
     OK,
     AckMessageEntry,
     AckMessageResponse,
+    AckMessageResultEntry,
     Code,
     Status,
 )
@@ -26,6 +27,8 @@ from ..messages import (
 _log = logging.getLogger("pocketmq.grpc")
 
 NOT_ACKNOWLEDGED: Final = Status(code=Code.INTERNAL_SERVER_ERROR, message="ack failed: status is abnormal")
+
+_ACKNOWLEDGED: Final = AckMessageResponse(status=OK, entries=[AckMessageResultEntry(status=OK)])
 
 Outcome = Status | AckedMessage
 
@@ -67,14 +70,17 @@ class GatheredAcks:
             return [error] * len(acks)
 
 
-def reply_of(entries: Sequence[AckMessageEntry], statuses: Sequence[Status]) -> AckMessageResponse:
+def reply_of(entries: Sequence[AckMessageEntry], statuses: list[Status]) -> AckMessageResponse:
     """The reply with the status of each entry."""
-    reply, whole = AckMessageResponse(), OK
-    if any(status is not OK for status in statuses):
-        codes = {status.code for status in statuses}
-        code = Code(codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS)
-        whole = Status(code=code, message=code.name)
-    reply.status.CopyFrom(whole)
+    reply = AckMessageResponse()
+    if statuses == [OK]:  # nearly always: comparing finds it the same object
+        reply.CopyFrom(_ACKNOWLEDGED)
+        (entry,), (result,) = entries, reply.entries
+        result.message_id, result.receipt_handle = entry.message_id, entry.receipt_handle
+        return reply
+    codes = {status.code for status in statuses}
+    code = Code(codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS)
+    reply.status.code, reply.status.message = code, code.name
     for entry, status in zip(entries, statuses, strict=True):
         result = reply.entries.add()
         result.status.CopyFrom(status)

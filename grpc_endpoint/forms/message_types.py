@@ -72,11 +72,14 @@ SYSTEM_PROPERTIES: Final = frozenset(
 """Names that a client may not give its own properties, and that are not among the properties it receives."""
 assert len(SYSTEM_PROPERTIES) == 54
 
-_TIMED: Final = (names.DELAY, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
 _MARKS: Final = (
-    (names.SHARDING_KEY, MessageType.FIFO),
-    (names.PRIORITY, MessageType.PRIORITY),
-    (names.LITE_TOPIC, MessageType.LITE),
+    (names.DELAY, "DELAY"),
+    (names.TIMER_DELIVER_MS, "DELAY"),
+    (names.TIMER_DELAY_SEC, "DELAY"),
+    (names.TIMER_DELAY_MS, "DELAY"),
+    (names.SHARDING_KEY, "FIFO"),
+    (names.PRIORITY, "PRIORITY"),
+    (names.LITE_TOPIC, "LITE"),
 )
 MIXED: Final = "MIXED"
 _ACCEPTED: Final = {
@@ -90,17 +93,14 @@ _ACCEPTED: Final = {
 }
 
 
-def type_of(properties: Mapping[str, str]) -> MessageType:
-    """The type of a message with these properties."""
+def type_of(properties: Mapping[str, str]) -> str:
+    """The type of a message with these properties, by its name."""
     if properties.get(names.TRAN_MSG) == "true":
-        return MessageType.TRANSACTION
-    for name in _TIMED:
-        if name in properties:
-            return MessageType.DELAY
+        return "TRANSACTION"
     for name, kind in _MARKS:
         if name in properties:
             return kind
-    return MessageType.NORMAL
+    return "NORMAL"
 
 
 def accepted_types(topic_type: str | None) -> list[MessageType]:

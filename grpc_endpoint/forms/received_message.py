@@ -129,7 +129,7 @@ def _store_host(host: bytes) -> str:
 
 def _set_seldom_fields(system: SystemProperties, properties: Properties, now_ms: int) -> None:
     """The fields that few messages have."""
-    system.message_type = type_of(properties)
+    system.message_type = MessageType[type_of(properties)]
     due_ms = _number(properties.get(names.TIMER_DELIVER_MS))
     delay_seconds = _number(properties.get(names.TIMER_DELAY_SEC))
     if due_ms is not None:

@@ -33,4 +33,4 @@ def queue_of_group(group: str, queues: int) -> int:
 def chosen_queue(properties: Mapping[str, str], queues: int, random: Random) -> int:
     """The queue among the writable ones of the topic. The queue that the client names does not count."""
     group = properties.get(names.SHARDING_KEY) or properties.get(names.LITE_TOPIC)
-    return queue_of_group(group, queues) if group else random.randrange(queues)
+    return queue_of_group(group, queues) if group else int(random.random() * queues)

@@ -11,7 +11,7 @@ from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import RpcCall
 from ..forms.names import checked_topic
-from ..messages import OK, Code, MessageType, RecallMessageRequest, RecallMessageResponse
+from ..messages import OK, Code, RecallMessageRequest, RecallMessageResponse
 from .producing import Producing
 from .sent_message import check_type
 
@@ -24,9 +24,7 @@ def recall_message(
     producing.clients.check(call, request)
     topic = checked_topic(request.topic, producing.topics)
     topic_config = producing.topics.find(topic)
-    check_type(
-        None if topic_config is None else topic_config.message_type, MessageType.DELAY, producing.config
-    )
+    check_type(None if topic_config is None else topic_config.message_type, "DELAY", producing.config)
     try:
         decode_recall_handle(request.recall_handle)
     except BodyError as error:

@@ -236,13 +236,20 @@ def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: 
         producing.clients.transactions.remember(given.topic, transaction_id, offset, position)
     if not sending.waits_for_durability and sending.topics not in sending.tables.unsaved:
         return reply
+    return _when_durable(producing, peer, reply, placed.end, text, answer_later)
+
+
+def _when_durable(
+    producing: Producing, peer: GrpcPeer, reply: _Reply, end: int, text: bytes, answer_later: _OnReply
+) -> _Reply | None:
+    """The reply about a message, which ends in the log at `end` and has these properties; `None` if it comes later."""
 
     def answered(answer: HandlerAnswer) -> None:
         assert isinstance(answer, Answer)
         answer_later(_not_durable(answer.code) if answer.code else reply)
 
-    call = BrokerCall(peer, SendMessage.code, answered, body=given.body, language=peer.language)
-    answer = answer_when_durable(sending, call, Answer(), placed.end, text)
+    call = BrokerCall(peer, SendMessage.code, answered)
+    answer = answer_when_durable(producing.sending, call, Answer(), end, text)
     return reply if isinstance(answer, Answer) else None
 
 

@@ -178,9 +178,9 @@ def _check_group(group: str, config: EndpointConfig) -> None:
         raise RpcRefused(Code.ILLEGAL_MESSAGE_GROUP, "message group cannot contain control character")
 
 
-def check_type(topic_type: str | None, kind: MessageType, config: EndpointConfig) -> None:
+def check_type(topic_type: str | None, kind: str, config: EndpointConfig) -> None:
     """Whether a topic of this type takes such a message; `None` is a topic that the broker does not have."""
     expected = topic_type or "UNSPECIFIED"
-    if config.enable_topic_message_type_check and expected not in (MIXED, kind.name):
-        text = f"TopicMessageType validate failed, the expected type is {expected}, but actual type is {kind.name}"
+    if config.enable_topic_message_type_check and expected != kind and expected != MIXED:
+        text = f"TopicMessageType validate failed, the expected type is {expected}, but actual type is {kind}"
         raise RpcRefused(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, PROXY + text)
