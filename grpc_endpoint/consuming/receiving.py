@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.dispatch import HELD, Answer
 from pocketmq.broker.pop.pop_handlers import pop_message
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
-from pocketmq.protocol.message.properties import TAGS, decode_properties
+from pocketmq.protocol.message.properties import TAGS
 from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
@@ -144,7 +145,7 @@ class Receiving:
         now_ms = self._consuming.broker.clock.now_ms()
         for popped in records:
             record, handle, handle_text, times = popped
-            properties = decode_properties(record.properties)
+            properties = read_properties(record.properties)
             if tags and properties.get(TAGS) not in tags:
                 if self._delivered(handle).acknowledge():
                     self._note(FILTERED, handle_text)
