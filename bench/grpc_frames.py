@@ -10,8 +10,8 @@ from typing import Any, cast
 import hpack
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.connection import Http2Connection
-from pocketmq.grpc_endpoint.http2.messages import PREFIX, PREFIX_BYTES
-from pocketmq.grpc_endpoint.http2.role import Role
+from pocketmq.grpc_endpoint.http2.framing import PREFIX, PREFIX_BYTES
+from pocketmq.grpc_endpoint.http2.port_limits import Role
 
 WINDOW = (1 << 31) - 1 - frames.FIRST_WINDOW
 

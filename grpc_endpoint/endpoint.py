@@ -22,7 +22,7 @@ from .consuming.consuming import Consuming
 from .handler_modules import HANDLER_MODULES
 from .http2.certificates import Certificates, GrpcTls
 from .http2.port import Http2Port
-from .http2.role import Limits
+from .http2.port_limits import Limits
 from .messages.service import REQUEST_BYTES
 from .producing.producing import Producing
 from .producing.routes import Routes

@@ -16,7 +16,7 @@ from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.certificates import GrpcTls
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
 from pocketmq.grpc_endpoint.http2.port import Http2Port
-from pocketmq.grpc_endpoint.http2.role import Limits
+from pocketmq.grpc_endpoint.http2.port_limits import Limits
 from pocketmq.grpc_endpoint.http2.service import Owner, ReplyStream
 
 Limited = Limits

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.connection import Http2Connection
-from pocketmq.grpc_endpoint.http2.outgoing import PortMemory
-from pocketmq.grpc_endpoint.http2.role import Limits
+from pocketmq.grpc_endpoint.http2.outgoing import MemoryBudget
+from pocketmq.grpc_endpoint.http2.port_limits import Limits
 
 from http2_echo import PREFACE, Echo
 
@@ -29,7 +29,7 @@ class PipePort:
         self.service = Echo()
         self.limits = limits or Limits(pass_seconds=3600)
         self.has_too_much = False
-        self.memory = PortMemory(self.limits.port_bytes, self._exceeded)
+        self.memory = MemoryBudget(self.limits.port_bytes, self._exceeded)
 
     def _exceeded(self) -> None:
         self.has_too_much = True

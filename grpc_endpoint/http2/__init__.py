@@ -3,11 +3,11 @@
     frames.py         frames as bytes: their head, their kinds, and those that we write
     headers.py        the headers of a request, checked; the few header blocks of replies
     header_blocks.py  HEADERS and CONTINUATION frames become lists of headers
-    messages.py       messages inside a call: length prefix, gzip, limits
-    floods.py         how often a client may do what costs us and not it
+    framing.py        messages inside a call: length prefix, gzip, limits
+    rate_limits.py    limits for frames that are cheap to send and costly to handle
     server_stream.py  one call: its messages in, its replies and trailers out
     outgoing.py       what a connection sends: one write a pass, replies that wait for windows
-    role.py           what a connection sees of its port, and its limits
+    port_limits.py    what a connection sees of its port, and the limits of both
     connection.py     one connection: frames to streams, flow control, limits, the end
     port.py           listening sockets, TLS or plain by the first byte, bounds of all connections, the clean stop
     certificates.py   TLS of the port

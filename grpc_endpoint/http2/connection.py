@@ -2,8 +2,9 @@
 
 One pass handles at most `PASS_REQUESTS` requests of what was read, and no more once it has taken `pass_seconds`; it
 answers them with one write. The rest waits for the next loop iteration, so that other connections get their share.
-Limits (`role.Limits`): calls at once, bytes of requests that are not complete, the header list, replies that the client
-does not read. A client that breaks a rule of HTTP/2, or floods, gets GOAWAY with the reason, and one line is logged.
+Limits (`port_limits.Limits`): calls at once, bytes of requests that are not complete, the header list, replies that the
+client does not read. A client that breaks a rule of HTTP/2, or floods, gets GOAWAY with the reason, and one line is
+logged.
 """
 
 import asyncio
@@ -16,18 +17,18 @@ from pocketmq.broker.config.addresses import packed_host
 
 from ..hpack.static_table import Field
 from . import frames
-from .floods import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW, FloodGate
 from .frames import FIRST_WINDOW, HEAD, HEAD_BYTES, STREAM_MASK, ConnectionFault, ErrorCode, StreamFault
+from .framing import RESOURCE_EXHAUSTED
 from .header_blocks import HEADER_LIST_BYTES, HeaderBlocks
 from .headers import HeadersRefused, check_trailers, read_head, refusal_frame
-from .messages import RESOURCE_EXHAUSTED
 from .outgoing import WRITE_BYTES, Outgoing
-from .role import Role, keep_alive
-from .server_stream import OUR_WINDOW, ServerStream
+from .port_limits import ConnectionOwner, keep_alive
+from .rate_limits import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW, RateLimit
+from .server_stream import RECEIVE_WINDOW, ServerStream
 
 _log = logging.getLogger("pocketmq.grpc")
 
-OUR_CONNECTION_WINDOW: Final = 4 * OUR_WINDOW
+CONNECTION_RECEIVE_WINDOW: Final = 4 * RECEIVE_WINDOW
 PASS_REQUESTS: Final = 16
 """Requests handled in one pass."""
 AHEAD_BYTES: Final = 262_144
@@ -37,11 +38,11 @@ AHEAD_BYTES: Final = 262_144
 class Http2Connection(asyncio.Protocol):
     """Owned by its port."""
 
-    def __init__(self, role: Role) -> None:
-        self._role = role
-        self.loop = role.loop
+    def __init__(self, port: ConnectionOwner) -> None:
+        self._port = port
+        self.loop = port.loop
         self.streams: dict[int, ServerStream] = {}
-        self.out = Outgoing(role.loop, self.streams, role.memory)
+        self.out = Outgoing(port.loop, self.streams, port.memory)
         self.peer = ""
         self.packed_host = b""
         self.last_activity = 0.0
@@ -60,13 +61,13 @@ class Http2Connection(asyncio.Protocol):
         """GOAWAY was sent: no new calls."""
         self._last_stream_id = 0
         self._stream_window = FIRST_WINDOW
-        self._left = FIRST_WINDOW
-        self._credit = 0
+        self._receive_window = FIRST_WINDOW
+        self._unacknowledged = 0
         self._pass_requests = 0
-        self._has_complained = False
-        self._resets = FloodGate("cancelled calls", RESETS)
-        self._settings = FloodGate("changes of settings", SETTINGS)
-        self._controls = FloodGate("control frames", CONTROL_FRAMES)
+        self._has_warned = False
+        self._resets = RateLimit("cancelled calls", RESETS)
+        self._settings = RateLimit("changes of settings", SETTINGS)
+        self._controls = RateLimit("control frames", CONTROL_FRAMES)
 
     # -- what asyncio calls
 
@@ -78,8 +79,8 @@ class Http2Connection(asyncio.Protocol):
         self.packed_host = packed_host(host[0], host[1])
         self.last_activity = self.loop.time()
         keep_alive(transport.get_extra_info("socket"))
-        self._role.connected(self)
-        self._role.service.connection_opened(self)
+        self._port.connected(self)
+        self._port.service.connection_opened(self)
 
     def data_received(self, data: bytes) -> None:
         if self.is_failed:
@@ -100,7 +101,7 @@ class Http2Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.out.resume()
-        self._go_on()
+        self._resume()
 
     def eof_received(self) -> bool:
         return False
@@ -110,8 +111,8 @@ class Http2Connection(asyncio.Protocol):
         self._buffer, self._at = b"", 0
         self._cancel_calls()
         self.out.closed()
-        self._role.service.connection_closed(self)
-        self._role.disconnected(self)
+        self._port.service.connection_closed(self)
+        self._port.disconnected(self)
 
     # -- passes
 
@@ -121,11 +122,11 @@ class Http2Connection(asyncio.Protocol):
         out.in_pass = True
         self._pass_requests = 0
         has_more = False
-        service = self._role.service
+        service = self._port.service
         try:
             service.pass_begins()
             try:
-                has_more = self._cut()
+                has_more = self._process_frames()
             finally:
                 service.pass_ends()
         except ConnectionFault as fault:
@@ -138,13 +139,13 @@ class Http2Connection(asyncio.Protocol):
             out.flush()
         if has_more and not self._is_scheduled:
             self._is_scheduled = True
-            self.loop.call_soon(self._go_on_scheduled)
+            self.loop.call_soon(self._resume_scheduled)
 
-    def _go_on_scheduled(self) -> None:
+    def _resume_scheduled(self) -> None:
         self._is_scheduled = False
-        self._go_on()
+        self._resume()
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         transport = self.out.transport
         if self.out.is_unread or self._is_scheduled or transport is None or transport.is_closing():
             return
@@ -152,7 +153,7 @@ class Http2Connection(asyncio.Protocol):
         if not self._is_scheduled and not self.out.is_unread and not transport.is_closing():
             transport.resume_reading()
 
-    def _cut(self) -> bool:
+    def _process_frames(self) -> bool:
         """Handle the whole frames in the buffer; True if the pass ended before they did."""
         buffer, at = self._buffer, self._at
         if not self.has_preface:
@@ -165,7 +166,7 @@ class Http2Connection(asyncio.Protocol):
         if not self._caught_up():
             return True
         end, blocks, out = len(buffer), self._blocks, self.out
-        until = time.perf_counter() + self._role.limits.pass_seconds
+        until = time.perf_counter() + self._port.limits.pass_seconds
         while end - at >= HEAD_BYTES:
             if self._pass_requests >= PASS_REQUESTS or out.is_unread:
                 return True
@@ -188,7 +189,7 @@ class Http2Connection(asyncio.Protocol):
                     self._headers_received(flags, stream_id, payload)
                 else:
                     if kind != frames.WINDOW_UPDATE:
-                        self._controls.passed(self.last_activity)
+                        self._controls.count(self.last_activity)
                     handle = _CONTROL.get(kind)
                     if handle is not None:  # unknown kinds are ignored
                         handle(self, flags, stream_id, payload)
@@ -204,7 +205,7 @@ class Http2Connection(asyncio.Protocol):
         if stream is None:
             return True
         try:
-            stream.go_on()
+            stream.resume()
         except StreamFault as fault:
             self._reset(stream.id, fault)
         self._behind = stream if stream.is_behind else None
@@ -213,29 +214,29 @@ class Http2Connection(asyncio.Protocol):
     def _send_preface(self) -> None:
         """Not before the client's: inside TLS nothing can be sent until the handshake is over."""
         first = {
-            frames.SETTINGS_MAX_CONCURRENT_STREAMS: self._role.limits.calls,
-            frames.SETTINGS_INITIAL_WINDOW_SIZE: OUR_WINDOW,
+            frames.SETTINGS_MAX_CONCURRENT_STREAMS: self._port.limits.calls,
+            frames.SETTINGS_INITIAL_WINDOW_SIZE: RECEIVE_WINDOW,
             frames.SETTINGS_MAX_HEADER_LIST_SIZE: HEADER_LIST_BYTES,
         }
         self.out.write(frames.settings(first))
-        self.out.write(frames.window_update(0, OUR_CONNECTION_WINDOW - FIRST_WINDOW))
-        self._left = OUR_CONNECTION_WINDOW
+        self.out.write(frames.window_update(0, CONNECTION_RECEIVE_WINDOW - FIRST_WINDOW))
+        self._receive_window = CONNECTION_RECEIVE_WINDOW
 
     # -- frames
 
     def _data_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
-        self._left -= size
-        if self._left < 0:
+        self._receive_window -= size
+        if self._receive_window < 0:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "the connection is beyond its window")
-        self._credit += size
-        if self._credit > OUR_CONNECTION_WINDOW // 2:
-            self.out.write(frames.window_update(0, self._credit))
-            self._left += self._credit
-            self._credit = 0
+        self._unacknowledged += size
+        if self._unacknowledged > CONNECTION_RECEIVE_WINDOW // 2:
+            self.out.write(frames.window_update(0, self._unacknowledged))
+            self._receive_window += self._unacknowledged
+            self._unacknowledged = 0
         is_end = bool(flags & frames.END_STREAM)
         if not size and not is_end:
-            self._controls.passed(self.last_activity)
+            self._controls.count(self.last_activity)
         stream = self.streams.get(stream_id)
         if stream is None:
             self._refuse_idle(stream_id, "DATA")
@@ -248,17 +249,17 @@ class Http2Connection(asyncio.Protocol):
             payload = frames.unpadded(payload, "DATA")
         stream.data_received(payload, size, is_end=is_end)
         self._behind = stream if stream.is_behind else None
-        if self.out.unfinished_bytes > self._role.limits.message_bytes + OUR_WINDOW:
-            self._complain("too many unfinished requests")
+        if self.out.unfinished_bytes > self._port.limits.message_bytes + RECEIVE_WINDOW:
+            self._warn_once("too many unfinished requests")
             stream.refuse_message(RESOURCE_EXHAUSTED, "too many unfinished requests on this connection")
 
     def _headers_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        fields = self._blocks.begun(flags, stream_id, payload)
+        fields = self._blocks.on_headers(flags, stream_id, payload)
         if fields is not None:
             self._block_received(stream_id, fields, is_end=bool(flags & frames.END_STREAM))
 
     def _continuation_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        block = self._blocks.continued(flags, payload)
+        block = self._blocks.on_continuation(flags, payload)
         if block is not None:
             self._block_received(stream_id, block.fields, is_end=block.is_end)
 
@@ -285,9 +286,9 @@ class Http2Connection(asyncio.Protocol):
 
     def _open(self, stream_id: int, fields: list[Field], *, is_end: bool) -> None:
         """A call begins."""
-        limits, out = self._role.limits, self.out
+        limits, out = self._port.limits, self.out
         if len(self.streams) >= limits.calls or self._is_ending:
-            self._controls.passed(self.last_activity)
+            self._controls.count(self.last_activity)
             out.write(frames.rst_stream(stream_id, ErrorCode.REFUSED_STREAM))
             return
         try:
@@ -300,10 +301,10 @@ class Http2Connection(asyncio.Protocol):
         stream = ServerStream(out, stream_id, self._stream_window, self)
         self.streams[stream_id] = stream
         if out.queued_bytes > limits.unread_bytes:
-            self._complain("it does not read its replies")
+            self._warn_once("it does not read its replies")
             stream.finish(RESOURCE_EXHAUSTED, "the client does not read its replies")
             return
-        exchange = self._role.service.opened(stream, head)
+        exchange = self._port.service.opened(stream, head)
         if exchange is not None and not stream.is_closed:
             stream.begin(exchange, head, limits.message_bytes)
             if is_end:
@@ -316,7 +317,7 @@ class Http2Connection(asyncio.Protocol):
         stream = self.streams.pop(stream_id, None)
         if stream is not None:
             stream.cancel()
-            self._resets.passed(self.last_activity)
+            self._resets.count(self.last_activity)
 
     def _settings_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:
@@ -325,9 +326,11 @@ class Http2Connection(asyncio.Protocol):
             if payload:
                 raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "an acknowledgement with settings")
             return
-        self._settings.passed(self.last_activity)
+        self._settings.count(self.last_activity)
         values = frames.read_settings(payload)
-        self.out.max_frame = min(values.get(frames.SETTINGS_MAX_FRAME_SIZE, self.out.max_frame), OUR_WINDOW)
+        self.out.max_frame = min(
+            values.get(frames.SETTINGS_MAX_FRAME_SIZE, self.out.max_frame), RECEIVE_WINDOW
+        )
         window = values.get(frames.SETTINGS_INITIAL_WINDOW_SIZE, self._stream_window)
         change, self._stream_window = window - self._stream_window, window
         self.out.write(frames.SETTINGS_ACK)
@@ -341,7 +344,7 @@ class Http2Connection(asyncio.Protocol):
     def _window_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         increment = frames.read_long(payload, "WINDOW_UPDATE") & STREAM_MASK
         if increment < SMALL_WINDOW:
-            self._controls.passed(self.last_activity)
+            self._controls.count(self.last_activity)
         if stream_id:
             self._refuse_idle(stream_id, "WINDOW_UPDATE")
             stream = self.streams.get(stream_id)
@@ -371,18 +374,18 @@ class Http2Connection(asyncio.Protocol):
                 ErrorCode.PROTOCOL_ERROR, f"{name} on stream {stream_id}, which is not open"
             )
 
-    def _complain(self, reason: str) -> None:
+    def _warn_once(self, reason: str) -> None:
         """Log why a call was refused; once for a connection."""
-        if not self._has_complained:
+        if not self._has_warned:
             _log.warning("refusing a call of %s: %s", self.peer, reason)
-        self._has_complained = True
+        self._has_warned = True
 
     # -- the end
 
     def _reset(self, stream_id: int, fault: StreamFault) -> None:
         """End a stream whose client broke a rule. Counted like a reset of the client: it costs as much."""
-        self._resets.passed(self.last_activity)
-        self._complain(fault.reason)
+        self._resets.count(self.last_activity)
+        self._warn_once(fault.reason)
         self.out.write(frames.rst_stream(stream_id, fault.code))
         stream = self.streams.get(stream_id)
         if stream is not None:
@@ -397,7 +400,7 @@ class Http2Connection(asyncio.Protocol):
                 _log.exception("a call of %s cannot be ended", self.peer)
         self.streams.clear()
 
-    def expel(self, reason: str) -> None:
+    def close_overloaded(self, reason: str) -> None:
         """Close it now, for this reason, and let go of what it keeps."""
         self._fail(ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, reason))
         self.abort()

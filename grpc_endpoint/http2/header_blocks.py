@@ -36,7 +36,7 @@ class HeaderBlocks:
         self.stream_id = 0
         """That of a block that is not complete; 0 without one."""
 
-    def begun(self, flags: int, stream_id: int, payload: bytes) -> list[Field] | None:
+    def on_headers(self, flags: int, stream_id: int, payload: bytes) -> list[Field] | None:
         """HEADERS arrived; the headers, if it is the whole block."""
         if flags & frames.PADDED:
             payload = frames.unpadded(payload, "HEADERS")
@@ -52,7 +52,7 @@ class HeaderBlocks:
         self._is_end = bool(flags & frames.END_STREAM)
         return None
 
-    def continued(self, flags: int, payload: bytes) -> Block | None:
+    def on_continuation(self, flags: int, payload: bytes) -> Block | None:
         """CONTINUATION arrived; the block, if it is complete now."""
         if not self.stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "CONTINUATION without HEADERS")

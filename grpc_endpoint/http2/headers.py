@@ -1,6 +1,6 @@
 """The headers of a request, and the few header blocks of replies.
 
-Replies use neither the dynamic table nor Huffman: their blocks are constants, and no client minds.
+Replies use neither the dynamic table nor Huffman: so their header blocks are constants.
 """
 
 import re

@@ -37,7 +37,7 @@ class OpenStreams(Sized, Protocol):
     def pop(self, stream_id: int, default: None, /) -> object: ...
 
 
-class PortMemory:
+class MemoryBudget:
     """What the connections of a port keep together: unfinished requests, waiting replies, what sockets do not take."""
 
     def __init__(self, most_bytes: int, exceeded: Callable[[], None]) -> None:
@@ -46,7 +46,7 @@ class PortMemory:
         self._exceeded = exceeded
         """Called for each change above the limit; the bytes are still in use then."""
 
-    def changed(self, change: int) -> None:
+    def add(self, change: int) -> None:
         self.bytes += change
         if self.bytes > self._most:
             self._exceeded()
@@ -55,7 +55,7 @@ class PortMemory:
 class Outgoing:
     """Owned by its connection. `streams` are its open streams, `memory` is shared with the other connections."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, streams: OpenStreams, memory: PortMemory) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, streams: OpenStreams, memory: MemoryBudget) -> None:
         self._loop = loop
         self._streams = streams
         self._memory = memory
@@ -94,10 +94,10 @@ class Outgoing:
         """Whether something waits for the client to read."""
         return self.is_unread or self.queued_bytes > 0
 
-    def keeps(self, change: int) -> None:
+    def add_unfinished(self, change: int) -> None:
         """So many bytes more, or fewer, of requests that wait for their end."""
         self.unfinished_bytes += change
-        self._memory.changed(change)
+        self._memory.add(change)
 
     def write(self, piece: bytes | memoryview) -> None:
         """Queue bytes: they leave at the end of this pass, in the next loop iteration, or once they are many."""
@@ -152,7 +152,7 @@ class Outgoing:
 
     def _count_unread(self, size: int) -> None:
         change, self.unread_bytes = size - self.unread_bytes, size
-        self._memory.changed(change)
+        self._memory.add(change)
 
     def closed(self) -> None:
         """The connection is gone; its streams were cancelled."""
@@ -160,18 +160,18 @@ class Outgoing:
 
     # -- replies that wait
 
-    def queued(self, stream: Sender, size: int) -> None:
+    def enqueue(self, stream: Sender, size: int) -> None:
         """A reply of this stream waits now, or more of it."""
         if not self.is_stuck:
             self.progress_at = self._loop.time()
         self.queued_bytes += size
-        self._memory.changed(size)
+        self._memory.add(size)
         self.window_opened(stream)
 
-    def unqueued(self, stream: Sender, size: int) -> None:
+    def dequeue(self, stream: Sender, size: int) -> None:
         """So many bytes of it do not wait any more."""
         self.queued_bytes -= size
-        self._memory.changed(-size)
+        self._memory.add(-size)
         if not stream.is_waiting:
             self._ready.pop(stream, None)
 

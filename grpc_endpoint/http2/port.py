@@ -12,8 +12,8 @@ from pocketmq.broker.network.new_connection import NewConnection
 from pocketmq.broker.network.tls_detector import TlsDetector, TlsPolicy
 
 from .connection import Http2Connection
-from .outgoing import PortMemory
-from .role import Limits
+from .outgoing import MemoryBudget
+from .port_limits import Limits
 from .service import Service
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -45,9 +45,9 @@ class Http2Port:
         self._is_stopped = False
         self._last_closed: asyncio.Event | None = None
         """While `stop` waits for the connections."""
-        self.memory = PortMemory(limits.port_bytes, self._memory_exceeded)
-        self._is_expelling = False
-        self._has_complained = False
+        self.memory = MemoryBudget(limits.port_bytes, self._memory_exceeded)
+        self._is_closing_one = False
+        self._has_warned = False
         """That there are too many connections; once a scan."""
         self._scan_seconds = max(min(SCAN_SECONDS, limits.idle_seconds / 4), SHORTEST_SCAN_SECONDS)
         self._scan = self.loop.call_later(self._scan_seconds, self._close_idle)
@@ -139,28 +139,30 @@ class Http2Port:
         most = self.limits.connections
         if len(self.connections) + len(self._waiting) <= most:
             return False
-        if not self._has_complained:
+        if not self._has_warned:
             _log.warning("closing new connections: %d are open, the most that are allowed", most)
-        self._has_complained = True
+        self._has_warned = True
         return True
 
     def _memory_exceeded(self) -> None:
-        """Called inside calls: the connection that keeps most is closed once they have returned."""
-        if not self._is_expelling:
-            self._is_expelling = True
-            self.loop.call_soon(self._expel)
+        """Schedule closing the connection that uses the most memory."""
+        if not self._is_closing_one:
+            self._is_closing_one = True
+            self.loop.call_soon(self._close_largest)
 
-    def _expel(self) -> None:
-        self._is_expelling = False
+    def _close_largest(self) -> None:
+        self._is_closing_one = False
         most = self.limits.port_bytes
         while self.memory.bytes > most and self.connections:
             worst = max(self.connections, key=lambda connection: connection.out.kept_bytes)
             if not worst.out.kept_bytes:
                 return
-            worst.expel(f"all clients together make the port keep more than {most} bytes, and it the most")
+            worst.close_overloaded(
+                f"all clients together make the port keep more than {most} bytes, and it the most"
+            )
 
     def _close_idle(self) -> None:
-        self._has_complained = False
+        self._has_warned = False
         now, idle = self.loop.time(), self.limits.idle_seconds
         for waiting in list(self._waiting):
             if waiting.last_activity < now - PREFACE_SECONDS:
@@ -194,7 +196,7 @@ class Http2Port:
         while open_calls > most:
             worst = max(self.connections, key=lambda connection: len(connection.streams))
             open_calls -= len(worst.streams)
-            worst.expel(f"the port has more than {most} open calls, and most are of this client")
+            worst.close_overloaded(f"the port has more than {most} open calls, and most are of this client")
 
 
 def _has_unfinished(connection: Http2Connection) -> bool:

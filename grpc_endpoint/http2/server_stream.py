@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, StreamFault, head, rst_stream, window_update
+from .framing import PREFIX, PREFIX_BYTES, MessageDeframer, MessageRefused, is_single_message
 from .headers import RequestHead, answer_frames, headers_frame, trailers_frame
-from .messages import PREFIX, PREFIX_BYTES, MessageCutter, MessageRefused, is_whole
 from .outgoing import JOINED_STREAM_BYTES, Outgoing
 from .service import Exchange, Owner
 
-OUR_WINDOW: Final = 1_048_576
+RECEIVE_WINDOW: Final = 1_048_576
 """How much a client may send on one stream before it hears of us: the official server's value."""
 MESSAGES_AT_ONCE: Final = 16
 """Of one frame; a message of a telemetry stream takes up to 0.3 ms."""
-_CREDIT: Final = OUR_WINDOW // 2
+_WINDOW_UPDATE_BYTES: Final = RECEIVE_WINDOW // 2
 """The window is opened again when so much was used."""
 
 
@@ -23,20 +23,20 @@ class ServerStream:
 
     __slots__ = (
         "_content_left",
-        "_credit",
-        "_cutter",
+        "_deframer",
         "_encoding",
         "_ending",
         "_finished",
         "_has_sent_headers",
         "_held_bytes",
-        "_left",
         "_messages",
         "_most_bytes",
         "_out",
         "_queue",
+        "_receive_window",
         "_rest",
         "_sent",
+        "_unacknowledged",
         "exchange",
         "id",
         "is_closed",
@@ -68,14 +68,14 @@ class ServerStream:
         """What is missing of the content-length, if the headers had one."""
         self._encoding = "identity"
         self._most_bytes = 0
-        self._cutter: MessageCutter | None = None
+        self._deframer: MessageDeframer | None = None
         """Once a frame was not just one whole message."""
         self._messages: deque[bytes] | None = None
         """Those of the newest frame that are not handled; a frame of 16 KiB may have thousands."""
         self._rest = (0, False)
         """Bytes of that frame, and whether it ends the request."""
-        self._left = OUR_WINDOW
-        self._credit = 0
+        self._receive_window = RECEIVE_WINDOW
+        self._unacknowledged = 0
         self._queue: deque[bytes] | None = None
         """Replies that wait for a window or for the socket; most calls need none."""
         self._sent = 0
@@ -107,8 +107,8 @@ class ServerStream:
 
     def data_received(self, data: bytes, frame_bytes: int, *, is_end: bool) -> None:
         """One DATA frame, of so many bytes with its padding. Raises `ConnectionFault` or `StreamFault`."""
-        self._left -= frame_bytes
-        if self._left < 0:
+        self._receive_window -= frame_bytes
+        if self._receive_window < 0:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, f"stream {self.id} is beyond its window")
         if self._content_left is not None:
             self._content_left -= len(data)
@@ -116,11 +116,11 @@ class ServerStream:
                 raise StreamFault(ErrorCode.PROTOCOL_ERROR, "more DATA than its content-length")
         exchange = self.exchange
         if exchange is not None:
-            if self._cutter is None and is_whole(data, self._most_bytes):  # nearly always
+            if self._deframer is None and is_single_message(data, self._most_bytes):  # nearly always
                 exchange.on_message(data[PREFIX_BYTES:])
                 if exchange.needs_end and not is_end and self.exchange is not None:
                     self._held_bytes += len(data)
-                    self._keeps(self._held_bytes)
+                    self._set_unfinished(self._held_bytes)
             elif data and not self._cut(data):
                 return
         if self._messages:
@@ -130,10 +130,10 @@ class ServerStream:
 
     @property
     def is_behind(self) -> bool:
-        """Whether messages of a frame are not handled: `go_on` before the next frame."""
+        """Whether messages of a frame are not handled: `resume` before the next frame."""
         return bool(self._messages)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Handle some more. Raises `StreamFault`."""
         self._handle_some()
         if not self._messages:
@@ -144,25 +144,25 @@ class ServerStream:
         if is_end:
             self.half_close()
         elif not self.is_closed:
-            self._credit += frame_bytes
-            if self._credit >= _CREDIT:
-                self._out.write(window_update(self.id, self._credit))
-                self._left += self._credit
-                self._credit = 0
+            self._unacknowledged += frame_bytes
+            if self._unacknowledged >= _WINDOW_UPDATE_BYTES:
+                self._out.write(window_update(self.id, self._unacknowledged))
+                self._receive_window += self._unacknowledged
+                self._unacknowledged = 0
 
     def _cut(self, data: bytes) -> bool:
         """Find the messages in a frame; False if one of them ends the call."""
-        if self._cutter is None:
-            self._cutter = MessageCutter(self._encoding, self._most_bytes)
+        if self._deframer is None:
+            self._deframer = MessageDeframer(self._encoding, self._most_bytes)
         try:
-            messages = self._cutter.feed(data)
+            messages = self._deframer.feed(data)
         except MessageRefused as refusal:
             self.refuse_message(refusal.status, refusal.text)
             return False
         assert self.exchange is not None
         if self.exchange.needs_end:
             self._held_bytes += sum(map(len, messages))
-        self._keeps(self._held_bytes + self._cutter.unfinished_bytes)
+        self._set_unfinished(self._held_bytes + self._deframer.unfinished_bytes)
         self._messages = deque(messages)
         self._handle_some()
         return True
@@ -181,10 +181,10 @@ class ServerStream:
         if self._content_left:
             raise StreamFault(ErrorCode.PROTOCOL_ERROR, "less DATA than its content-length")
         if self.exchange is not None:
-            if self._cutter is not None and self._cutter.unfinished_bytes:
+            if self._deframer is not None and self._deframer.unfinished_bytes:
                 self.refuse_message(13, "Encountered end-of-stream mid-frame")
             else:
-                self._keeps(0)
+                self._set_unfinished(0)
                 self.exchange.on_half_close()
 
     def server_stops(self) -> None:
@@ -203,9 +203,9 @@ class ServerStream:
         """The client reset the stream, or its connection is gone."""
         self.is_closed = True
         self._queue = self._messages = None
-        self._unqueue(self.queued_bytes)
-        self._keeps(0)
-        self._cutter = None
+        self._dequeue(self.queued_bytes)
+        self._set_unfinished(0)
+        self._deframer = None
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.on_cancel()
@@ -213,21 +213,21 @@ class ServerStream:
         if finished is not None:
             finished.on_undelivered()
 
-    def _keeps(self, unfinished_bytes: int) -> None:
+    def _set_unfinished(self, unfinished_bytes: int) -> None:
         change = unfinished_bytes - self.unfinished_bytes
         if change:
             self.unfinished_bytes = unfinished_bytes
-            self._out.keeps(change)
+            self._out.add_unfinished(change)
 
     def refuse_message(self, status: int, text: str) -> None:
         """End the call because of a message that is not complete."""
-        self._cutter = None
+        self._deframer = None
         self._abandon()
         self.finish(status, text)
 
     def _abandon(self) -> None:
         """The call ends because of what the client sent: the program hears that it is over."""
-        self._keeps(0)
+        self._set_unfinished(0)
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.on_cancel()
@@ -260,7 +260,7 @@ class ServerStream:
             self._queue = deque()
         self._queue.append(PREFIX.pack(0, len(data)) + data)
         self.queued_bytes += size
-        out.queued(self, size)
+        out.enqueue(self, size)
 
     def answer(self, data: bytes) -> None:
         """The one message of a call and its end with OK, in one piece where nothing has to wait."""
@@ -333,22 +333,22 @@ class ServerStream:
         if self._sent == len(whole):
             queue.popleft()
             self._sent = 0
-            self._unqueue(len(whole))
+            self._dequeue(len(whole))
         out.write(head(DATA, 0, self.id, size))
         out.write(piece)
         if not queue and self._ending is not None:
             self._end()
 
-    def _unqueue(self, size: int) -> None:
+    def _dequeue(self, size: int) -> None:
         self.queued_bytes -= size
-        self._out.unqueued(self, size)
+        self._out.dequeue(self, size)
 
     def _end(self) -> None:
         assert self._ending is not None
         status, text = self._ending
         self._finished = None
         self.is_closed = True
-        self._keeps(0)
+        self._set_unfinished(0)
         self._out.write(trailers_frame(self.id, status, text, is_only=not self._has_sent_headers))
         if not self.is_half_closed:
             self._out.write(rst_stream(self.id, ErrorCode.NO_ERROR))  # the client need not send the rest

@@ -13,7 +13,7 @@ from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, RpcRefu
 from pocketmq.grpc_endpoint.calls.registry import Registry
 from pocketmq.grpc_endpoint.calls.rpc_call import ANSWERS_LATER, Calls, Deferred, RpcCall
 from pocketmq.grpc_endpoint.http2.port import Http2Port
-from pocketmq.grpc_endpoint.http2.role import Limits
+from pocketmq.grpc_endpoint.http2.port_limits import Limits
 from pocketmq.grpc_endpoint.messages.service import REQUEST_BYTES
 from pocketmq.protocol.wire.response_codes import ResponseCode
 

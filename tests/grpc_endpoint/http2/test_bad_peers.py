@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 from pocketmq.grpc_endpoint.http2 import frames
-from pocketmq.grpc_endpoint.http2.floods import CONTROL_FRAMES, RESETS, SETTINGS
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode, frame, settings
+from pocketmq.grpc_endpoint.http2.rate_limits import CONTROL_FRAMES, RESETS, SETTINGS
 
 from grpc_client import GrpcClient, RpcError, framed
 from http2_echo import CALL, PREFACE, Limited, RawPeer, echo_port, goaway_in, raw_peer

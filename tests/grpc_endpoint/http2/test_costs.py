@@ -6,7 +6,6 @@ import time
 
 import pytest
 from pocketmq.grpc_endpoint.http2 import frames
-from pocketmq.grpc_endpoint.http2.floods import RESETS
 from pocketmq.grpc_endpoint.http2.frames import (
     MAX_SETTINGS,
     WINDOW_MAX,
@@ -15,9 +14,10 @@ from pocketmq.grpc_endpoint.http2.frames import (
     settings,
     window_update,
 )
-from pocketmq.grpc_endpoint.http2.messages import INFLATED_MORE_BYTES, MessageCutter, MessageRefused
+from pocketmq.grpc_endpoint.http2.framing import INFLATED_MORE_BYTES, MessageDeframer, MessageRefused
 from pocketmq.grpc_endpoint.http2.outgoing import JOINED_STREAM_BYTES, WRITE_BYTES
 from pocketmq.grpc_endpoint.http2.port import FAREWELL_SECONDS, Http2Port
+from pocketmq.grpc_endpoint.http2.rate_limits import RESETS
 
 from grpc_client import framed
 from http2_echo import CALL, Limited
@@ -231,7 +231,7 @@ async def test_a_whole_request_counts_until_its_end_has_arrived() -> None:
 
 
 def test_gzip_makes_a_message_at_most_eight_times_and_a_mebibyte_longer() -> None:
-    cutter = MessageCutter("gzip", 136_314_880)
+    cutter = MessageDeframer("gzip", 136_314_880)
     small = gzip.compress(bytes(INFLATED_MORE_BYTES))
     assert cutter.feed(framed(small, compressed=1)) == [bytes(INFLATED_MORE_BYTES)]
     large = gzip.compress(bytes(10 * INFLATED_MORE_BYTES))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from pocketmq.grpc_endpoint.http2 import port as port_of_http2
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode
-from pocketmq.grpc_endpoint.http2.server_stream import OUR_WINDOW
+from pocketmq.grpc_endpoint.http2.server_stream import RECEIVE_WINDOW
 
 from grpc_client import ClientCall, GrpcClient, framed
 from http2_echo import Limited, echo_port, raw_peer
@@ -187,7 +187,7 @@ async def test_a_stop_waits_as_long_as_its_limit_says_and_no_longer_than_the_cal
 
 async def test_the_windows_of_a_stream_are_within_the_limit_of_a_connection() -> None:
     """What a client may send before it hears of us is less than what makes the port close it."""
-    assert Limited().port_bytes > Limited().message_bytes + 2 * OUR_WINDOW + Limited().unread_bytes
+    assert Limited().port_bytes > Limited().message_bytes + 2 * RECEIVE_WINDOW + Limited().unread_bytes
 
 
 async def test_a_connection_that_says_nothing_is_closed_also_without_tls(

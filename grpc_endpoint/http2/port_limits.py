@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .outgoing import PortMemory
+from .outgoing import MemoryBudget
 from .service import Service
 
 
@@ -34,13 +34,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     is closed. The first 64 KiB of each socket are not counted."""
 
 
-class Role(Protocol):
+class ConnectionOwner(Protocol):
     """The port, as its connections see it."""
 
     loop: asyncio.AbstractEventLoop
     service: Service
     limits: Limits
-    memory: PortMemory
+    memory: MemoryBudget
 
     def connected(self, connection: Any) -> None: ...
 

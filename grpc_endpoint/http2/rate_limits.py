@@ -1,4 +1,5 @@
-"""How often a client may do what costs us and not it: resets, settings, pings, small windows, empty frames.
+"""Rate limits for frames that are cheap to send and costly to handle: resets, settings, pings, small windows, empty
+frames.
 
 A window of time and a count; a client beyond it is disconnected with ENHANCE_YOUR_CALM. The limits are far above what
 any client does: the busiest one seen sends 13 pings in 5 s.
@@ -19,7 +20,7 @@ SMALL_WINDOW: Final = 1_024
 """A WINDOW_UPDATE of fewer bytes is one of them. A larger one is earned: the client has read as much."""
 
 
-class FloodGate:
+class RateLimit:
     """Counts one kind of frame of one connection."""
 
     __slots__ = ("_count", "_most", "_name", "_since")
@@ -30,7 +31,7 @@ class FloodGate:
         self._since = 0.0
         self._count = 0
 
-    def passed(self, now: float) -> None:
+    def count(self, now: float) -> None:
         """One more, at this time. Raises `ConnectionFault` beyond the limit."""
         if now - self._since > WINDOW_SECONDS:
             self._since, self._count = now, 0

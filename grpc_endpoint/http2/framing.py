@@ -33,13 +33,13 @@ class MessageRefused(Exception):
         self.text = text
 
 
-def is_whole(data: bytes, most_bytes: int) -> bool:
+def is_single_message(data: bytes, most_bytes: int) -> bool:
     """Whether these bytes are one message, which is neither compressed nor too long."""
     size = len(data) - PREFIX_BYTES
     return 0 <= size <= most_bytes and data[0] == 0 and int.from_bytes(data[1:PREFIX_BYTES]) == size
 
 
-class MessageCutter:
+class MessageDeframer:
     """Cuts the DATA of one call into messages."""
 
     __slots__ = ("_buffer", "_encoding", "_most")
