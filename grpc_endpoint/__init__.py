@@ -4,7 +4,7 @@
     messages/    the messages of the service, by protobuf
     http2/       HTTP/2: from the bytes of a socket to messages of calls
     calls/       one call: its handler, its refusals
-    forms/       messages and names, between the service's form and the store's
+    conversion/  messages and names, between the service's form and the store's
     clients/     the clients: who they are, what they may do, what they announced
     producing/   routes, sends, transactions, recalls
     consuming/   receive, acknowledge, renew, dead letters

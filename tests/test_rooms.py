@@ -114,7 +114,7 @@ ROOMS: dict[str, list[str]] = {
         "hpack messages",
         "http2",
         "calls",
-        "forms",
+        "conversion",
         "clients",
         "producing",
         "consuming",

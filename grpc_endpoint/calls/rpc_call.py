@@ -217,9 +217,9 @@ class RpcCall:
             data, self._data, self._request = self._data, None, request
             client = None if self._calls.watching.watch is None else self.watched_client()
             if client is not None:
-                command = client.shown(self, request, data)
+                command = client.register(self, request, data)
                 self._watched = WatchedCall(client, command)
-                if client.received(command):
+                if client.on_request(command):
                     self._start_deadline()
                     return
             self._handle(request)
@@ -361,7 +361,7 @@ class RpcCall:
     def command(self, message: Message, shown: Command) -> None:
         """A command of the server on a telemetry stream; `shown` is the broker's request as remoting clients get it."""
         client = None if self._calls.watching.watch is None else self.watched_client()
-        if client is None or not client.calling(shown, lambda: self.send(message)):
+        if client is None or not client.on_server_request(shown, lambda: self.send(message)):
             self.send(message)
 
     def end(self) -> None:
@@ -409,7 +409,7 @@ class RpcCall:
         self._has_ended()
         watched = self._watched
         if watched is not None:
-            if watched.client.answering(watched.command, watched.replies, status, text, self.notes):
+            if watched.client.on_reply(watched.command, watched.replies, status, text, self.notes):
                 return
             watched.client.ended(watched.command)
             for data in messages_of(self.rpc, b"".join(watched.replies)):
@@ -447,8 +447,8 @@ class RpcCall:
         if client is None:
             return False
         held = WatchedCommand(self.rpc, lambda: self.on_command(message), self.write)
-        command = client.shown(held, message, data)
-        is_kept = client.received(command)
+        command = client.register(held, message, data)
+        is_kept = client.on_request(command)
         if not is_kept:
             client.ended(command)
         return is_kept

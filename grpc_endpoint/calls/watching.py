@@ -82,8 +82,8 @@ class WatchedClient:
 
     # -- from the call
 
-    def shown(self, call: HeldCall, request: Message, data: bytes) -> Command:
-        """The frame as which a request, with these bytes, is shown; `received` shows it."""
+    def register(self, call: HeldCall, request: Message, data: bytes) -> Command:
+        """The frame as which a request, with these bytes, is shown; `on_request` shows it."""
         command = _command_of(call.rpc, request, data, self.client_id, self._language)
         self._calls[id(command)] = command, call
         if command.is_oneway:
@@ -94,12 +94,12 @@ class WatchedClient:
                 self._calls.pop(oldest, None)
         return command
 
-    def received(self, command: Command) -> bool:
+    def on_request(self, command: Command) -> bool:
         """Show a request; True if a watcher keeps it."""
         watch = self._watching.watch
         return watch is not None and watch.received(self, command)
 
-    def answering(
+    def on_reply(
         self,
         command: Command,
         replies: Sequence[bytes],
@@ -118,7 +118,7 @@ class WatchedClient:
             reply.fields = {**(reply.fields or {}), **notes}
         return watch.answering(self, command, reply, body)
 
-    def calling(self, command: Command, send: Callable[[], None]) -> bool:
+    def on_server_request(self, command: Command, send: Callable[[], None]) -> bool:
         """Show a command to the client; True if a watcher keeps it, who may have it sent later."""
         watch = self._watching.watch
         if watch is None:

@@ -17,10 +17,10 @@ from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH
 from ..calls.refusals import RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..messages import Code, Settings
-from .guard import guard_of
+from .authorizer import make_authorizer
+from .client_commands import ClientCommands
 from .open_transactions import OpenTransactions
 from .peer import GrpcPeer
-from .questions import Questions
 from .registration import Registration
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -46,7 +46,7 @@ TURN_CLIENTS: Final = 50
 SCAN_SECONDS: Final = 10.0
 """How often silent clients are looked for."""
 
-WhenAnnounced = Callable[[Settings | None], None]
+OnSettings = Callable[[Settings | None], None]
 
 
 class Clients:
@@ -65,15 +65,15 @@ class Clients:
             expire_ms=config.transaction_data_expire_millis,
             most=config.transaction_data_max_num,
         )
-        self.questions = Questions(broker, self.transactions)
+        self.commands = ClientCommands(broker, self.transactions)
         self.when_gone: list[Callable[[GrpcPeer], None]] = []
         """Called with each client that leaves or expires."""
-        self._guard = guard_of(broker.config, broker.access)
+        self._authorizer = make_authorizer(broker.config, broker.access)
         self._peers: dict[str, GrpcPeer] = {}
         self._settings: dict[str, Settings] = {}
         self._bytes: dict[str, int] = {}
         self._all_bytes = 0
-        self._early: dict[str, dict[WhenAnnounced, None]] = {}
+        self._early: dict[str, dict[OnSettings, None]] = {}
         self._early_count = 0
         self._scan: Timer | None = None
 
@@ -88,7 +88,7 @@ class Clients:
         for peer in list(self._peers.values()):
             self.forget(peer)
         for client_id in list(self._early):
-            self._go_on(client_id, None)
+            self._resume_early(client_id, None)
 
     def __len__(self) -> int:
         """How many clients are registered."""
@@ -98,19 +98,19 @@ class Clients:
 
     def check(self, call: RpcCall, request: Any) -> None:
         """Signature, rights and client id, in this order. Raises `RpcRefused`."""
-        if self._guard is not None:
-            self._guard.check(call, request)
+        if self._authorizer is not None:
+            self._authorizer.check(call, request)
         client_id = call.client_id
         if not client_id or client_id.isspace():
             raise RpcRefused(Code.CLIENT_ID_REQUIRED, "client id cannot be empty")
 
-    def checked(self, call: RpcCall, request: Any) -> GrpcPeer:
+    def authorized_peer(self, call: RpcCall, request: Any) -> GrpcPeer:
         """The client of a request that passes `check`; a client that is not registered is known for this call only."""
         self.check(call, request)
         return self._peers.get(call.client_id) or self._new_peer(call)
 
-    def sender(self, call: RpcCall) -> GrpcPeer:
-        """Like the peer of `checked`, but always with the address of this call: messages keep it."""
+    def peer_with_address_of(self, call: RpcCall) -> GrpcPeer:
+        """Like the peer of `authorized_peer`, but always with the address of this call: messages keep it."""
         peer = self._peers.get(call.client_id)
         return peer if peer is not None and peer.peer == call.peer else self._new_peer(call)
 
@@ -151,15 +151,15 @@ class Clients:
         if self._all_bytes - self._bytes.get(client_id, 0) + kept_bytes > MAX_ALL_SETTINGS_BYTES:
             raise RpcRefused(Code.TOO_MANY_REQUESTS, "the settings of all clients take too much memory")
 
-    def announced(self, peer: GrpcPeer, settings: Settings) -> None:
+    def store_settings(self, peer: GrpcPeer, settings: Settings) -> None:
         """Keep these settings; calls that waited for them go on."""
-        self.left(peer.client_id)
+        self.forget_settings(peer.client_id)
         self._settings[peer.client_id] = settings
         size = self._bytes[peer.client_id] = _kept_bytes(peer.client_id, settings)
         self._all_bytes += size
-        self._go_on(peer.client_id, settings)
+        self._resume_early(peer.client_id, settings)
 
-    def left(self, client_id: str) -> Settings | None:
+    def forget_settings(self, client_id: str) -> Settings | None:
         """Forget the settings of a client that ends; `None` if it had none."""
         self._all_bytes -= self._bytes.pop(client_id, 0)
         return self._settings.pop(client_id, None)
@@ -169,7 +169,7 @@ class Clients:
         peer.closed = True
         if self._peers.get(peer.client_id) is peer:
             del self._peers[peer.client_id]
-            self.left(peer.client_id)
+            self.forget_settings(peer.client_id)
         self.registration.gone(peer)
         for callback in self.when_gone:
             callback(peer)
@@ -198,7 +198,7 @@ class Clients:
 
     # -- calls that overtook the settings
 
-    def when_announced(self, call: RpcCall, seconds: float, then: WhenAnnounced) -> None:
+    def when_settings_known(self, call: RpcCall, seconds: float, then: OnSettings) -> None:
         """Call back with the client's settings: at once if they are known, when they arrive, or with `None` after so
         many seconds. A cancelled call is not called back."""
         client_id = call.client_id
@@ -222,7 +222,7 @@ class Clients:
         timer: asyncio.TimerHandle = call.loop.call_later(seconds, give_up)
         call.when_cancelled(cancelled)
 
-    def _no_longer_early(self, client_id: str, then: WhenAnnounced) -> bool:
+    def _no_longer_early(self, client_id: str, then: OnSettings) -> bool:
         waiting = self._early.get(client_id)
         if waiting is None or then not in waiting:
             return False
@@ -232,7 +232,7 @@ class Clients:
             del self._early[client_id]
         return True
 
-    def _go_on(self, client_id: str, settings: Settings | None) -> None:
+    def _resume_early(self, client_id: str, settings: Settings | None) -> None:
         waiting = self._early.pop(client_id, None)
         if waiting:
             self._early_count -= len(waiting)
@@ -243,7 +243,7 @@ class Clients:
 
     def _new_peer(self, call: RpcCall) -> GrpcPeer:
         return GrpcPeer(
-            call.client_id, call.language, call.peer, call.packed_host, self.questions, self.forget, call.loop
+            call.client_id, call.language, call.peer, call.packed_host, self.commands, self.forget, call.loop
         )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from ..calls.refusals import RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import RpcCall
-from ..forms.names import checked_group
+from ..conversion.names import checked_group
 from ..messages import (
     OK,
     ClientType,
@@ -58,7 +58,7 @@ def notify_client_termination(
 ) -> NotifyClientTerminationResponse:
     """Forget a client. Its telemetry stream stays open until the client closes it."""
     clients.check(call, request)
-    settings = clients.left(call.client_id)
+    settings = clients.forget_settings(call.client_id)
     if settings is None:
         raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN)
     peer = clients.find(call.client_id)

@@ -23,8 +23,8 @@ LONGEST_SHOWN: Final = 255
 """Characters of a client id in the log."""
 
 
-class Asking(Protocol):
-    """How requests of the broker reach a client (`questions.py`)."""
+class CommandSender(Protocol):
+    """How requests of the broker reach a client (`client_commands.py`)."""
 
     async def exchange(
         self, peer: "GrpcPeer", request: Request[Any], body: RawBody | None, timeout_seconds: float
@@ -37,7 +37,7 @@ class GrpcPeer:
     """Owned by the event loop. `stream` is the telemetry stream on which the client last sent settings."""
 
     __slots__ = (
-        "_asking",
+        "_commands",
         "_on_close",
         "client_id",
         "closed",
@@ -55,7 +55,7 @@ class GrpcPeer:
         language: str,
         peer: str,
         packed_host: bytes,
-        asking: Asking,
+        commands: CommandSender,
         on_close: Callable[["GrpcPeer"], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -69,7 +69,7 @@ class GrpcPeer:
         self.seen_ms = 0
         """When it last sent settings or a heartbeat, by the wall's time."""
         self.stream: RpcCall | None = None
-        self._asking = asking
+        self._commands = commands
         self._on_close = on_close
 
     def __repr__(self) -> str:
@@ -97,12 +97,12 @@ class GrpcPeer:
         """Ask the client. `PeerError` if it does not answer, or if gRPC has no such question."""
         if self.closed:
             raise PeerError(f"{self.client_id} is gone")
-        return await self._asking.exchange(self, request, body, timeout_seconds)
+        return await self._commands.exchange(self, request, body, timeout_seconds)
 
     def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
         """Pass a one-way request on; one that gRPC clients do not have is dropped."""
         if not self.closed:
-            self._asking.notify(self, request, body)
+            self._commands.notify(self, request, body)
 
     def close(self) -> None:
         """The broker drops the client, because it was silent for too long."""

@@ -34,7 +34,7 @@ _PUB: Final = ("Pub",)
 _SUB: Final = ("Sub",)
 
 
-def needs_of(request: Any) -> list[Need]:
+def required_permissions(request: Any) -> list[Need]:
     """All rights that the request needs. Raises `RpcRefused` if it does not name its topic or group."""
     rule = _RULES.get(type(request))
     return [] if rule is None else rule(request)

@@ -2,7 +2,7 @@
 
     settings                of a producer: its topics; of a consumer: its group and subscriptions. Answered with the
                             settings that the client shall use (`merged_settings.py`)
-    thread_stack_trace,     answers to questions (`questions.py`)
+    thread_stack_trace,     answers to questions (`client_commands.py`)
     verify_message_result
 
 Commands to a client are sent on the stream on which it last sent settings. The end of a stream changes nothing: the
@@ -17,7 +17,7 @@ from pocketmq.protocol.languages import LANGUAGE_CODES
 from ..calls.refusals import GrpcStatus, RpcFailed, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import RpcCall
-from ..forms.names import checked_group, checked_topic
+from ..conversion.names import checked_group, checked_topic
 from ..messages import (
     OK,
     ClientType,
@@ -54,9 +54,9 @@ class TelemetryStream:
                 raise _failure(refused) from None
             self._call.send(TelemetryCommand(status=OK, settings=settings))
         elif message.HasField("thread_stack_trace"):
-            self._clients.questions.answered(message.thread_stack_trace.nonce, message)
+            self._clients.commands.on_answer(message.thread_stack_trace.nonce, message)
         elif message.HasField("verify_message_result"):
-            self._clients.questions.answered(message.verify_message_result.nonce, message)
+            self._clients.commands.on_answer(message.verify_message_result.nonce, message)
 
     def closed(self) -> None:
         """The client sends nothing more on this stream: neither do we."""
@@ -83,7 +83,7 @@ class TelemetryStream:
         peer = clients.registered(self._call)
         clients.registration.producer(peer, topics)
         peer.stream = self._call
-        clients.announced(peer, settings)
+        clients.store_settings(peer, settings)
         return settings
 
     def _consumer(self, sent: Settings) -> Settings:
@@ -101,7 +101,7 @@ class TelemetryStream:
         peer = clients.registered(self._call)
         clients.registration.consumer(peer, group, settings, is_new=True)
         peer.stream = self._call
-        clients.announced(peer, settings)
+        clients.store_settings(peer, settings)
         return settings
 
     def _check_language(self) -> None:

@@ -2,9 +2,9 @@
 
 receipt_handle.py       the text by which a client names one delivery of a message
 pop_records.py          the records of a pop's answer, each with its handle
-delivered.py            what can be done with one delivered message
+delivery.py             what can be done with one delivered message
 renewal.py              messages that a push consumer works on stay hidden from others
-gathered_acks.py        the acks of one pass of a connection, stored together
+ack_batch.py            the acks of one pass of a connection, stored together
 consuming.py            the part: clients, routes, renewal, acks
 dead_letters.py         ForwardMessageToDeadLetterQueue
 receiving.py            one receive: pop, wait, send

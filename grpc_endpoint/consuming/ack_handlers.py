@@ -11,7 +11,7 @@ from pocketmq.broker.errors import Refusal
 from ..calls.refusals import RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import ANSWERS_WITH_PASS, Deferred, RpcCall
-from ..forms.names import checked_group, checked_topic
+from ..conversion.names import checked_group, checked_topic
 from ..messages import (
     OK,
     AckMessageEntry,
@@ -21,9 +21,9 @@ from ..messages import (
     Code,
     ms_of,
 )
+from .ack_batch import NOT_ACKNOWLEDGED, Outcome
 from .consuming import Consuming
-from .delivered import Delivered
-from .gathered_acks import NOT_ACKNOWLEDGED, Outcome
+from .delivery import Delivery
 from .receipt_handle import parse_handle
 from .receive_handlers import check_invisible_time
 
@@ -52,7 +52,7 @@ def _ack(
 ) -> Outcome:
     """The outcome of one entry; what the broker refuses is added to `refusals`."""
     try:
-        sent = Delivered(consuming.broker, group, topic, parse_handle(entry.receipt_handle))
+        sent = Delivery(consuming.broker, group, topic, parse_handle(entry.receipt_handle))
         delivered = consuming.renewal.take(call.client_id, entry.message_id, sent)
         delivered.refuse_expired()
     except RpcRefused as refused:
@@ -69,12 +69,12 @@ def change_invisible_duration(
     consuming: Consuming, request: ChangeInvisibleDurationRequest, call: RpcCall
 ) -> ChangeInvisibleDurationResponse:
     """Hide a message for a new time, which starts now. The reply has the handle to acknowledge it with."""
-    consuming.clients.checked(call, request)
+    consuming.clients.check(call, request)
     topic = checked_topic(request.topic, consuming.broker.topics)
     group = checked_group(request.group)
     invisible_ms = ms_of(request.invisible_duration)
     check_invisible_time(invisible_ms, 0, consuming.config.max_invisible_time_mills)
-    sent = Delivered(consuming.broker, group, topic, parse_handle(request.receipt_handle))
+    sent = Delivery(consuming.broker, group, topic, parse_handle(request.receipt_handle))
     delivered = consuming.renewal.take(call.client_id, request.message_id, sent)
     delivered.refuse_expired()
     handle = delivered.hide(

@@ -11,7 +11,7 @@ from pocketmq.protocol.message.flags import is_readable, is_writeable
 from ..calls.refusals import RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
-from ..forms.names import checked_group, checked_topic
+from ..conversion.names import checked_group, checked_topic
 from ..messages import (
     OK,
     Assignment,
@@ -33,7 +33,7 @@ MASTER_ID: Final = 0
 @rpc(QueryAssignmentRequest)
 def query_assignment(consuming: Consuming, request: QueryAssignmentRequest, call: RpcCall) -> Deferred:
     """The group need not exist, and the client need not be a member."""
-    consuming.clients.checked(call, request)
+    consuming.clients.check(call, request)
     topic = checked_topic(request.topic, consuming.broker.topics)
     group = checked_group(request.group)
     config = consuming.broker.groups.find(group)
@@ -53,7 +53,7 @@ def query_assignment(consuming: Consuming, request: QueryAssignmentRequest, call
         else:
             call.answer(reply)
 
-    consuming.routes.when_found(topic, found)
+    consuming.routes.lookup(topic, found)
     return ANSWERS_LATER
 
 

@@ -6,7 +6,7 @@ from pocketmq.broker.time.periodic import Periodic, PeriodicActions
 from ..clients.clients import Clients
 from ..clients.peer import GrpcPeer
 from ..producing.routes import Routes
-from .gathered_acks import GatheredAcks
+from .ack_batch import AckBatch
 from .renewal import Renewal
 
 
@@ -19,7 +19,7 @@ class Consuming:
         self.routes = routes
         self.config = clients.config
         self.renewal = Renewal(broker, self.is_member)
-        self.acks = GatheredAcks(broker.popping.revive_log)
+        self.acks = AckBatch(broker.popping.revive_log)
         self._periodic_actions = PeriodicActions(broker.state.timers)
         clients.when_gone.append(self._client_gone)
         broker.popping.when_rewound.append(self.renewal.forget)

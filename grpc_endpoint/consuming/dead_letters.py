@@ -10,7 +10,7 @@ from pocketmq.broker.errors import Refusal
 from ..calls.refusals import PROXY, RpcRefused, code_of
 from ..calls.registry import rpc
 from ..calls.rpc_call import RpcCall
-from ..forms.names import checked_group, checked_topic
+from ..conversion.names import checked_group, checked_topic
 from ..messages import (
     Code,
     ForwardMessageToDeadLetterQueueRequest,
@@ -18,7 +18,7 @@ from ..messages import (
     Status,
 )
 from .consuming import Consuming
-from .delivered import Delivered
+from .delivery import Delivery
 from .receipt_handle import parse_handle
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -31,10 +31,10 @@ def forward_message_to_dead_letter_queue(
     consuming: Consuming, request: ForwardMessageToDeadLetterQueueRequest, call: RpcCall
 ) -> ForwardMessageToDeadLetterQueueResponse:
     """Copy the message to the dead letters of its group, and acknowledge it. Its handle may have expired."""
-    consuming.clients.checked(call, request)
+    consuming.clients.check(call, request)
     topic = checked_topic(request.topic, consuming.broker.topics)
     group = checked_group(request.group)
-    sent = Delivered(consuming.broker, group, topic, parse_handle(request.receipt_handle))
+    sent = Delivery(consuming.broker, group, topic, parse_handle(request.receipt_handle))
     delivered = consuming.renewal.take(call.client_id, request.message_id, sent)
     if delivered.handle.position < 0:
         raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, f"{PROXY}commit log offset is empty")
@@ -49,14 +49,14 @@ def forward_message_to_dead_letter_queue(
     return ForwardMessageToDeadLetterQueueResponse(status=Status(code=Code.OK, message=_SUCCESS_TEXT))
 
 
-def _refuse_other_record(delivered: Delivered) -> None:
+def _refuse_other_record(delivered: Delivery) -> None:
     """A forged position would copy a message that the client may have no right to read."""
     if not delivered.is_at_its_position():
         text = f"the message at position {delivered.handle.position} is not the one of the receipt handle"
         raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, text)
 
 
-def give_up(consuming: Consuming, delivered: Delivered, message_id: str) -> bool:
+def give_up(consuming: Consuming, delivered: Delivery, message_id: str) -> bool:
     """A message was delivered as often as its group allows. False if it cannot be copied: it is delivered once more."""
     try:
         delivered.make_dead_letter(message_id)

@@ -15,7 +15,7 @@ from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
 from ..clients.registration import subscription_of
-from ..forms.names import checked_group, checked_topic
+from ..conversion.names import checked_group, checked_topic
 from ..messages import Code, FilterExpression, ReceiveMessageRequest, Settings, ms_of
 from ..producing.routes import topic_not_found
 from .consuming import Consuming
@@ -37,9 +37,9 @@ _TOO_LATE: Final = "The deadline time remaining is not enough for polling, pleas
 def receive_message(consuming: Consuming, request: ReceiveMessageRequest, call: RpcCall) -> Deferred:
     """Deliver messages, which stay hidden from the group until they are acknowledged or their time is over."""
     clients = consuming.clients
-    clients.checked(call, request)
+    clients.check(call, request)
     seconds = 0 if consuming.config.grpc_strict else EARLY_SECONDS
-    clients.when_announced(call, seconds, lambda settings: _receive(consuming, request, call, settings))
+    clients.when_settings_known(call, seconds, lambda settings: _receive(consuming, request, call, settings))
     return ANSWERS_LATER
 
 

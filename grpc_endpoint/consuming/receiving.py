@@ -21,11 +21,11 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..calls.broker_call import BrokerCall, HandlerAnswer
 from ..calls.refusals import PROXY
 from ..calls.rpc_call import RpcCall
-from ..forms.received_message import message_id_of, set_message
+from ..conversion.received_message import message_id_of, set_message
 from ..messages import OK, Code, ReceiveMessageResponse, Status, timestamp_of
 from .consuming import Consuming
 from .dead_letters import give_up
-from .delivered import Delivered
+from .delivery import Delivery
 from .pop_records import PoppedRecord, popped_records
 from .receipt_handle import ReceiptHandle
 
@@ -49,7 +49,7 @@ _WITHOUT_MESSAGES: Final[dict[int, Status]] = {
 _OK_REPLY: Final = ReceiveMessageResponse(status=OK).SerializeToString()
 
 
-class _Kept(NamedTuple):
+class _OutgoingMessage(NamedTuple):
     """A message that is sent to the client: its bytes, so that one message's memory serves the next."""
 
     reply: bytes
@@ -121,24 +121,24 @@ class Receiving:
             text = f"The client [{call.client_id}] is disconnected."
             self._end(Status(code=Code.MESSAGE_NOT_FOUND, message=text))
             return
-        kept = list(self._kept(records))
-        if not kept:
+        outgoing = list(self._outgoing(records))
+        if not outgoing:
             self._end(_NO_MATCH)
             return
         if self._is_renewed:
-            delivered = [(*self._named(one), one.reconsume_times) for one in kept]
+            delivered = [(*self._named(one), one.reconsume_times) for one in outgoing]
             consuming.renewal.add(call.client_id, self._pop.consumer_group, delivered)
-        call.when_undelivered(lambda: self._undelivered(kept))
+        call.when_undelivered(lambda: self._undelivered(outgoing))
         end = ReceiveMessageResponse(delivery_timestamp=timestamp_of(consuming.broker.clock.now_ms()))
-        messages = [one.reply for one in kept]
+        messages = [one.reply for one in outgoing]
         call.answer_stream([_OK_REPLY, *messages, end.SerializeToString()])
 
-    def _undelivered(self, kept: list[_Kept]) -> None:
+    def _undelivered(self, outgoing: list[_OutgoingMessage]) -> None:
         """The client went away before it had read everything. It drops what it had read, too."""
         take, client_id = self._consuming.renewal.take, self._call.client_id
-        self._give_back(take(client_id, *self._named(one)) for one in kept)
+        self._give_back(take(client_id, *self._named(one)) for one in outgoing)
 
-    def _kept(self, records: list[PoppedRecord]) -> Iterator[_Kept]:
+    def _outgoing(self, records: list[PoppedRecord]) -> Iterator[_OutgoingMessage]:
         """The messages for the client; the others are dealt with."""
         topic, limit = self._pop.topic, self._max_attempts
         tags = self._subscription.tags_set if is_tag_type(self._subscription.expression_type) else None
@@ -166,7 +166,7 @@ class Receiving:
                 receipt_handle=handle_text,
                 reconsume_times=times,
             )
-            yield _Kept(reply.SerializeToString(), message_id, handle, times)
+            yield _OutgoingMessage(reply.SerializeToString(), message_id, handle, times)
 
     def _note(self, name: str, handle: str) -> None:
         """Watchers see what the client does not."""
@@ -174,13 +174,13 @@ class Receiving:
         call.notes = notes = call.notes or {}
         notes[name] = notes[name] + HANDLES_END + handle if name in notes else handle
 
-    def _named(self, one: _Kept) -> tuple[str, Delivered]:
+    def _named(self, one: _OutgoingMessage) -> tuple[str, Delivery]:
         return one.message_id, self._delivered(one.handle)
 
-    def _delivered(self, handle: ReceiptHandle) -> Delivered:
-        return Delivered(self._consuming.broker, self._pop.consumer_group, self._pop.topic, handle)
+    def _delivered(self, handle: ReceiptHandle) -> Delivery:
+        return Delivery(self._consuming.broker, self._pop.consumer_group, self._pop.topic, handle)
 
-    def _give_back(self, messages: Iterator[Delivered]) -> None:
+    def _give_back(self, messages: Iterator[Delivery]) -> None:
         for delivered in messages:
             delivered.hide(UNSENT_MS, is_strict=False, is_suspended=True)
 

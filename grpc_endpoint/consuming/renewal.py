@@ -21,7 +21,7 @@ from pocketmq.protocol.bodies.group_config import (
 )
 from pocketmq.store import StoreError
 
-from .delivered import Delivered
+from .delivery import Delivery
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -46,7 +46,7 @@ class RenewedMessage:
 
     __slots__ = ("delivered", "delivered_ms", "failures", "reconsume_times", "renewals")
 
-    def __init__(self, delivered: Delivered, reconsume_times: int, delivered_ms: int) -> None:
+    def __init__(self, delivered: Delivery, reconsume_times: int, delivered_ms: int) -> None:
         self.delivered = delivered
         """The message with its newest handle."""
         self.reconsume_times = reconsume_times
@@ -78,7 +78,7 @@ class Renewal:
 
     # -- in and out
 
-    def add(self, client_id: str, group: str, messages: Iterable[tuple[str, Delivered, int]]) -> None:
+    def add(self, client_id: str, group: str, messages: Iterable[tuple[str, Delivery, int]]) -> None:
         """Renew these from now on: each message id with its delivery and the number of earlier ones."""
         now_ms = self._clock.now_ms()
         known = self._messages.setdefault(client_id, {}).setdefault(group, {})
@@ -93,7 +93,7 @@ class Renewal:
             self._note_due(message)
         self._drop_if_empty(client_id, group)
 
-    def take(self, client_id: str, message_id: str, delivered: Delivered) -> Delivered:
+    def take(self, client_id: str, message_id: str, delivered: Delivery) -> Delivery:
         """The message with its newest handle, and not renewed any more; as given if it never was renewed."""
         group = delivered.group
         known = self._messages.get(client_id, {}).get(group)
@@ -255,6 +255,6 @@ def retry_delay_ms(policy: GroupRetryPolicy, reconsume_times: int) -> int:
     return steps[min(times + _FIRST_RETRY_STEP, len(steps) - 1)] if steps else 0
 
 
-def _key(message_id: str, delivered: Delivered) -> MessageKey:
+def _key(message_id: str, delivered: Delivery) -> MessageKey:
     receipt = delivered.handle.receipt
     return delivered.topic, message_id, receipt.retry_flag, receipt.queue_id, receipt.offset

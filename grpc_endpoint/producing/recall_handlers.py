@@ -10,7 +10,7 @@ from ..calls.broker_call import BrokerCall
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import RpcCall
-from ..forms.names import checked_topic
+from ..conversion.names import checked_topic
 from ..messages import OK, Code, RecallMessageRequest, RecallMessageResponse
 from .producing import Producing
 from .sent_message import check_type
@@ -30,7 +30,7 @@ def recall_message(
     except BodyError as error:
         raise _failed(str(error)) from None
     recall = RecallMessage(producer_group=topic, topic=topic, recall_handle=request.recall_handle)
-    peer = producing.clients.sender(call)
+    peer = producing.clients.peer_with_address_of(call)
     broker_call = BrokerCall(peer, recall.code, language=peer.language)
     answer = recall_stored_message(producing.delayed, recall, broker_call)
     if answer.code != ResponseCode.SUCCESS or not isinstance(answer.reply, RecallMessageReply):

@@ -6,8 +6,8 @@ from pocketmq.protocol.message.flags import is_readable, is_writeable
 
 from ..calls.registry import rpc
 from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
-from ..forms.message_types import accepted_types
-from ..forms.names import checked_topic
+from ..conversion.message_types import accepted_types
+from ..conversion.names import checked_topic
 from ..messages import (
     OK,
     Broker,
@@ -35,7 +35,7 @@ def query_route(producing: Producing, request: QueryRouteRequest, call: RpcCall)
             _add_queues(reply, route, request.topic)
             call.answer(reply)
 
-    producing.routes.when_found(topic, found)
+    producing.routes.lookup(topic, found)
     return ANSWERS_LATER
 
 

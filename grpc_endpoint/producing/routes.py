@@ -56,7 +56,7 @@ class TopicRoute(msgspec.Struct, frozen=True):
     message_type: str | None
 
 
-WhenFound = Callable[[TopicRoute | None], None]
+OnRoute = Callable[[TopicRoute | None], None]
 
 
 class Routes:
@@ -96,22 +96,22 @@ class Routes:
 
     # -- routes
 
-    def when_found(self, topic: str, then: WhenFound) -> None:
+    def lookup(self, topic: str, on_route: OnRoute) -> None:
         """Call back with the route, or `None` for a topic that nobody has; at once unless a name server is asked."""
         config = self._broker.config
         if self._name_server is not None:
             table = self._name_server.routes
-            then(self._merged(topic, find_route(table, topic, with_acting_master=False)))
+            on_route(self._merged(topic, find_route(table, topic, with_acting_master=False)))
         elif not config.namesrv_addr or len(self._tasks) >= MAX_ASKING:
-            then(self._merged(topic, None))
+            on_route(self._merged(topic, None))
         else:
             task = asyncio.get_running_loop().create_task(
-                self._ask(topic, then), name=f"gRPC route of {topic}"
+                self._ask(topic, on_route), name=f"gRPC route of {topic}"
             )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, topic: str, then: WhenFound) -> None:
+    async def _ask(self, topic: str, on_route: OnRoute) -> None:
         route: TopicRouteData | None = None
         try:
             route = await self._broker.cluster.registration.ask(GetRouteInfoByTopic(topic=topic))
@@ -119,7 +119,7 @@ class Routes:
             pass  # no broker has registered the topic
         except (PeerError, ProtocolError) as error:
             _log.warning("no route of topic %s from a name server: %s", topic, error)
-        then(self._merged(topic, route))
+        on_route(self._merged(topic, route))
 
     def _merged(self, topic: str, known: TopicRouteData | None) -> TopicRoute | None:
         """The name server's route, with this broker's queues as they are now."""

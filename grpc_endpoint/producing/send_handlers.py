@@ -32,8 +32,8 @@ from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
 from ..clients.peer import GrpcPeer
-from ..forms.message_types import type_of
-from ..forms.names import checked_topic
+from ..conversion.message_types import type_of
+from ..conversion.names import checked_topic
 from ..messages import (
     OK,
     Code,
@@ -72,7 +72,7 @@ def send_message(producing: Producing, request: SendMessageRequest, call: RpcCal
     topic = checked_topic(resource, producing.topics)
     config, wall_ms, levels = producing.config, producing.clock.wall_ms(), producing.delays.levels
     max_message_size = producing.broker_config.store.max_message_size
-    peer = clients.sender(call)
+    peer = clients.peer_with_address_of(call)
     texts: list[dict[str, str]] = []
     for message in messages:
         if texts and message.topic != resource:

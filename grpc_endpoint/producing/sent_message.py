@@ -14,8 +14,8 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 
 from ..calls.refusals import PROXY, RpcRefused
-from ..forms.message_types import MIXED, SYSTEM_PROPERTIES
-from ..forms.names import check_lite_topic
+from ..conversion.message_types import MIXED, SYSTEM_PROPERTIES
+from ..conversion.names import check_lite_topic
 from ..messages import Code, Encoding, Message, MessageType, Timestamp, ms_of
 
 _FIRST_SECOND: Final = -62_135_596_800

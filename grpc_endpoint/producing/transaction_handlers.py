@@ -17,7 +17,7 @@ from ..calls.broker_call import BrokerCall
 from ..calls.refusals import PROXY, RpcRefused
 from ..calls.registry import rpc
 from ..calls.rpc_call import RpcCall
-from ..forms.names import checked_topic
+from ..conversion.names import checked_topic
 from ..messages import (
     OK,
     Code,
@@ -41,7 +41,7 @@ def end_transaction(
     producing: Producing, request: EndTransactionRequest, call: RpcCall
 ) -> EndTransactionResponse:
     """End the half message that was sent, or asked about, under this topic and id less than half a minute ago."""
-    peer = producing.clients.checked(call, request)
+    peer = producing.clients.authorized_peer(call, request)
     topic = checked_topic(request.topic, producing.topics)
     transaction_id = request.transaction_id
     if not transaction_id or transaction_id.isspace():

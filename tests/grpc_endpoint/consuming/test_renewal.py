@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from pocketmq.grpc_endpoint.consuming import renewal as renewal_module
-from pocketmq.grpc_endpoint.consuming.delivered import Delivered
+from pocketmq.grpc_endpoint.consuming.delivery import Delivery
 from pocketmq.grpc_endpoint.consuming.renewal import RENEWAL_MS, retry_delay_ms
 from pocketmq.grpc_endpoint.messages import Code
 from pocketmq.protocol.bodies.group_config import (
@@ -66,7 +66,7 @@ async def test_a_renewal_that_fails_is_tried_again_some_times(
     consumers.receive(batch_size=1)
     clock.advance(51_000)
     with monkeypatch.context() as patch:
-        patch.setattr(Delivered, "hide", failing)
+        patch.setattr(Delivery, "hide", failing)
         for _ in range(failures):
             consumers.consuming.renewal.scan()
     consumers.consuming.renewal.scan()
@@ -89,15 +89,15 @@ async def test_a_store_that_fails_for_one_client_costs_the_others_nothing(
     consumers.receive(batch_size=1, client_id="c2")
     renewal = consumers.consuming.renewal
     clock.advance(51_000)
-    hide, is_member = Delivered.hide, renewal._is_member
+    hide, is_member = Delivery.hide, renewal._is_member
     monkeypatch.setattr(
         renewal, "_is_member", lambda client, group: client != "c1" and is_member(client, group)
     )
 
-    def fails_for_first(self: Delivered, *arguments: Any, **options: Any) -> Any:
+    def fails_for_first(self: Delivery, *arguments: Any, **options: Any) -> Any:
         return failing() if self.handle.receipt.offset == 0 else hide(self, *arguments, **options)
 
-    monkeypatch.setattr(Delivered, "hide", fails_for_first)
+    monkeypatch.setattr(Delivery, "hide", fails_for_first)
     renewal.scan()
     assert list(renewal._messages) == ["c2"]
     [held] = renewal._messages["c2"]["g"].values()

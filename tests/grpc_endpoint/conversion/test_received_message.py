@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pocketmq.grpc_endpoint.forms.message_types import SYSTEM_PROPERTIES, type_of
-from pocketmq.grpc_endpoint.forms.received_message import set_message
+from pocketmq.grpc_endpoint.conversion.message_types import SYSTEM_PROPERTIES, type_of
+from pocketmq.grpc_endpoint.conversion.received_message import set_message
 from pocketmq.grpc_endpoint.messages import (
     Encoding,
     Message,

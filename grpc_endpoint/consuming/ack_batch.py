@@ -33,7 +33,7 @@ _ACKNOWLEDGED: Final = AckMessageResponse(status=OK, entries=[AckMessageResultEn
 Outcome = Status | AckedMessage
 
 
-class GatheredAcks:
+class AckBatch:
     """`store` must follow before the event loop goes on."""
 
     def __init__(self, log: ReviveLog) -> None:

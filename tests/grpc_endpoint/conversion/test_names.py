@@ -2,7 +2,7 @@
 
 import pytest
 from pocketmq.grpc_endpoint.calls.refusals import RpcRefused
-from pocketmq.grpc_endpoint.forms.names import check_lite_topic, checked_group
+from pocketmq.grpc_endpoint.conversion.names import check_lite_topic, checked_group
 from pocketmq.grpc_endpoint.messages import Code, Resource
 
 

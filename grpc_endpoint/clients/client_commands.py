@@ -28,7 +28,7 @@ from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command, 
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request, to_fields
 
-from ..forms.received_message import Properties, set_message
+from ..conversion.received_message import Properties, set_message
 from ..messages import (
     Code,
     Message,
@@ -51,7 +51,7 @@ _RESULTS: Final[dict[int, CMResult]] = {
 }
 
 
-class Questions:
+class ClientCommands:
     """Of all clients: a nonce is unique in the endpoint. Owned by the event loop."""
 
     def __init__(self, broker: Broker, transactions: OpenTransactions) -> None:
@@ -98,7 +98,7 @@ class Questions:
         if not peer.command(TelemetryCommand(recover_orphaned_transaction_command=orphan), shown):
             _log.warning("%r has no telemetry stream: its transaction is checked later", peer)
 
-    def answered(self, nonce: str, command: TelemetryCommand) -> None:
+    def on_answer(self, nonce: str, command: TelemetryCommand) -> None:
         """The client's answer; dropped if nobody waits for it."""
         future = self._waiting.get(nonce)
         if future is not None and not future.done():

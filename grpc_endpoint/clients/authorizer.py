@@ -17,13 +17,13 @@ from pocketmq.broker.errors import StartError
 from pocketmq.protocol.bodies.security import UserInfo
 
 from ..calls.rpc_call import RpcCall
-from .rights import needs_of
+from .rights import required_permissions
 from .signatures import Signed, is_signed_with, read_signature, unauthorized
 
 _PACKAGE = "apache.rocketmq.v2."
 
 
-class Guard:
+class Authorizer:
     """`users` and `acls` may change at any time; each request is checked against the current ones."""
 
     def __init__(self, config: BrokerConfig, access: Access) -> None:
@@ -46,7 +46,7 @@ class Guard:
             self._authorize(call, request, signed)
 
     def _authorize(self, call: RpcCall, request: Any, signed: Signed) -> None:
-        needs = needs_of(request)
+        needs = required_permissions(request)
         if not needs:
             return
         user = self._enabled(signed)
@@ -72,7 +72,7 @@ class Guard:
         return user
 
 
-def guard_of(config: BrokerConfig, access: Access) -> Guard | None:
+def make_authorizer(config: BrokerConfig, access: Access) -> Authorizer | None:
     """`None` without access control. Raises `StartError` for the access control of the 4.9 line, which has no form for
     gRPC: the port would stand open beside guarded ones."""
     if config.acl_enable:
@@ -80,7 +80,7 @@ def guard_of(config: BrokerConfig, access: Access) -> Guard | None:
             "aclEnable cannot guard the gRPC port; use authenticationEnabled and authorizationEnabled"
         )
     if config.authentication_enabled or config.authorization_enabled:
-        return Guard(config, access)
+        return Authorizer(config, access)
     return None
 
 

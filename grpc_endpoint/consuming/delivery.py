@@ -24,7 +24,7 @@ from .receipt_handle import ReceiptHandle
 _log = logging.getLogger("pocketmq.grpc")
 
 
-class Delivered(msgspec.Struct, frozen=True, gc=False):
+class Delivery(msgspec.Struct, frozen=True, gc=False):
     """One message that was delivered to a group which asked for `topic`."""
 
     broker: Broker
