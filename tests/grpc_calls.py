@@ -16,16 +16,10 @@ from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
 from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
-from pocketmq.grpc_endpoint.clients import liveness_handlers, telemetry
 from pocketmq.grpc_endpoint.clients.clients import Clients
+from pocketmq.grpc_endpoint.handler_modules import HANDLER_MODULES
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
 from pocketmq.grpc_endpoint.messages.service import BY_REQUEST, Rpc
-from pocketmq.grpc_endpoint.producing import (
-    recall_handlers,
-    route_handlers,
-    send_handlers,
-    transaction_handlers,
-)
 from pocketmq.grpc_endpoint.producing.producing import Producing
 from pocketmq.grpc_endpoint.producing.routes import Routes
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
@@ -34,15 +28,7 @@ from pocketmq.protocol.message.offset_id import pack_host
 
 from grpc_client import encode, entries
 
-HANDLER_MODULES = (
-    liveness_handlers,
-    telemetry,
-    recall_handlers,
-    route_handlers,
-    send_handlers,
-    transaction_handlers,
-)
-"""Importing them registers the handlers."""
+assert HANDLER_MODULES, "importing the modules fills the table of handlers"
 
 
 class FakeOwner:

@@ -10,7 +10,6 @@ from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
 from pocketmq.grpc_endpoint.calls.registry import HANDLERS
 from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
 from pocketmq.grpc_endpoint.clients.clients import Clients
-from pocketmq.grpc_endpoint.consuming import ack_handlers, assignment_handlers, dead_letters, receive_handlers
 from pocketmq.grpc_endpoint.consuming.consuming import Consuming
 from pocketmq.grpc_endpoint.messages import Code, Resource
 from pocketmq.grpc_endpoint.messages.proto import Message
@@ -20,9 +19,6 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 
 from broker_fakes import FakeLoop, store_message
 from grpc_calls import FakeStream, new_call
-
-MODULES = (ack_handlers, assignment_handlers, dead_letters, receive_handlers)
-"""Importing them fills the table of handlers."""
 
 
 class Asked:

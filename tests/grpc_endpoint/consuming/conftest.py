@@ -15,16 +15,6 @@ MakeConsumers = Callable[..., Consumers]
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def loop(clock: VirtualClock) -> FakeLoop:
-    return FakeLoop(clock)
-
-
-@pytest.fixture
 async def broker(tmp_path: Path, clock: VirtualClock, loop: FakeLoop) -> AsyncIterator[Broker]:
     broker = make_broker(tmp_path / "store", clock, loop=loop, store={"timer_flush_interval_ms": 3_600_000})
     broker.delayed.timer.start()
