@@ -53,7 +53,6 @@ class Broker:
             identity,
             on_arrival=self._arrived,
             is_awaited=self._is_awaited,
-            may_be_awaited=self._may_be_awaited,
             on_topics_changed=self._topics_changed,
             timers=timers,
             writes_in_background=writes_in_background,
@@ -189,13 +188,8 @@ class Broker:
         return (
             self.pulling.waiters.has_waiting(topic, queue_id)
             or self.popping.has_waiting
-            or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
-        )
-
-    def _may_be_awaited(self, topic: str) -> bool:
-        """Whether `_arrived` might do something for a message of this topic."""
-        return (
-            bool(self.pulling.waiters) or self.popping.has_waiting or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
+            or topic == TIMER_TOPIC
+            or (topic == SCHEDULE_TOPIC and self.delayed.levels.awaits(queue_id))
         )
 
     def _topics_changed(self) -> None:

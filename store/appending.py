@@ -10,7 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from pocketmq.core.properties import BUCKETS, read_properties, stored_text
 from pocketmq.core.records import Head, Message, Stop, record_bytes
@@ -64,6 +64,7 @@ class Appending:
         self._log_dispatch = log_dispatch
         self._admission = admission
         self._has_light_queues = config.has_light_queues
+        self._has_crc = config.enabled_append_prop_crc
         self._is_5 = config.emulate == 5
         self._waits_for_disk = (
             config.flush_disk_type == "SYNC_FLUSH" and config.emulate == 5 and not config.read_uncommitted
@@ -122,63 +123,65 @@ class Appending:
         A batch is stored whole or not at all, and is the only one in its call. Delayed messages of the list get their
         delivery time in it. Never raises for a message.
         """
-        started_ns = time.perf_counter_ns()
-        placed = Placed([], [], [], 0, self._now_ms(), b"", b"")
+        started_ns, now_ms = time.perf_counter_ns(), self._now_ms()
         if not self._admission.accepting and not self._has_room_again(messages[0]):
-            placed.refusal = PutStatus.SERVICE_NOT_AVAILABLE
             self.statistics.failed += 1
-            return placed
+            return _joined([], now_ms, PutStatus.SERVICE_NOT_AVAILABLE)
+        parts: list[Placed] = []
         light: list[Counter[str]] = []
+        refusal = None
         if self._has_light_queues:
-            messages, light = self._number_light_queues(messages, placed)
+            messages, light, refusal = self._number_light_queues(messages)
         # Dispatch moves them on as well, where it does not wait for the disk.
         light_offsets = {name: self._light_offset(name) for counts in light for name in counts}
-        queues, offsets = self._take_numbers(messages, placed)
-        done = 0
-        while done < len(queues):
-            if done:
-                messages, queues, offsets = messages[done:], queues[done:], offsets[done:]
+        queues, offsets = self._take_numbers(messages, now_ms)
+        if len(queues) < len(messages):
+            messages, refusal = messages[: len(queues)], PutStatus.MESSAGE_ILLEGAL
+        while messages:
             try:
-                done = self._append_some(messages[: len(queues)], queues, offsets, placed)
+                parts.append(self._append_some(messages, queues, offsets, now_ms))
             except RefusedError as error:
-                placed.refusal = self._refused(messages[0][0].topic, error)
+                refusal = self._refused(messages[0][0].topic, error)
                 for queue in queues:
                     if queue is not None:
                         queue.next_offset -= 1
                 break
+            done = len(parts[-1].runs)
+            messages, queues, offsets = messages[done:], queues[done:], offsets[done:]
+        placed = parts[0] if len(parts) == 1 else _joined(parts, now_ms)
+        placed.refusal = refusal
         if light:
             for name, count in sum(light[: len(placed.runs)], Counter()).items():
                 self._queues.get_or_create(name, 0).next_offset = light_offsets[name] + count
-        if placed.runs and self.after_append is not None:
+        if parts and self.after_append is not None:
             self.after_append()
-        if placed.refusal is not None:
+        if refusal is not None:
             self.statistics.failed += 1
         self.statistics.count(len(placed.sizes), sum(placed.sizes), started_ns)
         return placed
 
     def _take_numbers(
-        self, messages: list[Message], placed: Placed
+        self, messages: list[Message], now_ms: int
     ) -> tuple[list[ConsumeQueue | None], list[int]]:
-        """The queue of each message, and its number there; up to one whose queue cannot be."""
+        """The queue of each message, and its number there; up to one whose queue cannot be. Delayed messages get their
+        delivery time in the list."""
         topics = self._topics
         queues: list[ConsumeQueue | None] = []
         offsets: list[int] = []
         for number, message in enumerate(messages):
-            head = message[0]
-            if head.topic == SCHEDULE_TOPIC:
+            *_, topic, is_in_queue = message[0]
+            if topic == SCHEDULE_TOPIC:
                 if message[3] is None:  # each of its messages would need a delivery time of its own
-                    placed.refusal = PutStatus.MESSAGE_ILLEGAL
                     break
-                messages[number] = self._with_delivery_time(message, placed.store_timestamp)
+                messages[number] = self._with_delivery_time(message, now_ms)
             try:
-                queue = topics[head.topic][message[1]]
+                queue = topics[topic][message[1]]
             except KeyError:
-                created = self._new_queue(head.topic, message[1], message)
+                created = self._new_queue(topic, message[1], message)
                 if created is None:
-                    placed.refusal = PutStatus.MESSAGE_ILLEGAL
                     break
                 queue = created
-            if head.is_in_queue:
+            if is_in_queue:
                 offset = queue.next_offset
                 queues.append(queue)
                 offsets.append(offset)
@@ -189,18 +192,14 @@ class Appending:
         return queues, offsets
 
     def _append_some(
-        self,
-        messages: list[Message],
-        queues: list[ConsumeQueue | None],
-        offsets: list[int],
-        placed: Placed,
-    ) -> int:
+        self, messages: list[Message], queues: list[ConsumeQueue | None], offsets: list[int], now_ms: int
+    ) -> Placed:
         """Store as many messages as the log's file has room for, at least one. Raises RefusedError for the first."""
-        position, packed = self._log.append(messages, offsets, placed.store_timestamp)
+        position, packed = self._log.append(messages, offsets, now_ms)
         if not packed[0]:
             self._judge(messages[0], packed[1])
             self._log.make_room(messages[0])
-            position, packed = self._log.append(messages, offsets, placed.store_timestamp)
+            position, packed = self._log.append(messages, offsets, now_ms)
         done, stop, sizes, entries, keys = packed
         if not done:
             self._judge(messages[0], stop)
@@ -211,20 +210,18 @@ class Appending:
             if queues[0] is not None:
                 queues[0].next_offset += len(sizes) - 1
         else:
-            runs = [(queue, offset, 1) for queue, offset in zip(queues[:done], offsets, strict=False)]
-        part = Placed(runs, starts, sizes, end, placed.store_timestamp, entries, keys)
-        placed.runs += runs
-        placed.positions += starts
-        placed.sizes += sizes
-        placed.end = end
+            runs = list(zip(queues[:done], offsets, repeat(1), strict=False))
+        # With a CRC of its own the stored text has one property more.
+        texts = [None if self._has_crc else message[3] for message in messages[:done]]
+        placed = Placed(runs, starts, sizes, end, now_ms, entries, keys, texts)
         if self.dispatches_at_once:
             try:
-                self._dispatcher.dispatch(part)
+                self._dispatcher.dispatch(placed)
             except (StoreError, OSError) as error:
                 self._pause(error)  # safe in the log, so it counts as stored, but no reader can find it yet
         else:
-            self._held.hold(part)
-        return done
+            self._held.hold(placed)
+        return placed
 
     def _judge(self, message: Message, stop: int) -> None:
         """Raise RefusedError for a message that no record can hold."""
@@ -247,12 +244,13 @@ class Appending:
         return head, queue_id, body, text, born_timestamp, prepared_offset, code
 
     def _number_light_queues(
-        self, messages: list[Message], placed: Placed
-    ) -> tuple[list[Message], list[Counter[str]]]:
+        self, messages: list[Message]
+    ) -> tuple[list[Message], list[Counter[str]], PutStatus | None]:
         """Messages whose properties have the numbers of their light queues' entries, up to one that would need too
-        many queues; and how many entries each of them adds to each light queue."""
+        many queues; how many entries each of them adds to each light queue; and why one is refused."""
         numbered: list[Message] = []
         light: list[Counter[str]] = []
+        refusal = None
         ahead: Counter[str] = Counter()
         for head, queue_id, body, text, born_timestamp, prepared_offset, code in messages:
             counts: Counter[str] = Counter()
@@ -268,7 +266,7 @@ class Appending:
                 elements[number] = BatchElement(element.flag, element.body, new_text)
             ahead += counts
             if not have_room_for(ahead, self._topics, self._config.max_lmq_consume_queue_num):
-                placed.refusal = PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED
+                refusal = PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED
                 break
             if text is not None:
                 text = bytes(elements[0].properties)
@@ -276,11 +274,11 @@ class Appending:
                 try:
                     body = encode_batch(elements)
                 except BodyError:
-                    placed.refusal = PutStatus.PROPERTIES_SIZE_EXCEEDED
+                    refusal = PutStatus.PROPERTIES_SIZE_EXCEEDED
                     break
             light.append(counts)
             numbered.append((head, queue_id, body, text, born_timestamp, prepared_offset, code))
-        return numbered, light
+        return numbered, light, refusal
 
     def _light_offset(self, name: str) -> int:
         queue = self._queues.get(name, 0)
@@ -333,3 +331,16 @@ class Appending:
                 return False
         self.dispatches_at_once = not self._waits_for_disk
         return self._admission.resume()
+
+
+def _joined(parts: list[Placed], store_timestamp: int, refusal: PutStatus | None = None) -> Placed:
+    """What the parts of one append stored."""
+    joined = Placed([], [], [], parts[-1].end if parts else 0, store_timestamp, b"", b"", [], refusal)
+    for part in parts:
+        joined.runs += part.runs
+        joined.positions += part.positions
+        joined.sizes += part.sizes
+        joined.entries += part.entries
+        joined.keys += part.keys
+        joined.texts += part.texts
+    return joined

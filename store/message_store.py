@@ -29,7 +29,7 @@ from .files import disk
 from .log.commit_log import CommitLog
 from .log.replicated_log import ReplicatedLog
 from .lookup.consume_queue import ConsumeQueue
-from .lookup.dispatch import Dispatcher, IsAwaited, MayBeAwaited, OnArrival
+from .lookup.dispatch import Dispatcher, IsAwaited, OnArrival
 from .lookup.key_index import KeyIndex
 from .lookup.log_dispatch import LogDispatch
 from .lookup.queue_table import QueueTable
@@ -58,11 +58,10 @@ class StoreParts(NamedTuple):
 class MessageStore:
     """Created closed; `open` recovers, `close` stops cleanly. An object is opened once.
 
-    `on_arrival` is called for each message that became visible in its queue. For the messages of a batch,
-    `is_awaited` is asked once whether to call it at all; `may_be_awaited` is asked before, once for messages of several
-    queues. `call_soon` runs a function in the owning thread (an event loop's call_soon_threadsafe): SYNC_FLUSH needs
-    it, because there the flusher decides when messages become visible; without it the owner calls `dispatch_flushed`
-    itself.
+    `on_arrival` is called for each message that became visible in its queue. `is_awaited` is asked before, once for the
+    messages that one append adds to a queue, whether to call it at all. `call_soon` runs a function in the owning
+    thread (an event loop's call_soon_threadsafe): SYNC_FLUSH needs it, because there the flusher decides when messages
+    become visible; without it the owner calls `dispatch_flushed` itself.
     """
 
     stops_cleanly = True
@@ -78,7 +77,6 @@ class MessageStore:
         *,
         on_arrival: OnArrival | None = None,
         is_awaited: IsAwaited | None = None,
-        may_be_awaited: MayBeAwaited | None = None,
         call_soon: CallSoon | None = None,
         flush_in_background: bool = True,
     ) -> None:
@@ -95,7 +93,7 @@ class MessageStore:
         self._queues = QueueTable(config)
         self._topics = self._queues.topics
         self._index = KeyIndex(config, clock)
-        self._dispatcher = Dispatcher(config, self.log, self._queues, self._index, is_awaited, may_be_awaited)
+        self._dispatcher = Dispatcher(config, self.log, self._queues, self._index, is_awaited)
         self._log_dispatch = LogDispatch(config, self.log, self._queues, self._index, self._dispatcher)
         self.admission = Admission(config, clock)
         self._appending = Appending(

@@ -94,6 +94,8 @@ class Placed(msgspec.Struct, gc=False):
     """The queue entry of each record (`core/records.py`)."""
     keys: bytes
     """Their index keys."""
+    texts: list[bytes | None]
+    """The property text of each message; None if only the log has it, as for a batch."""
     refusal: PutStatus | None = None
     """Why the message behind the last that was stored is refused; None if all were stored."""
 

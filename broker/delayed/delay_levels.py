@@ -112,12 +112,15 @@ class DelayLevels:
         self._pauses.clear()
         self._due_ms.clear()
 
+    def awaits(self, queue_id: int) -> bool:
+        """Whether the next message of this queue of the schedule topic decides when its level is checked."""
+        level = queue_id + 1
+        return self._is_running and level not in self._due_ms and level not in self._pauses
+
     def arrived(self, queue_id: int, due_ms: int) -> None:
         """A message became visible in a queue of the schedule topic; `due_ms` is its tags code."""
         level = queue_id + 1
-        if not self._is_running or level in self._due_ms or level in self._pauses:
-            return
-        if level in self._state.delays.levels:
+        if self.awaits(queue_id) and level in self._state.delays.levels:
             self._due_ms[level] = due_ms
             self._record_offset(level, self._state.delays.offset(level))
             if self._timer is None or due_ms < self._wake_ms:

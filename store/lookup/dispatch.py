@@ -7,7 +7,7 @@ event-loop thread.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
@@ -20,7 +20,7 @@ from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.commit_log import CommitLog
-from ..put_values import Placed
+from ..put_values import Placed, PlacedQueue
 from .key_index import KeyIndex
 from .light_queues import light_queues_of
 from .queue_table import QueueTable, is_possible_place
@@ -33,9 +33,6 @@ OnArrival = Callable[[str, int, int, int, dict[str, str] | None, int], None]
 
 IsAwaited = Callable[[str, int], bool]
 """(topic, queue id)"""
-
-MayBeAwaited = Callable[[str], bool]
-"""(topic): false if nothing waits for messages of any of its queues"""
 
 _MAX_CACHED_TAGS = 10_000
 _MAX_CACHED_TOPICS = 10_000
@@ -52,17 +49,14 @@ class Dispatcher:
         queues: QueueTable,
         index: KeyIndex,
         is_awaited: IsAwaited | None = None,
-        may_be_awaited: MayBeAwaited | None = None,
     ) -> None:
-        """`is_awaited` says whether anything waits for messages of a queue; without it everything is announced.
-        `may_be_awaited` is asked before, once for many messages."""
+        """`is_awaited` says whether anything waits for messages of a queue; without it everything is announced."""
         self._log = log
         self._queues = queues
         self._index = index
         self.on_arrival: OnArrival | None = None
         """Set once recovery is over: messages stored before are not announced."""
         self.is_awaited: IsAwaited = is_awaited or _always
-        self._may_be_awaited: MayBeAwaited = may_be_awaited or _always
         self._has_light_queues = config.has_light_queues
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self._tag_codes: dict[str, int] = {}
@@ -79,42 +73,48 @@ class Dispatcher:
         Raises StoreError if a file cannot be made; `self.position` then stays before the first record, and dispatching
         them again completes it.
         """
-        entries, positions, sizes = placed.entries, placed.positions, placed.sizes
-        at, number = 0, 0
-        for queue, queue_offset, count in placed.runs:
-            end, last = at + ENTRY_BYTES * count, number + count - 1
+        runs, positions, sizes = placed.runs, placed.positions, placed.sizes
+        numbers_in: dict[PlacedQueue, list[int]] = {}
+        for number, (queue, _, _) in enumerate(runs):
             if queue is not None:
-                queue.extend(entries[at:end], queue_offset, positions[number], positions[last] + sizes[last])
-            at, number = end, last + 1
+                numbers_in.setdefault(queue, []).append(number)
+        for queue, numbers in numbers_in.items():
+            first, last = numbers[0], len(sizes) - 1 if len(runs) == 1 else numbers[-1]
+            entries = placed.entries
+            if len(numbers) < len(runs):
+                entries = b"".join([entries[at * ENTRY_BYTES : (at + 1) * ENTRY_BYTES] for at in numbers])
+            queue.extend(entries, runs[first][1], positions[first], positions[last] + sizes[last])
         if placed.keys:
             self._index.put_keys(placed.keys, placed.store_timestamp)
         self.newest_timestamp = placed.store_timestamp
-        if self._has_light_queues or self.on_arrival is not None:
-            self._announce(placed)
+        if numbers_in and (self._has_light_queues or self.on_arrival is not None):
+            self._announce(placed, numbers_in)
         self.position, self.newest_position = placed.end, positions[-1]
 
-    def _announce(self, placed: Placed) -> None:
-        """Add light queues' entries, and tell whoever waits for the messages."""
+    def _announce(self, placed: Placed, queues: Iterable[PlacedQueue]) -> None:
+        """Add light queues' entries, and tell whoever waits for the messages in these queues."""
+        awaited: set[PlacedQueue | None] = set()
+        if self.on_arrival is not None:
+            awaited = {queue for queue in queues if self.is_awaited(queue.topic, queue.queue_id)}
+        if not awaited and not self._has_light_queues:
+            return
         number = 0
-        for queue, queue_offset, count in placed.runs:
-            if queue is None:
-                number += count
-                continue
-            topic, is_awaited = queue.topic, False
-            if self.on_arrival is not None and self._may_be_awaited(topic):
-                is_awaited = self.is_awaited(topic, queue.queue_id)
-            if not is_awaited and not self._has_light_queues:
+        for (queue, queue_offset, count), text in zip(placed.runs, placed.texts, strict=True):
+            is_awaited = queue in awaited
+            if queue is None or not (is_awaited or self._has_light_queues):
                 number += count
                 continue
             for offset in range(queue_offset, queue_offset + count):
                 position, size = placed.positions[number], placed.sizes[number]
                 _, _, code = UNIT.unpack_from(placed.entries, ENTRY_BYTES * number)
-                properties = self._properties_at(position, size)
+                properties = self._properties_at(position, size) if text is None else read_properties(text)
                 if self._has_light_queues:
-                    self._dispatch_to_light_queues(topic, properties, position, size, code)
+                    self._dispatch_to_light_queues(queue.topic, properties, position, size, code)
                 if is_awaited and self.on_arrival is not None:
                     self.position, self.newest_position = position + size, position
-                    self.on_arrival(topic, queue.queue_id, offset, code, properties, placed.store_timestamp)
+                    self.on_arrival(
+                        queue.topic, queue.queue_id, offset, code, properties, placed.store_timestamp
+                    )
                 number += 1
 
     def _properties_at(self, position: int, size: int) -> dict[str, str]:
@@ -193,5 +193,5 @@ class Dispatcher:
             queue.next_offset = max(queue.next_offset, queue.max_offset)
 
 
-def _always(topic: str, queue_id: int = 0) -> bool:
+def _always(topic: str, queue_id: int) -> bool:
     return True

@@ -14,7 +14,7 @@ from .dispatch import Dispatcher
 MOST_HELD = 10_000
 """Appends."""
 MOST_HELD_BYTES = 64 << 20
-"""Of their records in the log; they are not kept themselves."""
+"""Of their records in the log, of which only the property texts are kept."""
 
 
 class HeldDispatch:

@@ -316,7 +316,6 @@ class TestDelivery:
             lambda topic, queue_id, offset, *_: heard.append((topic, queue_id, offset)),
         )
         monkeypatch.setattr(broker.pulling.waiters, "has_waiting", lambda topic, queue_id: True)
-        monkeypatch.setattr(broker.store._dispatcher, "_may_be_awaited", lambda topic: True)
         send(broker, {"DELAY": "1"})
         loop.run_for(1000)
         assert heard == [(SCHEDULE_TOPIC, 0, 0), ("T1", 3, 0)]
