@@ -17,7 +17,6 @@ except that `flush` may run in another thread.
 
 import functools
 from array import array
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -144,47 +143,20 @@ class TimerStore:
         `deletes` says that it deletes another timed message. Raises StoreError if the disk refuses it, and then nothing
         was noted.
         """
-        self._note(due_ms, (position,), (size,), topic, now_ms, deletes=deletes)
-
-    def note_all(
-        self, due_ms: int, positions: Sequence[int], sizes: Sequence[int], topic: str, now_ms: int
-    ) -> None:
-        """`note` for several messages of one moment and one topic, all or none."""
-        self._note(due_ms, positions, sizes, topic, now_ms, deletes=False)
-
-    def _note(
-        self,
-        due_ms: int,
-        positions: Sequence[int],
-        sizes: Sequence[int],
-        topic: str | None,
-        now_ms: int,
-        *,
-        deletes: bool,
-    ) -> None:
         noted_at = self.floor(now_ms)
         due_ms, magic = self._first_stage(due_ms, noted_at)
         if deletes:
             magic |= MAGIC_DELETE
-        slot, begin = self.slot(due_ms), self.log.end
+        slot, end = self.slot(due_ms), self.log.end
         previous = NO_POSITION if slot is None else slot.last
-        delay_ms, topic_hash, append = (
-            due_ms - noted_at,
-            0 if topic is None else _topic_hash(topic),
-            self.log.append,
-        )
-        first = NO_POSITION
+        topic_hash = 0 if topic is None else _topic_hash(topic)
+        unit = self.log.append(previous, magic, noted_at, due_ms - noted_at, position, size, topic_hash)
         try:
-            for position, size in zip(positions, sizes, strict=True):
-                previous = append(previous, magic, noted_at, delay_ms, position, size, topic_hash)
-                if first == NO_POSITION:
-                    first = previous
-            self.link(first, previous, due_ms, slot, -1 if deletes else len(positions))
-            self.has_unsaved = True
+            self.link(unit, unit, due_ms, slot, -1 if deletes else 1)
         except StoreError:
-            if first != NO_POSITION:
-                self.log.take_back(begin)
+            self.log.take_back(end)
             raise
+        self.has_unsaved = True
 
     def _first_stage(self, due_ms: int, noted_at: int) -> tuple[int, int]:
         """(moment to note, magic): a message due beyond the window is noted half a window ahead, or a whole one."""

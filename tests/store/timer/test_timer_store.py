@@ -295,30 +295,7 @@ def test_timer_files_are_deleted_once_their_messages_are(timers: Timers) -> None
     timers.close()
 
 
-@pytest.mark.parametrize("before", [0, 15, 20])
-def test_messages_noted_together_are_noted_like_single_ones(tmp_path: Path, before: int) -> None:
-    """Also if their units lie in two files: twenty fit into one."""
-    logs = []
-    for together in (True, False):
-        timers = Timers(tmp_path / str(together))
-        for _ in range(before):
-            timers.note(NOW_MS + 1000)
-        places = [(1000 * number, 300 + number) for number in range(12)]
-        positions, sizes = [place for place, _ in places], [size for _, size in places]
-        if together:
-            timers.timers.note_all(NOW_MS + 1000, positions, sizes, "T", NOW_MS)
-        else:
-            for position, size in places:
-                timers.timers.note(NOW_MS + 1000, position, size, "T", NOW_MS, deletes=False)
-        timers.save()
-        logs.append([file.read_bytes() for file in sorted((timers.folder / "timerlog").iterdir())])
-        logs.append([repr(slot) for slot in timers.timers.wheel.slots()])
-        assert timers.timers.waiting == before + 12
-        timers.close()
-    assert logs[:2] == logs[2:]
-
-
-def test_messages_noted_together_are_all_taken_back_if_the_disk_is_full(
+def test_a_unit_is_taken_back_if_the_disk_has_no_room_for_its_slot(
     timers: Timers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(15):
@@ -331,7 +308,7 @@ def test_messages_noted_together_are_all_taken_back_if_the_disk_is_full(
     with monkeypatch.context() as patch:
         patch.setattr(TimerWheel, "put", full)
         with pytest.raises(DiskFullError):
-            timers.timers.note_all(NOW_MS + 1000, [0] * 12, [300] * 12, "T", NOW_MS)
+            timers.timers.note(NOW_MS + 1000, 0, 300, "T", NOW_MS, deletes=False)
     assert (timers.timers.log.end, timers.timers.waiting) == (end, 15)
     timers.note(NOW_MS + 1000)
     assert timers.pending(NOW_MS + 2000) == {NOW_MS + 1000: [15], NOW_MS + 2000: list(range(15))}
