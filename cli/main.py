@@ -109,6 +109,10 @@ class LazyGroup(SpellingGroup):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        with ended_from_outside():  # also here, for click itself would end with 1 if a reader has seen enough
+            return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, chapter in CHAPTERS.items():
             with formatter.section(title):

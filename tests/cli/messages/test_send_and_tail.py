@@ -192,6 +192,24 @@ def test_what_a_terminal_would_obey_is_shown_and_a_message_is_one_line(run: Run,
     assert "\x1b[31m" in read(run, topic, "--from", "first", "-o", "body")
 
 
+@pytest.mark.parametrize(
+    "command", ["tail {topic} --from first --no-follow", "admin printMsg -t {topic}"], ids=["tail", "admin"]
+)
+def test_a_reader_that_has_seen_enough_is_no_error(
+    run: Run, server: EmbeddedServer, topic: str, command: str
+) -> None:
+    rocketmq = RocketMQ(server)
+    rocketmq.topic(topic, queues=1)
+    rocketmq.load({"messages": [{"topic": topic, "body": "x" * 1000}] * 300})
+    words = [sys.executable, "-m", "pocketmq.cli", *command.format(topic=topic).split()]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(10)
+        process.stdout.close()
+        assert (process.wait(20), process.stderr.read()) == (0, b"")
+
+
 def test_tail_leaves_no_group(run: Run, server: EmbeddedServer, topic: str) -> None:
     run("send", topic, "x", "-q")
     before = set(server.node.broker.groups.groups)
