@@ -10,7 +10,7 @@ exec.py             a program with a server of its own
 server_options.py   the options that these two share
 proxy.py            a bad network in front of a server
 demo.py             a guided tour
-looking/            topics, groups, lag, clients, explain: commands that change nothing
+inspect/            topics, groups, lag, clients, explain: commands that change nothing
 messages/           send and tail
 admin/              mqadmin's commands
 behave.py           what a client program does while its brokers have trouble

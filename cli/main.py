@@ -51,20 +51,20 @@ RUN: Final = {
     ),
 }
 LOOK: Final = {
-    "topics": Entry("pocketmq.cli.looking.topics:topics", "List the topics with their queues and messages."),
+    "topics": Entry("pocketmq.cli.inspect.topics:topics", "List the topics with their queues and messages."),
     "groups": Entry(
-        "pocketmq.cli.looking.groups:groups", "List the consumer groups with members, topics and lag."
+        "pocketmq.cli.inspect.groups:groups", "List the consumer groups with members, topics and lag."
     ),
     "lag": Entry(
-        "pocketmq.cli.looking.lag:lag",
+        "pocketmq.cli.inspect.lag:lag",
         "Say how many messages a group has still to consume, queue by queue.",
     ),
     "clients": Entry(
-        "pocketmq.cli.looking.clients:clients",
+        "pocketmq.cli.inspect.clients:clients",
         "List the clients that are connected, with group, address and version.",
     ),
     "explain": Entry(
-        "pocketmq.cli.looking.explain:explain",
+        "pocketmq.cli.inspect.explain:explain",
         "Say where GROUP starts reading TOPIC, queue by queue, and why.",
     ),
     "tail": Entry("pocketmq.cli.messages.tail:tail", "Print the messages of TOPIC as they arrive."),

@@ -1,6 +1,6 @@
 """Times: as users write them on the command line, and as commands print them for people.
 
-`pocketmq admin` reads and prints them as mqadmin does: `admin/given.py`, `admin/texts.py`.
+`pocketmq admin` reads and prints them as mqadmin does: `admin/options.py`, `admin/texts.py`.
 """
 
 from datetime import datetime

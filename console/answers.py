@@ -67,7 +67,7 @@ async def read_object(request: Request, allowed: Sequence[str] | None = None) ->
     try:
         value = msgspec.json.decode(body) if body else {}
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Problem(400, f"the body is no JSON: {error}", ["a JSON object"]) from error
+        raise Problem(400, f"the body is not valid JSON: {error}", ["a JSON object"]) from error
     if not isinstance(value, dict):
         raise Problem(400, "the body must be a JSON object", ["a JSON object"])
     if allowed is not None:
@@ -99,7 +99,7 @@ def field_of(name: str, raw: msgspec.Raw) -> Any:
 def check_names(given: Mapping[str, object], allowed: Sequence[str]) -> None:
     for name in given:
         if name not in allowed:
-            raise Problem(400, f"{name!r} is no name here; allowed are {', '.join(allowed)}", allowed)
+            raise Problem(400, f"unknown name {name!r}; allowed: {', '.join(allowed)}", allowed)
 
 
 def query_of(request: Request, allowed: Sequence[str]) -> dict[str, str]:

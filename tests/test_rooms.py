@@ -125,7 +125,7 @@ ROOMS: dict[str, list[str]] = {
         "exit_codes times",
         "mistakes",
         "options server_options",
-        "looking",
+        "inspect",
         "messages",
         "admin behave bench completion demo exec pipeline proxy serve store_command",
         "main",

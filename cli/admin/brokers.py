@@ -11,7 +11,7 @@ from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.protocol.bodies.routes import ClusterInfo
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 
-from .given import Given
+from .options import Options
 from .texts import row
 
 HOUR_MS = 3_600_000
@@ -21,7 +21,7 @@ BASE_HEAD = (
 )
 
 
-async def cluster_list(admin: AdminClient, given: Given) -> None:
+async def cluster_list(admin: AdminClient, given: Options) -> None:
     """Runs once, or with an interval until interrupted."""
     interval = given.number("interval", 0)
     show = _show_more_stats if given.flag("moreStats") else _show_base_info
@@ -35,23 +35,23 @@ async def cluster_list(admin: AdminClient, given: Given) -> None:
         await asyncio.sleep(interval)
 
 
-async def broker_status(admin: AdminClient, given: Given) -> None:
+async def broker_status(admin: AdminClient, given: Options) -> None:
     address = given.text("brokerAddr")
     if address is not None:
         for key, value in (await admin.broker_runtime(address)).items():
             echo(row("%-32s: %s", key, value))
         return
-    for broker in await admin.broker_addresses(given.needed("clusterName")):
+    for broker in await admin.broker_addresses(given.required("clusterName")):
         for key, value in (await admin.broker_runtime(broker)).items():
             echo(row("%-24s %-32s: %s", broker, key, value))
 
 
-async def get_broker_config(admin: AdminClient, given: Given) -> None:
+async def get_broker_config(admin: AdminClient, given: Options) -> None:
     address = given.text("brokerAddr")
     if address is not None:
         await _show_config(admin, f"============{address}============", address)
         return
-    for broker in await admin.cluster_brokers(given.needed("clusterName")):
+    for broker in await admin.cluster_brokers(given.required("clusterName")):
         addresses = dict(sorted((broker.broker_addrs or {}).items()))
         master = addresses.pop(MASTER_ID, None)
         if master is None:
@@ -63,9 +63,9 @@ async def get_broker_config(admin: AdminClient, given: Given) -> None:
             await _show_config(admin, head, slave)
 
 
-async def update_broker_config(admin: AdminClient, given: Given) -> None:
+async def update_broker_config(admin: AdminClient, given: Options) -> None:
     brokers = await admin.update_broker_config(
-        {given.needed("key"): given.needed("value")},
+        {given.required("key"): given.required("value")},
         **given.place(),
         with_slaves=given.text("updateAllBroker") is not None,
     )
@@ -73,7 +73,7 @@ async def update_broker_config(admin: AdminClient, given: Given) -> None:
         echo(f"update broker config success, {broker}")
 
 
-async def stats_all(admin: AdminClient, given: Given) -> None:
+async def stats_all(admin: AdminClient, given: Options) -> None:
     head = ("#Topic", "#Consumer Group", "#Accumulation", "#InTPS", "#OutTPS", "#InMsg24Hour")
     echo(row("%-64s  %-64s %12s %11s %11s %14s %14s", *head, "#OutMsg24Hour"))
     wanted = given.text("topic")
@@ -88,17 +88,17 @@ async def stats_all(admin: AdminClient, given: Given) -> None:
             _show_rates(one, only_active=given.flag("activeTopic"))
 
 
-async def clean_expired_cq(admin: AdminClient, given: Given) -> None:
+async def clean_expired_cq(admin: AdminClient, given: Options) -> None:
     await admin.clean_expired_consume_queues(**given.place())
     echo("success")
 
 
-async def clean_unused_topic(admin: AdminClient, given: Given) -> None:
+async def clean_unused_topic(admin: AdminClient, given: Options) -> None:
     await admin.clean_unused_topics(**given.place())
     echo("success")
 
 
-async def delete_expired_commit_log(admin: AdminClient, given: Given) -> None:
+async def delete_expired_commit_log(admin: AdminClient, given: Options) -> None:
     await admin.delete_expired_commit_log(**given.place())
     echo("success")
 

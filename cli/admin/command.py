@@ -1,7 +1,7 @@
 """`pocketmq admin COMMAND`: the commands of mqadmin 5.5.0, with its names, options and columns.
 
 `admin_commands.tsv` has mqadmin's own words for each command and option, and where the command is: a coroutine function
-of `(admin: AdminClient, given: Given)` in one of the files of this folder. To add a command, add such a line and that
+of `(admin: AdminClient, given: Options)` in one of the files of this folder. To add a command, add such a line and that
 function. Where mqadmin shows a stack trace, this program prints one line on standard error and exits with 2.
 Keys and TLS are options of the group: `pocketmq admin --tls clusterList`.
 """
@@ -20,7 +20,7 @@ from pocketmq.pipeline.planning.access import Access
 from ..exit_codes import USER_ERROR
 from ..mistakes import one_line
 from ..options import client_keywords, run_command
-from .given import Given, OptionRow
+from .options import OptionRow, Options
 
 ACTION: Final = "command"
 NAMESRV: Final = "n"
@@ -83,7 +83,7 @@ def _command(name: str) -> click.Command:
 
     @click.pass_obj
     def act(access: Access, /, **values: Any) -> None:
-        given = Given(name, options, values, client_keywords(values.pop("namesrv_addr"), access))
+        given = Options(name, options, values, client_keywords(values.pop("namesrv_addr"), access))
         given.check_choices()
         run_command(_run(_function(about.need), given))
 
@@ -112,7 +112,7 @@ def _option(row: OptionRow) -> click.Option:
     )
 
 
-Action = Callable[[Any, Given], Awaitable[None]]
+Action = Callable[[Any, Options], Awaitable[None]]
 
 
 def _function(place: str) -> Action:
@@ -121,7 +121,7 @@ def _function(place: str) -> Action:
     return action
 
 
-async def _run(action: Action, given: Given) -> None:
+async def _run(action: Action, given: Options) -> None:
     from pocketmq.client.admin.client import AdminClient  # not for `--help`
 
     async with AdminClient(**given.client) as admin:

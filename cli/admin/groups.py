@@ -15,7 +15,7 @@ from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.text import fastjson
 
-from .given import Given
+from .options import Options
 from .texts import (
     file_name,
     group_members,
@@ -30,19 +30,19 @@ SETTLED_MS = timedelta(minutes=2) // timedelta(milliseconds=1)
 BLOCKED_MS = timedelta(minutes=1) // timedelta(milliseconds=1)
 
 
-async def update_sub_group(admin: AdminClient, given: Given) -> None:
+async def update_sub_group(admin: AdminClient, given: Options) -> None:
     config = SubscriptionGroupConfig(
-        group_name=given.needed("groupName"),
-        consume_enable=given.truth("consumeEnable", default=True),
-        consume_from_min_enable=given.truth("consumeFromMinEnable"),
-        consume_broadcast_enable=given.truth("consumeBroadcastEnable"),
-        consume_message_orderly=given.truth("consumeMessageOrderly"),
+        group_name=given.required("groupName"),
+        consume_enable=given.boolean("consumeEnable", default=True),
+        consume_from_min_enable=given.boolean("consumeFromMinEnable"),
+        consume_broadcast_enable=given.boolean("consumeBroadcastEnable"),
+        consume_message_orderly=given.boolean("consumeMessageOrderly"),
         retry_queue_nums=given.number("retryQueueNums", 1),
         retry_max_times=given.number("retryMaxTimes", 16),
         group_retry_policy=_retry_policy(given.text("groupRetryPolicy")),
         broker_id=given.number("brokerId", 0),
         which_broker_when_consume_slowly=given.number("whichBrokerWhenConsumeSlowly", 1),
-        notify_consumer_ids_changed_enable=given.truth("notifyConsumerIdsChanged", default=True),
+        notify_consumer_ids_changed_enable=given.boolean("notifyConsumerIdsChanged", default=True),
         attributes=parse_attributes(given.text("attributes") or ""),
     )
     for broker in await admin.update_group(config, **given.place()):
@@ -50,23 +50,23 @@ async def update_sub_group(admin: AdminClient, given: Given) -> None:
     echo(group_text(config))
 
 
-async def update_sub_group_list(admin: AdminClient, given: Given) -> None:
+async def update_sub_group_list(admin: AdminClient, given: Options) -> None:
     configs = given.json_file("filename", list[SubscriptionGroupConfig])
     word = "group" if given.text("brokerAddr") is not None else "subscription group"
     for broker in await admin.update_groups(configs, **given.place()) if configs else ():
         echo(f"submit batch of {word} config to {broker} success, please check the result later.")
 
 
-async def delete_sub_group(admin: AdminClient, given: Given) -> None:
-    group, cluster = given.needed("groupName"), given.text("clusterName")
-    brokers = await admin.delete_group(group, **given.place(), remove_offset=given.truth("removeOffset"))
+async def delete_sub_group(admin: AdminClient, given: Options) -> None:
+    group, cluster = given.required("groupName"), given.text("clusterName")
+    brokers = await admin.delete_group(group, **given.place(), remove_offset=given.boolean("removeOffset"))
     where = "" if given.text("brokerAddr") is not None else f" in cluster [{cluster}]"
     for broker in brokers:
         echo(f"delete subscription group [{group}] from broker [{broker}]{where} success.")
 
 
-async def get_consumer_config(admin: AdminClient, given: Given) -> None:
-    group = given.needed("groupName")
+async def get_consumer_config(admin: AdminClient, given: Options) -> None:
+    group = given.required("groupName")
     info = await admin.cluster_info()
     clusters = info.cluster_addr_table or {}
     for name, broker in sorted((info.broker_addr_table or {}).items()):
@@ -81,8 +81,8 @@ async def get_consumer_config(admin: AdminClient, given: Given) -> None:
             echo(row("%-40s=  %s", member, value or ""))
 
 
-async def set_consume_mode(admin: AdminClient, given: Given) -> None:
-    topic, group, mode = given.needed("topicName"), given.needed("groupName"), given.needed("mode")
+async def set_consume_mode(admin: AdminClient, given: Options) -> None:
+    topic, group, mode = given.required("topicName"), given.required("groupName"), given.required("mode")
     if mode not in ("PULL", "POP"):
         raise ClientError(f"-m (mode) is {mode!r:.60}, expected PULL or POP")
     count = given.number("popShareQueueNum", 0)
@@ -94,8 +94,8 @@ async def set_consume_mode(admin: AdminClient, given: Given) -> None:
 # -- connected clients
 
 
-async def consumer_connection(admin: AdminClient, given: Given) -> None:
-    group = given.needed("consumerGroup")
+async def consumer_connection(admin: AdminClient, given: Options) -> None:
+    group = given.required("consumerGroup")
     found = await admin.consumer_connections(group, address=given.text("brokerAddr"))
     layout = "%-36s %-22s %-10s %s"
     echo(row(layout, "#ClientId", "#ClientAddr", "#Language", "#Version"))
@@ -111,16 +111,16 @@ async def consumer_connection(admin: AdminClient, given: Given) -> None:
     echo(f"ConsumeFromWhere: {found.consume_from_where}")
 
 
-async def producer_connection(admin: AdminClient, given: Given) -> None:
-    found = await admin.producer_connections(given.needed("producerGroup"), given.needed("topic"))
+async def producer_connection(admin: AdminClient, given: Options) -> None:
+    found = await admin.producer_connections(given.required("producerGroup"), given.required("topic"))
     members = sorted(found.connection_set, key=lambda one: one.client_id or "")
     for number, one in enumerate(members, 1):
         cells = (number, one.client_id, one.client_addr, one.language, version_name(one.version))
         echo(row("%04d  %-32s %-22s %-8s %s", *cells))
 
 
-async def producer(admin: AdminClient, given: Given) -> None:
-    for group, members in (await admin.producers(given.needed("broker"))).items():
+async def producer(admin: AdminClient, given: Options) -> None:
+    for group, members in (await admin.producers(given.required("broker"))).items():
         if not members:
             echo(f"producer group ({group}) instances are empty")
         for one in members:
@@ -131,9 +131,9 @@ async def producer(admin: AdminClient, given: Given) -> None:
             )
 
 
-async def consumer_status(admin: AdminClient, given: Given) -> None:
+async def consumer_status(admin: AdminClient, given: Options) -> None:
     """Writes what each member reports to a file, in a folder named by the present time."""
-    group, jstack = given.needed("consumerGroup"), given.flag("jstack")
+    group, jstack = given.required("consumerGroup"), given.flag("jstack")
     found = await admin.consumer_connections(group, address=given.text("brokerAddr"))
     client_id = given.text("clientId")
     if client_id is not None:

@@ -30,7 +30,7 @@ from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.text import fastjson
 
 from ..mistakes import printable
-from .given import Given
+from .options import Options
 from .private_files import SHARED, write_file
 from .texts import (
     entry_text,
@@ -51,9 +51,9 @@ NOT_FOUND: Final = "query message by key finished, but no message."
 ENTRY_RULE: Final = "======================================"
 
 
-async def query_msg_by_id(admin: AdminClient, given: Given) -> None:
-    topic = given.needed("topic")
-    ids = [one for one in given.needed("msgId").split(",") if one.strip()]
+async def query_msg_by_id(admin: AdminClient, given: Options) -> None:
+    topic = given.required("topic")
+    ids = [one for one in given.required("msgId").split(",") if one.strip()]
     group, client_id = given.text("consumerGroup"), given.text("clientId")
     charset = charset_of(given, "bodyFormat")
     for message_id in ids:
@@ -62,14 +62,14 @@ async def query_msg_by_id(admin: AdminClient, given: Given) -> None:
         elif given.text("sendMessage") is None:
             message = await admin.message(topic, message_id)
             await show_message(admin, message, charset)
-        elif given.truth("sendMessage"):
+        elif given.boolean("sendMessage"):
             echo(f"prepare resend msg. originalMsgId={message_id}", nl=False)
             result = await admin.resend(topic, message_id, unit_name=given.text("unitName"))
             echo(send_result_text(result), nl=False)
 
 
-async def query_msg_by_key(admin: AdminClient, given: Given) -> None:
-    topic, key = given.needed("topic"), given.needed("msgKey")
+async def query_msg_by_key(admin: AdminClient, given: Options) -> None:
+    topic, key = given.required("topic"), given.required("msgKey")
     key_type = given.text("keyType") or BY_KEY
     if key_type not in (BY_KEY, BY_TAG):
         raise ClientError("index type error, just support K for keys or T for tags")
@@ -92,8 +92,8 @@ async def query_msg_by_key(admin: AdminClient, given: Given) -> None:
         echo(row("%-50s %4d %40d %-200s", one.message_id, one.queue_id, one.queue_offset, index_key))
 
 
-async def query_msg_by_unique_key(admin: AdminClient, given: Given) -> None:
-    topic, message_id = given.needed("topic"), given.needed("msgId")
+async def query_msg_by_unique_key(admin: AdminClient, given: Options) -> None:
+    topic, message_id = given.required("topic"), given.required("msgId")
     group, client_id = given.text("consumerGroup"), given.text("clientId")
     if group is not None and client_id is not None:
         await _push(admin, group, client_id, topic, message_id)
@@ -116,20 +116,20 @@ async def query_msg_by_unique_key(admin: AdminClient, given: Given) -> None:
         await _show_track(admin, one, end="")
 
 
-async def query_msg_by_offset(admin: AdminClient, given: Given) -> None:
-    topic, charset = given.needed("topic"), charset_of(given, "bodyFormat")
+async def query_msg_by_offset(admin: AdminClient, given: Options) -> None:
+    topic, charset = given.required("topic"), charset_of(given, "bodyFormat")
     route_topic = given.text("routeTopic")
     if route_topic is not None and route_topic != topic:
         await admin.queues(route_topic)  # so that its brokers are known
-    queue = MessageQueue(topic, given.needed("brokerName"), given.number("queueId", 0))
+    queue = MessageQueue(topic, given.required("brokerName"), given.number("queueId", 0))
     message = await admin.message_at(queue, given.number("offset", 0))
     if message is not None:
         await show_message(admin, message, charset)
 
 
-async def query_msg_trace_by_id(admin: AdminClient, given: Given) -> None:
+async def query_msg_trace_by_id(admin: AdminClient, given: Options) -> None:
     views = await admin.trace(
-        given.needed("msgId"),
+        given.required("msgId"),
         trace_topic=given.text("traceTopic") or TRACE_TOPIC,
         begin_ms=given.number("beginTimestamp", 0),
         end_ms=given.number("endTimestamp", LONG_MAX),
@@ -146,17 +146,17 @@ async def query_msg_trace_by_id(admin: AdminClient, given: Given) -> None:
         _show_trace("Sub", "#ConsumerGroup", "#ConsumerTime", own)
 
 
-async def send_message(admin: AdminClient, given: Given) -> None:
-    topic, broker_name = given.needed("topic"), given.text("broker")
+async def send_message(admin: AdminClient, given: Options) -> None:
+    topic, broker_name = given.required("topic"), given.text("broker")
     if given.text("qid") is not None and broker_name is None:
         raise ClientError("Broker name must be set if the queue is chosen!")
     queue_id = given.number("qid", -1)
     queue = MessageQueue(topic, broker_name, queue_id) if broker_name is not None and queue_id >= 0 else None
-    is_traced = given.truth("msgTraceEnable")
+    is_traced = given.boolean("msgTraceEnable")
     async with Producer(str(wall_ms()), **given.client, enable_trace=is_traced) as producer:
         result = await producer.send(
             topic,
-            given.needed("body").encode(),
+            given.required("body").encode(),
             tags=given.text("tags") or "",
             keys=given.text("key") or "",
             queue=queue,
@@ -167,8 +167,8 @@ async def send_message(admin: AdminClient, given: Given) -> None:
     echo(row(layout, *place, result.status.name, result.message_id))
 
 
-async def query_cq(admin: AdminClient, given: Given) -> None:
-    topic, index = given.needed("topic"), given.number("index", 0)
+async def query_cq(admin: AdminClient, given: Options) -> None:
+    topic, index = given.required("topic"), given.number("index", 0)
     address = given.text("broker")
     if address is None:
         brokers = (await admin.topic_route(topic)).broker_datas
@@ -199,7 +199,7 @@ async def query_cq(admin: AdminClient, given: Given) -> None:
 # -- shared with other files of commands
 
 
-def charset_of(given: Given, name: str) -> str | None:
+def charset_of(given: Options, name: str) -> str | None:
     """The name of a character set that Python knows; `None` if none was given."""
     charset = given.text(name)
     if charset is None:

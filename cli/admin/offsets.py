@@ -12,20 +12,20 @@ from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import group_of_retry_topic, is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from .given import Given
+from .options import Options
 from .texts import java, row, second_text
 
 TIMEOUT_MS = 50_000
 
 
-async def consumer_progress(admin: AdminClient, given: Given) -> None:
+async def consumer_progress(admin: AdminClient, given: Options) -> None:
     group = given.text("groupName")
     if group is None:
         await _show_groups(admin)
         return
     topic, cluster = given.text("topicName"), given.text("cluster")
     stats = await admin.consume_stats(group, topic, route_topic=cluster)
-    owners = await _owners(admin, group) if given.truth("showClientIP") else None
+    owners = await _owners(admin, group) if given.boolean("showClientIP") else None
     head = ["#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff", "#Inflight"]
     if owners is None:
         echo(row("%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s%s", *head, "#LastTime"))
@@ -49,16 +49,16 @@ async def consumer_progress(admin: AdminClient, given: Given) -> None:
     echo(f"Consume Inflight Total: {stats.total_inflight_diff}")
 
 
-async def clone_group_offset(admin: AdminClient, given: Given) -> None:
-    src, dest, topic = given.needed("srcGroup"), given.needed("destGroup"), given.needed("topic")
+async def clone_group_offset(admin: AdminClient, given: Options) -> None:
+    src, dest, topic = given.required("srcGroup"), given.required("destGroup"), given.required("topic")
     await admin.clone_offsets(src, dest, topic)
     echo(f"clone group offset success. srcGroup[{src}], destGroup=[{dest}], topic[{topic}]", nl=False)
 
 
-async def reset_offset_by_time(admin: AdminClient, given: Given) -> None:
-    group, topic, cluster = given.needed("group"), given.needed("topic"), given.text("cluster")
-    written, timestamp_ms = given.needed("timestamp"), given.time_ms("timestamp", 0)
-    is_force = given.truth("force", default=True)
+async def reset_offset_by_time(admin: AdminClient, given: Options) -> None:
+    group, topic, cluster = given.required("group"), given.required("topic"), given.text("cluster")
+    written, timestamp_ms = given.required("timestamp"), given.time_ms("timestamp", 0)
+    is_force = given.boolean("force", default=True)
     address, queue_id = given.text("broker"), given.number("queue", -1)
     if address is not None and queue_id >= 0:
         await _reset_queue(admin, given, address, queue_id, timestamp_ms)
@@ -86,9 +86,9 @@ async def reset_offset_by_time(admin: AdminClient, given: Given) -> None:
     _show_offsets(offsets)
 
 
-async def skip_accumulated_message(admin: AdminClient, given: Given) -> None:
-    group, topic, cluster = given.needed("group"), given.needed("topic"), given.text("cluster")
-    is_force = given.truth("force", default=True)
+async def skip_accumulated_message(admin: AdminClient, given: Options) -> None:
+    group, topic, cluster = given.required("group"), given.required("topic"), given.text("cluster")
+    is_force = given.boolean("force", default=True)
     try:
         offsets = await admin.reset_offsets(group, topic, AT_END, is_force=is_force, route_topic=cluster)
     except RequestRefused as refusal:
@@ -102,10 +102,10 @@ async def skip_accumulated_message(admin: AdminClient, given: Given) -> None:
     _show_offsets(offsets)
 
 
-async def broker_consume_stats(admin: AdminClient, given: Given) -> None:
+async def broker_consume_stats(admin: AdminClient, given: Options) -> None:
     stats_list = await admin.broker_consume_stats(
-        given.needed("brokerAddr"),
-        is_order=given.truth("order"),
+        given.required("brokerAddr"),
+        is_order=given.boolean("order"),
         timeout_ms=given.number("timeoutMillis", TIMEOUT_MS),
     )
     level = given.number("level", 0)
@@ -162,12 +162,12 @@ async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:
 
 
 async def _reset_queue(
-    admin: AdminClient, given: Given, address: str, queue_id: int, timestamp_ms: int
+    admin: AdminClient, given: Options, address: str, queue_id: int, timestamp_ms: int
 ) -> None:
-    group, topic = given.needed("group"), given.needed("topic")
+    group, topic = given.required("group"), given.required("topic")
     echo(
         f"start reset consumer offset by specified, group[{group}], topic[{topic}], queueId[{queue_id}], "
-        f"broker[{address}], timestamp(string)[{given.needed('timestamp')}], timestamp(long)[{timestamp_ms}]"
+        f"broker[{address}], timestamp(string)[{given.required('timestamp')}], timestamp(long)[{timestamp_ms}]"
     )
     offset = given.number("offset", -1)
     if given.text("offset") is None:

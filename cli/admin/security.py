@@ -7,41 +7,41 @@ from pocketmq.client import AdminClient, ClientError
 from pocketmq.client.admin.security import acl_of
 from pocketmq.protocol.bodies.security import AclInfo, UserInfo
 
-from .given import Given
+from .options import Options
 from .texts import row
 
 USER_ROW = "%-16s  %-22s  %-22s  %-22s"
 ACL_ROW = "%-16s  %-10s  %-22s  %-20s  %-24s  %-10s"
 
 
-async def create_user(admin: AdminClient, given: Given) -> None:
-    user = UserInfo(given.needed("username"), given.needed("password"), given.text("userType"))
+async def create_user(admin: AdminClient, given: Options) -> None:
+    user = UserInfo(given.required("username"), given.required("password"), given.text("userType"))
     for broker in await admin.create_user(user, **given.place()):
         echo(f"create user to {broker} success.")
 
 
-async def update_user(admin: AdminClient, given: Given) -> None:
+async def update_user(admin: AdminClient, given: Options) -> None:
     user = UserInfo(
-        given.needed("username"), given.text("password"), given.text("userType"), given.text("userStatus")
+        given.required("username"), given.text("password"), given.text("userType"), given.text("userStatus")
     )
     for broker in await admin.update_user(user, **given.place()):
         echo(f"update user to {broker} success.")
 
 
-async def delete_user(admin: AdminClient, given: Given) -> None:
-    for broker in await admin.delete_user(given.needed("username"), **given.place()):
+async def delete_user(admin: AdminClient, given: Options) -> None:
+    for broker in await admin.delete_user(given.required("username"), **given.place()):
         echo(f"delete user to {broker} success.")
 
 
-async def get_user(admin: AdminClient, given: Given) -> None:
+async def get_user(admin: AdminClient, given: Options) -> None:
     for broker in await _brokers(admin, given):
-        user = await admin.user(broker, given.needed("username"))
+        user = await admin.user(broker, given.required("username"))
         if user is not None:
             _show_users([user])
             return
 
 
-async def list_user(admin: AdminClient, given: Given) -> None:
+async def list_user(admin: AdminClient, given: Options) -> None:
     for broker in await _brokers(admin, given):
         users = await admin.users(broker, given.text("filter"))
         if users:
@@ -51,44 +51,44 @@ async def list_user(admin: AdminClient, given: Given) -> None:
             return
 
 
-async def copy_user(admin: AdminClient, given: Given) -> None:
-    source, target = given.needed("fromBroker"), given.needed("toBroker")
+async def copy_user(admin: AdminClient, given: Options) -> None:
+    source, target = given.required("fromBroker"), given.required("toBroker")
     for user in await admin.copy_users(source, target, _words(given.text("usernames"))):
         echo(f"copy user of {user.username} from {source} to {target} success.")
 
 
-async def create_acl(admin: AdminClient, given: Given) -> None:
+async def create_acl(admin: AdminClient, given: Options) -> None:
     for broker in await admin.create_acl(_given_acl(given), **given.place()):
         echo(f"create acl to {broker} success.")
 
 
-async def update_acl(admin: AdminClient, given: Given) -> None:
+async def update_acl(admin: AdminClient, given: Options) -> None:
     for broker in await admin.update_acl(_given_acl(given), **given.place()):
         echo(f"update acl to {broker} success.")
 
 
-async def delete_acl(admin: AdminClient, given: Given) -> None:
-    subject, resource = given.needed("subject"), given.text("resources")
+async def delete_acl(admin: AdminClient, given: Options) -> None:
+    subject, resource = given.required("subject"), given.text("resources")
     for broker in await admin.delete_acl(subject, resource, **given.place()):
         echo(f"delete acl to {broker} success.")
 
 
-async def get_acl(admin: AdminClient, given: Given) -> None:
+async def get_acl(admin: AdminClient, given: Options) -> None:
     for broker in await _brokers(admin, given):
-        acl = await admin.acl(broker, given.needed("subject"))
+        acl = await admin.acl(broker, given.required("subject"))
         if acl is not None:
             _show_acls([acl])
 
 
-async def list_acl(admin: AdminClient, given: Given) -> None:
+async def list_acl(admin: AdminClient, given: Options) -> None:
     for broker in await _brokers(admin, given):
         acls = await admin.acls(broker, given.text("subject"), given.text("resource"))
         if acls:
             _show_acls(acls)
 
 
-async def copy_acl(admin: AdminClient, given: Given) -> None:
-    source, target = given.needed("fromBroker"), given.needed("toBroker")
+async def copy_acl(admin: AdminClient, given: Options) -> None:
+    source, target = given.required("fromBroker"), given.required("toBroker")
     for acl in await admin.copy_acls(source, target, _words(given.text("subjects"))):
         echo(f"copy acl of {acl.subject} from {source} to {target} success.")
 
@@ -96,23 +96,23 @@ async def copy_acl(admin: AdminClient, given: Given) -> None:
 # -- parts
 
 
-async def _brokers(admin: AdminClient, given: Given) -> list[str]:
+async def _brokers(admin: AdminClient, given: Options) -> list[str]:
     """The broker that was named, or the masters of the cluster."""
     address = given.text("brokerAddr")
     if address is not None:
         return [address]
-    masters = await admin.master_addresses(given.needed("clusterName"))
+    masters = await admin.master_addresses(given.required("clusterName"))
     if not masters:
         raise ClientError("there is no broker in cluster.")
     return masters
 
 
-def _given_acl(given: Given) -> AclInfo:
+def _given_acl(given: Options) -> AclInfo:
     return acl_of(
-        given.needed("subject"),
-        _words(given.needed("resources")) or [],
-        _words(given.needed("actions")) or [],
-        given.needed("decision"),
+        given.required("subject"),
+        _words(given.required("resources")) or [],
+        _words(given.required("actions")) or [],
+        given.required("decision"),
         _words(given.text("sourceIp")),
     )
 

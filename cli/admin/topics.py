@@ -9,7 +9,7 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 from pocketmq.protocol.text import fastjson
 
-from .given import Given
+from .options import Options
 from .texts import java, row, time_text, topic_text
 
 DEFAULT_QUEUES = 8
@@ -17,15 +17,15 @@ ROUTE_ROW = "%-45s %-32s %-50s %-10s %-11s %-5s"
 ROUTE_WIDTH = 158
 
 
-async def update_topic(admin: AdminClient, given: Given) -> None:
-    unit = flags.TOPIC_UNIT if given.truth("unit") else 0
-    unit_sub = flags.TOPIC_UNIT_SUB if given.truth("hasUnitSub") else 0
+async def update_topic(admin: AdminClient, given: Options) -> None:
+    unit = flags.TOPIC_UNIT if given.boolean("unit") else 0
+    unit_sub = flags.TOPIC_UNIT_SUB if given.boolean("hasUnitSub") else 0
     config = TopicConfig(
-        topic_name=given.needed("topic"),
+        topic_name=given.required("topic"),
         read_queue_nums=given.number("readQueueNums", DEFAULT_QUEUES),
         write_queue_nums=given.number("writeQueueNums", DEFAULT_QUEUES),
         perm=given.number("perm", flags.PERM_READ | flags.PERM_WRITE),
-        order=given.truth("order"),
+        order=given.boolean("order"),
         topic_sys_flag=unit | unit_sub,
         attributes=parse_attributes(given.text("attributes") or ""),
     )
@@ -41,28 +41,28 @@ async def update_topic(admin: AdminClient, given: Given) -> None:
         for broker in brokers:
             echo(f"create topic to {broker} success.")
         if config.order:
-            members = await admin.cluster_brokers(given.needed("clusterName"))
+            members = await admin.cluster_brokers(given.required("clusterName"))
             conf = order_conf_of({one.broker_name or "": config.write_queue_nums for one in members})
             await admin.set_order_conf(config.name, conf)
             echo(f"set cluster orderConf. isOrder={java(config.order)}, orderConf=[{conf}]")
     echo(topic_text(config))
 
 
-async def update_topic_list(admin: AdminClient, given: Given) -> None:
+async def update_topic_list(admin: AdminClient, given: Options) -> None:
     configs = given.json_file("filename", list[TopicConfig])
     for broker in await admin.update_topics(configs, **given.place()) if configs else ():
         echo(f"submit batch of topic config to {broker} success, please check the result later.")
 
 
-async def delete_topic(admin: AdminClient, given: Given) -> None:
-    topic, cluster = given.needed("topic"), given.needed("clusterName")
+async def delete_topic(admin: AdminClient, given: Options) -> None:
+    topic, cluster = given.required("topic"), given.required("clusterName")
     await admin.delete_topic(topic, cluster)
     echo(f"delete topic [{topic}] from cluster [{cluster}] success.")
     echo(f"delete topic [{topic}] from NameServer success.")
 
 
-async def update_topic_perm(admin: AdminClient, given: Given) -> None:
-    topic, perm = given.needed("topic"), given.number("perm", 0)
+async def update_topic_perm(admin: AdminClient, given: Options) -> None:
+    topic, perm = given.required("topic"), given.number("perm", 0)
     route = await admin.topic_route(topic)
     address = given.text("brokerAddr")
     first = route.queue_datas[0] if route.queue_datas else None
@@ -86,8 +86,8 @@ async def update_topic_perm(admin: AdminClient, given: Given) -> None:
         echo(f"{topic_text(config)}.")
 
 
-async def topic_route(admin: AdminClient, given: Given) -> None:
-    route = await admin.topic_route(given.needed("topic"))
+async def topic_route(admin: AdminClient, given: Options) -> None:
+    route = await admin.topic_route(given.required("topic"))
     if not given.flag("list"):
         echo(fastjson.dumps(route, pretty=True).decode())
         return
@@ -107,8 +107,8 @@ async def topic_route(admin: AdminClient, given: Given) -> None:
     echo(row(ROUTE_ROW, "Total:", len(table), "", reads, writes, ""))
 
 
-async def topic_status(admin: AdminClient, given: Given) -> None:
-    table = await admin.topic_status(given.needed("topic"), route_topic=given.text("cluster"))
+async def topic_status(admin: AdminClient, given: Options) -> None:
+    table = await admin.topic_status(given.required("topic"), route_topic=given.text("cluster"))
     head = ("#Broker Name", "#QID", "#Min Offset", "#Max Offset", "#Last Updated")
     echo(row("%-32s  %-4s  %-20s  %-20s    %s", *head))
     for queue, offset in sorted(table.offset_table.items()):
@@ -119,12 +119,12 @@ async def topic_status(admin: AdminClient, given: Given) -> None:
     echo(f"Topic Put TPS: {0.0 if given.text('cluster') is None else table.topic_put_tps}")
 
 
-async def topic_cluster_list(admin: AdminClient, given: Given) -> None:
-    for cluster in await admin.clusters_of_topic(given.needed("topic")):
+async def topic_cluster_list(admin: AdminClient, given: Options) -> None:
+    for cluster in await admin.clusters_of_topic(given.required("topic")):
         echo(cluster)
 
 
-async def topic_list(admin: AdminClient, given: Given) -> None:
+async def topic_list(admin: AdminClient, given: Options) -> None:
     topics = await admin.topics()
     if not given.flag("clusterModel"):
         for topic in topics:
@@ -143,13 +143,13 @@ async def topic_list(admin: AdminClient, given: Given) -> None:
             echo(row("%-20s  %-64s  %-64s", "".join(clusters[:1])[:20], topic[:64], group[:64]))
 
 
-async def allocate_mq(admin: AdminClient, given: Given) -> None:
-    shares = await admin.allocate_queues(given.needed("topic"), given.needed("ipList").split(","))
+async def allocate_mq(admin: AdminClient, given: Options) -> None:
+    shares = await admin.allocate_queues(given.required("topic"), given.required("ipList").split(","))
     echo(fastjson.dumps({"result": shares}).decode())
 
 
-async def update_order_conf(admin: AdminClient, given: Given) -> None:
-    topic, method = given.needed("topic"), given.needed("method")
+async def update_order_conf(admin: AdminClient, given: Options) -> None:
+    topic, method = given.required("topic"), given.required("method")
     if method == "get":
         echo(f"get orderConf success. topic=[{topic}], orderConf=[{await admin.order_conf(topic)}] ")
     elif method == "put":

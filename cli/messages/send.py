@@ -14,7 +14,7 @@ import msgspec
 from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by_hash
 from pocketmq.console.values import Sent
 
-from ..looking.cluster_names import complete_topics
+from ..inspect.cluster_names import complete_topics
 from ..options import client_options, run_command
 from ..times import moment_of
 from .input import bodies_of

@@ -30,7 +30,7 @@ from pocketmq.client import (
 from pocketmq.client.admin.calls import TOOLS_GROUP
 from pocketmq.client.settings.timestamps import format_timestamp
 
-from ..looking.cluster_names import complete_groups, complete_topics
+from ..inspect.cluster_names import complete_groups, complete_topics
 from ..options import client_options, run_command
 from ..times import epoch_ms
 from .forms import FORMS
@@ -69,7 +69,7 @@ def start_of(text: str) -> Start:
     return Start("time", moment)
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class TailOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to read."""
 
     topic: str
@@ -134,7 +134,7 @@ def tail(
         )
     if group is not None and start.where == "offset":
         raise click.UsageError("with --group, --from must be first, last or a time")
-    wanted = Wanted(
+    wanted = TailOptions(
         topic=topic,
         expression=sql or tags,
         expression_type="TAG" if sql is None else "SQL92",
@@ -158,7 +158,9 @@ async def _print(messages: AsyncGenerator[MessageExt, None], form: Callable[[Mes
 # -- with a group
 
 
-async def _consume(wanted: Wanted, group: str, client: dict[str, Any]) -> AsyncGenerator[MessageExt, None]:
+async def _consume(
+    wanted: TailOptions, group: str, client: dict[str, Any]
+) -> AsyncGenerator[MessageExt, None]:
     options: dict[str, Any] = {**client, "auto_commit": False}
     options["consume_from_where"] = {
         "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
@@ -184,7 +186,7 @@ async def _consume(wanted: Wanted, group: str, client: dict[str, Any]) -> AsyncG
 # -- without a group
 
 
-async def _read(wanted: Wanted, client: dict[str, Any]) -> AsyncGenerator[MessageExt, None]:
+async def _read(wanted: TailOptions, client: dict[str, Any]) -> AsyncGenerator[MessageExt, None]:
     arrived: asyncio.Queue[MessageExt] = asyncio.Queue(READ_AHEAD)
     async with PullConsumer(TOOLS_GROUP, **client) as consumer:
         queues = await consumer.queues(wanted.topic)
@@ -226,7 +228,7 @@ async def _next(arrived: asyncio.Queue[MessageExt], readers: list[asyncio.Task[N
 async def _read_queue(
     consumer: PullConsumer,
     queue: MessageQueue,
-    wanted: Wanted,
+    wanted: TailOptions,
     arrived: asyncio.Queue[MessageExt],
 ) -> None:
     offset = await _first_offset(consumer, queue, wanted.start)

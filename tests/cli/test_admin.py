@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from pocketmq.cli.admin.command import command_rows
-from pocketmq.cli.admin.given import parse_time_ms
+from pocketmq.cli.admin.options import parse_time_ms
 from pocketmq.cli.admin.texts import file_name, java, perm_text, properties_text
 from pocketmq.cli.main import main
 from pocketmq.client.errors import ClientError

@@ -33,7 +33,7 @@ def serves_on(server: EmbeddedServer) -> Iterator[None]:
         ("/api/topics", {"name": "T", "queues": True}, "queues must be"),
         ("/api/topics", {"name": "T", "order": 1}, "order must be true or false"),
         ("/api/topics", {"name": "TBW102"}, "belongs to the broker"),
-        ("/api/topics", {"name": "T", "colour": "red"}, "'colour' is no name here"),
+        ("/api/topics", {"name": "T", "colour": "red"}, "unknown name 'colour'"),
         ("/api/topics", {}, "name must be a text"),
         ("/api/faults", {"effect": "explode"}, "effect must be one of"),
         ("/api/faults", {"effect": "refuse", "code": "SEND_MESAGE"}, "did you mean"),

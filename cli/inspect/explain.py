@@ -1,6 +1,7 @@
 """`pocketmq explain`: where a group starts reading a topic, and which rule decides; of any broker.
 
-A PocketMQ explains its answer itself (request 30001). Of other brokers `outside.py` finds out what can be known.
+A PocketMQ explains its answer itself (request 30001). Of other brokers
+`explain_official.py` finds out what can be known.
 """
 
 from typing import Any
@@ -15,8 +16,8 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..options import client_options, run_command
 from .cluster_names import complete_groups, complete_topics
+from .explain_official import verdicts_from_outside
 from .output import echo_json, json_option
-from .outside import verdicts_from_outside
 
 
 @click.command()

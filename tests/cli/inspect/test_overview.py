@@ -8,12 +8,12 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from pocketmq.cli.looking.clients import client_rows
-from pocketmq.cli.looking.cluster_names import complete_groups, complete_topics
-from pocketmq.cli.looking.groups import group_rows
-from pocketmq.cli.looking.lag import lag_rows
-from pocketmq.cli.looking.output import show, table
-from pocketmq.cli.looking.topics import topic_rows
+from pocketmq.cli.inspect.clients import client_rows
+from pocketmq.cli.inspect.cluster_names import complete_groups, complete_topics
+from pocketmq.cli.inspect.groups import group_rows
+from pocketmq.cli.inspect.lag import lag_rows
+from pocketmq.cli.inspect.output import show, table
+from pocketmq.cli.inspect.topics import topic_rows
 from pocketmq.cli.main import main
 from pocketmq.client import AdminClient, ClientError, LitePullConsumer, Message, Producer
 from pocketmq.console.values import TopicQueue

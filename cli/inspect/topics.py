@@ -10,8 +10,8 @@ from pocketmq.protocol.message.topics import is_system_topic
 
 from ..options import client_options
 from ..times import local_time
-from .asking import each
 from .cluster_names import masters
+from .gather import gather_limited
 from .output import json_option, run_view, table, watch_option
 
 
@@ -45,7 +45,7 @@ async def topic_rows(admin: AdminClient, *, with_system: bool = False) -> list[T
         for name in sorted(configs)
         if with_system or not (name in hidden or is_system_topic(name) or name.startswith("%"))
     ]
-    return await each(names, lambda name: _row(admin, name, configs[name]))
+    return await gather_limited(names, lambda name: _row(admin, name, configs[name]))
 
 
 async def _row(admin: AdminClient, name: str, configs: dict[str, TopicConfig]) -> Topic:

@@ -9,8 +9,8 @@ from pocketmq.client import AdminClient, ClientError
 from pocketmq.console.values import GroupQueue, lag_of
 
 from ..options import client_options
-from .asking import each
 from .cluster_names import complete_groups, complete_topics, group_names, masters
+from .gather import gather_limited
 from .output import json_option, run_view, table, watch_option
 
 
@@ -54,7 +54,7 @@ async def lag_rows(admin: AdminClient, group: str | None, topic: str | None) -> 
                 f"group {group} has no offsets{of_topic}: it has read nothing yet, or it broadcasts"
             )
         return rows
-    found = await each(await group_names(admin), lambda name: _rows(admin, name, topic, addresses))
+    found = await gather_limited(await group_names(admin), lambda name: _rows(admin, name, topic, addresses))
     return [row for rows in found for row in rows]
 
 

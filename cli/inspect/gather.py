@@ -11,7 +11,7 @@ ItemT = TypeVar("ItemT")
 AnswerT = TypeVar("AnswerT")
 
 
-async def each(items: Iterable[ItemT], ask: Callable[[ItemT], Awaitable[AnswerT]]) -> list[AnswerT]:
+async def gather_limited(items: Iterable[ItemT], ask: Callable[[ItemT], Awaitable[AnswerT]]) -> list[AnswerT]:
     """The answers in the order of the items. The first failure ends the questions and is raised."""
     gate = asyncio.Semaphore(AT_ONCE)
 

@@ -20,7 +20,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.offset import Verdict
 
-from .asking import each
+from .gather import gather_limited
 
 
 async def verdicts_from_outside(
@@ -49,7 +49,7 @@ async def verdicts_from_outside(
         )
         return _verdict(group, queue, seen, possible_rules(seen, is_5=is_5))
 
-    return await each(range(queues), verdict)
+    return await gather_limited(range(queues), verdict)
 
 
 async def _may_be_reset(admin: AdminClient, address: str) -> bool:

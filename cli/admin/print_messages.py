@@ -9,17 +9,17 @@ from pocketmq.client import AdminClient, MessageExt, MessageQueue
 from pocketmq.client.values.results import PullStatus
 
 from ..mistakes import printable
-from .given import Given
 from .messages import charset_of
+from .options import Options
 from .texts import message_text, queue_text, row
 
 UTF_8: Final = "utf-8"
 
 
-async def print_msg(admin: AdminClient, given: Given) -> None:
-    topic, parent = given.needed("topic"), given.text("lmqParentTopic")
+async def print_msg(admin: AdminClient, given: Options) -> None:
+    topic, parent = given.required("topic"), given.text("lmqParentTopic")
     charset = charset_of(given, "charsetName") or UTF_8
-    shows_body = given.truth("printBody", default=True)
+    shows_body = given.boolean("printBody", default=True)
     tags = given.text("subExpression") or "*"
     for known in await admin.queues(parent or topic):
         queue = MessageQueue(topic, known.broker_name, known.queue_id)
@@ -36,10 +36,10 @@ async def print_msg(admin: AdminClient, given: Given) -> None:
         echo("-" * 56)
 
 
-async def print_msg_by_queue(admin: AdminClient, given: Given) -> None:
-    topic = given.needed("topic")
+async def print_msg_by_queue(admin: AdminClient, given: Options) -> None:
+    topic = given.required("topic")
     charset = charset_of(given, "charsetName") or UTF_8
-    queue = MessageQueue(topic, given.needed("brokerName"), given.number("queueId", 0))
+    queue = MessageQueue(topic, given.required("brokerName"), given.number("queueId", 0))
     await admin.queues(topic)  # so that its brokers are known
     begin, end = await _span(admin, given, queue)
     counts: Counter[str] = Counter()
@@ -47,9 +47,9 @@ async def print_msg_by_queue(admin: AdminClient, given: Given) -> None:
         if result.status is not PullStatus.FOUND:
             break
         counts.update(one.tags for one in result.messages if one.tags.strip())
-        if given.truth("print msg"):
-            _show(result.messages, charset, shows_body=given.truth("printBody"))
-    if given.truth("calculate"):
+        if given.boolean("print msg"):
+            _show(result.messages, charset, shows_body=given.boolean("printBody"))
+    if given.boolean("calculate"):
         for tag, count in counts.most_common():
             echo(row("Tag: %-30s Count: %s", tag, count))
 
@@ -63,7 +63,7 @@ def _show(messages: Sequence[MessageExt], charset: str, *, shows_body: bool) -> 
         echo(printable(f"MSGID: {one.message_id} {message_text(one)} BODY: {body}"))
 
 
-async def _span(admin: AdminClient, given: Given, queue: MessageQueue) -> tuple[int, int]:
+async def _span(admin: AdminClient, given: Options, queue: MessageQueue) -> tuple[int, int]:
     """The first offset and the end of the part to read: the whole queue, or what was stored between two times."""
     begin = await admin.min_offset(queue)
     end = await admin.max_offset(queue)

@@ -44,7 +44,7 @@ class OptionRow(msgspec.Struct, frozen=True):
         return f"given_{self.name.replace(' ', '_')}"
 
 
-class Given:
+class Options:
     """The options of one call, by their long names."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Given:
         value = self._values.get(self._rows[name].variable)
         return value.strip() if isinstance(value, str) else None
 
-    def needed(self, name: str) -> str:
+    def required(self, name: str) -> str:
         """The text of an option that is required, or that other options make necessary."""
         value = self.text(name)
         if value is None:
@@ -83,7 +83,7 @@ class Given:
         """Whether an option without argument was given."""
         return bool(self._values.get(self._rows[name].variable))
 
-    def truth(self, name: str, default: bool = False) -> bool:
+    def boolean(self, name: str, default: bool = False) -> bool:
         """`true` in any case is true, anything else false (Boolean.parseBoolean)."""
         value = self.text(name)
         return default if value is None else value.lower() == "true"
@@ -110,7 +110,7 @@ class Given:
 
     def json_file(self, name: str, form: type[ValueT]) -> ValueT:
         """The content of a JSON file that the user named."""
-        path = Path(self.needed(name))
+        path = Path(self.required(name))
         try:
             content = path.read_bytes()
             return fastjson.decode(content, form, max_bytes=len(content))

@@ -10,8 +10,8 @@ from pocketmq.protocol.bodies.client_state import ConsumerConnection
 from pocketmq.protocol.languages import version_name
 
 from ..options import client_options
-from .asking import each
 from .cluster_names import group_names, masters
+from .gather import gather_limited
 from .lag import queue_rows
 from .output import json_option, run_view, table, watch_option
 
@@ -36,7 +36,7 @@ async def group_rows(admin: AdminClient, *, with_system: bool = False) -> list[G
     """Every group, with what its brokers and members say."""
     addresses = await masters(admin)
     names = await group_names(admin, with_system=with_system)
-    return await each(names, lambda name: _row(admin, name, addresses))
+    return await gather_limited(names, lambda name: _row(admin, name, addresses))
 
 
 async def _row(admin: AdminClient, name: str, addresses: dict[str, str]) -> Group:

@@ -10,8 +10,8 @@ from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import PREDEFINED_GROUPS
 
 from ..options import client_options
-from .asking import each
 from .cluster_names import group_names, masters
+from .gather import gather_limited
 from .output import json_option, run_view, table, watch_option
 
 
@@ -38,7 +38,9 @@ def clients(*, as_json: bool, watch_seconds: float | None, client: dict[str, Any
 async def client_rows(admin: AdminClient) -> list[ClientRow]:
     """Every consumer and producer that a broker knows; one that is connected to several brokers counts once."""
     rows: dict[tuple[str, str, str], ClientRow] = {}
-    for found in await each(await group_names(admin, with_system=True), lambda name: _consumers(admin, name)):
+    for found in await gather_limited(
+        await group_names(admin, with_system=True), lambda name: _consumers(admin, name)
+    ):
         for row in found:
             rows[row.role, row.group, row.client_id] = row
     for address in (await masters(admin)).values():
