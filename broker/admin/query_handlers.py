@@ -35,9 +35,9 @@ def query_message(broker: Broker, request: QueryMessage) -> Answer:
     The index compares hashes of keys: the client drops messages whose key only has the same hash.
     """
     config = broker.config.store
-    if request.max_num < 0:
-        raise Refusal(ResponseCode.SYSTEM_ERROR, f"maxNum must not be negative, got {request.max_num}")
     max_num = config.default_query_max_num if request.unique_key_query else request.max_num
+    if max_num < 0:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"maxNum must not be negative, got {max_num}")
     # The answer to 12 always carries the position of the index, so "not found" is not a Refusal.
     result = broker.store.query(
         request.topic,

@@ -135,7 +135,8 @@ def _register_consumer(
     be outdated."""
     name = consumer.group_name or ""
     if (
-        membership.config.reject_pull_consumer_enable
+        membership.config.is_5
+        and membership.config.reject_pull_consumer_enable
         and consumer.consume_type == ConsumeType.CONSUME_ACTIVELY
     ):
         return False

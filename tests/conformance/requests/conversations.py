@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from conformance.access import access_rows
-from conformance.requests import group_rows, query_answers, query_rows, refused_rows
+from conformance.requests import administration_rows, group_rows, query_answers, query_rows, refused_rows
 from conformance.requests.transcripts import LINES, Row, Transcript
 from conformance.servers.server import Server
 
@@ -30,6 +30,18 @@ def _refused(
 
 
 TRANSCRIPTS = [
+    *(
+        Transcript(
+            "administration",
+            line,
+            rows,
+            administration_rows.shown,
+            fell_over=administration_rows.FELL_OVER,
+            settings=administration_rows.OFF,
+            prepared=administration_rows.prepared,
+        )
+        for line, rows in zip(LINES, (administration_rows.rows, administration_rows.rows_of_5), strict=True)
+    ),
     *(Transcript("groups", line, group_rows.rows, group_rows.shown) for line in LINES),
     *(
         Transcript("queries", line, query_rows.rows, query_answers.shown, prepared=query_rows.prepared)

@@ -13,7 +13,7 @@ from conformance.servers.remoting import Reply
 NOW_MS = re.compile(r"\b1[6-9]\d{11}\b")
 RATE = re.compile(r"\b\d+\.\d+(E-?\d+)?\b")
 MOMENT = re.compile(r'"(delayTime|sum)": -?\d+|"\w+Str": "[^"]*"')
-RECORDS = (12, 33)
+RECORDS = (11, 12, 33, 361)
 SIZE_ALONE = (60,)
 """Whose times are no text that can be masked."""
 KEYS_ALONE = (28,)
