@@ -3,11 +3,10 @@
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import tag_subscription
-from pocketmq.protocol.requests.group import QueryTopicsByConsumer
 from pocketmq.protocol.requests.offset import CloneGroupOffset, QueryCorrectionOffset
 from pocketmq.protocol.requests.replication import GetAllConsumerOffset, GetAllDelayOffset
 
-from broker_fakes import ask, connect, store_message
+from broker_fakes import ask, connect
 
 
 def commit(broker: Broker, group: str, *offsets: int, topic: str = "T2") -> None:
@@ -28,24 +27,11 @@ def bring_online(broker: Broker, group: str, topic: str) -> None:
 
 
 class TestClone:
-    async def test_the_target_gets_the_offsets_of_the_source(self, broker: Broker) -> None:
-        commit(broker, "GA", 5, 6)
-        commit(broker, "GB", 1, 1, 1)
-        request = CloneGroupOffset(src_group="GA", dest_group="GB", topic="T2", offline=True)
-        assert (await ask(broker, request)).code == 0
-        assert broker.offsets.offsets("T2", "GB") == {0: 5, 1: 6}
-
     async def test_without_a_topic_all_are_cloned(self, broker: Broker) -> None:
         commit(broker, "GA", 5)
         commit(broker, "GA", 7, topic="T3")
         await ask(broker, CloneGroupOffset(src_group="GA", dest_group="GC"))
         assert broker.offsets.topics_of("GC") == {"T2", "T3"}
-
-    async def test_unknown_topics_are_skipped(self, broker: Broker) -> None:
-        broker.offsets.commit("Zilch", "GA", 0, 5)
-        request = CloneGroupOffset(src_group="GA", dest_group="GC", topic="Zilch")
-        assert (await ask(broker, request)).code == 0
-        assert broker.offsets.topics_of("GC") == set()
 
     async def test_an_online_source_gives_only_what_it_subscribes_to(self, broker: Broker) -> None:
         commit(broker, "GA", 5)
@@ -94,13 +80,3 @@ class TestCorrection:
         commit(broker4, "GX", 2, 8)
         request = QueryCorrectionOffset(compare_group="GX", topic="T2", filter_groups="GX")
         assert (await ask(broker4, request)).body == b'{"correctionOffsets":{0:5,1:6}}'
-
-
-class TestTopicsOfAGroup:
-    async def test_topics_and_address_are_answered(self, broker: Broker) -> None:
-        commit(broker, "GA", 5)
-        store_message(broker, "T9")
-        answer = await ask(broker, QueryTopicsByConsumer(group="GA"))
-        assert answer.body == b'{"brokerAddr":"127.0.0.1:10911","topicList":["T2"]}'
-        answer = await ask(broker, QueryTopicsByConsumer(group="None"))
-        assert answer.body == b'{"brokerAddr":"127.0.0.1:10911","topicList":[]}'

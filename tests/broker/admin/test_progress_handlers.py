@@ -6,14 +6,10 @@ What mqadmin makes of the answers is compared with official brokers in `conforma
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import tag_subscription
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.group import (
-    GetBrokerConsumeStats,
     QuerySubscriptionByConsumer,
-    UpdateAndGetGroupForbidden,
 )
 from pocketmq.protocol.requests.topic import CleanExpiredConsumeQueue, CleanUnusedTopic, QueryConsumeTimeSpan
-from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import VirtualClock
 
 from broker_fakes import MakeBroker, ask, connect, store_message
@@ -38,29 +34,6 @@ async def test_delay_is_the_age_of_the_next_message(broker: Broker, clock: Virtu
     assert answer.json["consumeTimeSpanSet"][0]["delayTime"] == 0
 
 
-async def test_time_span_of_an_unknown_topic(broker: Broker) -> None:
-    answer = await ask(broker, QueryConsumeTimeSpan(topic="Zilch", group="G"))
-    assert (answer.code, answer.remark) == (ResponseCode.TOPIC_NOT_EXIST, "topic[Zilch] not exist")
-
-
-async def test_consume_stats_name_every_group(broker: Broker) -> None:
-    fill(broker)
-    broker.groups.find_or_create("G")
-    broker.offsets.commit("Orders", "G", 0, 1)
-    stats = (await ask(broker, GetBrokerConsumeStats())).json
-    assert stats["totalDiff"] == 2
-    (row,) = [row["G"] for row in stats["consumeStatsList"] if "G" in row]
-    assert row[0]["offsetTable"][MessageQueue("Orders", "broker-a", 0)]["consumerOffset"] == 1
-    assert [] in [row["TOOLS_CONSUMER"] for row in stats["consumeStatsList"] if "TOOLS_CONSUMER" in row]
-
-
-async def test_consume_stats_of_ordered_topics_alone(broker: Broker) -> None:
-    fill(broker)
-    broker.groups.find_or_create("G")
-    broker.offsets.commit("Orders", "G", 0, 1)
-    assert (await ask(broker, GetBrokerConsumeStats(is_order=True))).json["totalDiff"] == 0
-
-
 async def test_subscription_of_a_group_online(broker: Broker) -> None:
     broker.membership.consumers.register(
         "G",
@@ -73,17 +46,6 @@ async def test_subscription_of_a_group_online(broker: Broker) -> None:
     known = (await ask(broker, QuerySubscriptionByConsumer(group="G", topic="Orders"))).json
     assert known["subscriptionData"]["subString"] == "a || b"
     assert "subscriptionData" not in (await ask(broker, QuerySubscriptionByConsumer(group="G"))).json
-
-
-async def test_a_topic_is_forbidden_to_a_group_and_allowed_again(broker: Broker) -> None:
-    forbid = UpdateAndGetGroupForbidden(group="G", topic="Orders", readable=False)
-    assert (await ask(broker, forbid)).json == {"group": "G", "readable": False, "topic": "Orders"}
-    assert broker.groups.is_forbidden("G", "Orders")
-    asked = UpdateAndGetGroupForbidden(group="G", topic="Orders")
-    assert (await ask(broker, asked)).json["readable"] is False
-    allow = UpdateAndGetGroupForbidden(group="G", topic="Orders", readable=True)
-    assert (await ask(broker, allow)).json["readable"] is True
-    assert not broker.groups.is_forbidden("G", "Orders")
 
 
 async def test_queues_of_topics_that_are_gone_are_cleaned(broker: Broker) -> None:

@@ -1,4 +1,7 @@
-"""28 and 315. The key lists and the forms of the values were read from official 4.9.7 and 5.5.0 brokers."""
+"""28 and 315: figures, and the forms in which the official brokers write them.
+
+The keys of 4.9.7 and 5.5.0 are in the recorded conversation `queries`.
+"""
 
 import re
 
@@ -9,26 +12,7 @@ from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, ViewBrokerStatsData
 from pocketmq.store import VirtualClock
 
-from broker_fakes import MakeBroker, ask, store_message
-
-BOTH = """
-EndTransactionQueueSize EndTransactionThreadPoolQueueCapacity bootTimestamp brokerVersionDesc commitLogDirCapacity
-commitLogDiskRatio commitLogDiskRatio_LOG commitLogMaxOffset commitLogMinOffset consumeQueueDiskRatio
-dispatchBehindBytes dispatchMaxBuffer earliestMessageTimeStamp getFoundTps getMessageEntireTimeMax getMissTps
-getTotalTps msgGetTotalTodayMorning msgGetTotalTodayNow msgGetTotalYesterdayMorning msgPutTotalTodayMorning
-msgPutTotalTodayNow msgPutTotalYesterdayMorning pageCacheLockTimeMills pullThreadPoolQueueCapacity
-pullThreadPoolQueueHeadWaitTimeMills pullThreadPoolQueueSize putLatency99 putLatency999 putMessageAverageSize
-putMessageDistributeTime putMessageEntireTimeMax putMessageFailedTimes putMessageSizeTotal putMessageTimesTotal putTps
-queryThreadPoolQueueCapacity queryThreadPoolQueueHeadWaitTimeMills queryThreadPoolQueueSize remainHowManyDataToFlush
-remainTransientStoreBufferNumbs runtime scheduleMessageOffset_3 sendThreadPoolQueueCapacity
-sendThreadPoolQueueHeadWaitTimeMills sendThreadPoolQueueSize startAcceptSendRequestTimeStamp
-"""
-ONLY_4 = "brokerVersion getTransferedTps"
-ONLY_5 = """
-ackThreadPoolQueueCapacity ackThreadPoolQueueHeadWaitTimeMills ackThreadPoolQueueSize brokerActive getTransferredTps
-litePullThreadPoolQueueCapacity litePullThreadPoolQueueHeadWaitTimeMills litePullThreadPoolQueueSize timerCongestNum
-timerDequeueTps timerEnqueueTps timerOffsetBehind timerReadBehind
-"""
+from broker_fakes import ask, store_message
 
 
 async def runtime_info(broker: Broker) -> dict[str, str]:
@@ -38,21 +22,13 @@ async def runtime_info(broker: Broker) -> dict[str, str]:
     return table
 
 
-@pytest.mark.parametrize(("emulate", "keys"), [(4, BOTH + ONLY_4), (5, BOTH + ONLY_5)])
-async def test_the_keys_are_those_of_the_official_broker(
-    broker_maker: MakeBroker, emulate: int, keys: str
-) -> None:
-    broker = broker_maker(emulate=emulate)
-    store_message(broker, SCHEDULE_TOPIC, 2, properties={"DELAY": "3"})
-    broker.delays.update(3, 0)
-    expected = keys.replace("LOG", str(broker.config.store.commit_log_dir)).split()
-    assert sorted(await runtime_info(broker)) == sorted(expected)
-
-
 async def test_a_level_without_an_offset_is_not_mentioned(broker4: Broker) -> None:
     """4.9: nothing of it has been delivered yet."""
+    store_message(broker4, SCHEDULE_TOPIC, 2, properties={"DELAY": "3"})
     store_message(broker4, SCHEDULE_TOPIC, 17, properties={"DELAY": "18"})
-    assert "scheduleMessageOffset_18" not in await runtime_info(broker4)
+    broker4.delays.update(3, 0)
+    info = await runtime_info(broker4)
+    assert [key for key in info if key.startswith("scheduleMessageOffset")] == ["scheduleMessageOffset_3"]
 
 
 async def test_an_empty_broker_says_so(broker: Broker) -> None:
@@ -102,11 +78,6 @@ async def test_a_series_is_answered_in_the_official_form(broker: Broker, clock: 
     minute = '{"avgpt":177.0,"sum":177,"tps":17.7}'
     expected = f'{{"statsDay":{nothing},"statsHour":{nothing},"statsMinute":{minute}}}'
     assert answer.body.decode() == expected
-
-
-async def test_an_unknown_series_is_refused_by_name(broker: Broker) -> None:
-    answer = await ask(broker, ViewBrokerStatsData(stats_name="NOPE", stats_key="x"))
-    assert (answer.code, answer.remark, answer.body) == (1, "The stats <NOPE> <x> not exist", b"")
 
 
 @pytest.mark.parametrize(
