@@ -113,18 +113,6 @@ def test_text_that_is_no_pattern(text: str) -> None:
 # -- the guard
 
 
-def test_rights_of_a_key(acl: PlainAcl) -> None:
-    acl(signed(310, "normalnormal", a="p", b="Orders"), PEER)
-    with pytest.raises(Refusal, match="No default permission for topic:Other"):
-        acl(signed(310, "normalnormal", a="p", b="Other"), PEER)
-    with pytest.raises(Refusal, match="No default permission for topic:Orders"):
-        acl(signed(11, "normalnormal", topic="Orders", consumerGroup="g"), PEER)
-    acl(signed(11, "normalnormal", topic="Bills", consumerGroup="g"), PEER)
-    with pytest.raises(Refusal, match="Need admin permission for request code=17") as refused:
-        acl(signed(17, "normalnormal", topic="Orders"), PEER)
-    assert refused.value.code == 1
-
-
 def test_addresses_without_key(acl: PlainAcl) -> None:
     acl(Command(17, 1, fields={}), "10.9.9.7:1234")
     acl(Command(17, 1, fields={"AccessKey": "normalnormal"}), "10.1.1.1:1234")

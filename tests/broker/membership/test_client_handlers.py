@@ -1,4 +1,7 @@
-"""Heartbeats, membership and locks, as the official brokers 4.9.7 and 5.5.0 answered the same frames."""
+"""Heartbeats and membership: limits, notices to other members, and what a heartbeat leaves in the broker.
+
+What 4.9.7 and 5.5.0 answer to one connection, locks too, is in the recorded conversation `administration`.
+"""
 
 import json
 from typing import Any
@@ -8,18 +11,15 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership import client_handlers
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import (
     CheckClientConfig,
     GetConsumerListByGroup,
     HeartBeat,
-    LockBatchMq,
-    UnlockBatchMq,
     UnregisterClient,
 )
 from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
 
-from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect
+from broker_fakes import Asked, FakeConnection, ask, connect
 
 assert client_handlers  # its handlers are what is tested
 
@@ -97,20 +97,6 @@ async def test_a_heartbeat_registers_consumers_and_producers(broker: Broker) -> 
     assert one.take_notices() == [NotifyConsumerIdsChanged(consumer_group="g")]
 
 
-async def test_the_4_9_line_says_nothing_of_heartbeats_v2(broker4: Broker) -> None:
-    assert (await beat(broker4, connect(broker4), consumer("g", "t"))).fields == {}
-
-
-async def test_a_heartbeat_makes_the_group_and_its_retry_topic(broker: Broker) -> None:
-    broker.groups.update(SubscriptionGroupConfig(group_name="g", retry_queue_nums=3))
-    await beat(broker, connect(broker), consumer("g", "t"), consumer("new", "t"))
-    retry = broker.topics.find("%RETRY%g")
-    assert retry is not None
-    assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm, retry.order) == (3, 3, 6, False)
-    assert "new" in broker.groups
-    assert "%RETRY%new" in broker.topics
-
-
 async def test_the_retry_topic_takes_the_unit_flag_and_in_5_x_the_order_of_what_is_consumed(
     broker: Broker, broker4: Broker
 ) -> None:
@@ -124,29 +110,6 @@ async def test_the_retry_topic_takes_the_unit_flag_and_in_5_x_the_order_of_what_
     assert ordered is not None
     assert ordered4 is not None
     assert (ordered.order, ordered4.order) == (True, False)
-
-
-async def test_a_group_that_may_not_be_made_is_left_out_in_silence(broker_maker: MakeBroker) -> None:
-    strict, strict4 = (broker_maker(emulate=line, auto_create_subscription_group=False) for line in (5, 4))
-    for one in (strict, strict4):
-        assert (await beat(one, connect(one), consumer("g", "t"))).code == 0
-        assert "%RETRY%g" not in one.topics
-    assert strict.membership.consumers.get("g") is None
-    assert strict4.membership.consumers.get("g") is not None  # 4.9 registers it all the same
-
-
-async def test_an_illegal_group_name_is_registered_by_4_9_only(broker: Broker, broker4: Broker) -> None:
-    for one in (broker, broker4):
-        assert (await beat(one, connect(one), consumer("a b", "t"))).code == 0
-    assert broker.membership.consumers.get("a b") is None
-    assert broker4.membership.consumers.get("a b") is not None
-
-
-async def test_pull_consumers_can_be_turned_away(broker: Broker) -> None:
-    broker.config.reject_pull_consumer_enable = True
-    await beat(broker, connect(broker), consumer("pull", "t", kind="CONSUME_ACTIVELY"), consumer("push", "t"))
-    assert broker.membership.consumers.get("pull") is None
-    assert broker.membership.consumers.get("push") is not None
 
 
 async def test_the_switch_of_the_group_silences_its_notices(broker: Broker) -> None:
@@ -175,16 +138,6 @@ async def test_an_unreadable_heartbeat_is_an_error_and_registers_nothing(broker:
 # -- 34, second form
 
 
-async def test_heartbeats_v2_without_subscriptions_keep_them(broker: Broker) -> None:
-    one = connect(broker)
-    await beat(broker, one, consumer("g", "t"), heartbeatFingerprint=7)
-    answer = await beat(broker, one, consumer("g"), heartbeatFingerprint=7, withoutSub=True)
-    assert answer.fields["IS_SUB_CHANGE"] == "false"
-    group = broker.membership.consumers.get("g")
-    assert group is not None
-    assert set(group.subscriptions) == {"t"}
-
-
 async def test_another_fingerprint_than_the_remembered_one_asks_for_the_subscriptions(broker: Broker) -> None:
     one, two = connect(broker, 1), connect(broker, 2)
     first = await beat(broker, one, consumer("g", "t"), heartbeatFingerprint=7)
@@ -198,15 +151,6 @@ async def test_another_fingerprint_than_the_remembered_one_asks_for_the_subscrip
 async def test_missing_subscriptions_are_asked_for(broker: Broker) -> None:
     answer = await beat(broker, connect(broker), consumer("g"), heartbeatFingerprint=7, withoutSub=True)
     assert answer.fields["IS_SUB_CHANGE"] == "true"
-
-
-async def test_the_4_9_line_takes_a_heartbeat_v2_as_it_reads(broker4: Broker) -> None:
-    one = connect(broker4)
-    await beat(broker4, one, consumer("g", "t"), heartbeatFingerprint=7)
-    await beat(broker4, one, consumer("g"), heartbeatFingerprint=7, withoutSub=True)
-    group = broker4.membership.consumers.get("g")
-    assert group is not None
-    assert group.subscriptions == {}
 
 
 # -- 35, 38
@@ -237,43 +181,7 @@ async def test_the_member_list_names_one_id_for_each_connection(broker: Broker) 
     assert (answer.code, answer.remark) == (1, "no consumer for this group, g")
 
 
-# -- 41, 42
-
-
-def locked(client_id: str, *queue_ids: int) -> bytes:
-    queues = [{"topic": "t", "brokerName": "broker-a", "queueId": queue_id} for queue_id in queue_ids]
-    return json.dumps({"clientId": client_id, "consumerGroup": "g", "mqSet": queues}).encode()
-
-
-async def test_locks_are_given_renewed_and_given_back(broker: Broker) -> None:
-    assert (await ask(broker, LockBatchMq(), locked("a", 0))).body == (
-        b'{"lockOKMQSet":[{"brokerName":"broker-a","queueId":0,"topic":"t"}]}'
-    )
-    assert (await ask(broker, LockBatchMq(), locked("b", 0))).body == b'{"lockOKMQSet":[]}'
-    assert (await ask(broker, UnlockBatchMq(), locked("b", 0))).code == 0
-    assert (await ask(broker, UnlockBatchMq(), locked("a", 0))).code == 0
-    await ask(broker, LockBatchMq(), locked("b", 0))
-    assert broker.membership.locks.owner("g", MessageQueue("t", "broker-a", 0), broker.clock.now_ms()) == "b"
-    assert (await ask(broker, LockBatchMq())).code == 1
-
-
 # -- 46
-
-
-def checked(expression_type: str | None) -> bytes:
-    subscription = {"topic": "t", "subString": "a > 1", "expressionType": expression_type}
-    return json.dumps({"clientId": "c", "group": "g", "subscriptionData": subscription}).encode()
-
-
-@pytest.mark.parametrize("expression_type", ["TAG", None, ""])
-async def test_a_tag_subscription_is_always_fine(broker: Broker, expression_type: str | None) -> None:
-    assert (await ask(broker, CheckClientConfig(), checked(expression_type))).code == 0
-
-
-async def test_a_filter_we_do_not_have_is_refused_at_the_start(broker: Broker) -> None:
-    answer = await ask(broker, CheckClientConfig(), checked("SQL92"))
-    assert answer.code == 1
-    assert answer.remark == "The broker does not support consumer to filter message by SQL92"
 
 
 async def test_a_check_without_body_passes_in_5_x_and_fails_in_4_9(broker: Broker, broker4: Broker) -> None:
