@@ -7,6 +7,7 @@ whole tables (21, 201) are compared for the 5.x line alone: ours has more fields
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from conformance.requests import query_answers
 from conformance.requests.group_rows import OWN_SUBSCRIPTION, online, pull
@@ -96,8 +97,9 @@ def _index() -> Iterator[Row]:
         yield ask(12, key="key", maxNum=count, _UNIQUE_KEY_QUERY=True, **asked)
 
 
-def read(offset: int = 0, **changes: object) -> Row:
-    return pull(GROUP, **{"topic": TOPIC, "queueOffset": offset, "maxMsgNums": 32, **changes})
+def read(offset: int = 0, **changes: Any) -> Row:
+    fields: dict[str, Any] = {"topic": TOPIC, "queueOffset": offset, "maxMsgNums": 32, **changes}
+    return pull(GROUP, **fields)
 
 
 def offset_of(group: str = GROUP, topic: str = TOPIC, queue_id: int = 0) -> Row:
