@@ -1,4 +1,4 @@
-"""SQL92 expressions: the table of official answers, what is refused, and pulls that filter by them.
+"""SQL92 expressions: the table of official answers, what is refused, and pulls that wait or go on.
 
 `sql/rows.tsv` was recorded by `sql/record_rows.py` from the official filter modules of both lines.
 """
@@ -22,7 +22,6 @@ from pocketmq.broker.filters.sql_numbers import EvaluationError
 from pocketmq.broker.filters.sql_operands import SqlError
 from pocketmq.broker.network.dispatch import HELD, Answer
 from pocketmq.protocol.bodies.client import (
-    CheckClientRequestBody,
     ConsumerData,
     HeartbeatData,
     SubscriptionData,
@@ -31,8 +30,7 @@ from pocketmq.protocol.bodies.client import (
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.properties import encode_properties_text
-from pocketmq.protocol.message.record import decode_records
-from pocketmq.protocol.requests.membership import CheckClientConfig, HeartBeat
+from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.store import VirtualClock
 
@@ -153,10 +151,6 @@ def a_pull(offset: int = 0, **changes: Any) -> PullMessage:
     return PullMessage(**{**fields, **changes})
 
 
-def bodies(body: bytes) -> list[bytes]:
-    return [bytes(record.body) for record in decode_records(body)]
-
-
 def sql(expression: str, version: int = 1, kind: str = "SQL92") -> SubscriptionData:
     return build_subscription("orders", expression, kind, sub_version=version)
 
@@ -199,28 +193,12 @@ async def test_a_pull_with_a_long_expression_goes_on_where_it_stopped(filled: Br
     assert seen == [most, 2 * most, 2 * most + 4]
 
 
-async def test_a_pull_filters_by_its_own_expression(filled: Broker) -> None:
-    answer = await ask(filled, a_pull())
-    assert (answer.code, bodies(answer.body)) == (0, [b"m2", b"m3"])
-    assert answer.fields["nextBeginOffset"] == "4"
-    assert (await ask(filled, a_pull(subscription="n > 7"))).code == 20
-
-
-async def test_without_the_switch_sql_is_refused(filled: Broker) -> None:
+async def test_without_the_switch_sql_is_refused_before_anything_is_compiled(filled: Broker) -> None:
     filled.config.enable_property_filter = False
-    answer = await ask(filled, a_pull())
+    await join_group(filled, "g", [sql("n >")])
+    answer = await ask(filled, a_pull(sys_flag=0, sub_version=1))
     remark = "The broker does not support consumer to filter message by SQL92"
     assert (answer.code, answer.remark) == (1, remark)
-    answer = await check(filled, sql("n > 1"))
-    assert (answer.code, answer.remark) == (1, remark)
-    await join_group(filled, "g", [sql("n >")])
-    answer = await ask(filled, a_pull(sys_flag=0, sub_version=1))  # before anything is compiled
-    assert (answer.code, answer.remark) == (1, remark)
-
-
-async def test_a_bad_expression_in_a_pull_filters_nothing(filled: Broker) -> None:
-    assert len(bodies((await ask(filled, a_pull(subscription="n >"))).body)) == 4
-    assert (await ask(filled, a_pull(subscription=""))).code == 23
 
 
 async def test_a_held_pull_wakes_for_a_match_only(filled: Broker) -> None:
@@ -240,44 +218,10 @@ async def asyncio_turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_group_filters_by_what_its_heartbeat_registered(filled: Broker) -> None:
-    by_group: dict[str, Any] = {
-        "sys_flag": 0,
-        "subscription": None,
-        "expression_type": None,
-        "sub_version": 1,
-    }
-    await join_group(filled, "g", [sql("n < 2")])
-    answer = await ask(filled, a_pull(**by_group))
-    assert bodies(answer.body) == [b"m0", b"m1"]
-    assert (await ask(filled, a_pull(**{**by_group, "sub_version": 2}))).code == 25
-    await join_group(filled, "bad", [sql("n <")])
-    answer = await ask(filled, a_pull(consumer_group="bad", **by_group))
-    assert (answer.code, answer.remark) == (
-        27,
-        "The broker's consumer filter data is not exist!Your expression may be wrong!",
-    )
-
-
-async def test_46_compiles_the_expression(filled: Broker) -> None:
-    assert (await check(filled, sql("n > 1"))).code == 0
-    answer = await check(filled, sql("n >"))
-    assert answer.code == 23
-    assert answer.remark.startswith("Invalid SQL92 expression: Unexpected token Token('$END'")
-    answer = await check(filled, sql("n > 1", kind="XPATH"))
-    assert answer.code == 23
-    assert "FilterFactory.get(String)" in (answer.remark or "")
-
-
 async def join_group(broker: Broker, group: str, subscriptions: list[SubscriptionData]) -> None:
     consumer = ConsumerData(group_name=group, subscription_data_set=subscriptions)
     body = HeartbeatData(client_id="c", consumer_data_set=[consumer]).encode()
     assert (await ask(broker, HeartBeat(), body=body)).code == 0
-
-
-async def check(broker: Broker, subscription: SubscriptionData) -> Any:
-    body = CheckClientRequestBody(client_id="c", group="g", subscription_data=subscription).encode()
-    return await ask(broker, CheckClientConfig(), body=body)
 
 
 async def test_filters_outlive_a_restart_and_die_with_their_group(
