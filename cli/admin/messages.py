@@ -19,10 +19,16 @@ from pocketmq.client import (
     SendResult,
 )
 from pocketmq.client.admin.calls import one_address
-from pocketmq.client.admin.messages import BY_KEY, BY_TAG, LONG_MAX, MAX_COUNT, UNIQUE_KEY_COUNT
+from pocketmq.client.admin.messages import (
+    BY_KEY,
+    BY_TAG,
+    LONG_MAX,
+    MAX_COUNT,
+    UNIQUE_KEY_COUNT,
+    TraceView,
+)
 from pocketmq.client.clock import wall_ms
 from pocketmq.client.hooks.trace_records import TraceType
-from pocketmq.client.hooks.trace_views import TraceView
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult
 from pocketmq.protocol.message import flags
