@@ -28,8 +28,8 @@ from ..messages.inspection import (
 )
 from ..messages.service import FILE, MESSAGING, SERVICE, Kind
 from .refusals import GrpcStatus, RpcFailed
-from .registry import Handler
-from .rpc_call import ANSWERS_LATER, Deferred, RpcCall
+from .registry import ANSWERS_LATER, Deferred, Handler
+from .rpc_call import RpcCall
 
 _NOT_FOUND: Final = 5
 _KNOWN: Final = ("", SERVICE, HEALTH)

@@ -12,12 +12,32 @@ one rpc, fails at import; a missing part when the table is bound.
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, get_type_hints
 
 from ..messages.proto import Message
 from ..messages.service import BY_REQUEST, Kind, Rpc
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+class Deferred:
+    """The type of what a handler returns that answers later."""
+
+
+ANSWERS_LATER: Final = Deferred()
+"""The handler, or a part that it has told, answers."""
+ANSWERS_WITH_PASS: Final = Deferred()
+"""Its part answers when the connection's pass ends, together with the other calls of the pass."""
+
+
+class Receiver(Protocol):
+    """What the handler of a telemetry stream returns: it gets what the client sends."""
+
+    def received(self, message: Message) -> None:
+        """One message arrived. May raise as any handler may; the stream then ends."""
+
+    def closed(self) -> None:
+        """The client sends nothing more: it closed its side, or the call was cancelled. Called once."""
 
 
 class Handler(NamedTuple):

@@ -7,7 +7,7 @@ that reads its request; no call has a task.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final
 
 from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.time.timers import Timer, Timers
@@ -16,12 +16,12 @@ from pocketmq.protocol.wire.command import Command
 
 from ..http2.headers import RequestHead
 from ..http2.service import Owner, ReplyStream
-from ..messages.codes import OK_CODES, Code
+from ..messages.codes import Code, code_name_of
 from ..messages.decoding import MalformedMessage, decode
 from ..messages.proto import Message
 from ..messages.service import NOT_SERVED, SERVICE, Kind
 from .refusals import GrpcStatus, RpcFailed, RpcRefused, refusal_of
-from .registry import Handler
+from .registry import ANSWERS_LATER, ANSWERS_WITH_PASS, Handler, Receiver
 from .watching import WatchedCall, WatchedClient, WatchedCommand, Watching, framed, messages_of
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -32,26 +32,6 @@ _INSPECTION: Final = ("/grpc.health.", "/grpc.reflection.")
 """Paths of the services that tools ask."""
 _NOT_SERVED: Final = frozenset(f"/{SERVICE}/{name}" for name in NOT_SERVED)
 _BIDI: Final = Kind.BIDI
-
-
-class Deferred:
-    """The type of what a handler returns that answers later."""
-
-
-ANSWERS_LATER: Final = Deferred()
-"""The handler, or a part that it has told, answers."""
-ANSWERS_WITH_PASS: Final = Deferred()
-"""Its part answers when the connection's pass ends, together with the other calls of the pass."""
-
-
-class Receiver(Protocol):
-    """What the handler of a telemetry stream returns: it gets what the client sends."""
-
-    def received(self, message: Message) -> None:
-        """One message arrived. May raise as any handler may; the stream then ends."""
-
-    def closed(self) -> None:
-        """The client sends nothing more: it closed its side, or the call was cancelled. Called once."""
 
 
 class Calls:
@@ -272,10 +252,9 @@ class RpcCall:
             self._end_badly(error)
 
     def _open_both_ways(self) -> None:
-        handler = self._handler
         self._stream.send_headers()  # clients in Rust wait for them
         try:
-            self._receiver = handler.function(handler.part, self)
+            self._receiver = self._handler.function(self._handler.part, self)
         except Exception as error:
             self._end_badly(error)
             return
@@ -418,20 +397,19 @@ class RpcCall:
 
     def _end_badly(self, error: Exception, detail: str = "") -> None:
         """End the call as this error says: with a gRPC status, with a status in the reply, or as our own mistake."""
-        rpc = self.rpc
         if isinstance(error, RpcFailed):
             if error.status is GrpcStatus.INTERNAL:
-                _log.warning("%s of %s: %s", rpc.name, self.peer, detail or error.text)
+                _log.warning("%s of %s: %s", self.rpc.name, self.peer, detail or error.text)
             self.refuse(error.status, error.text)
             return
         refusal = refusal_of(error)
         if refusal is None:
-            _log.error("%s of %s failed", rpc.name, self.peer, exc_info=error)
+            _log.error("%s of %s failed", self.rpc.name, self.peer, exc_info=error)
             refusal = RpcRefused(Code.INTERNAL_SERVER_ERROR, f"{error}. {type(error).__name__}")
-            if rpc.service != SERVICE:  # its replies have no status
+            if self.rpc.service != SERVICE:  # its replies have no status
                 self.refuse(GrpcStatus.INTERNAL, refusal.text)
                 return
-        self.answer(rpc.refusal(refusal.status))
+        self.answer(self.rpc.refusal(refusal.status))
 
     # -- from watchers
 
@@ -469,9 +447,3 @@ class RpcCall:
     def first_half(self, body: bytes) -> bytes:
         """Bytes that end in the middle of this reply."""
         return self._stream.first_half(messages_of(self.rpc, body))
-
-
-def code_name_of(reply: Any) -> str:
-    """OK also for a reply without a status."""
-    code = getattr(getattr(reply, "status", None), "code", Code.OK)
-    return "OK" if code in OK_CODES else Code(code).name

@@ -9,8 +9,8 @@ import logging
 from pocketmq.broker.errors import Refusal
 
 from ..calls.refusals import RpcRefused
-from ..calls.registry import rpc
-from ..calls.rpc_call import ANSWERS_WITH_PASS, Deferred, RpcCall
+from ..calls.registry import ANSWERS_WITH_PASS, Deferred, rpc
+from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_group, checked_topic
 from ..messages import (
     OK,

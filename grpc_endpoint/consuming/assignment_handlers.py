@@ -9,8 +9,8 @@ from typing import Final
 from pocketmq.protocol.message.flags import is_readable, is_writeable
 
 from ..calls.refusals import RpcRefused
-from ..calls.registry import rpc
-from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
+from ..calls.registry import ANSWERS_LATER, Deferred, rpc
+from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_group, checked_topic
 from ..messages import (
     OK,

@@ -12,8 +12,8 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.requests.pop import PopMessage
 
 from ..calls.refusals import PROXY, RpcRefused
-from ..calls.registry import rpc
-from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
+from ..calls.registry import ANSWERS_LATER, Deferred, rpc
+from ..calls.rpc_call import RpcCall
 from ..clients.registration import subscription_of
 from ..conversion.names import checked_group, checked_topic
 from ..messages import Code, FilterExpression, ReceiveMessageRequest, Settings, ms_of

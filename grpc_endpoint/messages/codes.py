@@ -1,7 +1,7 @@
 """`Code`: what a reply says about its request. A `Status` inside the reply carries it; the gRPC status is mostly OK."""
 
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 
 class Code(IntEnum):
@@ -63,3 +63,9 @@ class Code(IntEnum):
 
 OK_CODES: Final = (int(Code.OK), int(Code.CODE_UNSPECIFIED))
 """What a reply says that is no refusal."""
+
+
+def code_name_of(reply: Any) -> str:
+    """OK also for a reply without a status."""
+    code = getattr(getattr(reply, "status", None), "code", Code.OK)
+    return "OK" if code in OK_CODES else Code(code).name

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from pocketmq.protocol.message.flags import is_readable, is_writeable
 
-from ..calls.registry import rpc
-from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
+from ..calls.registry import ANSWERS_LATER, Deferred, rpc
+from ..calls.rpc_call import RpcCall
 from ..conversion.message_types import accepted_types
 from ..conversion.names import checked_topic
 from ..messages import (

@@ -29,8 +29,8 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.broker_call import BrokerCall, HandlerAnswer
 from ..calls.refusals import PROXY, RpcRefused
-from ..calls.registry import rpc
-from ..calls.rpc_call import ANSWERS_LATER, Deferred, RpcCall
+from ..calls.registry import ANSWERS_LATER, Deferred, rpc
+from ..calls.rpc_call import RpcCall
 from ..clients.peer import GrpcPeer
 from ..conversion.message_types import type_of
 from ..conversion.names import checked_topic

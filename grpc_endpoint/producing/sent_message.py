@@ -16,7 +16,7 @@ from pocketmq.protocol.message import properties as names
 from ..calls.refusals import PROXY, RpcRefused
 from ..conversion.message_types import MIXED, SYSTEM_PROPERTIES
 from ..conversion.names import check_lite_topic
-from ..messages import Code, Encoding, Message, MessageType, Timestamp, ms_of
+from ..messages import Code, Encoding, Message, MessageType, SystemProperties, Timestamp, ms_of
 
 _FIRST_SECOND: Final = -62_135_596_800
 _LAST_SECOND: Final = 253_402_300_799
@@ -50,12 +50,7 @@ def checked_properties(
 
     `peer` is the client's `host:port`; `levels` are the broker's delay levels, as for `delay_level`.
     """
-    body_bytes = len(message.body)  # each look at the body copies it
-    if not body_bytes and config.enable_message_body_empty_check:
-        raise RpcRefused(Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
-    if body_bytes > max_message_size > 0:
-        text = f"message body cannot exceed the max {max_message_size}"
-        raise RpcRefused(Code.MESSAGE_BODY_TOO_LARGE, text)
+    _check_body(message, config, max_message_size)
     system = message.system_properties
     properties = own_properties(message)
     if properties:
@@ -63,10 +58,7 @@ def checked_properties(
     tag, keys, message_id = system.tag, system.keys[:], system.message_id
     _check_tag(tag)
     _check_keys(keys)
-    own_text = "".join([*properties, *properties.values(), *keys, tag])
-    if len(own_text.encode("utf-8", "replace")) > config.max_user_property_size:
-        text = f"the total size of user property is too large, max is {config.max_user_property_size}"
-        raise RpcRefused(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
+    _check_total_size([*properties, *properties.values(), *keys, tag], config)
     if not message_id or message_id.isspace():
         raise RpcRefused(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
     born = system.born_timestamp
@@ -76,16 +68,10 @@ def checked_properties(
         _check_timestamp(system.delivery_timestamp)
     is_half = system.message_type == _TRANSACTION
     if is_half:
-        recovery = system.orphaned_transaction_recovery_duration
-        longest = config.max_transaction_recovery_second
-        if recovery.seconds > longest > 0:
-            text = f"the max transaction recovery time of message is too large, max is {longest}"
-            raise RpcRefused(Code.BAD_REQUEST, text)
+        _check_recovery(system, config)
     if is_timed:
-        due_ms, furthest = ms_of(system.delivery_timestamp), config.max_delay_time_mills
-        if 0 < furthest < due_ms - wall_ms:
-            text = f"the max delay time of message is too large, max is {furthest}"
-            raise RpcRefused(Code.ILLEGAL_DELIVERY_TIME, text)
+        due_ms = ms_of(system.delivery_timestamp)
+        _check_delay(due_ms - wall_ms, config)
     group, lite_topic = system.message_group, system.lite_topic
     if group:
         _check_group(group, config)
@@ -96,9 +82,7 @@ def checked_properties(
         properties[names.KEYS] = " ".join(keys)
     properties[names.UNIQ_KEY] = message_id
     if is_half:
-        properties[names.TRAN_MSG] = "true"
-        if system.HasField("orphaned_transaction_recovery_duration"):
-            properties[names.CHECK_IMMUNITY_TIME_IN_SECONDS] = str(recovery.seconds)
+        _add_transaction(properties, system)
     if is_timed:
         if config.use_delay_level:
             properties[names.DELAY] = str(delay_level(due_ms - wall_ms, levels))
@@ -122,6 +106,15 @@ def stored_flag(message: Message, properties: Mapping[str, str]) -> int:
     """The sysFlag of the record of a message with these properties."""
     flag = flags.COMPRESSED if message.system_properties.body_encoding == _GZIP else 0
     return flag | flags.TRANSACTION_PREPARED if names.TRAN_MSG in properties else flag
+
+
+def _check_body(message: Message, config: EndpointConfig, max_message_size: int) -> None:
+    body_bytes = len(message.body)  # each look at the body copies it
+    if not body_bytes and config.enable_message_body_empty_check:
+        raise RpcRefused(Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
+    if body_bytes > max_message_size > 0:
+        text = f"message body cannot exceed the max {max_message_size}"
+        raise RpcRefused(Code.MESSAGE_BODY_TOO_LARGE, text)
 
 
 def _check_user_properties(properties: Mapping[str, str], config: EndpointConfig) -> None:
@@ -158,6 +151,33 @@ def _check_keys(keys: Iterable[str]) -> None:
             raise RpcRefused(Code.ILLEGAL_MESSAGE_KEY, "key cannot be the char sequence of whitespace")
         if _CONTROL(key):
             raise RpcRefused(Code.ILLEGAL_MESSAGE_KEY, "key cannot contain control character")
+
+
+def _check_total_size(texts: Iterable[str], config: EndpointConfig) -> None:
+    if len("".join(texts).encode("utf-8", "replace")) > config.max_user_property_size:
+        text = f"the total size of user property is too large, max is {config.max_user_property_size}"
+        raise RpcRefused(Code.MESSAGE_PROPERTIES_TOO_LARGE, text)
+
+
+def _check_recovery(system: SystemProperties, config: EndpointConfig) -> None:
+    longest = config.max_transaction_recovery_second
+    if system.orphaned_transaction_recovery_duration.seconds > longest > 0:
+        text = f"the max transaction recovery time of message is too large, max is {longest}"
+        raise RpcRefused(Code.BAD_REQUEST, text)
+
+
+def _add_transaction(properties: dict[str, str], system: SystemProperties) -> None:
+    properties[names.TRAN_MSG] = "true"
+    if system.HasField("orphaned_transaction_recovery_duration"):
+        recovery = system.orphaned_transaction_recovery_duration
+        properties[names.CHECK_IMMUNITY_TIME_IN_SECONDS] = str(recovery.seconds)
+
+
+def _check_delay(wait_ms: int, config: EndpointConfig) -> None:
+    furthest = config.max_delay_time_mills
+    if 0 < furthest < wait_ms:
+        text = f"the max delay time of message is too large, max is {furthest}"
+        raise RpcRefused(Code.ILLEGAL_DELIVERY_TIME, text)
 
 
 def _check_timestamp(timestamp: Timestamp) -> None:

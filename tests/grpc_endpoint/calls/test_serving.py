@@ -10,8 +10,8 @@ import pytest
 from pocketmq.broker.errors import Refusal
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, RpcRefused
-from pocketmq.grpc_endpoint.calls.registry import Registry
-from pocketmq.grpc_endpoint.calls.rpc_call import ANSWERS_LATER, Calls, Deferred, RpcCall
+from pocketmq.grpc_endpoint.calls.registry import ANSWERS_LATER, Deferred, Registry
+from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
 from pocketmq.grpc_endpoint.http2.port import Http2Port
 from pocketmq.grpc_endpoint.http2.port_limits import Limits
 from pocketmq.grpc_endpoint.messages.service import REQUEST_BYTES
