@@ -23,7 +23,7 @@ from pocketmq.broker.node import Node
 from pocketmq.broker.process import loop_factory
 from pocketmq.client.connections.connection import Connection
 from pocketmq.pipeline.brokers.range_reader import RangeReader
-from pocketmq.pipeline.brokers.waiting_notes import WaitingNotes
+from pocketmq.pipeline.brokers.wait_log import WaitLog
 from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.pipeline.planning.ranges import Range
 from pocketmq.pipeline.planning.topic_options import SourceOptions
@@ -163,7 +163,7 @@ class OneBroker:
     """What the reader uses of its client: the connection to the broker."""
 
     def __init__(self, connection: Connection) -> None:
-        self.notes = WaitingNotes()
+        self.notes = WaitLog()
         self._connection = connection
 
     async def broker_or_slave(self, topic: str, broker_name: str) -> tuple[Connection, bool]:

@@ -20,7 +20,7 @@ class PathError(OptionError):
     def __str__(self) -> str:
         return f"{self.option}: {self.reason}"
 
-    def under(self, option: str) -> "PathError":
+    def with_option(self, option: str) -> "PathError":
         """The same, for the name that the user knows, such as `--store`."""
         return PathError(self.reason, option)
 

@@ -51,7 +51,7 @@ def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: in
             check_port(port)
         ended = threading.Event()
         with ended_by_signals(ended), ExitStack() as stack:
-            running = engine(master or "local[*]", memory, own, port=port, shows_log=is_verbose)
+            running = engine(master or "local[*]", memory, own, port=port, show_log=is_verbose)
             with user_error_if_spark_does_not_start(choice):
                 address = stack.enter_context(running)
             stack.enter_context(ended_by_signals(ended))  # Spark has set a handler of its own

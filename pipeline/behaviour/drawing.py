@@ -13,7 +13,7 @@ from ..report.page import heading, paragraph
 from ..report.timeline import PALETTE, Bar, Mark, colours, legend, room_for, timeline
 from .ownership import DoubleOwner, Gap, PullRun, merge_tenures
 
-LEAST_SECONDS = 1.0
+MIN_SECONDS = 1.0
 LABEL = 26
 """A longer name is cut to its last characters, because names of one host differ at their end."""
 
@@ -61,7 +61,7 @@ def _group(
     end = max(
         [run.end for run in runs]
         + [member["until"].timestamp() for member in members]
-        + [begin + LEAST_SECONDS]
+        + [begin + MIN_SECONDS]
     )
     clients = {
         member["client"]: _kind(member) for member in sorted(members, key=lambda member: member["joined"])

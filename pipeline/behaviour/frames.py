@@ -26,10 +26,10 @@ SEND_BACKS: Final = (36, RPC_NUMBERS["ForwardMessageToDeadLetterQueue"])
 
 HEARTBEATS: Final = (34, RPC_NUMBERS["Heartbeat"])
 
-ANNOUNCEMENTS: Final = (*HEARTBEATS, RPC_NUMBERS["Telemetry"])
+JOIN_CODES: Final = (*HEARTBEATS, RPC_NUMBERS["Telemetry"])
 """Requests that make their client a member; the settings of gRPC clients are on their telemetry streams."""
 
-GOODBYES: Final = (35, RPC_NUMBERS["NotifyClientTermination"])
+LEAVE_CODES: Final = (35, RPC_NUMBERS["NotifyClientTermination"])
 
 NOT_FOUND: Final = 19
 
@@ -207,7 +207,7 @@ def members_of(entries: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as F
 
     beats = (
-        entries.where(entries.code.isin(*ANNOUNCEMENTS))
+        entries.where(entries.code.isin(*JOIN_CODES))
         .withColumn("data", F.from_json("detail", _HEARTBEAT_SCHEMA))
         .withColumn("consumer", F.explode("data.consumerDataSet"))
         .groupBy("source", "journal", "client", F.col("consumer.groupName").alias("group"))
@@ -221,7 +221,7 @@ def members_of(entries: "DataFrame") -> "DataFrame":
             F.max_by("connection", "time").alias("connection"),
         )
     )
-    left = entries.where(entries.code.isin(*GOODBYES)).selectExpr(
+    left = entries.where(entries.code.isin(*LEAVE_CODES)).selectExpr(
         "journal", "client", "coalesce(fields['consumerGroup'], '') as `group`", "time as unregistered"
     )
     closed = entries.where("kind = 'closed'").selectExpr("journal", "connection", "time as closed")

@@ -1,7 +1,7 @@
 """Requests to name servers and brokers, and sends, from ordinary functions without an event loop. No Spark.
 
 broker_client.py    connections, routes, offsets and commits, with retries
-waiting_notes.py    what a client waits for, said once
+wait_log.py         logs once what a client waits for
 reachable.py        whether brokers and topics answer, before a job starts
 read_planner.py     from options to queues, positions and ranges
 group_offsets.py    progress committed to a group that is nobody else's

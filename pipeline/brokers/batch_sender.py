@@ -3,7 +3,7 @@
 A `BatchSender` belongs to one task. Requests for any queue go to the writable queues in turn. Requests for one queue
 wait for each other, so that its messages keep their order. A request without an answer is sent again, so a message may
 be stored twice, with the same UNIQ_KEY. A refusal that an old route may explain is asked once more by a fresh one; any
-other that a retry cannot change fails the task. Memory is limited to `in_flight` requests, and to `MOST_HALF_MESSAGES`
+other that a retry cannot change fails the task. Memory is limited to `in_flight` requests, and to `MAX_HALF_MESSAGES`
 places of half messages.
 """
 
@@ -41,7 +41,7 @@ STORED: Final = (
 
 STALE_ROUTE: Final = (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION)
 """Refusals of a broker that has the topic no longer, or no longer for writing: others may have it."""
-MOST_HALF_MESSAGES: Final = 1_000_000
+MAX_HALF_MESSAGES: Final = 1_000_000
 """Of one task, which keeps some 60 bytes of each and hands them to the driver."""
 Stored = Callable[[Queue, int], None]
 """Called with the queue and the queue offset of a request's first message."""
@@ -111,7 +111,7 @@ class BatchSender:
         self._started_at = time.monotonic()
         self.rows = 0
         self.requests = 0
-        self.unconfirmed_requests = 0
+        self.unflushed_requests = 0
         self.half_messages = HalfMessages()
 
     # -- for the task
@@ -143,9 +143,9 @@ class BatchSender:
     ) -> None:
         """Start sending one message with its property text. `sys_flag` says that it is a half message, or how its body
         is compressed."""
-        if sys_flag & TRANSACTION_PREPARED and self.rows >= MOST_HALF_MESSAGES:
+        if sys_flag & TRANSACTION_PREPARED and self.rows >= MAX_HALF_MESSAGES:
             raise PipelineError(
-                f"a task of a transactional write can send at most {MOST_HALF_MESSAGES:,} messages: "
+                f"a task of a transactional write can send at most {MAX_HALF_MESSAGES:,} messages: "
                 "use more partitions, smaller batches, or another guarantee"
             )
         request = self._request(
@@ -252,7 +252,7 @@ class BatchSender:
             command = await connection.exchange(sent, body, timeout_seconds=self._timeout_seconds)
             if command.code not in STORED:
                 raise RequestRefused(command.code, command.remark or "", sent.name)
-            self.unconfirmed_requests += command.code != ResponseCode.SUCCESS
+            self.unflushed_requests += command.code != ResponseCode.SUCCESS
             if stored is not None:
                 stored(target, Connection.read_fields(sent.reply_type, command, sent.name).queue_offset)
             if isinstance(request, SendMessageV2) and request.sys_flag & TRANSACTION_PREPARED:

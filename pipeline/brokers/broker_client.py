@@ -42,7 +42,7 @@ from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.positions import Offsets, Queue
 from ..planning.ranges import QueueBounds
 from ..planning.topic_options import SourceOptions
-from .waiting_notes import Waiting, WaitingNotes, span
+from .wait_log import Waiting, WaitLog, span
 
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 2.0
@@ -97,7 +97,7 @@ class BrokerClient:
         self._access = access
         self._addresses = access.addresses()
         self._clock = clock
-        self.notes = WaitingNotes()
+        self.notes = WaitLog()
         self._loop = _new_loop()
         self._connections: ConnectionPool | None = None
         self._routes: NameServers | None = None
@@ -200,7 +200,7 @@ class BrokerClient:
 
         `SourceUnreachable`, with the last reason, after `retry_timeout_ms` or after `retries` retries. Only the first
         call may take longer than that: as long as its own requests may. A refusal that a retry cannot change is raised
-        at once. What is waited for is logged (`waiting_notes.py`), as `said_as` if several requests wait for the same.
+        at once. What is waited for is logged (`wait_log.py`), as `said_as` if several requests wait for the same.
         `waited_seconds` of the time were spent before.
         """
         deadline = time.monotonic() + retry_timeout_ms / 1000 - waited_seconds

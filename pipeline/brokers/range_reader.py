@@ -31,7 +31,7 @@ from ..records.boundaries import why_none
 from ..records.records import Records, scan
 from .broker_client import BrokerClient, gather_all
 from .pulls import Puller, PullReply
-from .waiting_notes import Silence
+from .wait_log import Silence
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -217,11 +217,11 @@ class RangeReader:
             return
         self._keep(part, offset, reply)
         if part.offset < part.range.hi:
-            self._tell_of(part)
+            self._wake_reader(part)
             self._request(part)
         else:
             part.is_ended = True
-            self._tell_of(part)
+            self._wake_reader(part)
 
     def _keep(self, part: _Part, offset: int, reply: PullReply) -> None:
         """Keep a reply for its turn. The first one of a part tells about the broker."""
@@ -246,7 +246,7 @@ class RangeReader:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._pulls.clear()
 
-    def _tell_of(self, part: _Part) -> None:
+    def _wake_reader(self, part: _Part) -> None:
         """Wake the reader, which waits for the first part only."""
         if self._pulls and self._pulls[0] is part:
             self._arrived.set()
@@ -275,11 +275,11 @@ class RangeReader:
                     )
                 self._keep(part, offset, reply)
                 if part.offset < part.range.hi:
-                    self._tell_of(part)
+                    self._wake_reader(part)
         finally:
             part.is_ended = True
             self._width.is_known = True
-            self._tell_of(part)
+            self._wake_reader(part)
 
     def _skip_lost(self, part: Range, offset: int, reply: PullReply) -> int:
         """The queue no longer has this offset: report the loss, and return the offset to continue at."""

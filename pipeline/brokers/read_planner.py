@@ -29,8 +29,8 @@ from ..planning.topic_options import (
     COMMITTED,
     EARLIEST,
     LATEST,
+    ReadBound,
     SourceOptions,
-    StartOrEnd,
     matching_topics,
 )
 from .broker_client import BrokerClient
@@ -217,7 +217,7 @@ class Planner:
             )  # fmt: skip
         return found
 
-    def _at_time(self, chosen: StartOrEnd, bounds: Bounds, *, is_start: bool) -> Offsets:
+    def _at_time(self, chosen: ReadBound, bounds: Bounds, *, is_start: bool) -> Offsets:
         times = dict.fromkeys(bounds, chosen.timestamp_ms)
         if chosen.kind == "timestamps":
             times = _times(chosen, bounds)
@@ -279,7 +279,7 @@ class Planner:
         return max(1, size // max(rows, 1))
 
 
-def _times(chosen: StartOrEnd, bounds: Bounds) -> dict[Queue, int]:
+def _times(chosen: ReadBound, bounds: Bounds) -> dict[Queue, int]:
     """Times by topic, `{"T": 1700000000000}`, or by queue, in the form of offsets."""
     try:
         by_topic = json.loads(chosen.text)
@@ -306,7 +306,7 @@ def _times(chosen: StartOrEnd, bounds: Bounds) -> dict[Queue, int]:
     return times
 
 
-def _with_bounds(offsets: Offsets, lows: Offsets, highs: Offsets, chosen: StartOrEnd) -> Offsets:
+def _with_bounds(offsets: Offsets, lows: Offsets, highs: Offsets, chosen: ReadBound) -> Offsets:
     """-2 and -1 replaced by the bounds they mean."""
     for queue, offset in offsets.items():
         if offset < EARLIEST_OFFSET:

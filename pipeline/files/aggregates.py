@@ -24,7 +24,7 @@ from .runs import RunTable, in_queues, merge_ordered, ordered_by_queue, runs_of,
 from .scan import BAD_CRC, ScannedRecords, ScanOptions, scan_log
 
 GROUPS: Final = ("topic", "queueId", "tags", "minute")
-MOST_GROUPS: Final = 1 << 16
+MAX_GROUPS: Final = 1 << 16
 _MINUTE_MS: Final = 60_000
 _SUMS: Final = ("messages", "bytes", "bodyBytes")
 _EXTREMES: Final = {"largest": "max", "firstTime": "min", "lastTime": "max"}
@@ -103,10 +103,10 @@ def scan_statistics(
             continue
         pieces.append(_counted(found.records, groups, kinds))
         rows += pieces[-1].num_rows
-        if rows >= MOST_GROUPS:
+        if rows >= MAX_GROUPS:
             pieces = [_summed(pa.concat_tables(pieces), groups, kinds)]
             rows = pieces[0].num_rows
-            if rows > MOST_GROUPS // 2:
+            if rows > MAX_GROUPS // 2:
                 yield from _statistics(pieces.pop())
                 rows = 0
     if pieces:
@@ -124,7 +124,7 @@ def _counted(records: Records, groups: Sequence[str], kinds: Mapping[str, str]) 
     extremes = {"largest": records.sizes, "firstTime": times, "lastTime": times}
     extremes = {name: column for name, column in extremes.items() if name in kinds}
     values = {name: _minutes(records) if name == "minute" else records.codes(name) for name in groups}
-    if math.prod(len(distinct) for distinct, _ in values.values()) > MOST_GROUPS:
+    if math.prod(len(distinct) for distinct, _ in values.values()) > MAX_GROUPS:
         ones = np.ones(len(records), dtype=np.int64)
         columns = {name: pa.array(column) for name, column in {"messages": ones, **sums, **extremes}.items()}
         for name, (distinct, codes) in values.items():

@@ -61,7 +61,7 @@ def journal_paths(paths: Sequence[str], option: str = "JOURNALS") -> dict[str, s
         try:
             files = journal_files(Path(text))
         except PathError as error:
-            raise error.under(option) from error
+            raise error.with_option(option) from error
         for file in files:
             with _readable(file):
                 about = next(iter(FrameReader(map_file(str(file)))), None)

@@ -15,7 +15,7 @@ import msgspec
 from ..errors import PathError
 from .mapped_file import FILE_NAME, data_end, map_file
 
-MOST_SPLITS: Final = 10_000
+MAX_SPLITS: Final = 10_000
 """Tasks of one scan: Spark keeps each of them in the driver, and starts some twenty in a second."""
 SMALL_TAIL: Final = 1 << 20
 """Bytes after the last known record that are too few for a task of their own."""
@@ -66,7 +66,7 @@ def mapped(file: LogFile, maps: dict[str, memoryview]) -> memoryview:
 
 
 def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: int) -> list[LogSplit]:
-    """The files split into tasks of about `split_bytes`: at least `least`, and about `MOST_SPLITS` at most.
+    """The files split into tasks of about `split_bytes`: at least `least`, and about `MAX_SPLITS` at most.
 
     A split may begin at any byte.
     """
@@ -75,7 +75,7 @@ def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: in
     if not files:
         return []
     count = max(least, -(-total // split_bytes))
-    count = min(-(-count // least) * least, MOST_SPLITS)  # each core gets as many tasks as the others
+    count = min(-(-count // least) * least, MAX_SPLITS)  # each core gets as many tasks as the others
     step = max(1, -(-total // count))
     splits = []
     for file in files:

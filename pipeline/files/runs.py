@@ -7,7 +7,7 @@ A run is consecutive records of one queue whose offsets rise by one. A sound que
 however many records it has. A gap, a repeated offset or disorder begins another run. So questions about all records
 are answered from few rows: `jobs/audit.py`.
 
-Runs of runs are made as runs of records are, so a scan keeps at most `MOST_RUNS` of them and merges as it goes on. With
+Runs of runs are made as runs of records are, so a scan keeps at most `MAX_RUNS` of them and merges as it goes on. With
 more, as in a log without any order, they are handed over unmerged: a reader must expect adjacent runs.
 """
 
@@ -25,7 +25,7 @@ from ..records.scans import Flags
 from ..records.slices import Ints
 from .run_statuses import OK
 
-MOST_RUNS: Final = 1 << 16
+MAX_RUNS: Final = 1 << 16
 RUN: Final = np.dtype(
     [
         *(("key", "i8"), ("firstOffset", "i8"), ("lastOffset", "i8")),
@@ -81,11 +81,11 @@ class RunTable:
 
     def full(self) -> Iterator[Any]:
         """A batch of rows if there are too many runs to keep."""
-        if self._count < MOST_RUNS:
+        if self._count < MAX_RUNS:
             return
         merged = merge_runs(np.concatenate(self._pieces))
         self._pieces, self._count = [merged], len(merged)
-        if len(merged) > MOST_RUNS // 2:
+        if len(merged) > MAX_RUNS // 2:
             yield from self.rest()
 
     def rest(self) -> Iterator[Any]:

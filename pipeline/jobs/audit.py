@@ -121,11 +121,11 @@ def build(
         engine.keep(f"runs_{number}", "select * from scanned_runs", is_small=True)
     texts = {name: _of_all(text, list(stores)) for name, _, text in TABLES}
     sections = [Section(name, title, engine.sql(texts[name])) for name, title, _ in TABLES]
-    findings, unlisted = findings_of(engine, texts)
+    findings, hidden_findings = findings_of(engine, texts)
     name = f"Store{'s' if len(stores) > 1 else ''} {', '.join(map(shown, stores.values()))}."
     if any(map(is_remote, stores.values())):
         name += f" {NOT_COMPARED}"
-    return Report("Store audit", name, sections, findings, unlisted=unlisted)
+    return Report("Store audit", name, sections, findings, hidden_findings=hidden_findings)
 
 
 def _of_all(text: str, brokers: Sequence[str | None]) -> str:
@@ -147,7 +147,7 @@ def findings_of(engine: Engine, questions: Mapping[str, str]) -> tuple[list[str]
         name: engine.sql(f"select * from ({text}) as faults limit {SHOWN}").collect()
         for name, text in texts.items()
     }
-    unlisted = sum(
+    hidden_findings = sum(
         engine.sql(f"select count(*) as n from ({texts[name]}) as faults").collect()[0].n - SHOWN
         for name, rows in found.items()
         if len(rows) == SHOWN
@@ -160,7 +160,7 @@ def findings_of(engine: Engine, questions: Mapping[str, str]) -> tuple[list[str]
           for row in found["order"]),
         *(f"{_queue(row)} {_offsets(row.queueOffset, row.lastOffset)}: {row.what}"
           for row in found["index"]),
-    ], unlisted  # fmt: skip
+    ], hidden_findings  # fmt: skip
 
 
 def _broker(row: Any) -> str:

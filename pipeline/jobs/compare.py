@@ -213,7 +213,7 @@ def check(left: MessageInput, right: MessageInput) -> None:
             side.check_topics()
         except OptionError as error:
             if isinstance(error, PathError):
-                raise error.under(name) from error
+                raise error.with_option(name) from error
             if str(error).startswith("--namesrv must"):
                 raise OptionError(
                     f"{name} must be the folder of a store, or name servers as host:port, got {side.name!r}"

@@ -83,14 +83,14 @@ def build(engine: Engine, source: MessageInput, *, by: str = "msgId") -> Report:
         f"{row['topic']}: {by} {row[by]} is stored {row['copies']} times, {row['seconds']:.1f} s apart: {row['places']}"
         for row in found.collect()
     ]
-    unlisted = stored_twice.count() - len(findings) if len(findings) == LISTED_FINDINGS else 0
+    hidden_findings = stored_twice.count() - len(findings) if len(findings) == LISTED_FINDINGS else 0
     table = engine.sql("select * from duplicates order by level, topic, 1")
     return Report(
         "Duplicates",
         f"By {by}.",
         [Section("duplicates", "Stored more than once", table)],
         findings,
-        unlisted=unlisted,
+        hidden_findings=hidden_findings,
     )
 
 

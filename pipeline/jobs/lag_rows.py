@@ -19,7 +19,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..brokers.broker_client import BrokerClient, gather_all
 from ..brokers.range_reader import read_ranges_whole
 from ..brokers.reachable import check_reachable
-from ..brokers.waiting_notes import Waiting, WaitingNotes
+from ..brokers.wait_log import Waiting, WaitLog
 from ..errors import PipelineError, SourceUnreachable
 from ..files.consume_queues import consumer_offsets, units, written_units
 from ..files.log_files import log_files
@@ -117,7 +117,7 @@ def _committed(client: BrokerClient, groups: list[str], topics: list[str]) -> It
                     yield Lag(group, topic, queue.broker_name, queue.queue_id, offset, bounds[queue].high)
 
 
-async def _statistics(source: MessageInput, groups: list[str], notes: WaitingNotes) -> list[Lag]:
+async def _statistics(source: MessageInput, groups: list[str], notes: WaitLog) -> list[Lag]:
     """Every queue for which a master has an offset of one of the groups, or of any group."""
     found = []
     settings: dict[str, Any] = {"namesrv_addr": source.namesrv_addr}

@@ -97,7 +97,7 @@ def run_on_engine(
             write(report, outputs)
         return report
 
-    run_here(run, fails_on_findings=fails_on_findings, **options)
+    run_in_process(run, fails_on_findings=fails_on_findings, **options)
 
 
 def check_brokers(source: MessageInput) -> None:
@@ -131,7 +131,7 @@ def run_without_engine(name: str, build: Callable[[Outputs], Report], **options:
         write(report, outputs)
         return report
 
-    run_here(run, **options)
+    run_in_process(run, **options)
 
 
 def check_parquet_url(folder: str | None) -> None:
@@ -145,7 +145,7 @@ def check_parquet_url(folder: str | None) -> None:
             raise OptionError(f"--parquet: {error}") from error
 
 
-def run_here(
+def run_in_process(
     run: Callable[[Outputs], Report],
     *,
     json_file: str | None,

@@ -250,9 +250,9 @@ def _run(
             master=choice.master,
             memory=choice.memory,
             settings=choice.settings,
-            shows_progress=is_shown,
+            show_progress=is_shown,
             optimize_for_startup=choice.is_short,
-            shows_log=choice.is_verbose,
+            show_log=choice.is_verbose,
         )
     try:
         if interrupts:

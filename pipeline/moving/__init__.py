@@ -2,7 +2,7 @@
 
 dlq.py              dead letters: what is dead and why
 dead_letters.py     which dead letters a job is about
-sending_back.py     dead letters sent back
+dlq_resend.py       dead letters sent back
 copies.py           messages sent again as they are
 replay.py           sends messages again
 export.py           messages to Parquet
@@ -11,6 +11,6 @@ mirror.py           topics to another cluster, continuously
 mirroring.py        one round of a mirror
 mirror_queues.py    which queue takes the copies of which
 mirror_positions.py where a mirror is, in memory and as offsets of its group
-in_flight.py        copies that may have been stored without an answer
+mirror_recovery.py  copies that may have been stored without an answer
 offset_map.py       which offset of a copy belongs to which offset of its source
 """

@@ -106,7 +106,7 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
     ]
     lead = f"In {source.name}."
     if wanted.send_back is not None:
-        from .sending_back import send_back
+        from .dlq_resend import send_back
 
         counts = send_back(source, wanted, [topic for topic in topics if is_dlq_topic(topic)], existing)
         sections.append(counts)

@@ -24,7 +24,7 @@ SIDES: Final = (SOURCE, TARGET)
 COMMIT_MS: Final = 2_000
 
 
-class NoAnswer(Exception):
+class SideUnreachable(Exception):
     """A broker of one side does not answer."""
 
     def __init__(self, side: str, error: PipelineError) -> None:
@@ -35,12 +35,12 @@ class NoAnswer(Exception):
 
 @contextmanager
 def asking(side: str) -> Iterator[None]:
-    """`NoAnswer` if a broker of this side does not answer; a refusal says which side it is from."""
+    """`SideUnreachable` if a broker of this side does not answer; a refusal says which side it is from."""
     try:
         yield
     except PipelineError as error:
         if isinstance(error, SourceUnreachable) or isinstance(error.__cause__, SourceUnreachable):
-            raise NoAnswer(side, error) from error
+            raise SideUnreachable(side, error) from error
         raise PipelineError(f"the {side}: {error}") from error
 
 
@@ -107,7 +107,7 @@ class MirrorPositions:
         """Messages of a queue that are not yet copied; 0 if its position is not known."""
         return max(held.high - self._next.get(queue, held.high), 0)
 
-    def tell_of_target(self, error: PipelineError) -> None:
+    def warn_target_not_committable(self, error: PipelineError) -> None:
         """A mirror may have no more than the right to send: then it repeats what was in flight when it was killed."""
         if not self._is_told_of_target:
             self._is_told_of_target = True
@@ -124,7 +124,7 @@ class MirrorPositions:
             except SourceUnreachable:
                 raise
             except PipelineError as error:
-                self.tell_of_target(error)
+                self.warn_target_not_committable(error)
                 self._reached[target] = None
         return self._reached[target]
 
@@ -154,7 +154,7 @@ class MirrorPositions:
                 except PipelineError as error:
                     if number == 0:
                         raise PipelineError(f"the {side}: {error}") from error
-                    self.tell_of_target(error)
+                    self.warn_target_not_committable(error)
                 for queue in part:
                     del waiting[queue]
                 if number == 0 and broker_name in slaves:

@@ -5,9 +5,9 @@
     then: offset of group pocketmq-mirror-NAME, in the source and in the target
 
 A request without an answer is not sent again at once, and neither is what a killed mirror had in flight: the target
-may have stored it. The mirror looks for it (`in_flight.py`), and goes on after the last copy that it finds. Queues of a
-broker that does not answer wait for it; the others go on. While a source broker has no master, what its slave holds is
-copied.
+may have stored it. The mirror looks for it (`mirror_recovery.py`), and goes on after the last copy that it finds.
+Queues of a broker that does not answer wait for it; the others go on. While a source broker has no master, what its
+slave holds is copied.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ from ..planning.ranges import Bounds, QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from .copies import ATTEMPTS, BATCH_BYTES, COLUMNS, send_copies
-from .in_flight import found_copies, ids_of, search_begin
-from .mirror_positions import SOURCE, TARGET, MirrorPositions, NoAnswer, asking
+from .mirror_positions import SOURCE, TARGET, MirrorPositions, SideUnreachable, asking
 from .mirror_queues import QueuePairs, Side
+from .mirror_recovery import found_copies, ids_of, search_begin
 from .offset_map import OffsetMap, Piece, joined
 
 _log = logging.getLogger("pocketmq.pipeline")
@@ -43,7 +43,7 @@ ROUND_MS: Final = 2_000
 """How long a round waits for a broker. Then its queues wait for the next round."""
 STEP: Final = 20_000
 """Messages of a queue that are copied before the next queue has its turn."""
-LEAST_BYTES: Final = 8 * 1024
+MIN_BYTES: Final = 8 * 1024
 """Below this size of a request messages are sent one by one."""
 READ: Final = (*COLUMNS, ATTEMPTS, "queueOffset")
 
@@ -105,7 +105,7 @@ class Mirroring:
                 continue
             try:
                 self._copy_queue(queue, held, target)
-            except NoAnswer as error:
+            except SideUnreachable as error:
                 self._sure.discard(queue)
                 self.away[error.side, brokers[error.side]] = error.error
             except PipelineError:
@@ -121,7 +121,7 @@ class Mirroring:
         try:
             with asking(SOURCE):
                 return self._source.bounds(self.queues.pairs, ROUND_MS)
-        except NoAnswer:
+        except SideUnreachable:
             pass
         found: dict[Queue, QueueBounds] = {}
         for broker_name in sorted({queue.broker_name for queue in self.queues.pairs}):
@@ -129,7 +129,7 @@ class Mirroring:
             try:
                 with asking(SOURCE):
                     found |= self._source.bounds(queues, ROUND_MS)
-            except NoAnswer as error:
+            except SideUnreachable as error:
                 self.away[SOURCE, broker_name] = error.error
         return found
 
@@ -148,16 +148,20 @@ class Mirroring:
             self._positions.advance(queue, position)
         end = min(held.high, position + STEP)
         if end > position and queue not in self._sure:
-            position = self._pass_found(Range(queue, position, end), held, target, is_first_run=is_first_run)
+            position = self._skip_existing_copies(
+                Range(queue, position, end), held, target, is_first_run=is_first_run
+            )
         if end > position:
             self._copy(Range(queue, position, end), target)
 
-    def _pass_found(self, part: Range, source: QueueBounds, target: Queue, *, is_first_run: bool) -> int:
+    def _skip_existing_copies(
+        self, part: Range, source: QueueBounds, target: Queue, *, is_first_run: bool
+    ) -> int:
         """Pass over the messages that the target already has; the next message to copy."""
         with asking(TARGET):
             held = self._target.bounds([target], ROUND_MS)[target]
         if held.is_of_slave:
-            raise NoAnswer(TARGET, SourceUnreachable(f"{target} has no master in its route"))
+            raise SideUnreachable(TARGET, SourceUnreachable(f"{target} has no master in its route"))
         if is_first_run:
             self._positions.advance(part.queue, part.lo, target, held.high)
             # Before anything is sent: a mirror that is killed then knows that it must look.
@@ -175,7 +179,7 @@ class Mirroring:
             except SourceUnreachable:
                 raise
             except PipelineError as error:
-                self._positions.tell_of_target(error)
+                self._positions.warn_target_not_committable(error)
                 stored = []
         offsets = found_copies([message_id for message_id, _ in wanted], stored)
         if len(offsets) < len(wanted):
@@ -220,7 +224,7 @@ class Mirroring:
                     f"the target refuses the message at offset {offset} of {queue}, whose body has {size:,} bytes: "
                     f"{_root(refusal)}"
                 ) from refusal
-            self._most_bytes[target.broker_name] = most_bytes // 2 if most_bytes > LEAST_BYTES else 0
+            self._most_bytes[target.broker_name] = most_bytes // 2 if most_bytes > MIN_BYTES else 0
 
     def _send_rows(
         self, batch: Any, queue: Queue, target: Queue, most_bytes: int

@@ -4,7 +4,7 @@
 
 Messages [first, last] of a queue were stored as toFirst, toFirst + 1, ... of another. A group that is at an offset of
 the source continues at the translated offset of the copy. A piece that continues the one before makes one with it, so a
-queue that only the mirror writes to is one piece. Of a queue with more than `MOST_PIECES` the oldest are merged two by
+queue that only the mirror writes to is one piece. Of a queue with more than `MAX_PIECES` the oldest are merged two by
 two. A merged piece has "toLast": a group inside it continues at its first copy, and so reads some messages again rather
 than missing some.
 
@@ -24,7 +24,7 @@ import msgspec
 from ..errors import OptionError
 from ..planning.positions import Queue
 
-MOST_PIECES: Final = 10_000
+MAX_PIECES: Final = 10_000
 """Pieces of a queue that are kept."""
 SPARE_LINES: Final = 1000
 """The file is written anew when it has twice as many lines as pieces, and so many more."""
@@ -147,7 +147,7 @@ class OffsetMap:
             pieces[-1] = longer
             return
         pieces.append(piece)
-        if len(pieces) > MOST_PIECES:
+        if len(pieces) > MAX_PIECES:
             half = len(pieces) // 2
             pieces[:half] = _merged(pieces[:half])
 

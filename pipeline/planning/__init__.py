@@ -8,6 +8,6 @@ access.py           access keys and TLS
 topic_options.py    the options of the source `rocketmq`
 positions.py        queues, offsets and the position of a stream, as JSON
 parallelism.py      how many tasks a session runs at once
-worker_memory.py    what Spark's Python workers need not search for garbage after each task
+gc_freeze.py        garbage collection in Spark's workers
 ranges.py           ranges of messages: split into tasks, limited to a batch, clamped to what a queue holds
 """

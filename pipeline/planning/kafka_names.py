@@ -56,7 +56,7 @@ SINK_COLUMNS: Final = {
 }
 
 
-def counterpart(name: str, others: Mapping[str, str], names: Iterable[str] = ()) -> str:
+def kafka_hint(name: str, others: Mapping[str, str], names: Iterable[str] = ()) -> str:
     """What to add to an error about an unknown name: `; here it is body`, `; similar: topic`, or nothing."""
     for other, here in others.items():
         if other.lower() == name.lower():

@@ -12,7 +12,7 @@ from pocketmq.client.errors import InvalidSetting, ValidationFailed
 from pocketmq.client.settings.client_settings import name_servers
 
 from ..errors import OptionError
-from .kafka_names import counterpart
+from .kafka_names import kafka_hint
 
 NAMESRV: Final = "rocketmq.namesrv.addr"
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -40,7 +40,7 @@ def canonical_options(
     for key, value in options.items():
         name = spelling.get(key.lower())
         if name is None:
-            meant = counterpart(key, of_kafka or {}, names)
+            meant = kafka_hint(key, of_kafka or {}, names)
             raise OptionError(f"unknown option {key}{meant or '; the options are ' + ', '.join(names)}")
         if name in result:
             raise OptionError(f"option {key}: {name} is set twice")

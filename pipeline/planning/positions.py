@@ -40,13 +40,13 @@ Offsets = dict[Queue, int]
 
 
 class StreamPosition(msgspec.Struct, frozen=True):
-    """What Spark keeps between two batches. `begun_at` has the begin offsets of the batch that ends here, for queues
-    that no earlier position names. `time_ms` is 0 if it is not known. `is_filtered`: the broker filters, so the batch
+    """What Spark keeps between two batches. `start_offsets` are those of the batch that ends here, for queues that no
+    earlier position names. `time_ms` is 0 if it is not known. `is_filtered`: the broker filters, so the batch
     may have fewer messages than offsets."""
 
     offsets: Offsets
     is_initial: bool = False
-    begun_at: Offsets = msgspec.field(default_factory=dict)
+    start_offsets: Offsets = msgspec.field(default_factory=dict)
     time_ms: int = 0
     is_filtered: bool = False
 
@@ -57,8 +57,8 @@ class StreamPosition(msgspec.Struct, frozen=True):
             result["at"] = self.time_ms
         if self.is_filtered:
             result["filtered"] = True
-        if self.begun_at:
-            result["from"] = offsets_to_json(self.begun_at)
+        if self.start_offsets:
+            result["from"] = offsets_to_json(self.start_offsets)
         if self.is_initial:
             result["init"] = True
         result["topics"] = offsets_to_json(self.offsets)
@@ -74,12 +74,12 @@ class StreamPosition(msgspec.Struct, frozen=True):
             )
         try:
             offsets = offsets_from_json(value["topics"])
-            begun_at = offsets_from_json(value.get("from", {}))
+            start_offsets = offsets_from_json(value.get("from", {}))
             time_ms = int(value.get("at", 0))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"this checkpoint cannot be read: {json.dumps(value)[:200]}") from error
         return StreamPosition(
-            offsets, bool(value.get("init", False)), begun_at, time_ms, bool(value.get("filtered"))
+            offsets, bool(value.get("init", False)), start_offsets, time_ms, bool(value.get("filtered"))
         )
 
     def topics(self) -> set[str]:

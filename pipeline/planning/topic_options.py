@@ -29,7 +29,7 @@ EARLIEST, LATEST, COMMITTED = "earliest", "latest", "committed"
 DEFAULT_GROUP: Final = "spark-rocketmq-source"
 
 
-class StartOrEnd(msgspec.Struct, frozen=True):
+class ReadBound(msgspec.Struct, frozen=True):
     """Where a read starts or ends.
 
     `kind` is earliest, latest, committed, offsets or timestamps (`text` is JSON), or timestamp. `option` is the name of
@@ -49,8 +49,8 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     assigned: tuple[Queue, ...] = ()
-    start: StartOrEnd = StartOrEnd(EARLIEST)
-    end: StartOrEnd = StartOrEnd(LATEST)
+    start: ReadBound = ReadBound(EARLIEST)
+    end: ReadBound = ReadBound(LATEST)
     is_start_strict: bool = True
     fail_on_data_loss: bool = True
     min_partitions: int | None = None
@@ -261,28 +261,28 @@ def _plan_timeout_ms(values: OptionValues, retry_timeout_ms: int) -> int:
     return (3 if retries is None else retries) * (10 if interval_ms is None else interval_ms)
 
 
-def _start_or_end(values: OptionValues, which: str, default: str) -> StartOrEnd:
+def _start_or_end(values: OptionValues, which: str, default: str) -> ReadBound:
     """One timestamp wins over timestamps by queue, and those win over offsets, as in the Kafka connector."""
     name = f"{which}Timestamp"
     timestamp_ms = values.optional_integer(name, least=0)
     if timestamp_ms is not None:
-        return StartOrEnd("timestamp", timestamp_ms=timestamp_ms, option=name)
+        return ReadBound("timestamp", timestamp_ms=timestamp_ms, option=name)
     name = f"{which}OffsetsByTimestamp"
     text = values.text(name)
     if text is not None:
-        return StartOrEnd("timestamps", text=text, option=name)
+        return ReadBound("timestamps", text=text, option=name)
     name = f"{which}Offsets"
     text = (values.text(name) or default).strip()
     if text.lower() in (EARLIEST, LATEST, COMMITTED):
-        return StartOrEnd(text.lower(), option=name)
+        return ReadBound(text.lower(), option=name)
     if not text.startswith("{"):
         raise OptionError(
             f"option {name} must be earliest, latest, committed or JSON of offsets, got {text!r}"
         )
-    return StartOrEnd("offsets", text=text, option=name)
+    return ReadBound("offsets", text=text, option=name)
 
 
-def _check_start_and_end(start: StartOrEnd, end: StartOrEnd, *, has_group: bool, is_stream: bool) -> None:
+def _check_start_and_end(start: ReadBound, end: ReadBound, *, has_group: bool, is_stream: bool) -> None:
     if start.kind == LATEST and not is_stream:
         raise OptionError("option startingOffsets: latest is for streams; a batch would read nothing")
     if end.kind == EARLIEST:

@@ -43,7 +43,7 @@ class Report(msgspec.Struct):
     sections: list[Section]
     findings: list[str] | None = None
     drawings: list[str] = msgspec.field(default_factory=list)
-    unlisted: int = 0
+    hidden_findings: int = 0
     """Findings that are rows of a table and no sentence, because there are many of their kind."""
 
 
@@ -129,7 +129,7 @@ def html(report: Report, tables: dict[str, ShownRows]) -> str:
     parts: list[str] = []
     if report.findings is not None:
         parts += [html_page.heading("Findings"), html_page.findings(report.findings)]
-        parts += [html_page.paragraph(f"{findings_line(report)}.")] if report.unlisted else []
+        parts += [html_page.paragraph(f"{findings_line(report)}.")] if report.hidden_findings else []
     parts += report.drawings
     for section in report.sections:
         shown = tables[section.name]
@@ -166,11 +166,10 @@ def _print(report: Report, tables: dict[str, ShownRows], outputs: Outputs) -> No
 def findings_line(report: Report) -> str:
     """How many findings there are, and how many of them are not listed."""
     listed = len(report.findings or [])
-    if not report.unlisted:
+    hidden = report.hidden_findings
+    if not hidden:
         return counted(listed, "finding") if listed else "Nothing found."
-    return (
-        f"{counted(listed + report.unlisted, 'finding')}; {report.unlisted:,} of them are only in the tables"
-    )
+    return f"{counted(listed + hidden, 'finding')}; {hidden:,} of them are only in the tables"
 
 
 def counted(count: int, noun: str) -> str:

@@ -31,9 +31,9 @@ TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 @contextlib.contextmanager
 def engine(
-    master: str | None, memory: str | None, settings: Mapping[str, str], *, port: int, shows_log: bool = False
+    master: str | None, memory: str | None, settings: Mapping[str, str], *, port: int, show_log: bool = False
 ) -> Iterator[str]:
-    """The address of a Spark Connect server on this machine, which ends with the `with`. `shows_log`: as of a session.
+    """The address of a Spark Connect server on this machine, which ends with the `with`. `show_log`: as of a session.
 
     `OptionError` if the port is taken.
     """
@@ -46,12 +46,10 @@ def engine(
         "spark.connect.grpc.binding.port": str(number),
         **settings,
     }
-    spark = pocketmq_session(
-        "pocketmq engine", master=master, memory=memory, settings=own, shows_log=shows_log
-    )
+    spark = pocketmq_session("pocketmq engine", master=master, memory=memory, settings=own, show_log=show_log)
     gateway: Any = spark.sparkContext._gateway
     try:
-        spark.sparkContext.setLogLevel("INFO" if shows_log else "OFF")
+        spark.sparkContext.setLogLevel("INFO" if show_log else "OFF")
         warm_up(spark)
         # Only for this name Spark's client sends a token without TLS.
         yield f"sc://localhost:{number}/;token={token}"

@@ -77,7 +77,7 @@ def stream_metrics(progress: dict[str, Any]) -> StreamMetrics:
         except (CheckpointError, ValueError):
             continue  # another format
         is_filtered |= end.is_filtered
-        for part in ranges_between({**start, **end.begun_at}, end.offsets):
+        for part in ranges_between({**start, **end.start_offsets}, end.offsets):
             requested[part.queue.topic] = requested.get(part.queue.topic, 0) + part.size
         for queue, waiting in _behind(source, end).items():
             lag[queue.topic] = lag.get(queue.topic, 0) + waiting

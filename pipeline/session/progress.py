@@ -144,7 +144,7 @@ class ProgressListener(StreamingQueryListener):
         )
         try:
             # The source may commit to the group too (option groupId), and be ahead of this event.
-            writer.commit(position.offsets, only_forward=True, exempt=position.begun_at)
+            writer.commit(position.offsets, only_forward=True, exempt=position.start_offsets)
         except PipelineError as error:
             _log.warning("the offsets of group %s were not committed: %s", group, error)
 

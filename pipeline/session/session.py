@@ -23,7 +23,7 @@ from ..sources.topic_source import RocketMQSource
 from .java import find_java
 from .quiet_log import log_options
 from .settings import (
-    EVERYWHERE,
+    COMMON_SETTINGS,
     MASTER,
     chosen_master,
     is_connect,
@@ -43,15 +43,15 @@ def pocketmq_session(
     memory: str | None = None,
     settings: Mapping[str, str] | None = None,
     optimize_for_startup: bool = False,
-    shows_progress: bool = False,
-    shows_log: bool = False,
+    show_progress: bool = False,
+    show_log: bool = False,
 ) -> SparkSession:
     """A session with the formats registered: the active one if there is one, else a new one. Of the active one only
     `settings` are changed: its master and all else are its maker's.
 
     `master` may also be a Spark Connect server, `sc://HOST:15002`. Without it `chosen_master` says which applies.
     `memory` is that of the driver; on a local master the default is 1g, and Spark's log is quiet unless the user
-    configured it; `shows_log` leaves it as Spark has it.
+    configured it; `show_log` leaves it as Spark has it.
     """
     own = dict(settings or {})
     master, must_be_set = chosen_master(master, own, os.environ)
@@ -70,10 +70,10 @@ def pocketmq_session(
         memory=memory,
         optimize_for_startup=optimize_for_startup,
         java_home=java_home,
-        log="" if shows_log else log_options(os.environ),
+        log="" if show_log else log_options(os.environ),
     )
     if is_local(master):
-        chosen["spark.ui.showConsoleProgress"] = "true" if shows_progress else "false"
+        chosen["spark.ui.showConsoleProgress"] = "true" if show_progress else "false"
     builder = SparkSession.builder.appName(name)
     if must_be_set:
         builder = builder.master(master)
@@ -109,7 +109,7 @@ def _prepare_environment(master: str) -> Path | None:
 def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
     """A session of a Spark Connect server. Its settings are those of that session alone."""
     spark: Any = SparkSession.builder.remote(address).getOrCreate()
-    for key, value in {**EVERYWHERE, **settings}.items():
+    for key, value in {**COMMON_SETTINGS, **settings}.items():
         if key != MASTER:
             spark.conf.set(key, value)
     register(spark)
@@ -120,7 +120,7 @@ def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
 def _set_where_unset(spark: SparkSession) -> None:
     """Set what helps everywhere, unless the caller, spark-submit or the cluster's files have set it."""
     conf = spark.sparkContext.getConf()
-    for key, value in EVERYWHERE.items():
+    for key, value in COMMON_SETTINGS.items():
         if not conf.contains(key):
             spark.conf.set(key, value)
 

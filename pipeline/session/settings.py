@@ -22,7 +22,7 @@ STACK: Final = "-Xss16m"
 """Spark searches the text of the exception that ends a stopped `foreachBatch` by a regular expression that needs levels
 of the stack for each letter. With Java's 1 MB the thread of the query dies of that."""
 OF_EXECUTORS: Final = "spark.executorEnv.OMP_NUM_THREADS"
-EVERYWHERE: Final = {
+COMMON_SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
@@ -98,7 +98,7 @@ def settings_for(
     return {
         "spark.driver.memory": DEFAULT_MEMORY,
         **settings,
-        **EVERYWHERE,
+        **COMMON_SETTINGS,
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(_cores(master)),
         "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,

@@ -8,7 +8,7 @@ from pocketmq.client.values.validators import check_group, check_topic
 
 from ..errors import OptionError
 from ..planning.access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
-from ..planning.kafka_names import SINK_COLUMNS, SINK_OPTIONS, counterpart
+from ..planning.kafka_names import SINK_COLUMNS, SINK_OPTIONS, kafka_hint
 from ..planning.option_values import NAMESRV, OptionValues, canonical_options
 from ..records.batch_encoder import COLUMNS
 
@@ -67,7 +67,7 @@ def check_columns(fields: Iterable[tuple[str, str]], options: SinkOptions) -> No
     for name, kind in types.items():
         allowed = COLUMNS.get(name)
         if allowed is None:
-            meant = counterpart(name, SINK_COLUMNS)
+            meant = kafka_hint(name, SINK_COLUMNS)
             raise OptionError(f"unknown column {name}{meant}; select columns of {', '.join(COLUMNS)}")
         if kind not in allowed:
             raise OptionError(f"column {name} must be {' or '.join(allowed)}, got {kind}")

@@ -21,7 +21,7 @@ from ..planning.positions import Queue
 from ..records.batch_encoder import bodies_of, elements, property_texts, requests, row_ids
 from .sink_options import AT_LEAST_ONCE, TRANSACTIONAL, SinkOptions
 
-MOST_DESTINATIONS: Final = 65_536
+MAX_DESTINATIONS: Final = 65_536
 """Sharding keys and queues whose destination a task remembers."""
 
 
@@ -115,7 +115,7 @@ class TaskSender:
         for key in zip(*values, strict=True):
             destination = known.get(key)
             if destination is None:
-                if len(known) >= MOST_DESTINATIONS:
+                if len(known) >= MAX_DESTINATIONS:
                     known.clear()
                 destination = known[key] = self._destination(*key)
             yield destination

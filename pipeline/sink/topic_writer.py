@@ -31,7 +31,7 @@ from pyspark.sql.types import StructType
 
 from ..brokers.batch_sender import BatchSender, HalfMessage, HalfMessages
 from ..errors import OptionError, PipelineError
-from ..planning.worker_memory import exempt_loaded_modules
+from ..planning.gc_freeze import freeze_imports
 from .sink_options import (
     TRANSACTIONAL,
     check_columns,
@@ -67,7 +67,7 @@ class _WriterBase:
         self._arrow_names = [field.name for field in schema.fields]
 
     def _write(self, batches: Iterator[Any], writer: str, query_id: str) -> TaskResult:
-        exempt_loaded_modules()
+        freeze_imports()
         sender = sender_for(self._options)
         task = TaskSender(sender, self._options, writer)
         try:
@@ -77,9 +77,9 @@ class _WriterBase:
         except BaseException:
             self._give_up(sender)
             raise
-        if sender.unconfirmed_requests:
+        if sender.unflushed_requests:
             _log.warning(
-                "%d requests are stored, but not yet flushed or replicated", sender.unconfirmed_requests
+                "%d requests are stored, but not yet flushed or replicated", sender.unflushed_requests
             )
         return TaskResult(sender.rows, sender.requests, sender.half_messages, query_id)
 
@@ -114,7 +114,7 @@ class TopicWriter(_WriterBase, DataSourceArrowWriter):
         return self._write(iterator, f"{self._id}/{_partition()}", self._id)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        exempt_loaded_modules()
+        freeze_imports()
         if self._options.guarantee == TRANSACTIONAL:
             end_transactions(self._options, _half_messages(messages), is_commit=True)
 
@@ -144,7 +144,7 @@ class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
         return self._write(iterator, f"{query_id}/{batch_id}/{_partition()}", query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        exempt_loaded_modules()
+        freeze_imports()
         if self._options.guarantee != TRANSACTIONAL:
             return
         end_transactions(self._options, _half_messages(messages), is_commit=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import OptionError
-from ..planning.kafka_names import SOURCE_COLUMNS, counterpart
+from ..planning.kafka_names import SOURCE_COLUMNS, kafka_hint
 from ..planning.option_values import OptionValues
 from ..records.columns import LEAN, chosen_columns
 
@@ -25,5 +25,5 @@ def default_columns(
         return chosen_columns(columns, chosen, includes_properties=includes_properties, always=always)
     except OptionError as error:
         unknown = [name.strip() for name in chosen.split(",") if name.strip() not in columns]
-        meant = (f"{name}{counterpart(name, SOURCE_COLUMNS)}" for name in unknown)
+        meant = (f"{name}{kafka_hint(name, SOURCE_COLUMNS)}" for name in unknown)
         raise OptionError("; ".join([str(error), *(text for text in meant if ";" in text)])) from error

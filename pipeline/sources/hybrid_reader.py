@@ -75,7 +75,7 @@ def _readable(part: Range, store: Path) -> tuple[QueueSplit | None, list[LogFile
     try:
         files = log_files(store / "commitlog")
     except PathError as error:
-        raise error.under("option storePath") from error
+        raise error.with_option("option storePath") from error
     queue = part.queue
     folder = store / "consumequeue" / queue.topic / str(queue.queue_id)
     if not folder.is_dir():

@@ -11,8 +11,8 @@ from typing import Final
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
+from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import OptionValues, canonical_options
-from ..planning.worker_memory import exempt_loaded_modules
 from ..records.columns import JOURNAL_COLUMNS, ddl
 from ..tables.journal_table import JournalTable
 from .task_reader import TaskReader, read_paths
@@ -28,7 +28,7 @@ class JournalSource(DataSource):
         return "pocketmq-journal"
 
     def schema(self) -> str:
-        exempt_loaded_modules()
+        freeze_imports()
         return ddl(JOURNAL_COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:

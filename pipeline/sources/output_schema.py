@@ -7,7 +7,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
-from ..planning.kafka_names import SOURCE_COLUMNS, counterpart
+from ..planning.kafka_names import SOURCE_COLUMNS, kafka_hint
 from ..records.columns import check_names
 from ..records.records import Records
 
@@ -22,7 +22,7 @@ class OutputSchema:
     def __init__(self, schema: StructType, columns: dict[str, tuple[str, Any]]) -> None:
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         for name, _ in fields:
-            if name not in columns and (meant := counterpart(name, SOURCE_COLUMNS)):
+            if name not in columns and (meant := kafka_hint(name, SOURCE_COLUMNS)):
                 raise OptionError(f"unknown column {name}{meant}")
         self.names = check_names(columns, fields)
         if len(set(self.names)) < len(self.names):

@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 from ..errors import OptionError
 from ..files.remote_copies import is_url
 from ..files.scan import FAIL, REPORT, SKIP
+from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import OptionValues, canonical_options
 from ..planning.parallelism import default_parallelism
-from ..planning.worker_memory import exempt_loaded_modules
 from ..records.columns import (
     CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSET_COLUMNS,
@@ -109,7 +109,7 @@ class StoreSource(DataSource):
 
     def schema(self) -> str:
         """The columns of the table that the options name."""
-        exempt_loaded_modules()
+        freeze_imports()
         _, texts = self._locations()
         options = read_store_options(texts)
         if options.table != MESSAGES:

@@ -11,8 +11,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
+from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import plain_options
-from ..planning.worker_memory import exempt_loaded_modules
 from .filters import condition_of
 from .output_schema import OutputSchema
 
@@ -54,13 +54,13 @@ class TaskReader(DataSourceReader):
         self._condition: Any = None
 
     def partitions(self) -> list[InputPartition]:
-        exempt_loaded_modules()
+        freeze_imports()
         return [InputPartition(task) for task in self._table.tasks(self._condition)]
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
         if partition is None:
             return  # planning found nothing to read, and Spark made an empty task of its own
-        exempt_loaded_modules()
+        freeze_imports()
         for batch in partition.value.batches(self._output.names, self._condition):
             yield self._output.batch(batch.columns)
 

@@ -8,9 +8,9 @@ from pyspark.sql.types import StructType
 
 from ..brokers.broker_client import client_for
 from ..brokers.read_planner import Planner
+from ..planning.gc_freeze import freeze_imports
 from ..planning.ranges import Range
 from ..planning.topic_options import SourceOptions
-from ..planning.worker_memory import exempt_loaded_modules
 from ..records.columns import MESSAGE_COLUMNS
 from .hybrid_reader import records_of
 from .output_schema import OutputSchema
@@ -27,7 +27,7 @@ def read_ranges(
     options: SourceOptions, output: OutputSchema, partition: InputPartition | None
 ) -> Iterator[Any]:
     """The record batches of one task."""
-    exempt_loaded_modules()
+    freeze_imports()
     if not isinstance(partition, RangePartition):
         return  # planning found nothing to read, and Spark made an empty task of its own
     for part in partition.value:

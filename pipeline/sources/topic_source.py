@@ -14,9 +14,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
+from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import plain_options
 from ..planning.topic_options import read_source_options
-from ..planning.worker_memory import exempt_loaded_modules
 from ..records.columns import MESSAGE_COLUMNS, ddl
 from .default_columns import default_columns
 
@@ -33,14 +33,14 @@ class RocketMQSource(DataSource):
         return "rocketmq"
 
     def schema(self) -> str:
-        exempt_loaded_modules()
+        freeze_imports()
         return ddl(default_columns(plain_options(self.options), MESSAGE_COLUMNS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from .topic_filters import FilteringReader
         from .topic_reader import TopicReader
 
-        exempt_loaded_modules()
+        freeze_imports()
         options = read_source_options(plain_options(self.options), is_stream=False)
         kind = FilteringReader if options.pushes_down else TopicReader
         return kind(options, schema)
@@ -56,7 +56,7 @@ class RocketMQSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         from ..sink.topic_writer import TopicWriter
 
-        exempt_loaded_modules()
+        freeze_imports()
         return TopicWriter(plain_options(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamArrowWriter":

@@ -115,29 +115,31 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             queue: max(held.high, position.offsets.get(queue, 0)) if held.is_of_slave else held.high
             for queue, held in bounds.items()
         }
-        begin, begun_at = self._begin(position, bounds)
+        begin, start_offsets = self._begin(position, bounds)
         end = self._end(begin, bounds)
         backlog = sum(end[queue] - begin[queue] for queue in end)
-        if not backlog and not (begun_at and not position.is_initial):
+        if not backlog and not (start_offsets and not position.is_initial):
             return start
         if not self._is_enough(backlog, limit):
             return start
         end = self._limit(begin, end, limit)
         is_filtered = self._options.is_filtered
-        return StreamPosition(end, begun_at=begun_at, time_ms=_now_ms(), is_filtered=is_filtered).to_json()
+        return StreamPosition(
+            end, start_offsets=start_offsets, time_ms=_now_ms(), is_filtered=is_filtered
+        ).to_json()
 
     def _begin(self, position: StreamPosition, bounds: Bounds) -> tuple[Offsets, Offsets]:
         """Where each queue's part of the batch begins, and the begin offsets that must be recorded with its end."""
         begin = dict(position.offsets)
-        begun_at = dict(position.offsets) if position.is_initial else {}
+        start_offsets = dict(position.offsets) if position.is_initial else {}
         for queue, held in bounds.items():
             if queue not in begin:
                 _log.warning("new queue, read from its first message: %s at %d", queue, held.low)
-                begin[queue] = begun_at[queue] = held.low
+                begin[queue] = start_offsets[queue] = held.low
             elif not self._planner.check_position(queue, begin[queue], held):
                 is_new = self._planner.is_new_since(queue, held, position.time_ms)
-                begin[queue] = begun_at[queue] = held.low if is_new else held.high
-        return begin, begun_at
+                begin[queue] = start_offsets[queue] = held.low if is_new else held.high
+        return begin, start_offsets
 
     def _end(self, begin: Offsets, bounds: Bounds) -> Offsets:
         """The ends of the queues. A queue that is in no route at the moment stays where it is."""
@@ -203,7 +205,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of one batch, which may be a repeated one. A range whose end is before its start is empty."""
         first, last = StreamPosition.of_json(start), StreamPosition.of_json(end)
         self._check_topics(last)
-        ranges = ranges_between({**first.offsets, **last.begun_at}, last.offsets)
+        ranges = ranges_between({**first.offsets, **last.start_offsets}, last.offsets)
         if not ranges:
             return []
         bounds = self._bounds_of(ranges)

@@ -136,7 +136,7 @@ class DuckEngine:
         """
         self._failure = None
         try:
-            with ctrl_c_is_ctrl_c():
+            with keyboard_interrupt_wins():
                 found = self._connection.sql(text)
                 return None if found is None else _with_longs(found.to_arrow_table())
         except self._errors as error:
@@ -175,7 +175,7 @@ class _WatchedTable:
 
 
 @contextlib.contextmanager
-def ctrl_c_is_ctrl_c() -> Iterator[None]:
+def keyboard_interrupt_wins() -> Iterator[None]:
     """Raise `KeyboardInterrupt` after a Ctrl-C, whatever DuckDB makes of it.
 
     It may arrive in DuckDB, in Arrow, or in a table that they read, and each of them has another error for it.

@@ -177,7 +177,7 @@ def check_store(text: str) -> None:
         elif not _location(text).sizes("commitlog"):
             raise PathError(f"{shown(text)} has no folder commitlog, and so is no store")
     except PathError as error:
-        raise error.under("--store") from error
+        raise error.with_option("--store") from error
     except OSError as error:  # of the file system behind the URL
         raise OptionError(f"--store: {shown(text)} cannot be read: {error}") from error
 

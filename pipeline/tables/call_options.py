@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from ..errors import OptionError
-from ..planning.kafka_names import counterpart
+from ..planning.kafka_names import kafka_hint
 from ..planning.topic_options import SOURCE_OPTION_NAMES
 
 STORE_OPTIONS: Final = ("broker_name", "on_corrupt", "verify_crc", "decompress", "commit_log_path")
@@ -54,7 +54,7 @@ def check_names(options: Collection[str], allowed: Collection[str]) -> None:
     """`OptionError` for a name that is not allowed."""
     for name in options:
         if name not in allowed:
-            near = counterpart(name, {}, allowed)
+            near = kafka_hint(name, {}, allowed)
             raise OptionError(f"unknown option {name}{near}; the options are {', '.join(allowed)}")
 
 
@@ -69,6 +69,6 @@ def check_store_options(options: Mapping[str, Any], *, checks_queues: bool) -> N
             raise OptionError(f"{name} must be True or False, got {options[name]!r}")
 
 
-def in_words_of_call(text: str) -> str:
+def rename_options_in_error(text: str) -> str:
     """An error about `option pullBatchSize` as one about `pull_batch_size`."""
     return _OPTION.sub(lambda found: _IN_CALLS.get(found[2], found[0]), text)

@@ -33,7 +33,7 @@ from ..errors import PipelineError
 Progress = Callable[[float], object]
 """Called with the share of a table that was read, from 0 to 1."""
 TASKS_AHEAD: Final = 3
-MOST_PROCESSES: Final = 16
+MAX_PROCESSES: Final = 16
 WORTH_PROCESSES: Final = 64 * 1024 * 1024
 """Bytes that one process reads in the time that others take to start."""
 START_SECONDS = 0.0
@@ -72,7 +72,7 @@ def processes_for(size: int, wanted: int | None) -> int:
         return wanted if can_use_processes() else 1
     if size < WORTH_PROCESSES or not can_use_processes():
         return 1
-    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+    return min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
 
 
 def read_tasks(
@@ -95,7 +95,7 @@ def _of_tasks(
 ) -> Generator[Iterator[Any]]:
     """The batches of each task."""
     if processes <= 1 or len(tasks) <= 2:
-        _keep_freed_memory()
+        _tune_malloc()
         for task in tasks:
             yield task.batches(names, condition)
         return
@@ -112,7 +112,7 @@ def _of_tasks(
                 yield task.batches(names, condition)
                 continue
             batches = owner.rows() if owner is not None else None
-            shared = _share_out(readers, tasks, max(shared, number + (owner is not None)), owners)
+            shared = _assign_tasks(readers, tasks, max(shared, number + (owner is not None)), owners)
             if batches is None:
                 batches = owners.pop(number).rows()
             yield batches
@@ -121,13 +121,15 @@ def _of_tasks(
             reader.end()
 
 
-def _keep_freed_memory() -> None:
+def _tune_malloc() -> None:
     """Let glibc keep the memory of a batch for the next one: it keeps twice as much as the largest block that was freed
     before, up to this size. Nothing touches the block."""
     np.empty(_KEPT_BLOCK, dtype=np.uint8)
 
 
-def _share_out(readers: "list[Reader]", tasks: Sequence[Any], first: int, owners: "dict[int, Reader]") -> int:
+def _assign_tasks(
+    readers: "list[Reader]", tasks: Sequence[Any], first: int, owners: "dict[int, Reader]"
+) -> int:
     """Give tasks to the readers that are ready, each to the one with the fewest; returns the first task not given."""
     while first < len(tasks):
         reader = min((one for one in readers if one.is_ready()), key=Reader.load)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import OptionError, PathError
 from ..records.columns import ALL, LEAN_COLUMNS
-from .call_options import TOPIC_OPTIONS, check_names, check_store_options, in_words_of_call
+from .call_options import TOPIC_OPTIONS, check_names, check_store_options, rename_options_in_error
 from .conditions import Moment, condition_of, timestamp
 from .processes import Progress, processes_for, read_tasks
 
@@ -185,7 +185,7 @@ def _check_path(table: Table) -> None:
     try:
         table.check()
     except PathError as error:
-        raise error.under("path") from error
+        raise error.with_option("path") from error
 
 
 def task_table(
@@ -285,7 +285,7 @@ def topic_table(
     try:
         chosen = read_source_options(texts, is_stream=False)
     except OptionError as error:
-        raise OptionError(in_words_of_call(str(error))) from error
+        raise OptionError(rename_options_in_error(str(error))) from error
     if access is not None:
         import msgspec
 

@@ -21,7 +21,7 @@ from ..brokers.range_reader import RangeReader
 from ..brokers.read_planner import Planner
 from ..errors import PipelineError
 from ..planning.ranges import Range
-from ..planning.topic_options import SourceOptions, StartOrEnd
+from ..planning.topic_options import ReadBound, SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from ..records.records import Records
 from .conditions import columns_in, possible_parts, rows_matching
@@ -118,10 +118,10 @@ def _matching(records: Records, tested: Sequence[str], condition: Any) -> Record
 def between_times(options: SourceOptions, since_ms: int | None, until_ms: int | None) -> SourceOptions:
     """The options with a start and an end by store time, which the brokers look up."""
     if since_ms is not None:
-        start = StartOrEnd("timestamp", timestamp_ms=since_ms, option="since")
+        start = ReadBound("timestamp", timestamp_ms=since_ms, option="since")
         options = msgspec.structs.replace(options, start=start, is_start_strict=False)
     if until_ms is not None:
-        end = StartOrEnd("timestamp", timestamp_ms=until_ms, option="until")
+        end = ReadBound("timestamp", timestamp_ms=until_ms, option="until")
         options = msgspec.structs.replace(options, end=end)
     return options
 

@@ -84,7 +84,7 @@ def test_nothing_is_missing_where_the_broker_filters() -> None:
 
 
 def test_the_first_batch_begins_where_its_end_says() -> None:
-    end = StreamPosition({A: 5}, begun_at={A: 3}).to_json()
+    end = StreamPosition({A: 5}, start_offsets={A: 3}).to_json()
     progress = event(sources=[{"startOffset": None, "endOffset": end, "latestOffset": None}])
     assert stream_metrics(progress).requested == {"A": 2}
 

@@ -274,7 +274,7 @@ def test_progress_is_shown_on_terminals_only(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal, raising=False)
     run_built(lambda _: Report("Title", "", []), quiet=quiet)
-    assert spark.started["shows_progress"] is (is_terminal and not quiet)
+    assert spark.started["show_progress"] is (is_terminal and not quiet)
     notice = "pocketmq test: Spark starts, which takes some seconds\n"
     assert capsys.readouterr().err == (notice if is_terminal and not quiet else "")
 

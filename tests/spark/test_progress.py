@@ -148,7 +148,7 @@ def test_each_query_commits_to_a_group_of_its_own_and_never_backwards(rocketmq: 
         assert (stored("spark-order_archive"), stored("spark-2-3")) == (7, 9)
         session.tell(position(queue, 5), name="order archive")
         assert stored("spark-order_archive") == 7, "an event that is late"
-        session.tell(position(queue, 2, begun_at={queue: 0}), name="order archive")
+        session.tell(position(queue, 2, start_offsets={queue: 0}), name="order archive")
         assert stored("spark-order_archive") == 2, "the queue was made anew"
 
 

@@ -16,8 +16,8 @@ STOPPED_STREAM = """
 import sys, time
 from pocketmq.pipeline import pocketmq_session
 
-address, topic, folder, shows_log = sys.argv[1:]
-spark = pocketmq_session("quiet", master="local[1]", optimize_for_startup=True, shows_log=shows_log == "True")
+address, topic, folder, show_log = sys.argv[1:]
+spark = pocketmq_session("quiet", master="local[1]", optimize_for_startup=True, show_log=show_log == "True")
 stream = spark.readStream.format("rocketmq")
 stream = stream.options(nameServer=address, subscribe=topic, startingOffsets="earliest").load()
 
@@ -39,16 +39,16 @@ spark.stop()
 
 
 @pytest.mark.on_demand
-@pytest.mark.parametrize("shows_log", [False, True])
+@pytest.mark.parametrize("show_log", [False, True])
 def test_a_stream_that_is_stopped_within_a_batch_logs_no_stack_of_java(
-    rocketmq: RocketMQ, tmp_path: Path, shows_log: bool
+    rocketmq: RocketMQ, tmp_path: Path, show_log: bool
 ) -> None:
     topic = rocketmq.topic("stopped", queues=1)
     rocketmq.send(topic, "one")
-    argv = [sys.executable, "-c", STOPPED_STREAM, rocketmq.namesrv_addr, topic, str(tmp_path), str(shows_log)]
+    argv = [sys.executable, "-c", STOPPED_STREAM, rocketmq.namesrv_addr, topic, str(tmp_path), str(show_log)]
     ran = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
     assert (ran.returncode, ran.stdout) == (0, "stopped None\n"), ran.stderr[-3000:]
     assert "StackOverflowError" not in ran.stderr
-    assert ("NativeCodeLoader" in ran.stderr) is shows_log
-    if not shows_log:
+    assert ("NativeCodeLoader" in ran.stderr) is show_log
+    if not show_log:
         assert [line for line in ran.stderr.splitlines() if line != OF_JAVA] == []

@@ -132,6 +132,6 @@ def test_after_a_real_loss_a_stream_goes_on_at_the_end_or_at_the_start_of_a_new_
     tolerant = reader_at(rocketmq, topic, failOnDataLoss="false")
     end = tolerant.latestOffset(start, ALL)
     position = StreamPosition.of_json(end)
-    assert (position.begun_at, position.offsets) == ({queue: begins_at}, {queue: 3})
+    assert (position.start_offsets, position.offsets) == ({queue: begins_at}, {queue: 3})
     assert position.time_ms > 1 << 40
     assert rows(tolerant, start, end) == 3 - begins_at

@@ -124,7 +124,7 @@ def test_a_send_to_a_broker_that_no_longer_takes_the_topic_is_tried_again_by_a_f
 def test_a_task_remembers_a_limited_number_of_half_messages(
     cluster: RocketMQCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_sender, "MOST_HALF_MESSAGES", 2)
+    monkeypatch.setattr(batch_sender, "MAX_HALF_MESSAGES", 2)
     cluster.grow("half", queues=1)
     with BrokerClient(cluster.namesrv_addr).closing() as client:
         sender = sender_to(client)

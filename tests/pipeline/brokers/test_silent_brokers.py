@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 from pocketmq.client.errors import NotReachable
 from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.brokers.range_reader import RangeReader
-from pocketmq.pipeline.brokers.waiting_notes import Silence, WaitingNotes
+from pocketmq.pipeline.brokers.wait_log import Silence, WaitLog
 from pocketmq.pipeline.errors import SourceUnreachable
 from pocketmq.pipeline.jobs.lag_rows import lags_of_brokers
 from pocketmq.pipeline.jobs.run import exit_on_user_error
@@ -102,7 +102,7 @@ def test_pulls_without_an_answer_are_said(
 
 async def test_pulls_that_are_answered_are_not_said(caplog: pytest.LogCaptureFixture) -> None:
     answered = 0
-    with Silence(WaitingNotes(), "pull of T", 60_000, lambda: answered) as silence:
+    with Silence(WaitLog(), "pull of T", 60_000, lambda: answered) as silence:
         for _ in range(3):
             answered += 1
             silence._say()
@@ -124,7 +124,7 @@ def test_the_time_of_a_pull_in_flight_is_part_of_the_time_for_retries(
 def test_lag_names_the_broker_that_does_not_answer(
     rocketmq: RocketMQ, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pocketmq.pipeline.brokers.waiting_notes.SAY_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr("pocketmq.pipeline.brokers.wait_log.SAY_AFTER_SECONDS", 0.05)
     rocketmq.faults.delay(code="GET_CONSUME_STATS", seconds=0.2, times=1)
     lags_of_brokers(MessageInput(namesrv_addr=rocketmq.namesrv_addr), ["G"])
     rocketmq.faults.clear()

@@ -103,7 +103,7 @@ def test_runs_of_splits_hold_each_record_once(messages: list[Message], cuts: lis
 @given(MESSAGES)
 def test_runs_that_are_too_many_to_keep_are_handed_over(messages: list[Message]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs_file, "MOST_RUNS", 4)
+        patch.setattr(runs_file, "MAX_RUNS", 4)
         written = write_log(Path(folder), messages)
         found = rows([whole_log(Path(folder))])
     assert sum(row["records"] for row in found) == len(written)

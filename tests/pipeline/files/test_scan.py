@@ -14,7 +14,7 @@ import itertools
 import numpy as np
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.files import scan as store_scan
-from pocketmq.pipeline.files.log_files import MOST_SPLITS, LogFile, LogSplit, log_files, log_splits
+from pocketmq.pipeline.files.log_files import MAX_SPLITS, LogFile, LogSplit, log_files, log_splits
 from pocketmq.pipeline.files.mapped_file import data_end
 from pocketmq.pipeline.files.scan import ScanOptions, scan_log
 from pocketmq.pipeline.records.boundaries import find_record
@@ -146,7 +146,7 @@ def test_splits_of_one_byte_are_not_more_than_spark_can_hold(tmp_path: Path) -> 
     last.write_bytes(b"x" * (1 << 20))
     files = [LogFile("a", 0, 1 << 30, False), LogFile(str(last), 1 << 30, 1 << 20, True)]
     splits = log_splits(files, 1, 2, (1 << 30) + (1 << 19))
-    assert 0.9 * MOST_SPLITS < len(splits) <= MOST_SPLITS + 2 * len(files)
+    assert 0.9 * MAX_SPLITS < len(splits) <= MAX_SPLITS + 2 * len(files)
     assert sum(split.end - split.begin for split in splits) == sum(file.size for file in files)
 
 

@@ -26,7 +26,7 @@ def test_counts_are_those_of_a_loop_over_the_records(
 ) -> None:
     names = [name for name in GROUPS if name in groups]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aggregates, "MOST_GROUPS", most)
+        patch.setattr(aggregates, "MAX_GROUPS", most)
         written = write_log(Path(folder), messages)
         batches = list(scan_statistics(whole_log(Path(folder)), ScanOptions(decode_rows=5), names))
     expected: collections.Counter[tuple[object, ...]] = collections.Counter()
@@ -56,7 +56,7 @@ def test_extremes_are_those_of_a_loop_over_the_records(
 ) -> None:
     names = ["largest", "firstTime", "lastTime", *(["topic"] if by_topic else [])]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aggregates, "MOST_GROUPS", most)
+        patch.setattr(aggregates, "MAX_GROUPS", most)
         written = write_log(Path(folder), messages)
         batches = list(scan_statistics(whole_log(Path(folder)), ScanOptions(decode_rows=5), names))
     expected: dict[str | None, list[tuple[int, int]]] = {}

@@ -38,7 +38,7 @@ def test_a_copy_in_a_dead_letter_topic_names_it_and_many_findings_are_counted(
     rocketmq.send(dead, "x", keys="k0")
     source = MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=f"{topic},{dead}")
     report = duplicates.build(engine, source, by="keys")
-    assert (len(report.findings or []), report.unlisted) == (duplicates.LISTED_FINDINGS, 3)
+    assert (len(report.findings or []), report.hidden_findings) == (duplicates.LISTED_FINDINGS, 3)
     assert findings_line(report) == "23 findings; 3 of them are only in the tables"
     places = [row["places"] for row in rows(report, "duplicates") if row["keys"] == "k0"]
     assert f"{dead} broker-a " in places[0]
@@ -137,7 +137,7 @@ def test_an_audit_counts_the_findings_that_it_does_not_list(engine: Any, store: 
         file.write_bytes(raw)
     report = audit.build(engine, str(tmp_path / "store"))
     assert len(report.findings or []) == audit.SHOWN
-    assert audit.SHOWN + report.unlisted == len(rows(report, "index")) >= 30
+    assert audit.SHOWN + report.hidden_findings == len(rows(report, "index")) >= 30
 
 
 def test_the_audit_of_a_sound_store_finds_nothing(store: Path) -> None:

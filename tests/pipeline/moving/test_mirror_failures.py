@@ -114,7 +114,7 @@ def test_a_source_that_lost_the_last_positions_makes_no_second_copies(
 ) -> None:
     """A broker that ended without saving them. Two of its queues are copied to one, and each search is short."""
     monkeypatch.setattr(mirroring_module, "STEP", 3)
-    monkeypatch.setattr("pocketmq.pipeline.moving.in_flight.FIRST_LOOK", 2)
+    monkeypatch.setattr("pocketmq.pipeline.moving.mirror_recovery.FIRST_LOOK", 2)
     topic = rocketmq.topic(f"older-{position}", queues=2)
     target.server.request(
         UpdateAndCreateTopic(

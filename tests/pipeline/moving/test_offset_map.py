@@ -53,7 +53,7 @@ def test_what_is_copied_again_replaces_only_what_it_covers() -> None:
 
 def test_pieces_and_lines_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others write to the queue of the copies, so no piece continues the one before."""
-    monkeypatch.setattr(offset_map, "MOST_PIECES", 16)
+    monkeypatch.setattr(offset_map, "MAX_PIECES", 16)
     monkeypatch.setattr(offset_map, "SPARE_LINES", 10)
     path = tmp_path / "map"
     known = OffsetMap(path)
@@ -78,7 +78,7 @@ def test_no_group_misses_a_message(steps: list[tuple[int, int, int]], most: int)
     """Whatever gaps both sides have: a group never continues after the copy of the message it would read next."""
     exact: dict[int, int] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(offset_map, "MOST_PIECES", most)
+        patch.setattr(offset_map, "MAX_PIECES", most)
         known = OffsetMap()
         source = target = 0
         for count, source_gap, target_gap in steps:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from pocketmq.pipeline.planning import worker_memory
-from pocketmq.pipeline.planning.worker_memory import exempt_loaded_modules
+from pocketmq.pipeline.planning import gc_freeze
+from pocketmq.pipeline.planning.gc_freeze import freeze_imports
 
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(worker_memory, "_known_modules", 0)
+    monkeypatch.setattr(gc_freeze, "_known_modules", 0)
     before = gc.get_freeze_count()
     yield
     if gc.get_freeze_count() != before:
@@ -27,7 +27,7 @@ def runs_as(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
 def test_a_worker_of_the_daemon_exempts_what_it_has_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     runs_as(monkeypatch, "pyspark.daemon")
     before = gc.get_freeze_count()
-    exempt_loaded_modules()
+    freeze_imports()
     assert gc.get_freeze_count() > before
 
 
@@ -35,12 +35,12 @@ def test_what_the_work_makes_is_exempted_only_once_more_modules_are_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     runs_as(monkeypatch, "pyspark.daemon")
-    exempt_loaded_modules()
+    freeze_imports()
     exempted, made = gc.get_freeze_count(), [[] for _ in range(1000)]
-    exempt_loaded_modules()
+    freeze_imports()
     assert gc.get_freeze_count() <= exempted
     monkeypatch.setitem(sys.modules, "one_more_module", SimpleNamespace())
-    exempt_loaded_modules()
+    freeze_imports()
     assert gc.get_freeze_count() >= exempted + len(made) - 100
 
 
@@ -48,7 +48,7 @@ def test_another_process_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
     for program in ("pyspark.worker", "pytest"):
         runs_as(monkeypatch, program)
         before = gc.get_freeze_count()
-        exempt_loaded_modules()
+        freeze_imports()
         assert gc.get_freeze_count() == before
 
 

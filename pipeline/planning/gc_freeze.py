@@ -1,4 +1,4 @@
-"""Spares Spark's Python workers a search of all loaded modules for garbage after each task. No Spark.
+"""Keeps imported modules out of the garbage collector in Spark's Python workers. No Spark.
 
 A worker that Spark forks from its daemon collects garbage after every answer, however short the task was. With
 pyarrow, pandas and Spark's own modules loaded, each search costs 25 to 50 ms of processor time, and a small read asks
@@ -12,7 +12,7 @@ _known_modules = 0
 """How many modules were loaded at the last call."""
 
 
-def exempt_loaded_modules() -> None:
+def freeze_imports() -> None:
     """Exempt everything that exists from this worker's searches for garbage. Call it before the work begins.
 
     Then no garbage of the task exists yet: the worker has collected that of the last one. It does something again only

@@ -21,7 +21,7 @@ def span(milliseconds: int) -> str:
     return f"{milliseconds / 1000:g} s" if milliseconds >= 1000 else f"{milliseconds} ms"
 
 
-class WaitingNotes:
+class WaitLog:
     """What the requests of one client have said."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Waiting:
 
     __slots__ = ("_begun", "_limit_ms", "_notes", "_said", "_timer", "_what", "reason")
 
-    def __init__(self, notes: WaitingNotes, what: str, limit_ms: int) -> None:
+    def __init__(self, notes: WaitLog, what: str, limit_ms: int) -> None:
         self._notes = notes
         self._what = what
         self._limit_ms = limit_ms
@@ -83,7 +83,7 @@ class Silence(Waiting):
 
     __slots__ = ("_answered", "_count")
 
-    def __init__(self, notes: WaitingNotes, what: str, limit_ms: int, answered: Callable[[], int]) -> None:
+    def __init__(self, notes: WaitLog, what: str, limit_ms: int, answered: Callable[[], int]) -> None:
         super().__init__(notes, what, limit_ms)
         self._answered = answered
         self._count = 0

@@ -15,7 +15,7 @@ from ..planning.positions import Queue
 from ..planning.ranges import QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 
-MOST_SCANNED: Final = 200_000
+MAX_SCANNED: Final = 200_000
 """Messages at the end of a target queue that are looked at: others may write to it too."""
 FIRST_LOOK: Final = 1000
 """Messages at the end that are looked at first, then four times as many."""
@@ -35,9 +35,9 @@ def search_begin(
 ) -> int:
     """Where unknown copies begin in a target queue: after the last copy of the message `known`.
 
-    Without one, `MOST_SCANNED` before the end.
+    Without one, `MAX_SCANNED` before the end.
     """
-    least = max(held.low, held.high - MOST_SCANNED)
+    least = max(held.low, held.high - MAX_SCANNED)
     end, count = held.high, FIRST_LOOK
     while known is not None and end > least:
         begin = max(end - count, least)
