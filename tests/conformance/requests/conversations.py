@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator
 
 from conformance.access import access_rows
-from conformance.requests import administration_rows, group_rows, query_answers, query_rows, refused_rows
+from conformance.requests import (
+    administration_rows,
+    group_rows,
+    query_answers,
+    query_rows,
+    reading_rows,
+    refused_rows,
+)
 from conformance.requests.transcripts import LINES, Row, Transcript
 from conformance.servers.server import Server
 
@@ -38,7 +45,7 @@ TRANSCRIPTS = [
             administration_rows.shown,
             fell_over=administration_rows.FELL_OVER,
             settings=administration_rows.OFF,
-            prepared=administration_rows.prepared,
+            prepared=reading_rows.prepared,
         )
         for line, rows in zip(LINES, (administration_rows.rows, administration_rows.rows_of_5), strict=True)
     ),
