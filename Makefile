@@ -143,6 +143,7 @@ package: ## wheel and source distribution in dist/; each is installed into an en
 		[ -z "$(TAG)" ] || $(BUILD)/user/bin/pocketmq --version | grep --quiet --word-regexp --fixed-strings "$(TAG:v%=%)" || \
 			{ echo "the tag $(TAG) is not this version" >&2; exit 2; }; \
 	done
+	rm -rf $(BUILD)
 
 image: ## the container image, and whether it serves (needs Docker)
 	docker build --tag pocketmq .
