@@ -11,7 +11,7 @@ import hpack
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.connection import Http2Connection
 from pocketmq.grpc_endpoint.http2.framing import PREFIX, PREFIX_BYTES
-from pocketmq.grpc_endpoint.http2.port_limits import Role
+from pocketmq.grpc_endpoint.http2.port_limits import ConnectionOwner
 
 WINDOW = (1 << 31) - 1 - frames.FIRST_WINDOW
 
@@ -51,7 +51,7 @@ class Transport:
 class FrameClient:
     """One connection."""
 
-    def __init__(self, port: Role) -> None:
+    def __init__(self, port: ConnectionOwner) -> None:
         self._transport = Transport()
         self._connection = Http2Connection(port)
         self._connection.connection_made(cast(asyncio.BaseTransport, self._transport))
