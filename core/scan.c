@@ -200,11 +200,12 @@ PyObject *read_records_at(PyObject *self, PyObject *args)
         for (; row < count; row++) {
             if (row + AHEAD < count)
                 fetch(&view, start[row + AHEAD], size[row + AHEAD]);
-            const uint8_t *p = (const uint8_t *)view.buf + start[row];
+            Py_ssize_t at = start[row] < 0 || start[row] > view.len ? view.len : (Py_ssize_t)start[row];
+            const uint8_t *p = (const uint8_t *)view.buf + at;
             struct record record;
-            if (start[row] < 0 || start[row] >= view.len || !read_record(p, view.len - start[row], &record))
+            if (!read_record(p, view.len - at, &record))
                 memset(out + row * COLUMNS, 0, COLUMNS * sizeof *out), out[row * COLUMNS + START] = start[row];
-            else if (!note(p, start[row], &record, &topics, out + row * COLUMNS))
+            else if (!note(p, at, &record, &topics, out + row * COLUMNS))
                 break;
         }
         Py_END_ALLOW_THREADS;
