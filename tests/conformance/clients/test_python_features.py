@@ -59,7 +59,7 @@ def run(server: Server, scenario: str, *arguments: str, program: Path = PROGRAM)
         [sys.executable, str(program), scenario, *arguments],
         log,
         name=scenario,
-        env=clean_environment(PYTHONPATH=str(ROOT)),
+        env=clean_environment(PYTHONPATH=str(ROOT / "tests")),
     )
     found: dict[str, Any] = json.loads(running.wait_for(r"^FOUND (.*)\n", TIMEOUT_S)[1])
     assert running.finish() == 0

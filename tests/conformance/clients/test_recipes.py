@@ -13,7 +13,7 @@ from conformance.clients.foreign import node_packages
 from conformance.official.jars import PeersUnavailable
 
 ROOT = Path(__file__).resolve().parents[3]
-GO = ROOT / "conformance" / "behaviour" / "go"
+GO = ROOT / "tests" / "conformance" / "behaviour" / "go"
 
 
 def write_files(document: str, language: str, folder: Path) -> list[str]:

@@ -268,7 +268,7 @@ def explained(side: Server, asked: dict[str, Place], log: Path) -> dict[str, tup
     found = {}
     for (name, place), verdicts in zip(asked.items(), lines, strict=True):
         [verdict] = [one for one in verdicts if one["queue_id"] == place.queue_id]
-        found[name] = verdict["rule"], verdict["offset"]
+        found[name] = verdict["rule"], verdict["answer"]
     return found
 
 

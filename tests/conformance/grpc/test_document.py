@@ -18,7 +18,7 @@ from conformance.official.local_proxy import library
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = ROOT / "docs" / "grpc.md"
-GO_MODULE = ROOT / "conformance" / "grpc_clients" / "programs" / "go_talk"
+GO_MODULE = ROOT / "tests" / "conformance" / "grpc_clients" / "programs" / "go_talk"
 ADDRESS = "127.0.0.1:8081"
 JAVA_HEAD = """
 import java.time.Duration;
