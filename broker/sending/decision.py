@@ -7,7 +7,7 @@ A decision holds as long as its topic and the settings are the same; its user co
 kept: they are made anew for each send. Mirrors the checks of `SendMessageProcessor`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 import msgspec
@@ -46,6 +46,8 @@ REROUTING: Final = frozenset(
     )
 )
 """Properties that may store a message elsewhere or refuse it, by their values."""
+MAX_DECISIONS: Final = 1024
+"""A kind has at most 4 KiB, its request as many, and its heads 12 KiB: 20 MiB, if peers want that."""
 
 
 class Decision(msgspec.Struct, gc=False, eq=False):
@@ -81,6 +83,20 @@ class Decision(msgspec.Struct, gc=False, eq=False):
             and sending.topics.find(self.request.topic) is self.topic_config
             and sending.waiting_sends < sending.config.send_thread_pool_queue_capacity
         )
+
+
+class Decisions(dict[Hashable, Decision]):
+    """Those of a port, by kind; all are forgotten when there are too many."""
+
+    def current(self, kind: Hashable, sending: Sending) -> Decision | None:
+        """What holds for one more send of this kind; `None` if that has to be decided."""
+        decision = self.get(kind)
+        return decision if decision is not None and decision.is_current(sending) else None
+
+    def keep(self, kind: Hashable, decision: Decision) -> None:
+        if len(self) >= MAX_DECISIONS:
+            self.clear()
+        self[kind] = decision
 
 
 def decide(sending: Sending, request: AnySend, call: Call, properties: Iterable[str]) -> Decision:

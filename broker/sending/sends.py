@@ -6,10 +6,9 @@
 Owned by the event loop. The same steps for one decoded request: `send_handlers.py`.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, groupby
 from operator import itemgetter
-from typing import Final
 
 from pocketmq.core.properties import read_properties
 from pocketmq.core.sends import Send
@@ -22,15 +21,12 @@ from ..network.connection import Connection
 from ..network.dispatch import Call
 from ..state.broker_state import BrokerState
 from ..transactions.ends import Ends
-from .decision import Decision, decide, request_of
+from .decision import Decision, Decisions, decide, request_of
 from .durable_answers import send_answer, waits, when_durable, with_status
 from .reply_form import ReplyForm
 from .send_checks import check_properties
 from .send_handlers import Prepared, count_stored, prepare, refused, run_of
 from .sending import Sending
-
-MAX_DECISIONS: Final = 1024
-"""A kind has at most 4 KiB, its request as many, and its heads 12 KiB: 20 MiB, if peers want that."""
 
 
 class Sends:
@@ -39,9 +35,8 @@ class Sends:
     def __init__(self, state: BrokerState, sending: Sending) -> None:
         self._sending = sending
         self._config = state.config
-        self._statistics = state.statistics
         self._ends = Ends(sending.transactions)
-        self._decisions: dict[Hashable, Decision] = {}
+        self._decisions = Decisions()
 
     def take(self, connection: Connection, sends: Sequence[Send]) -> None:
         """Handle sends in their order. Raises FrameError for a header that cannot be read."""
@@ -80,16 +75,15 @@ class Sends:
 
     def _decision(self, connection: Connection, send: Send) -> Decision:
         """What holds for such sends: decided before, or now. Raises `Refusal`, FrameError."""
-        decision, sending = self._decisions.get(send.kind), self._sending
-        if decision is not None and decision.is_current(sending):
+        sending = self._sending
+        decision = self._decisions.current(send.kind, sending)
+        if decision is not None:
             return decision
         command = send.decode()
         properties = read_properties(send.properties)
         decision = decide(sending, request_of(command), Call(connection, command), properties)
         decision.is_oneway = bool(command.flag & ONEWAY_FLAG)
-        if len(self._decisions) >= MAX_DECISIONS:
-            self._decisions.clear()
-        self._decisions[send.kind] = decision
+        self._decisions.keep(send.kind, decision)
         return decision
 
     def _store(self, connection: Connection, pending: list[Prepared]) -> None:

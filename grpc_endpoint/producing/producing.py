@@ -1,9 +1,7 @@
 """The part of the endpoint that serves producers, and routes to everybody."""
 
-from collections.abc import Hashable
-
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.sending.decision import Decision
+from pocketmq.broker.sending.decision import Decisions
 
 from ..clients.clients import Clients
 from .routes import Routes
@@ -20,8 +18,7 @@ class Producing:
         self.topics = broker.topics
         self.broker_config = broker.config
         self.sending = broker.sending
-        self.decisions: dict[Hashable, Decision] = {}
-        """About kinds of messages, at most `MAX_DECISIONS`."""
+        self.decisions = Decisions()
         self.delayed = broker.delayed
         self.delays = broker.delays
         self.transactions = broker.transactions

@@ -15,7 +15,6 @@ from pocketmq.broker.sending.decision import SPECIAL_NAMES, Decision, decide
 from pocketmq.broker.sending.durable_answers import answer_when_durable
 from pocketmq.broker.sending.send_checks import check_properties
 from pocketmq.broker.sending.send_handlers import store_send
-from pocketmq.broker.sending.sends import MAX_DECISIONS
 from pocketmq.core.properties import read_properties
 from pocketmq.core.sends import Send
 from pocketmq.protocol.message import flags
@@ -215,12 +214,10 @@ def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: 
             0,
             len(given.body),
         )
-        decision = producing.decisions.get(kind)
-        if decision is None or not decision.is_current(sending):
+        decision = producing.decisions.current(kind, sending)
+        if decision is None:
             decision = _decide(producing, peer, given, special)
-            if len(producing.decisions) >= MAX_DECISIONS:
-                producing.decisions.clear()
-            producing.decisions[kind] = decision
+            producing.decisions.keep(kind, decision)
         (stored, _, _, _, handle), placed = store_send(sending, decision, send, peer)
     except Refusal as refusal:
         status = Status(code=Code.INTERNAL_SERVER_ERROR, message=PROXY + (refusal.remark or ""))

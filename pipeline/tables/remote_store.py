@@ -81,25 +81,6 @@ class RemoteTable:
         return size
 
 
-class SeveralTables:
-    """The tasks of several tables with one schema, one after another."""
-
-    def __init__(self, tables: Sequence[Any]) -> None:
-        self.schema = tables[0].schema
-        self._tables = tables
-
-    def check(self) -> None:
-        for table in self._tables:
-            table.check()
-
-    def tasks(self, condition: Any) -> list[Any]:
-        return [task for table in self._tables for task in table.tasks(condition)]
-
-    def log_bytes(self) -> int:
-        """The bytes of all log files."""
-        return sum(table.log_bytes() for table in self._tables)
-
-
 class RemoteTask(msgspec.Struct, frozen=True):
     """A task whose part of the log is behind a URL; `plan_folder` is where its files seem to be."""
 
