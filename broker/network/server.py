@@ -22,6 +22,7 @@ from .new_connection import NewConnection
 from .role import Guard, Limits, Member, Sends, Signer
 from .tls import Tls
 from .tls_detector import TlsDetector
+from .tls_stream import Handshakes
 from .watch import Watchable, Watcher
 
 _log = logging.getLogger("pocketmq.network")
@@ -69,6 +70,7 @@ class Server(Watchable):
         """`None` if this server does not speak TLS."""
         self.loop = asyncio.get_running_loop()
         self.connections: set[Member] = set()
+        self._handshakes = Handshakes(self.loop)
         self._waiting: set[NewConnection] = set()
         """Connections before their first byte, which decides between TLS and plain frames."""
         self._on_close: Callable[[Peer], None] | None = None
@@ -110,7 +112,12 @@ class Server(Watchable):
         if self.tls is None or not self.tls.is_served:
             return self._new_connection()
         return TlsDetector(
-            self.loop, self.tls, self._new_connection, self._opened_undetected, self._waiting.discard
+            self.loop,
+            self.tls,
+            self._handshakes,
+            self._new_connection,
+            self._opened_undetected,
+            self._waiting.discard,
         )
 
     def _new_connection(self) -> Connection:

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from ..errors import StartError
 from .new_connection import NewConnection
-from .tls_stream import TlsStream
+from .tls_stream import Handshakes, TlsStream
 
 _log = logging.getLogger("pocketmq.network")
 
@@ -39,12 +39,14 @@ class TlsDetector(NewConnection):
         self,
         loop: asyncio.AbstractEventLoop,
         tls: TlsPolicy,
+        handshakes: Handshakes,
         new_connection: Callable[[], asyncio.Protocol],
         opened: Callable[[NewConnection], None],
         ended: Callable[[NewConnection], None],
     ) -> None:
         super().__init__(loop, opened, ended)
         self._tls = tls
+        self._handshakes = handshakes
         self._new_connection = new_connection
 
     def data_received(self, data: bytes) -> None:
@@ -61,4 +63,6 @@ class TlsDetector(NewConnection):
             _log.error("closing %s: %s", self.peer, error)
             self.abort()
             return
-        self._become(TlsStream(self._loop, self._new_connection(), context, self.peer), data)
+        self._become(
+            TlsStream(self._loop, self._new_connection(), context, self.peer, self._handshakes), data
+        )

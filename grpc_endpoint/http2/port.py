@@ -10,6 +10,7 @@ from pocketmq.broker.network.descriptors import Descriptors
 from pocketmq.broker.network.listening import accept, bind_sockets, close_all, not_lingering, port_of
 from pocketmq.broker.network.new_connection import NewConnection
 from pocketmq.broker.network.tls_detector import TlsDetector, TlsPolicy
+from pocketmq.broker.network.tls_stream import Handshakes
 
 from .connection import Http2Connection
 from .outgoing import MemoryBudget
@@ -37,6 +38,7 @@ class Http2Port:
         self._tls = tls
         """`None` if this port does not speak TLS."""
         self.connections: set[Http2Connection] = set()
+        self._handshakes = Handshakes(self.loop)
         self._waiting: set[NewConnection] = set()
         """Connections before their first bytes."""
         self._sockets: list[socket.socket] = []
@@ -67,6 +69,7 @@ class Http2Port:
         return TlsDetector(
             self.loop,
             self._tls,
+            self._handshakes,
             lambda: Http2Connection(self),
             self._opened_undetected,
             self._waiting.discard,

@@ -8,6 +8,7 @@ import json
 import random
 import signal
 import socket
+import ssl
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -195,6 +196,60 @@ def test_many_members_that_leave_together_are_cheap(judge: Judge) -> None:
         judge.settle()
 
     assert_act_is_cheap(judge, act, MEMBERS * 4096, MEMBERS)
+
+
+# -- TLS
+
+
+def client_hello() -> bytes:
+    """What a client of TLS sends first."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing).do_handshake()
+    return outgoing.read()
+
+
+HELLO = client_hello()
+TLS_ROWS = {
+    "a whole first message": HELLO,
+    "half of the first message": HELLO[: len(HELLO) // 2],
+    "one byte": HELLO[:1],
+    "the first message twice": HELLO * 2,
+    "garbage of 64 KiB": HELLO[:1] + random.Random(2).randbytes(1 << 16),
+    "records of no bytes": b"\x16\x03\x01\x00\x00" * 10_000,
+    "the longest first message": b"\x16\x03\x01\x40\x00\x01\x00\xff\xff" + bytes(16_380),
+}
+HANDSHAKES = LIMITS._replace(memory_factor=12)
+"""Of 4 KiB a connection: the library keeps 40 KiB for each."""
+
+
+@pytest.mark.parametrize(
+    "what",
+    [pytest.param(what, marks=[] if data is HELLO else pytest.mark.slow) for what, data in TLS_ROWS.items()],
+)
+@pytest.mark.parametrize("port", ["broker", "namesrv", "grpc"])
+def test_handshakes_that_arrive_together_and_never_end_are_cheap(judge: Judge, port: str, what: str) -> None:
+    """300 of them: the server finds their bytes all at once, and serves others meanwhile."""
+    count, data = 300, TLS_ROWS[what]
+
+    def act() -> None:
+        with contextlib.ExitStack() as stack:
+            peers = [
+                stack.enter_context(
+                    socket.create_connection(("127.0.0.1", judge.ports[port]), ANSWER_SECONDS)
+                )
+                for _ in range(count)
+            ]
+            judge.settle()
+            judge.server.process.send_signal(signal.SIGSTOP)
+            for peer in peers:
+                peer.sendall(data)
+            judge.server.process.send_signal(signal.SIGCONT)
+            judge.settle()
+
+    assert_act_is_cheap(judge, act, count * max(len(data), 4096), count, HANDSHAKES)
 
 
 # -- HA
