@@ -14,6 +14,7 @@ from .own_folder import own_folder, write_own
 
 _MODE = 0o600
 _CONNECT_SECONDS = 1.0
+_MAX_PORT = 65_535
 
 
 def engine_file() -> Path:
@@ -53,7 +54,10 @@ def _answers(address: str) -> bool:
     """Whether something listens there: the process may have lost its JVM, or its number may be another's by now."""
     host, _, port = address.removeprefix("sc://").partition("/")[0].rpartition(":")
     try:
-        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+        number = int(port)
+        if number > _MAX_PORT:  # the system's resolver would take it modulo 65,536
+            return False
+        socket.create_connection((host, number), _CONNECT_SECONDS).close()
     except (OSError, ValueError, OverflowError):
         return False
     return True

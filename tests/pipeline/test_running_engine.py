@@ -65,6 +65,14 @@ def test_an_engine_whose_jvm_has_ended_is_not_found(nowhere: str) -> None:
     assert running_engine() is None
 
 
+def test_a_port_that_no_host_has_is_not_taken_for_another(address: str) -> None:
+    """A number beyond 65,535 reaches what listens at the rest."""
+    host, _, rest = address.rpartition(":")
+    port, _, token = rest.partition("/")
+    announce(f"{host}:{int(port) + 65_536}/{token}")
+    assert running_engine() is None
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"pid": "1"}', '{"address": 3, "pid": 1}'])
 def test_a_file_that_cannot_be_read_is_no_engine(content: str) -> None:
     engine_file().write_text(content)

@@ -60,7 +60,7 @@ async def test_replies_find_their_calls_in_any_order() -> None:
 async def test_a_call_without_an_answer_ends_and_closes_the_connection() -> None:
     async with peer(lambda asked, writer: None) as address:
         connections = ConnectionPool()
-        with pytest.raises(CallTimeout, match=r"did not answer GET_MAX_OFFSET within 0\.15 s"):
+        with pytest.raises(CallTimeout, match=r"did not answer GET_MAX_OFFSET within 0\.\d+ s"):
             await connections.call(address, QUESTION, timeout_seconds=0.15)
         assert connections.live(address) is None
         connections.close()

@@ -17,8 +17,7 @@ PARENT = """
     import os, signal, subprocess, sys
 
     how, words = sys.argv[1], sys.argv[2:]
-    if how == "nohup":
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN if how == "nohup" else signal.SIG_DFL)
     server = subprocess.Popen(
         [sys.executable, "-m", "pocketmq.cli", *words],
         stdout=subprocess.PIPE, text=True, start_new_session=how == "setsid",
