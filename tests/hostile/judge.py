@@ -92,8 +92,11 @@ class Judge:
     A server that hangs or ends is killed, and another one starts in its place.
     """
 
-    def __init__(self, folder: Path, settings: Sequence[str] = (), words: Sequence[str] = ()) -> None:
-        """`settings` are `key=value` of broker.conf, `words` more of the command."""
+    def __init__(
+        self, folder: Path, settings: Sequence[str] = (), words: Sequence[str] = (), *, has_http: bool = True
+    ) -> None:
+        """`settings` are `key=value` of broker.conf, `words` more of the command. With HTTP requests are logged."""
+        self._has_http = has_http
         self._folder = folder
         self._settings = settings
         self._words = words
@@ -117,7 +120,9 @@ class Judge:
         self._lives += 1
         folder = self._folder / str(self._lives)
         ports_file = folder / "ports.json"
-        words = ["--admin-port", "0", "--grpc-port", "0", "--ports-file", str(ports_file), *self._words]
+        words = ["--grpc-port", "0", "--ports-file", str(ports_file), *self._words]
+        if self._has_http:
+            words += ["--admin-port", "0"]
         for setting in self._settings:
             words += ["--set", setting]
         ours, theirs = socket.socketpair()
@@ -132,8 +137,9 @@ class Judge:
             "broker": self.server.broker_port,
             "namesrv": self.server.namesrv_port,
             "grpc": int(ports["grpc"].rpartition(":")[2]),
-            "http": int(ports["admin"].rpartition(":")[2]),
         }
+        if self._has_http:
+            self.ports["http"] = int(ports["admin"].rpartition(":")[2])
         fast_port = self.server.broker_port - 2
         (self.ports["ha"],) = listening_ports(self.server.process.pid) - {fast_port, *self.ports.values()}
         with self.server.broker() as peer:
