@@ -3,9 +3,10 @@
     python -m bench.send_path [--messages 40000] [--only TEXT]
 
 Broker and connection are the real ones in this process, the socket is not: frames are built beforehand, and the
-connection gets sixteen at a time, as many as it reads in one pass. A row is the lower quartile over slices of 800
-messages: the cost of other processes, which use the same caches, is mostly in the upper ones. 128-byte bodies. The
-kernel's part is not measured here (`load.py`).
+connection gets sixteen at a time, as many as it reads in one pass; in rows that say "a read", fewer, as from producers
+that send one message after the other. A row is the lower quartile over slices of 50 reads: the cost of other processes,
+which use the same caches, is mostly in the upper ones. 128-byte bodies. The kernel's part is not measured here
+(`load.py`).
 """
 
 import argparse
@@ -240,6 +241,9 @@ async def measure(bench: Bench, name: str, messages: int) -> float:
         "half, JSON": lambda: sends(SendMessageV2, JSON, half),
         "timed, binary": lambda: sends(SendMessageV2, ROCKETMQ, {"TIMER_DELAY_SEC": "3600"}),
     }
+    if name.endswith(" a read"):
+        kind, _, few = name.removesuffix(" a read").rpartition(", ")
+        return (await bench.feed(rows[kind](), frames_a_read=int(few)))[0]
     if name == "batch of 16, JSON":
         batches = (frames.batch(JSON) for _ in range(messages // BATCH))
         return (await bench.feed(batches, BATCH))[0]
@@ -253,6 +257,19 @@ async def measure(bench: Bench, name: str, messages: int) -> float:
     return (await bench.feed(rows[name]()))[0]
 
 
+FEW_FRAMES = (1, 2, 4)
+FEW_ROWS = tuple(
+    f"{kind}, {few} a read"
+    for few in FEW_FRAMES
+    for kind in (
+        "310, JSON, unique key",
+        "310, JSON, tag and key",
+        "310, binary, unique key",
+        "310, JSON, unlike",
+        "310, binary, unlike",
+        "10, JSON, unlike",
+    )
+)
 MIXED_ROWS = {f"batch of {size}, mixed": size for size in MIXED_BATCHES}
 ROWS = (
     "310, JSON, unique key",
@@ -262,6 +279,7 @@ ROWS = (
     "310, JSON, unlike",
     "310, binary, unlike",
     "10, JSON, unlike",
+    *FEW_ROWS,
     "batch of 16, JSON",
     *MIXED_ROWS,
     "half, JSON",
@@ -285,7 +303,7 @@ async def run(folder: Path, names: list[str], messages: int) -> None:
         bench = Bench(node)
         await bench.feed(bench.frames.send(SendMessageV2, JSON, {}) for _ in range(4000))
         for name in names:
-            print(f"{name:26} {await measure(bench, name, messages):6.2f} us", flush=True)
+            print(f"{name:32} {await measure(bench, name, messages):6.2f} us", flush=True)
     finally:
         await node.stop()
 
