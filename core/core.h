@@ -71,6 +71,15 @@ static inline int next_pair(const uint8_t *p, const uint8_t *end, struct pair *f
     return 0;
 }
 
+/* A `Send` of sends.py. */
+enum { KIND_ITEM, OPAQUE_ITEM, QUEUE_ID_ITEM, BORN_ITEM, TEXT_ITEM, UNIQUE_ID_ITEM, RECEIVED_ITEM, BODY_ITEM = 8, END_ITEM };
+enum { SEND_ITEMS = 10 };
+
+static inline int is_send(PyObject *item)
+{
+    return PyTuple_Check(item) && PyTuple_GET_SIZE(item) == SEND_ITEMS;
+}
+
 /* What a function returns: None if it made nothing and raised nothing, so that the one in Python has to do it. */
 static inline PyObject *or_none(PyObject *made)
 {

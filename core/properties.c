@@ -234,29 +234,48 @@ PyObject *values_of(PyObject *self, PyObject *args)
     return or_none(values);
 }
 
-enum { SEND_ITEMS = 10, QUEUE_ID_ITEM = 2, BORN_ITEM, TEXT_ITEM, RECEIVED_ITEM = 6, BODY_ITEM = 8, END_ITEM };
+/* Whether a send has the kind of another, a unique id, and a queue below a number. */
+static int is_alike(PyObject *first, PyObject *send, int queues)
+{
+    PyObject *kind = PyTuple_GET_ITEM(send, KIND_ITEM), *of_first = PyTuple_GET_ITEM(first, KIND_ITEM);
+    long queue_id = PyLong_AsLong(PyTuple_GET_ITEM(send, QUEUE_ID_ITEM));
+    if (PyTuple_GET_ITEM(send, UNIQUE_ID_ITEM) == Py_None || queue_id < 0 || queue_id >= queues)
+        return 0;
+    return kind == of_first || PyObject_RichCompareBool(kind, of_first, Py_EQ) > 0;
+}
 
 PyObject *messages_of(PyObject *self, PyObject *args)
 {
     PyObject *sends, *head, *changes;
+    Py_ssize_t start, end, max_text_bytes;
     unsigned int buckets;
-    int has_final_separator;
-    if (!PyArg_ParseTuple(args, "O!OO!Ip", &PyList_Type, &sends, &head, &PyTuple_Type, &changes, &buckets,
-                          &has_final_separator) ||
+    int queues, has_final_separator;
+    if (!PyArg_ParseTuple(args, "O!nninOO!Ip", &PyList_Type, &sends, &start, &end, &queues, &max_text_bytes, &head,
+                          &PyTuple_Type, &changes, &buckets, &has_final_separator) ||
         !are_possible(changes, buckets))
         return NULL;
+    if (start < 0 || end > PyList_GET_SIZE(sends)) {
+        PyErr_SetString(PyExc_ValueError, "there are not so many sends");
+        return NULL;
+    }
     PyObject *messages = PyList_New(0), *zero = PyLong_FromLong(0);
-    for (Py_ssize_t i = 0; messages != NULL && zero != NULL && i < PyList_GET_SIZE(sends); i++) {
+    for (Py_ssize_t i = start; messages != NULL && zero != NULL && i < end; i++) {
         PyObject *send = PyList_GET_ITEM(sends, i), *message = NULL, *body = NULL, *text = NULL;
         struct span sent;
-        if (!PyTuple_Check(send) || PyTuple_GET_SIZE(send) != SEND_ITEMS ||
-            !bytes_span(PyTuple_GET_ITEM(send, TEXT_ITEM), &sent))
+        if (!is_send(send) || !bytes_span(PyTuple_GET_ITEM(send, TEXT_ITEM), &sent)) {
             PyErr_SetString(PyExc_TypeError, "sends are expected");
-        else if ((text = restated(sent, changes, buckets, has_final_separator)) != NULL) {
-            Py_ssize_t start = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, BODY_ITEM));
-            Py_ssize_t end = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, END_ITEM));
+        } else if (i > start && !is_alike(PyList_GET_ITEM(sends, start), send, queues)) {
             if (!PyErr_Occurred())
-                body = PySequence_GetSlice(PyTuple_GET_ITEM(send, RECEIVED_ITEM), start, end);
+                break;
+        } else if (i > start && span_bytes(sent) > max_text_bytes) {
+            break;
+        } else if ((text = restated(sent, changes, buckets, has_final_separator)) != NULL) {
+            Py_ssize_t body_at = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, BODY_ITEM));
+            Py_ssize_t body_end = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, END_ITEM));
+            if (!PyErr_Occurred())
+                body = PySequence_GetSlice(PyTuple_GET_ITEM(send, RECEIVED_ITEM), body_at, body_end);
+        } else if (!PyErr_Occurred()) {
+            break;
         }
         if (body != NULL)
             message = PyTuple_Pack(7, head, PyTuple_GET_ITEM(send, QUEUE_ID_ITEM), body, text,
@@ -268,7 +287,7 @@ PyObject *messages_of(PyObject *self, PyObject *args)
         Py_XDECREF(text);
     }
     Py_XDECREF(zero);
-    return or_none(messages);
+    return messages;
 }
 
 PyObject *map_of_text(PyObject *self, PyObject *text_in)

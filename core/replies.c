@@ -27,10 +27,10 @@ static uint8_t *write_hexadecimal(uint8_t *to, uint64_t number)
 }
 
 /* A frame; NULL without an exception if the one in Python has to make it. */
-static PyObject *filled(const char *form, const char *end, PyObject *row)
+static PyObject *filled(const char *form, const char *end, PyObject **row, int values)
 {
     uint8_t frame[MAX_REPLY_BYTES], *to = frame + PREFIX_BYTES;
-    Py_ssize_t next = 0;
+    int next = 0;
     while (form < end) {
         if (frame + sizeof frame - to < MAX_DIGITS)
             return NULL;
@@ -45,9 +45,9 @@ static PyObject *filled(const char *form, const char *end, PyObject *row)
             *to++ = '%';
             continue;
         }
-        if (next == PyTuple_GET_SIZE(row))
+        if (next == values)
             return NULL;
-        PyObject *value = PyTuple_GET_ITEM(row, next++);
+        PyObject *value = row[next++];
         if (letter == 'b') {
             if (!PyBytes_Check(value) || PyBytes_GET_SIZE(value) > frame + sizeof frame - to)
                 return NULL;
@@ -60,22 +60,53 @@ static PyObject *filled(const char *form, const char *end, PyObject *row)
             return NULL;
         to = letter == 'd' ? write_decimal(to, number) : write_hexadecimal(to, (uint64_t)number);
     }
-    if (next < PyTuple_GET_SIZE(row))
+    if (next < values)
         return NULL;
     put32(frame, (uint32_t)(to - frame - 4)), put32(frame + 4, (uint32_t)(to - frame - PREFIX_BYTES));
     return PyBytes_FromStringAndSize((const char *)frame, to - frame);
 }
 
+/* Letters and digits, at least one. */
+static int is_word(PyObject *text)
+{
+    const char *p = PyBytes_Check(text) ? PyBytes_AS_STRING(text) : NULL, *end = p == NULL ? p : p + PyBytes_GET_SIZE(text);
+    int is_plain = p < end;
+    for (; is_plain && p < end; p++)
+        is_plain = Py_ISALNUM(*p);
+    return is_plain;
+}
+
 PyObject *fill_replies(PyObject *self, PyObject *args)
 {
-    PyObject *form, *rows;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyBytes_Type, &form, &PyList_Type, &rows))
+    PyObject *form, *sends, *positions, *runs, *handles;
+    Py_ssize_t start;
+    int has_id;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!npO", &PyBytes_Type, &form, &PyList_Type, &sends, &PyList_Type, &positions,
+                          &PyList_Type, &runs, &start, &has_id, &handles))
         return NULL;
+    Py_ssize_t count = PyList_GET_SIZE(sends);
+    if ((handles != Py_None && (!PyList_Check(handles) || PyList_GET_SIZE(handles) != count)) || start < 0 ||
+        start > PyList_GET_SIZE(positions) - count || start > PyList_GET_SIZE(runs) - count) {
+        PyErr_SetString(PyExc_ValueError, "there are not as many positions, runs or handles as sends");
+        return NULL;
+    }
     const char *first = PyBytes_AS_STRING(form);
     PyObject *frames = PyList_New(0);
-    for (Py_ssize_t i = 0; frames != NULL && i < PyList_GET_SIZE(rows); i++) {
-        PyObject *row = PyList_GET_ITEM(rows, i);
-        PyObject *frame = PyTuple_Check(row) ? filled(first, first + PyBytes_GET_SIZE(form), row) : NULL;
+    for (Py_ssize_t i = 0; frames != NULL && i < count; i++) {
+        PyObject *send = PyList_GET_ITEM(sends, i), *run = PyList_GET_ITEM(runs, start + i), *frame = NULL, *row[6];
+        int values = 0, is_usual = is_send(send) && PyTuple_Check(run) && PyTuple_GET_SIZE(run) > 1;
+        if (is_usual) {
+            row[values++] = PyList_GET_ITEM(positions, start + i);
+            row[values++] = PyTuple_GET_ITEM(send, QUEUE_ID_ITEM);
+            row[values++] = PyTuple_GET_ITEM(run, 1);
+            if (has_id)
+                is_usual = is_word(row[values++] = PyTuple_GET_ITEM(send, UNIQUE_ID_ITEM));
+            if (handles != Py_None)
+                row[values++] = PyList_GET_ITEM(handles, i);
+            row[values++] = PyTuple_GET_ITEM(send, OPAQUE_ITEM);
+        }
+        if (is_usual)
+            frame = filled(first, first + PyBytes_GET_SIZE(form), row, values);
         if (frame == NULL || PyList_Append(frames, frame) < 0)
             Py_CLEAR(frames);
         Py_XDECREF(frame);

@@ -1,25 +1,48 @@
 """The replies of a pass: the form of a JSON frame, filled with the few values that differ between replies."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final
 
 from . import choice
+from .sends import Send
 
-Row = tuple[int | bytes, ...]
+Run = tuple[object, int, int]
+"""(anything, queue offset, anything)"""
 _PREFIX: Final = struct.Struct(">ii").pack
 
 
-def reply_frames(form: bytes, rows: list[Row]) -> list[bytes]:
-    """A frame for each row: its values in the places of `form`, which are %d, %b and %016X; %% is a percent sign."""
-    return _fill_replies(form, rows) or fill_replies(form, rows)
+def fill_replies(
+    form: bytes,
+    sends: list[Send],
+    positions: list[int],
+    runs: Sequence[Run],
+    start: int,
+    has_id: bool,
+    handles: list[bytes] | None,
+) -> list[bytes] | None:
+    """A frame for each send: log position, queue id, queue offset, perhaps unique id and recall handle, and opaque, in
+    the places of `form`, which are %016X, %d, %d, %b, %b, %d; %% is a percent sign.
+
+    Position and run number `start` belong to the first send. None if an id is no word of letters and digits; in C also
+    if a frame would be longer than 2 KiB, or a value does not fit its place.
+    """
+    frames = []
+    for number, send in enumerate(sends):
+        row: tuple[int | bytes, ...] = (
+            positions[start + number],
+            send.queue_id,
+            runs[start + number][1],
+        )
+        if has_id:
+            if send.unique_id is None or not send.unique_id.isalnum():
+                return None
+            row += (send.unique_id,)
+        if handles is not None:
+            row += (handles[number],)
+        header = form % (*row, send.opaque)
+        frames.append(_PREFIX(len(header) + 4, len(header)) + header)
+    return frames
 
 
-def fill_replies(form: bytes, rows: list[Row]) -> list[bytes]:
-    """`reply_frames` in Python. The one in C returns None if a frame would be longer than 2 KiB, or a row does not fit
-    the form."""
-    headers = [form % row for row in rows]
-    return [_PREFIX(len(header) + 4, len(header)) + header for header in headers]
-
-
-_fill_replies: Final[Callable[[bytes, list[Row]], list[bytes] | None]] = choice.chosen(fill_replies)
+reply_frames = choice.chosen(fill_replies)

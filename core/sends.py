@@ -214,30 +214,51 @@ def _is_canonical(text: str, bits: int) -> bool:
 
 
 def messages_of_sends(
-    sends: list[Send], head: Head, changes: Changes, buckets: int, has_final_separator: bool
+    sends: list[Send],
+    start: int,
+    end: int,
+    queues: int,
+    max_text_bytes: int,
+    head: Head,
+    changes: Changes,
+    buckets: int,
+    has_final_separator: bool,
 ) -> list[Message]:
-    """The messages of sends that share a head; the last arguments are those of `properties.stored_text`."""
-    arguments = sends, head, changes, buckets, has_final_separator
-    messages = _messages_of(*arguments)
-    return messages_of(*arguments) if messages is None else messages
+    """The messages of send number `start`, and of those behind it, before number `end`, that share its kind, have a
+    unique id, a queue below `queues`, and at most so many bytes of properties.
+
+    The last three arguments are those of `properties.stored_text`. At least one message, and perhaps not all.
+    """
+    arguments = sends, start, end, queues, max_text_bytes, head, changes, buckets, has_final_separator
+    return _messages_of(*arguments) or messages_of(*arguments)
 
 
 def messages_of(
-    sends: list[Send], head: Head, changes: Changes, buckets: int, has_final_separator: bool
+    sends: list[Send],
+    start: int,
+    end: int,
+    queues: int,
+    max_text_bytes: int,
+    head: Head,
+    changes: Changes,
+    buckets: int,
+    has_final_separator: bool,
 ) -> list[Message]:
-    """`messages_of_sends` in Python. The one in C returns None if a text has more than 96 properties."""
-    return [
-        (
-            head,
-            send.queue_id,
-            send.body,
-            stored_text(send.properties, changes, buckets, has_final_separator),
-            send.born_timestamp,
-            0,
-            None,
-        )
-        for send in sends
-    ]
+    """`messages_of_sends` in Python. The one in C ends before a text with more than 96 properties."""
+    kind = sends[start].kind
+    messages: list[Message] = []
+    for number in range(start, end):
+        send = sends[number]
+        if number > start and (
+            send.kind != kind
+            or send.unique_id is None
+            or not 0 <= send.queue_id < queues
+            or len(send.properties) > max_text_bytes
+        ):
+            break
+        text = stored_text(send.properties, changes, buckets, has_final_separator)
+        messages.append((head, send.queue_id, send.body, text, send.born_timestamp, 0, None))
+    return messages
 
 
 _read_sends = choice.chosen(read_sends)

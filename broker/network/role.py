@@ -53,7 +53,7 @@ class Member(Peer, Protocol):
 class Sends(Protocol):
     """What handles sends that a connection recognised without decoding them."""
 
-    def take(self, connection: Any, frames: Sequence[Send]) -> None:
+    def take(self, connection: Any, frames: list[Send]) -> None:
         """Handle the frames in their order."""
 
     def end(self, connection: Any, commands: Sequence[Command]) -> None:

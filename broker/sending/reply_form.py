@@ -5,6 +5,7 @@ in the binary form, are encoded as any other.
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import msgspec
 from pocketmq.core.replies import reply_frames
@@ -13,6 +14,7 @@ from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.wire.command import JSON, Command
 from pocketmq.protocol.wire.frame import encode_frame
 from pocketmq.protocol.wire.json_header import encode_json_header
+from pocketmq.store.put_values import Placed
 
 
 class ReplyForm:
@@ -28,25 +30,21 @@ class ReplyForm:
         self._forms = [self._json_form({}), self._json_form({"recallHandle": "%b"})]
 
     def frames(
-        self, sends: list[Send], positions: list[int], queue_offsets: list[int], handles: list[str | None]
+        self, sends: list[Send], placed: Placed, start: int, handles: list[str | None] | None
     ) -> list[bytes]:
-        """The answers to sends of one message each, with its log position, queue offset and recall handle."""
-        columns: list[list[int] | list[bytes]] = [positions, [send.queue_id for send in sends], queue_offsets]
-        missing = handles.count(None)
-        is_plain = self._is_json and missing in (0, len(handles))
-        if self._has_id:
-            ids = [send.unique_id or b"?" for send in sends]
-            is_plain = is_plain and b"".join(ids).isalnum()
-            columns.append(ids)
-        if not missing:
-            columns.append([handle.encode() for handle in handles if handle is not None])
-        columns.append([send.opaque for send in sends])
-        if is_plain:
-            return reply_frames(self._forms[not missing], list(zip(*columns, strict=True)))
+        """The answers to sends of one message each, of which the first has this number among those that were placed;
+        `handles` recall them."""
+        texts = None if handles is None else [handle.encode() for handle in handles if handle is not None]
+        if self._is_json and (texts is None or len(texts) == len(sends)):
+            form = self._forms[texts is not None]
+            frames = reply_frames(form, sends, placed.positions, placed.runs, start, self._has_id, texts)
+            if frames is not None:
+                return frames
+        positions, runs = placed.positions[start:], placed.runs[start:]
         return [
             self.frame(send, [position], queue_offset, handle)
-            for send, position, queue_offset, handle in zip(
-                sends, positions, queue_offsets, handles, strict=True
+            for send, position, (_, queue_offset, _), handle in zip(
+                sends, positions, runs, handles or repeat(None), strict=False
             )
         ]
 

@@ -11,6 +11,7 @@ Mirrors `SendMessageProcessor`.
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 from pocketmq.core.properties import BUCKETS, Changes, read_properties, read_values
 from pocketmq.core.records import Head, Message
 from pocketmq.core.sends import Send, messages_of_sends, send_of
@@ -49,9 +50,39 @@ _MAX_HEADS: Final = 64
 """Of one decision; a head has some 200 bytes."""
 
 
-Prepared = tuple[Send, Decision, Message, str | None, str | None]
-"""(the send with queue id and unique id of its answer, decision, message, real topic of a half message, handle that
-recalls a timed one); a plain tuple, because every send makes one"""
+class Prepared(msgspec.Struct, gc=False, eq=False):
+    """Sends of one decision, ready to be stored."""
+
+    decision: Decision
+    sends: list[Send]
+    """With the queue id and the unique id of their answers."""
+    messages: list[Message]
+    """Of each send; a batch is one."""
+    real_topic: str | None = None
+    """Of half messages."""
+    handles: list[str | None] | None = None
+    """Those that recall timed messages."""
+
+    def part(self, start: int, end: int | None) -> "Prepared":
+        """Those of the sends with numbers from `start` up to and without `end`."""
+        handles = None if self.handles is None else self.handles[start:end]
+        return Prepared(
+            self.decision, self.sends[start:end], self.messages[start:end], self.real_topic, handles
+        )
+
+    def join(self, other: "Prepared") -> bool:
+        """Add the sends of `other`; False, and nothing is added, if they are counted or answered in another way."""
+        if (
+            other.decision is not self.decision
+            or other.real_topic != self.real_topic
+            or (other.handles is None) is not (self.handles is None)
+        ):
+            return False
+        self.sends += other.sends
+        self.messages += other.messages
+        if self.handles is not None and other.handles is not None:
+            self.handles += other.handles
+        return True
 
 
 @handles(SendMessage, SendMessageV2, SendBatchMessage)
@@ -63,58 +94,47 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     properties = read_properties(text)
     decision = decide(sending, request, call, properties)
     sent = send_of(request, text, properties.get(names.UNIQ_KEY), call.body, call.command.opaque)
-    (send, _, _, _, handle), placed = store_send(sending, decision, sent, call.connection)
-    ids = encode_message_ids(sending.store_host, placed.positions)
+    prepared, placed = store_send(sending, decision, sent, call.connection)
+    [send], ids = prepared.sends, encode_message_ids(sending.store_host, placed.positions)
     answer = send_answer(sending, placed.runs[0][1], ids, send.queue_id, send.unique_id)
-    if handle is not None:
-        answer.fields = {**(answer.fields or {}), "recallHandle": handle}
+    if prepared.handles is not None and prepared.handles[0] is not None:
+        answer.fields = {**(answer.fields or {}), "recallHandle": prepared.handles[0]}
     return answer_when_durable(sending, call, answer, placed.end, send.properties)
 
 
 def store_send(sending: Sending, decision: Decision, send: Send, connection: Peer) -> tuple[Prepared, Placed]:
     """Store the message or batch of a send. Raises `Refusal`, or BodyError for a batch that cannot be read."""
-    [prepared] = prepare(sending, decision, [send], connection)
-    placed = sending.store.append_all([prepared[2]])
+    prepared = prepare(sending, decision, [send], 0, 1, connection)
+    placed = sending.store.append_all(prepared.messages)
     if placed.refusal is not None:
         raise refused(sending, prepared, placed.refusal)
-    count_stored(sending, [prepared], placed.sizes)
+    count_stored(sending, prepared, placed.sizes)
     return prepared, placed
 
 
-def run_of(decision: Decision, sends: Sequence[Send]) -> list[Send]:
-    """The first of these sends, and those of its kind behind it, as many as `prepare` may get in one call."""
-    number, kind, queues = 0, sends[0].kind, decision.queues
-    if decision.is_plain:
-        for send in sends:
-            if (
-                send.kind != kind
-                or send.unique_id is None
-                or not 0 <= send.queue_id < queues
-                or len(send.properties) > MAX_SENT_PROPERTIES
-            ):
-                break
-            number += 1
-    return list(sends[: max(number, 1)])
-
-
-def prepare(sending: Sending, decision: Decision, sends: list[Send], connection: Peer) -> list[Prepared]:
-    """The messages of sends of one kind, which `run_of` has put together, or of one send. Raises `Refusal`."""
-    send, changes, born_host, is_5 = sends[0], decision.changes, connection.packed_host, sending.is_5
+def prepare(
+    sending: Sending, decision: Decision, sends: list[Send], start: int, end: int, connection: Peer
+) -> Prepared:
+    """The message of send number `start`, of which the decision is, and perhaps of those behind it, before number
+    `end`. Raises `Refusal`."""
+    send, changes, born_host, is_5 = sends[start], decision.changes, connection.packed_host, sending.is_5
     if not 0 <= send.queue_id < decision.queues:
         queue_id = queue_of(sending, send.queue_id, decision.topic_config, connection.peer)
-        sends = [send := send._replace(queue_id=queue_id)]
+        sends, start, end = [send := send._replace(queue_id=queue_id)], 0, 1
     if decision.is_batch:
         message = batch_message(sending, decision, send, head_of(sending, decision, born_host))
-        return [(send, decision, message, None, None)]
+        return Prepared(decision, [send], [message])
     if send.unique_id is None and is_5:
         unique_id = sending.unique_ids.next()
-        sends = [send := send._replace(unique_id=unique_id.encode())]
+        sends, start, end = [send := send._replace(unique_id=unique_id.encode())], 0, 1
         changes = (*changes[:-2], names.UNIQ_KEY, unique_id, *changes[-2:])
     if not decision.is_plain:
-        return [_prepare_rerouted(sending, decision, send, changes, born_host)]
+        return _prepare_rerouted(sending, decision, send, changes, born_host)
     head = decision.heads.get(born_host) or head_of(sending, decision, born_host)
-    messages = messages_of_sends(sends, head, changes, BUCKETS[is_5], is_5)
-    return [(send, decision, message, None, None) for send, message in zip(sends, messages, strict=True)]
+    messages = messages_of_sends(
+        sends, start, end, decision.queues, MAX_SENT_PROPERTIES, head, changes, BUCKETS[is_5], is_5
+    )
+    return Prepared(decision, sends[start : start + len(messages)], messages)
 
 
 def head_of(sending: Sending, decision: Decision, born_host: bytes) -> Head:
@@ -183,33 +203,33 @@ def _prepare_rerouted(
         raise refusal_of(sending.config, error.status) from error
     if queue_id != send.queue_id:
         send = send._replace(queue_id=queue_id)
-    return send, decision, packed, topic if message.topic == HALF_TOPIC else None, handle
+    real_topic = topic if message.topic == HALF_TOPIC else None
+    return Prepared(decision, [send], [packed], real_topic, None if handle is None else [handle])
 
 
 def refused(sending: Sending, prepared: Prepared, status: PutStatus) -> Exception:
-    """Why a message was not stored: a `Refusal`, or BodyError for a batch that cannot be read."""
-    send, decision, *_ = prepared
-    if decision.is_batch:
+    """Why the first of these messages was not stored: a `Refusal`, or BodyError for a batch that cannot be read."""
+    if prepared.decision.is_batch:
         try:
-            decode_batch(send.body)
+            decode_batch(prepared.sends[0].body)
         except BodyError as error:
             return error
     return refusal_of(sending.config, status)
 
 
-def count_stored(sending: Sending, stored: Sequence[Prepared], sizes: Sequence[int]) -> None:
-    """Count what is stored: the messages of sends of one kind, or those of one batch."""
-    message_put, decision = sending.statistics.message_put, stored[0][1]
+def count_stored(sending: Sending, stored: Prepared, sizes: Sequence[int]) -> None:
+    """Count what is stored; `sizes` are those of all records."""
+    message_put, decision, sends = sending.statistics.message_put, stored.decision, len(stored.sends)
     if decision.is_batch or decision.is_plain:
-        message_put(stored[0][2][0].topic, len(sizes), sum(sizes), sends=len(stored))
+        message_put(decision.request.topic, len(sizes), sum(sizes), sends=sends)
         return
-    sizes_at: dict[tuple[str, int, str | None], list[int]] = {}
-    for (_, _, message, real_topic, _), size in zip(stored, sizes, strict=True):
-        sizes_at.setdefault((message[0].topic, message[1], real_topic), []).append(size)
-    for (topic, queue_id, real_topic), of_place in sizes_at.items():
+    sizes_at: dict[tuple[str, int], list[int]] = {}
+    for message, size in zip(stored.messages, sizes, strict=True):
+        sizes_at.setdefault((message[0].topic, message[1]), []).append(size)
+    for (topic, queue_id), of_place in sizes_at.items():
         message_put(topic, len(of_place), sum(of_place), queue_id, sends=len(of_place))
-        if real_topic is not None and sending.is_5:
-            sending.transactions.open_count.add(real_topic, len(of_place), changes=len(of_place))
+    if stored.real_topic is not None and sending.is_5:
+        sending.transactions.open_count.add(stored.real_topic, sends, changes=sends)
 
 
 def _is_half(sending: Sending, request: AnySend, message: NewMessage) -> bool:

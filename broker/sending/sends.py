@@ -7,8 +7,7 @@ Owned by the event loop. The same steps for one decoded request: `send_handlers.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate, groupby
-from operator import itemgetter
+from itertools import accumulate
 
 from pocketmq.core.properties import read_properties
 from pocketmq.core.sends import Send
@@ -25,7 +24,7 @@ from .decision import Decision, Decisions, decide, request_of
 from .durable_answers import send_answer, waits, when_durable, with_status
 from .reply_form import ReplyForm
 from .send_checks import check_properties
-from .send_handlers import Prepared, count_stored, prepare, refused, run_of
+from .send_handlers import Prepared, count_stored, prepare, refused
 from .sending import Sending
 
 
@@ -38,16 +37,16 @@ class Sends:
         self._ends = Ends(sending.transactions)
         self._decisions = Decisions()
 
-    def take(self, connection: Connection, sends: Sequence[Send]) -> None:
+    def take(self, connection: Connection, sends: list[Send]) -> None:
         """Handle sends in their order. Raises FrameError for a header that cannot be read."""
         sending, capacity = self._sending, self._config.send_thread_pool_queue_capacity
         pending: list[Prepared] = []
-        at = 0
+        at, first = 0, 0  # sends from `first` up to `at` are pending
         while at < len(sends):
             send = sends[at]
-            at += 1
-            if sending.waiting_sends + len(pending) >= capacity:
+            if sending.waiting_sends + at - first >= capacity:
                 self._store(connection, pending)
+                first = at
             try:
                 check_properties(sending, send.properties)
                 decision = self._decision(connection, send)
@@ -55,18 +54,23 @@ class Sends:
                     # Watchers see the answers of a pass; of a send without one they see the request.
                     self._store(connection, pending)
                     connection.request_received(send.decode())
+                    first = at = at + 1
                     continue
                 if decision.is_batch:  # it is the only one in its append
                     self._store(connection, pending)
-                room = capacity - sending.waiting_sends - len(pending)
-                run = run_of(decision, sends[at - 1 : at - 1 + room])
-                pending += prepare(sending, decision, run, connection)
-                at += len(run) - 1
+                    first = at
+                end = min(len(sends), max(first + capacity - sending.waiting_sends, at + 1))
+                prepared = prepare(sending, decision, sends, at, end, connection)
+                if not pending or not pending[-1].join(prepared):
+                    pending.append(prepared)
+                at += len(prepared.sends)
                 if decision.is_batch:
                     self._store(connection, pending)
+                    first = at
             except Exception as error:
                 self._store(connection, pending)  # answers are in order
                 connection.refuse(send.decode(), error)
+                first = at = at + 1
         self._store(connection, pending)
 
     def end(self, connection: Connection, commands: Sequence[Command]) -> None:
@@ -89,37 +93,45 @@ class Sends:
     def _store(self, connection: Connection, pending: list[Prepared]) -> None:
         """Store and answer prepared sends in their order; the list is empty then."""
         while pending:
+            messages = pending[0].messages
+            if len(pending) > 1:
+                messages = [message for prepared in pending for message in prepared.messages]
             try:
-                placed = self._sending.store.append_all([message for _, _, message, *_ in pending])
-                done = len(placed.runs)
-                if done:
-                    self._answer(connection, pending[:done], placed)
+                placed = self._sending.store.append_all(messages)
+                stored, left = _parted(pending, placed)
+                if stored:
+                    self._answer(connection, stored, placed)
             except Exception as error:  # our mistake must not end the connection; some may be in the log
                 for prepared in pending:
-                    connection.refuse(prepared[0].decode(), error)
+                    for send in prepared.sends:
+                        connection.refuse(send.decode(), error)
                 pending.clear()
                 return
             if placed.refusal is not None:
-                failed = pending[done]
-                connection.refuse(failed[0].decode(), refused(self._sending, failed, placed.refusal))
-            del pending[: done + 1]
+                failed = left[0]
+                reason = refused(self._sending, failed, placed.refusal)
+                connection.refuse(failed.sends[0].decode(), reason)
+                left[:1] = [failed.part(1, None)] if len(failed.sends) > 1 else []
+            pending[:] = left
 
     def _answer(self, connection: Connection, stored: list[Prepared], placed: Placed) -> None:
+        sending, sends = self._sending, stored[0].sends
+        if len(stored) > 1:
+            sends = [send for prepared in stored for send in prepared.sends]
         replies = self._replies(connection, stored, placed)
-        sending = self._sending
         if not sending.waits_for_durability and sending.topics not in sending.tables.unsaved:
-            _write(connection, stored, replies)
+            _write(connection, sends, replies)
             return
-        durable = [waits(sending, prepared[0].properties) for prepared in stored]
+        durable = [waits(sending, send.properties) for send in sends]
         for waiting in (False, True):
             chosen = [number for number, waits_too in enumerate(durable) if waits_too is waiting]
             if chosen:
-                self._answer_later(connection, stored, replies, placed, chosen, is_durable=not waiting)
+                self._answer_later(connection, sends, replies, placed, chosen, is_durable=not waiting)
 
     def _answer_later(
         self,
         connection: Connection,
-        stored: list[Prepared],
+        stored: list[Send],
         replies: list[bytes],
         placed: Placed,
         chosen: list[int],
@@ -136,11 +148,11 @@ class Sends:
                 if failure is not None:
                     self._answer_with(failure, connection, stored, placed, chosen)
                 else:
-                    _write(
-                        connection,
+                    sends, frames = (
                         [stored[number] for number in chosen],
                         [replies[number] for number in chosen],
                     )
+                    _write(connection, sends, frames)
 
             sending.tables.when_saved(sending.topics, saved)
 
@@ -152,56 +164,68 @@ class Sends:
     def _replies(self, connection: Connection, stored: list[Prepared], placed: Placed) -> list[bytes]:
         """Count what was stored; returns the frame that answers each, empty for a one-way request."""
         replies: list[bytes] = []
-        runs, positions, sizes = placed.runs, placed.positions, placed.sizes
-        if stored[0][1].is_batch:
-            count_stored(self._sending, stored, sizes)
-            form = self._form(connection, stored[0])
-            return [b"" if form is None else form.frame(stored[0][0], positions, runs[0][1])]
-        for _, of_decision in groupby(stored, itemgetter(1)):
-            group, first = list(of_decision), len(replies)
-            end = first + len(group)
-            count_stored(self._sending, group, sizes[first:end])
-            form = self._form(connection, group[0])
+        for prepared in stored:
+            sends, start = prepared.sends, len(replies)
+            form = prepared.decision.reply or self._form(connection, prepared)
+            if prepared.decision.is_batch:
+                count_stored(self._sending, prepared, placed.sizes)
+                offset = placed.runs[0][1]
+                return [b"" if form is None else form.frame(sends[0], placed.positions, offset)]
+            sizes = placed.sizes if len(stored) == 1 else placed.sizes[start : start + len(sends)]
+            count_stored(self._sending, prepared, sizes)
             if form is None:
-                replies += [b""] * len(group)
-                continue
-            offsets = [run[1] for run in runs[first:end]]
-            sends, handles = [prepared[0] for prepared in group], [prepared[4] for prepared in group]
-            replies += form.frames(sends, positions[first:end], offsets, handles)
+                replies += [b""] * len(sends)
+            else:
+                replies += form.frames(sends, placed, start, prepared.handles)
         return replies
 
     def _form(self, connection: Connection, prepared: Prepared) -> ReplyForm | None:
         """The form of the answers to such sends; `None` for one-way requests."""
-        send, decision, *_ = prepared
-        if decision.reply is None and not decision.is_oneway:
-            answer = send_answer(self._sending, 0, "", 0, send.unique_id or b"")
-            reply = connection.reply_to(send.decode(), 0, None, answer.fields or {})
-            decision.reply = ReplyForm(reply, self._sending.store_host)
+        send, decision = prepared.sends[0], prepared.decision
+        if decision.is_oneway:
+            return None
+        answer = send_answer(self._sending, 0, "", 0, send.unique_id or b"")
+        reply = connection.reply_to(send.decode(), 0, None, answer.fields or {})
+        decision.reply = ReplyForm(reply, self._sending.store_host)
         return decision.reply
 
     def _answer_with(
         self,
         failure: PutStatus,
         connection: Connection,
-        stored: list[Prepared],
+        stored: list[Send],
         placed: Placed,
         chosen: list[int],
     ) -> None:
         """Answer for messages that are in the log, but not on disk or not on enough slaves."""
         first = list(accumulate([run[2] for run in placed.runs], initial=0))
         for number in chosen:
-            send, (_, queue_offset, count) = stored[number][0], placed.runs[number]
+            send, (_, queue_offset, count) = stored[number], placed.runs[number]
             positions = placed.positions[first[number] : first[number] + count]
             ids = encode_message_ids(self._sending.store_host, positions)
             answer = send_answer(self._sending, queue_offset, ids, send.queue_id, send.unique_id)
             connection.answer(send.decode(), with_status(answer, failure))
 
 
-def _write(connection: Connection, stored: Sequence[Prepared], replies: Sequence[bytes]) -> None:
+def _parted(pending: list[Prepared], placed: Placed) -> tuple[list[Prepared], list[Prepared]]:
+    """What was stored, and what was not: the first of those is refused."""
+    if placed.refusal is None:
+        return pending, []
+    stored, left, count = [], [], len(placed.runs)
+    for prepared in pending:
+        if count > 0:
+            stored.append(prepared.part(0, count))
+        if count < len(prepared.sends):
+            left.append(prepared.part(max(count, 0), None))
+        count -= len(prepared.sends)
+    return stored, left
+
+
+def _write(connection: Connection, sends: list[Send], replies: list[bytes]) -> None:
     """Write the replies to those that want one."""
     if all(replies):
-        connection.write_replies([prepared[0] for prepared in stored], replies)
+        connection.write_replies(sends, replies)
         return
-    wanted = [(prepared[0], reply) for prepared, reply in zip(stored, replies, strict=True) if reply]
+    wanted = [(send, reply) for send, reply in zip(sends, replies, strict=True) if reply]
     if wanted:
         connection.write_replies([send for send, _ in wanted], [reply for _, reply in wanted])

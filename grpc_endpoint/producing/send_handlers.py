@@ -218,16 +218,19 @@ def _store(producing: Producing, peer: GrpcPeer, given: _ToStore, answer_later: 
         if decision is None:
             decision = _decide(producing, peer, given, special)
             producing.decisions.keep(kind, decision)
-        (stored, _, _, _, handle), placed = store_send(sending, decision, send, peer)
+        prepared, placed = store_send(sending, decision, send, peer)
     except Refusal as refusal:
         status = Status(code=Code.INTERNAL_SERVER_ERROR, message=PROXY + (refusal.remark or ""))
         return SendMessageResponse(status=status)
-    reply, transaction_id = SendMessageResponse(), (stored.unique_id or b"").decode("utf-8", "replace")
+    reply, transaction_id = (
+        SendMessageResponse(),
+        (prepared.sends[0].unique_id or b"").decode("utf-8", "replace"),
+    )
     reply.CopyFrom(_STORED)
     entry, offset = reply.entries[0], placed.runs[0][1]
     entry.message_id, entry.transaction_id, entry.offset = given.message_id, transaction_id, offset
-    if handle is not None:
-        entry.recall_handle = handle
+    if prepared.handles is not None and prepared.handles[0] is not None:
+        entry.recall_handle = prepared.handles[0]
     if given.sys_flag & flags.TRANSACTION_PREPARED and not given.is_batch:
         position = placed.positions[0]
         producing.clients.transactions.remember(given.topic, transaction_id, offset, position)
