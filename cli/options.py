@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import click
 from pocketmq.client import ClientError, NotReachable, SendFailed, UnreadableReply
+from pocketmq.client.access import Access
+from pocketmq.client.access_options import access_options
 from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION
-from pocketmq.pipeline.jobs.access_options import access_options
-from pocketmq.pipeline.planning.access import Access
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from .exit_codes import FAILED, UNREACHABLE, USER_ERROR

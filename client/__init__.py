@@ -11,6 +11,8 @@ The rooms behind this door, bottom up:
     settings/            every setting, its default, its check
     hooks/               callbacks, request signatures, message traces
     connections/         TCP connections, TLS, name servers
+    access.py            keys, TLS and addresses of a cluster as one value
+    access_options.py    the same as options of a command line
     instance/            what the clients of one client id share
     offsets/             how far a group has consumed
     producing/           sending: single messages, batches, transactions, request and reply

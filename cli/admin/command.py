@@ -14,8 +14,8 @@ from importlib.resources import files
 from typing import Any, Final
 
 import click
-from pocketmq.pipeline.jobs.access_options import access_options
-from pocketmq.pipeline.planning.access import Access
+from pocketmq.client.access import Access
+from pocketmq.client.access_options import access_options
 
 from ..exit_codes import USER_ERROR
 from ..mistakes import one_line

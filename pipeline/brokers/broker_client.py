@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeVar
 
+from pocketmq.client.access import NO_ACCESS_KEYS, Access
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.connections.name_servers import NameServers
 from pocketmq.client.connections.pool import ConnectionPool
@@ -38,7 +39,6 @@ from pocketmq.protocol.requests.offset import (
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import OptionError, PipelineError, SourceUnreachable, TopicMissing
-from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.positions import Offsets, Queue
 from ..planning.ranges import QueueBounds
 from ..planning.topic_options import SourceOptions

@@ -6,11 +6,11 @@ An engine needs seconds to start, and reports in its own words what does not ans
 from collections.abc import Iterable
 from typing import Final
 
+from pocketmq.client.access import Access
 from pocketmq.client.errors import RouteNotFound
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 
 from ..errors import PipelineError, TopicMissing
-from ..planning.access import Access
 from ..planning.spelling import did_you_mean
 from .broker_client import BrokerClient
 

@@ -3,7 +3,6 @@
 run.py              how a job runs: options, checks before Spark starts, session, exit code
 on_engine.py        how a job in SQL runs: on DuckDB in this process, or on Spark
 inputs.py           where a job's messages come from: a store or a broker
-access_options.py   access keys and TLS on the command line
 audit.py            gaps, disorder and damage in a store
 duplicates.py       messages stored more than once
 stats.py            what fills a store or a topic

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from pocketmq.client.access_options import access_options
 
 from ..errors import OptionError, PathError
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
 from ..sql.message_input import MessageInput, is_remote, stores_named
-from .access_options import access_options
 from .inputs import IS_SYSTEM_TOPIC, time_options
 from .on_engine import engine_options, run_on_engine
 from .run import exit_on_user_error

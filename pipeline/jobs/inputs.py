@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from pocketmq.client.access import Access
+from pocketmq.client.access_options import access_options
 from pocketmq.protocol.message.topics import SYSTEM_PREFIX, SYSTEM_TOPICS
 
-from ..planning.access import Access
 from ..sql.message_input import MessageInput, stores_named
-from .access_options import access_options
 from .run import exit_on_user_error
 
 if TYPE_CHECKING:

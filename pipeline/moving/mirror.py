@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
+from pocketmq.client.access import NO_ACCESS_KEYS, Access
+from pocketmq.client.access_options import access_options
 from pocketmq.protocol.message.topics import SYSTEM_PREFIX, UNSENDABLE_TOPICS
 
 from ..errors import OptionError
-from ..jobs.access_options import access_options
 from ..jobs.on_engine import run_without_engine
 from ..jobs.run import ended_by_signals, output_options
-from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.option_values import check_name_servers
 from ..report.report import Outputs, Report, Section
 from ..session.own_folder import only_one

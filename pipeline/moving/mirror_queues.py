@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+from pocketmq.client.access import Access
 from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.errors import ClientError
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -14,7 +15,6 @@ from pocketmq.protocol.message.flags import PERM_WRITE
 from ..brokers.broker_client import BrokerClient
 from ..brokers.reachable import ANSWER_MS, suggestion
 from ..errors import OptionError, PipelineError, SourceUnreachable, TopicMissing
-from ..planning.access import Access
 from ..planning.positions import Queue
 
 AGAIN_MS = 2_000

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from pocketmq.client.access import NO_ACCESS_KEYS, Access
+from pocketmq.client.access_options import access_options
 
 from ..brokers.batch_sender import find_writable_queues
 from ..brokers.broker_client import BrokerClient
 from ..brokers.reachable import ANSWER_MS, check_reachable
 from ..errors import OptionError
-from ..jobs.access_options import access_options
 from ..jobs.inputs import epoch_ms
 from ..jobs.run import exit_on_user_error, output_options, run_job, spark_error_line
 from ..planning.absolute_paths import absolute
-from ..planning.access import NO_ACCESS_KEYS, Access, source_options
+from ..planning.access_names import source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
 from ..session.batch_counts import BatchCounts, keep_reports

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from pocketmq.client.access import NO_ACCESS_KEYS, Access
 from pocketmq.client.values.validators import check_group
 from pocketmq.protocol.bodies.client import ExpressionError, tag_subscription
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
 
 from ..errors import OptionError
-from .access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
+from .access_names import ACCESS_NAMES, read_access
 from .kafka_names import SOURCE_OPTIONS
 from .option_values import NAMESRV, OptionValues, canonical_options
 from .positions import Queue, check_whole, offsets_from_json

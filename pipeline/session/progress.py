@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from pocketmq.client.access import NO_ACCESS_KEYS, Access
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -26,7 +27,7 @@ from pyspark.sql.streaming.listener import (
 from ..brokers.broker_client import BrokerClient
 from ..brokers.group_offsets import GroupWriter
 from ..errors import CheckpointError, PipelineError
-from ..planning.access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
+from ..planning.access_names import ACCESS_NAMES, read_access
 from ..planning.option_values import OptionValues, canonical_options
 from .metrics import StreamMetrics, metrics_line, position_of, stream_metrics
 

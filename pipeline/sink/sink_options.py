@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
+from pocketmq.client.access import NO_ACCESS_KEYS, Access
 from pocketmq.client.values.validators import check_group, check_topic
 
 from ..errors import OptionError
-from ..planning.access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
+from ..planning.access_names import ACCESS_NAMES, read_access
 from ..planning.kafka_names import SINK_COLUMNS, SINK_OPTIONS, kafka_hint
 from ..planning.option_values import NAMESRV, OptionValues, canonical_options
 from ..records.batch_encoder import COLUMNS

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from pocketmq.client.access import NO_ACCESS_KEYS, Access
 
 from ..errors import OptionError, PathError
 from ..files.log_files import log_files
 from ..planning.absolute_paths import absolute
-from ..planning.access import NO_ACCESS_KEYS, Access, source_options
+from ..planning.access_names import source_options
 from ..planning.option_values import check_name_servers
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.planning import topic_options
-from pocketmq.pipeline.planning.access import ACCESS_NAMES
+from pocketmq.pipeline.planning.access_names import ACCESS_NAMES
 from pocketmq.pipeline.records.batch_encoder import COLUMNS as SINK_COLUMNS
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
 from pocketmq.pipeline.sink import sink_options

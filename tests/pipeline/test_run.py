@@ -21,11 +21,11 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pocketmq.cli.pipeline.command import JOBS, pipeline
+from pocketmq.client.access import Access
 from pocketmq.pipeline.errors import NoJavaError, OptionError
 from pocketmq.pipeline.jobs import run as job_run
-from pocketmq.pipeline.jobs.access_options import with_keys_of_file
 from pocketmq.pipeline.planning.absolute_paths import absolute
-from pocketmq.pipeline.planning.access import Access, source_options
+from pocketmq.pipeline.planning.access_names import source_options
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.report.output_folders import ERROR_IF_EXISTS, MARKER, OVERWRITE, replaced, write_mode
 from pocketmq.pipeline.report.report import Report, Section
@@ -413,19 +413,10 @@ def test_paths_are_those_of_the_command_whatever_the_engines_folder_is(
     assert frame.written == [("overwrite", str(tmp_path / "out" / "rows"))]
 
 
-def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\nsecretKey: secret1\n")
-    home = {"ROCKETMQ_HOME": str(tmp_path)}
-    assert with_keys_of_file(Access(), home) == Access(access_key="file1", secret_key="secret1")
-    assert with_keys_of_file(Access(uses_tls=True), {}) == Access(uses_tls=True)
-    access = Access(access_key="a", secret_key="b", security_token="c", uses_tls=True)
-    assert with_keys_of_file(access, home) == access
+def test_what_the_command_line_says_reaches_the_source() -> None:
+    access = Access(access_key="a", secret_key="b", security_token="c", uses_tls=True, address_map="b:1=c:2")
     source = {"nameServer": "127.0.0.1:1", "subscribe": "T", **source_options(access)}
     assert read_source_options(source, is_stream=False).access == access
-    (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\n")
-    with pytest.raises(OptionError, match=r"tools.yml: expected accessKey and secretKey"):
-        with_keys_of_file(Access(), home)
 
 
 def test_every_job_has_an_example_in_the_document_that_its_options_allow() -> None:

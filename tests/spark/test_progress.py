@@ -10,10 +10,10 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 pytest.importorskip("pyspark")
 
+from pocketmq.client.access import Access
 from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.brokers.group_offsets import live_members
 from pocketmq.pipeline.errors import GroupInUse, OptionError, PipelineError
-from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.session.progress import commit_progress

@@ -33,7 +33,10 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({**GOOD, "pullInFlight": "5000"}, "pullInFlight must be a whole number, from 1 to 1024"),
         ({**GOOD, "failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false"),
         ({**GOOD, "rocketmq.accessKey": "user"}, "rocketmq.accessKey, rocketmq.secretKey: set both or none"),
-        ({**GOOD, "rocketmq.tls.client.certPath": "c"}, "rocketmq.tls.enable must be true"),
+        (
+            {**GOOD, "rocketmq.tls.client.certPath": "c"},
+            "rocketmq.tls.enable is required with",
+        ),
         ({**GOOD, "includeProperties": "no"}, "includeProperties must be true or false"),
         ({**GOOD, "filterType": "LIKE"}, "filterType must be one of TAG, SQL92"),
         ({**GOOD, "maxTriggerDelay": "soon"}, "maxTriggerDelay"),
