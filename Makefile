@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 STAMP := $(VENV)/.installed
 SPARK := $(VENV)/.installed-spark
+SITE := $(VENV)/.installed-site
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; break; }; done)
 
@@ -28,7 +29,7 @@ REPORT = $(if $(JUNIT),--junitxml=$(JUNIT:.xml=)-$@.xml)
 PYTEST = $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal $(REPORT)
 
 .PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow \
-	spark spark-all browser interop interop-all package image notes bench torture soak soak-tests behaviour pictures pins golden clean
+	spark spark-all browser interop interop-all package image notes bench torture soak soak-tests behaviour pictures docs pins golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,14 +40,15 @@ install: $(STAMP) ## .venv with PocketMQ (editable) and its tools
 $(RUN): EXTRA :=
 $(STAMP): EXTRA := [dev]
 $(SPARK): EXTRA := [dev,spark,tables,frames,connect]
-$(RUN) $(STAMP) $(SPARK): pyproject.toml setup.py constraints.txt $(wildcard core/*.[ch])
+$(SITE): EXTRA := [docs]
+$(RUN) $(STAMP) $(SPARK) $(SITE): pyproject.toml setup.py constraints.txt $(wildcard core/*.[ch])
 	@[ -n "$(PYTHON)" ] || { echo "PocketMQ needs Python 3.11 or newer: none found on PATH" >&2; exit 2; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian, Ubuntu: apt-get install python3-venv)" >&2; \
 		exit 2; }
 	@[ -x $(BIN)/python ] || "$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRA)' --constraint constraints.txt
-	@touch $(RUN) $(if $(EXTRA),$(STAMP)) $@
+	@touch $(RUN) $(if $(findstring dev,$(EXTRA)),$(STAMP)) $@
 
 demo: $(RUN) ## a guided tour on this machine
 	@$(BIN)/pocketmq demo
@@ -199,7 +201,10 @@ behaviour: $(STAMP) ## docs/behaviour.md: what clients in six languages do while
 pictures: $(STAMP) ## the pictures of the documents, from what the program prints
 	$(BIN)/python docs/pictures/draw.py
 
-pins: $(SPARK) ## write constraints.txt from what .venv holds
+docs: $(SITE) ## the site in build/site: every link and anchor is checked, and nothing in it is loaded from the network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pins: $(SPARK) $(SITE) ## write constraints.txt from what .venv holds
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt
 
 clean: ## remove .venv and caches

@@ -89,6 +89,7 @@ def test_every_declared_dependency_is_pinned_once() -> None:
         + extras["tables"]
         + extras["frames"]
         + extras["connect"]
+        + extras["docs"]
     )
     missing = [text for text in wanted if _requirement_name(text) not in names]
     assert missing == []
