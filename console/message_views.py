@@ -6,6 +6,7 @@ import heapq
 import time
 from bisect import bisect_left
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
@@ -213,6 +214,10 @@ def _message_of(topic: str, sent: SentMessage) -> Message:
     keys = field_of("keys", sent.keys) or ""
     if isinstance(keys, list):
         keys = " ".join(_text("keys", key) for key in keys)
+    try:
+        delay = timedelta(milliseconds=_whole("delay_ms", sent.delay_ms))
+    except OverflowError as error:
+        raise Problem(400, "delay_ms is too large", [0]) from error
     return Message(
         topic,
         _body(sent),
@@ -220,7 +225,7 @@ def _message_of(topic: str, sent: SentMessage) -> Message:
         _text("keys", keys),
         {name: _text(f"property {name:.60}", value) for name, value in own.items()},
         delay_level=_whole("delay_level", sent.delay_level),
-        delay_ms=_whole("delay_ms", sent.delay_ms),
+        delay=delay,
     )
 
 

@@ -6,8 +6,9 @@ Messages are sent one after the other, so that lines keep their order. Each resu
 import functools
 import os
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -18,6 +19,9 @@ from ..inspect.cluster_names import complete_topics
 from ..options import client_options, run_command
 from ..times import moment_of
 from .input import bodies_of
+
+MAX_DELAY_MS: Final = 10 * 365 * 24 * 3_600_000
+"""Ten years; brokers accept three days unless they are configured otherwise."""
 
 
 def property_of(text: str) -> tuple[str, str]:
@@ -46,7 +50,9 @@ def property_of(text: str) -> tuple[str, str]:
     "--flag", type=int, default=0, help="The flag: a number that the message carries for its users."
 )
 @click.option("--delay-level", type=click.IntRange(0), default=0, help="Deliver after this delay level.")
-@click.option("--delay-ms", type=click.IntRange(0), default=0, help="Deliver after this many ms (5.x).")
+@click.option(
+    "--delay-ms", type=click.IntRange(0, MAX_DELAY_MS), default=0, help="Deliver after this many ms (5.x)."
+)
 @click.option(
     "--deliver-at",
     type=moment_of,
@@ -110,12 +116,12 @@ def send(
         Message,
         topic,
         tags=tags,
-        keys=" ".join(keys),
+        keys=keys,
         properties=dict(properties),
         flag=flag,
         delay_level=delay_level,
-        delay_ms=delay_ms,
-        deliver_at_ms=deliver_at,
+        delay=timedelta(milliseconds=delay_ms),
+        deliver_at=_time_of(deliver_at),
     )
     # How to choose the queue: the keywords of a send.
     where: dict[str, Any] = {"queue_id": queue_id}
@@ -135,6 +141,14 @@ def send(
                     click.echo(show(result))
 
     run_command(send_all())
+
+
+def _time_of(moment_ms: int) -> datetime | None:
+    """Epoch ms as a time; 0 is none."""
+    try:
+        return datetime.fromtimestamp(moment_ms / 1000, UTC) if moment_ms else None
+    except (ValueError, OverflowError) as error:
+        raise click.BadParameter(f"{moment_ms} ms is beyond the year 9999") from error
 
 
 async def _each(bodies: Sequence[str]) -> AsyncIterator[bytes]:

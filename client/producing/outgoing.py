@@ -87,8 +87,8 @@ class OutgoingMaker:
         if (
             message.properties
             or message.delay_level
-            or message.delay_ms
-            or message.deliver_at_ms
+            or message.delay
+            or message.deliver_at
             or self._has_namespace
             or len(message.body) >= self._compress_over
             or is_retry_topic(message.topic)
@@ -217,7 +217,7 @@ class SendHeaders:
         )
 
 
-def reply_to(question: MessageExt, body: bytes) -> tuple[Message, dict[str, str]]:
+def reply_to(question: MessageExt, body: bytes | str) -> tuple[Message, dict[str, str]]:
     """The reply to a request, and the properties that lead it back; `InvalidArgument` for any other message."""
     asked = question.properties
     cluster = asked.get(names.CLUSTER)

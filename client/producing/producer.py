@@ -113,7 +113,7 @@ class Producer(Client):
     async def send(
         self,
         topic: str | Message,
-        body: bytes | None = None,
+        body: bytes | str | None = None,
         *,
         timeout_ms: int | None = None,
         **keywords: Unpack[SendKeywords],
@@ -145,7 +145,7 @@ class Producer(Client):
     def send_nowait(
         self,
         topic: str | Message,
-        body: bytes | None = None,
+        body: bytes | str | None = None,
         *,
         timeout_ms: int | None = None,
         **keywords: Unpack[SendKeywords],
@@ -170,7 +170,7 @@ class Producer(Client):
         return parts.async_sends.send(self._prepare(parts.sender, message), queue, due)
 
     async def send_oneway(
-        self, topic: str | Message, body: bytes | None = None, **keywords: Unpack[SendKeywords]
+        self, topic: str | Message, body: bytes | str | None = None, **keywords: Unpack[SendKeywords]
     ) -> None:
         """Write one message without waiting for an answer: whether it was stored stays unknown.
 
@@ -264,7 +264,7 @@ class Producer(Client):
         outgoing = sender.prepare(again, kept)
         return await sender.send(outgoing, sender.due_in(self.settings.send_msg_timeout), attempts=1)
 
-    async def reply(self, question: MessageExt, body: bytes) -> SendResult:
+    async def reply(self, question: MessageExt, body: bytes | str) -> SendResult:
         """Answer a message that `Requester.request` sent, for instance from a listener. Errors as `send`;
         `InvalidArgument` if the message is not a request."""
         message, properties = reply_to(question, body)

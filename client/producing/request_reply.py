@@ -45,7 +45,7 @@ class Requester(Producer):
     async def request(
         self,
         topic: str | Message,
-        body: bytes | None = None,
+        body: bytes | str | None = None,
         *,
         timeout_ms: int = 3_000,
         **keywords: Unpack[SendKeywords],

@@ -9,6 +9,7 @@
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 import msgspec
@@ -32,10 +33,10 @@ class MessageKeywords(TypedDict, total=False):
     properties: dict[str, str] | None
     delay_level: int
     """1 to 18 by default: deliver after the level's time."""
-    delay_ms: int
-    """Deliver after so many milliseconds; 5.x brokers."""
-    deliver_at_ms: int
-    """Deliver at a time, epoch milliseconds; 5.x brokers."""
+    delay: timedelta | None
+    """Deliver after so long; 5.x brokers."""
+    deliver_at: datetime | None
+    """Deliver at a time, local time if it has no zone; 5.x brokers."""
 
 
 class SendKeywords(MessageKeywords, total=False):
@@ -95,7 +96,7 @@ def queue_of_topic(queue: MessageQueue, topic: str, namespace: Namespace) -> Mes
 
 
 def read_arguments(
-    topic: str | Message, body: bytes | None, keywords: SendKeywords
+    topic: str | Message, body: bytes | str | None, keywords: SendKeywords
 ) -> tuple[Message, Destination | None]:
     """The message, and its destination; None means any queue. TypeError for a keyword that no send has."""
     if not keywords:
@@ -116,14 +117,14 @@ def read_arguments(
 
 def _read(
     topic: str | Message,
-    body: bytes | None,
+    body: bytes | str | None,
     *,
     tags: str = "",
     keys: str | Iterable[str] = "",
     properties: dict[str, str] | None = None,
     delay_level: int = 0,
-    delay_ms: int = 0,
-    deliver_at_ms: int = 0,
+    delay: timedelta | None = None,
+    deliver_at: datetime | None = None,
     queue: MessageQueue | None = None,
     queue_id: int | None = None,
     selector: MessageQueueSelector | None = None,
@@ -131,7 +132,7 @@ def _read(
     sharding_key: str | int | None = None,
 ) -> tuple[Message, Destination | None]:
     """The keywords of `SendKeywords` once more, so that Python itself refuses a wrong one."""
-    message = message_of(topic, body, tags, keys, properties, delay_level, delay_ms, deliver_at_ms)
+    message = message_of(topic, body, tags, keys, properties, delay_level, delay, deliver_at)
     ways = (queue is not None) + (queue_id is not None) + (selector is not None) + (sharding_key is not None)
     if not ways:
         return message, None
@@ -144,26 +145,26 @@ def _read(
 
 def message_of(
     topic: str | Message,
-    body: bytes | None,
+    body: bytes | str | None,
     tags: str = "",
     keys: str | Iterable[str] = "",
     properties: dict[str, str] | None = None,
     delay_level: int = 0,
-    delay_ms: int = 0,
-    deliver_at_ms: int = 0,
+    delay: timedelta | None = None,
+    deliver_at: datetime | None = None,
 ) -> Message:
     """The message to send: a `Message` as it is, or one made of the other arguments."""
     if isinstance(topic, Message):
-        if body is not None or tags or keys or properties or delay_level or delay_ms or deliver_at_ms:
+        if body is not None or tags or keys or properties or delay_level or delay or deliver_at:
             raise InvalidArgument("a Message is sent as it is: set its fields instead of arguments")
         return topic
     return Message(
         topic,
         b"" if body is None else body,
         tags,
-        keys if isinstance(keys, str) else " ".join(keys),
+        keys,
         properties or {},
         delay_level=delay_level,
-        delay_ms=delay_ms,
-        deliver_at_ms=deliver_at_ms,
+        delay=delay,
+        deliver_at=deliver_at,
     )

@@ -94,7 +94,7 @@ class TransactionProducer(Producer):
     async def send_in_transaction(
         self,
         topic: str | Message,
-        body: bytes | None,
+        body: bytes | str | None,
         execute: Execute,
         arg: Any = None,
         *,

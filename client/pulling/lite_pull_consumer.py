@@ -32,6 +32,7 @@ from ..rebalancing.group_member import GroupMember
 from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import LitePullConsumerSettings
 from ..settings.keywords import LitePullConsumerOptions
+from ..settings.timestamps import Start, with_start
 from ..values.listener_returns import ConsumeConcurrentlyStatus, ConsumeReturnType
 from ..values.message import MessageExt
 from ..values.validators import check_consumer_group
@@ -45,7 +46,8 @@ TopicListener = Callable[[str, list[MessageQueue]], None]
 class LitePullConsumer(GroupMember[LiteQueues]):
     """Use as `async with`, in one event loop. Settings are those of `LitePullConsumerSettings`.
 
-    `subscription` maps topics to tags, as `subscribe` does. `on_queues_changed(topic, all queues, own queues)` is
+    `subscription` maps topics to tags, as `subscribe` does. `start` says where a new group begins: "first", "last" or
+    a datetime. `on_queues_changed(topic, all queues, own queues)` is
     called when the share of a subscribed topic changes.
     """
 
@@ -58,6 +60,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
         self,
         group: str,
         *,
+        start: Start | None = None,
         settings: LitePullConsumerSettings | None = None,
         subscription: Mapping[str, str] | None = None,
         on_queues_changed: QueuesChanged | None = None,
@@ -65,7 +68,8 @@ class LitePullConsumer(GroupMember[LiteQueues]):
         **options: Unpack[LitePullConsumerOptions],
     ) -> None:
         check_consumer_group(group)
-        super().__init__(group, settings_of(LitePullConsumerSettings, settings, options), hooks, trace_of)
+        asked = with_start(options, start, has_settings=settings is not None)
+        super().__init__(group, settings_of(LitePullConsumerSettings, settings, asked), hooks, trace_of)
         check_plain(on_queues_changed=on_queues_changed)
         self._on_queues_changed = on_queues_changed
         self._consume_hooks = consume_hooks(self._hooks, self._group, self.settings)

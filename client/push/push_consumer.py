@@ -46,6 +46,7 @@ from ..rebalancing.subscriptions import Subscriptions
 from ..settings.client_settings import SECRETS
 from ..settings.consumer_settings import PushConsumerSettings
 from ..settings.keywords import PushConsumerOptions
+from ..settings.timestamps import Start, with_start
 from ..values.listener_returns import ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
 from ..values.validators import check_consumer_group
@@ -64,8 +65,9 @@ class PushConsumer(GroupMember[PushQueues]):
     """Use as `async with`, in one event loop. Settings are those of `PushConsumerSettings`, as keyword arguments.
 
     `listener` gets one message, `batch_listener` a list; with neither, iterate or `fetch`. `orderly` consumes each
-    queue in order. Callbacks, all plain functions: `on_assigned` and `on_revoked` get queues, `on_error` an exception
-    of the listener and its messages, `on_reconnect` the address of a broker.
+    queue in order. `start` says where a new group begins: "first", "last" or a datetime. Callbacks, all plain
+    functions: `on_assigned` and `on_revoked` get queues, `on_error` an exception of the listener and its messages,
+    `on_reconnect` the address of a broker.
     """
 
     settings: PushConsumerSettings
@@ -79,6 +81,7 @@ class PushConsumer(GroupMember[PushQueues]):
         *,
         batch_listener: Listener | None = None,
         orderly: bool = False,
+        start: Start | None = None,
         settings: PushConsumerSettings | None = None,
         on_assigned: QueuesChanged | None = None,
         on_revoked: QueuesChanged | None = None,
@@ -89,7 +92,8 @@ class PushConsumer(GroupMember[PushQueues]):
         **options: Unpack[PushConsumerOptions],
     ) -> None:
         check_consumer_group(group)
-        super().__init__(group, settings_of(PushConsumerSettings, settings, options), hooks, trace_of)
+        asked = with_start(options, start, has_settings=settings is not None)
+        super().__init__(group, settings_of(PushConsumerSettings, settings, asked), hooks, trace_of)
         if listener is not None and batch_listener is not None:
             raise InvalidArgument("a consumer has one listener: give listener or batch_listener")
         if batch_listener is None and self.settings.consume_message_batch_max_size > 1:

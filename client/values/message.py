@@ -5,7 +5,9 @@ inflated,
 and inner batches of 5.x brokers become single messages.
 """
 
-from typing import Final
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from pocketmq.protocol.message import properties as names
@@ -46,8 +48,9 @@ BLANK_PROPERTY: Final = "The name or value of property can not be null or blank 
 class Message(msgspec.Struct, gc=False):
     """A message to send (official Message).
 
-    `keys` are looked up by queries, several with blanks between them. `flag` is a number of the user's own. At most
-    one of `delay_level` (1 to 18 by default), `delay_ms` and `deliver_at_ms` (5.x brokers, epoch milliseconds).
+    A body that is given as text is encoded as UTF-8. `keys` are looked up by queries: one or several, kept as one text
+    with blanks between them. `flag` is a number of the user's own. At most one of `delay_level` (1 to 18 by default),
+    `delay` and `deliver_at` (5.x brokers; a time without a zone is local time). InvalidArgument for other types.
     """
 
     topic: str
@@ -57,14 +60,38 @@ class Message(msgspec.Struct, gc=False):
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     flag: int = 0
     delay_level: int = 0
-    delay_ms: int = 0
-    deliver_at_ms: int = 0
+    delay: timedelta | None = None
+    deliver_at: datetime | None = None
     wait_store_ok: bool = True
+
+    if TYPE_CHECKING:  # what may be given is more than what a field then holds
+
+        def __init__(
+            self,
+            topic: str,
+            body: bytes | str,
+            tags: str = "",
+            keys: str | Iterable[str] = "",
+            properties: dict[str, str] = ...,
+            flag: int = 0,
+            delay_level: int = 0,
+            delay: timedelta | None = None,
+            deliver_at: datetime | None = None,
+            wait_store_ok: bool = True,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if isinstance(self.body, str):
+            self.body = self.body.encode()
+        if not isinstance(self.keys, str):
+            self.keys = _joined(self.keys)
+        if self.delay is not None or self.deliver_at is not None:
+            _check_delay(self.delay, self.deliver_at)
 
     @property
     def is_delayed(self) -> bool:
         """Whether the broker shall deliver the message later: then it is sent alone, and not in a transaction."""
-        return bool(self.delay_level or self.delay_ms or self.deliver_at_ms)
+        return bool(self.delay_level or self.delay or self.deliver_at)
 
     def wire_properties(self) -> dict[str, str]:
         """A new map of the properties as they travel; `ClientError` for what cannot travel as one, and for a reserved
@@ -92,16 +119,39 @@ class Message(msgspec.Struct, gc=False):
             properties[names.TAGS] = tags
             if type(tags) is not str or not tags.isprintable():
                 _check_text("tags", tags)
-        if self.is_delayed and (self.delay_level, self.delay_ms, self.deliver_at_ms).count(0) < 2:
-            raise InvalidArgument("give one of delay_level, delay_ms and deliver_at_ms, not several")
+        if bool(self.delay_level) + bool(self.delay) + bool(self.deliver_at) > 1:
+            raise InvalidArgument("give one of delay_level, delay and deliver_at, not several")
         properties[names.WAIT] = "true" if self.wait_store_ok else "false"
         if self.delay_level:
             properties[names.DELAY] = str(self.delay_level)
-        if self.delay_ms:
-            properties[names.TIMER_DELAY_MS] = str(self.delay_ms)
-        if self.deliver_at_ms:
-            properties[names.TIMER_DELIVER_MS] = str(self.deliver_at_ms)
+        if self.delay:
+            properties[names.TIMER_DELAY_MS] = str(self.delay // _MILLISECOND)
+        if self.deliver_at:
+            properties[names.TIMER_DELIVER_MS] = str(
+                (self.deliver_at.astimezone(UTC) - _EPOCH) // _MILLISECOND
+            )
         return properties
+
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _joined(keys: Iterable[str]) -> str:
+    try:
+        return " ".join(keys)
+    except TypeError as error:
+        raise InvalidArgument(f"keys must be a text or texts: {error}") from error
+
+
+def _check_delay(delay: object, deliver_at: object) -> None:
+    if delay is not None:
+        if not isinstance(delay, timedelta):
+            raise InvalidArgument(f"delay must be a timedelta, not {type(delay).__name__}")
+        if delay < timedelta():
+            raise InvalidArgument(f"delay must not be negative: {delay}")
+    if deliver_at is not None and not isinstance(deliver_at, datetime):
+        raise InvalidArgument(f"deliver_at must be a datetime, not {type(deliver_at).__name__}")
 
 
 def _check_user_property(name: str, value: str) -> None:

@@ -148,6 +148,7 @@ def test_making_a_topic_that_exists_is_refused_and_changing_it_changes_what_is_g
         ({"properties": [1]}, "properties must be an object"),
         ({"properties": {"a": 1}}, "property a must be a text, got 1"),
         ({"delay_ms": -1}, "delay_ms must be a whole number"),
+        ({"delay_ms": 10**18}, "delay_ms is too large"),
         ({"colour": "red"}, "unknown field `colour`"),
         ({"queue_id": [[]]}, "has no queue [[]]"),
     ],

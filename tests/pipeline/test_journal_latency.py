@@ -1,6 +1,7 @@
 """Latency from a journal: each message counts once for each group, from its send to the first pull that covers it."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ async def send_mixed(rocketmq: RocketMQ, topic: str) -> None:
         await producer.send(topic, b"alone")
         await producer.send_batch([Message(topic, b"batch %d" % number) for number in range(3)])
         await producer.send(topic, b"level", delay_level=3)
-        await producer.send(topic, b"timed", delay_ms=5000)
+        await producer.send(topic, b"timed", delay=timedelta(seconds=5))
         await producer.send_in_transaction(topic, b"half", lambda *_: commit)
 
 

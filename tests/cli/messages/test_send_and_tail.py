@@ -143,6 +143,8 @@ def test_bytes_that_are_no_text_are_sent_and_shown(run: Run, topic: str) -> None
         (("send", "T T", "x"), "illegal characters"),
         (("send", "T", "x", "--deliver-at", "tomorrow"), "must be epoch milliseconds"),
         (("send", "T", "x", "--delay-ms", "5", "--delay-level", "1"), "give one of"),
+        (("send", "T", "x", "--delay-ms", str(10**18)), "is not in the range"),
+        (("send", "T", "x", "--deliver-at", str(10**18)), "beyond the year 9999"),
         (("send", "T", "x", "--queue", "1", "--order-key", "k"), "not both"),
         (("send", "T", "x", "-f", "-"), "not both"),
         (("send", "T", "x", "--queue", "77"), "no queue 77"),

@@ -1,6 +1,7 @@
 """Automatic batches: which messages are sent together, which alone, and that each send gets its own result."""
 
 import asyncio
+from datetime import datetime, timedelta
 
 import pytest
 from pocketmq.client.errors import ClientError, ValidationFailed
@@ -127,8 +128,8 @@ async def test_an_error_reaches_every_send_of_the_batch() -> None:
     "message",
     [
         Message("T", b"x", delay_level=1),
-        Message("T", b"x", delay_ms=1),
-        Message("T", b"x", deliver_at_ms=1),
+        Message("T", b"x", delay=timedelta(seconds=1)),
+        Message("T", b"x", deliver_at=datetime(2030, 1, 1)),
         Message("%RETRY%g", b"x"),
     ],
 )

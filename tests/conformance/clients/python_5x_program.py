@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 from pocketmq.client.delivery.listeners import RetryLater
@@ -39,8 +40,8 @@ async def recall(prefix: str) -> Found:
             consume_from_where=FIRST,
         ),
     ):
-        gone = await producer.send(topic, b"gone", delay_ms=6_000)
-        kept = await producer.send(topic, b"kept", delay_ms=6_000)
+        gone = await producer.send(topic, b"gone", delay=timedelta(seconds=6))
+        kept = await producer.send(topic, b"kept", delay=timedelta(seconds=6))
         assert gone.recall_handle is not None
         recalled = await producer.recall(topic, gone.recall_handle)
         await until(lambda: "kept" in seen.bodies)

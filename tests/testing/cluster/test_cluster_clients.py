@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 from pocketmq.client import Message, Producer, PullConsumer, PushConsumer, SendStatus
@@ -195,7 +196,7 @@ async def test_timed_and_delayed_messages_outlive_a_kill() -> None:
         cluster.grow("orders", queues=1)
         broker = cluster.broker("b0")
         async with Producer("shop", namesrv_addr=cluster.namesrv_addr) as producer:
-            await producer.send(Message("orders", b"timed", delay_ms=300))
+            await producer.send(Message("orders", b"timed", delay=timedelta(milliseconds=300)))
             await producer.send(Message("orders", b"level", delay_level=1))
         broker.kill()
         broker.start()
