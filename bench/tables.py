@@ -1,9 +1,9 @@
 """Measures the tables without a JVM: `python -m bench.tables [--messages N] [--store DIR]`, on an idle machine.
 
 The time from nothing to the first rows, in a process of its own; messages a second with all columns and with headers
-only, by one and by two processes; and what DuckDB takes to group and to find. The control of the first rows is a
+only, by one and by two threads; and what DuckDB takes to group and to find. The control of the first rows is a
 process that imports pyarrow and ends; that of the scans is the time to touch every byte of the log. The scans read
-the same store `COPIES` times, as stores of several brokers, so that the start of processes weighs little.
+the same store `COPIES` times, as stores of several brokers, so that a scan is long.
 """
 
 import argparse
@@ -121,10 +121,10 @@ def main() -> None:
         print(f"first rows                      {started(FIRST_ROWS, str(store)):8.2f} s")
         print(f"  control: import pyarrow       {started(CONTROL):8.2f} s")
         for name, columns in (("all columns", "all"), ("lean columns", None), ("headers", HEADERS)):
-            for processes in (1, 2):
-                took = shortest(lambda c=columns, p=processes: read(store, columns=c, processes=p))  # type: ignore[misc]
+            for threads in (1, 2):
+                took = shortest(lambda c=columns, t=threads: read(store, columns=c, threads=t))  # type: ignore[misc]
                 rate = COPIES * count / took / 1e6
-                print(f"{name}, {processes} process(es)".ljust(31), f"{rate:8.2f} M messages/s")
+                print(f"{name}, {threads} thread(s)".ljust(31), f"{rate:8.2f} M messages/s")
         print(
             f"  control: every byte touched   {count / shortest(lambda: touched(store)) / 1e6:8.2f} M messages/s"
         )

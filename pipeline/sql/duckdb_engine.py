@@ -15,7 +15,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ..errors import OptionError, PipelineError
-from ..tables.processes import Progress
 from ..tables.readers import (
     CONSUMER_OFFSETS,
     MESSAGES,
@@ -25,6 +24,7 @@ from ..tables.readers import (
     store_table,
     topic_table,
 )
+from ..tables.threads import Progress
 from .arrow_frame import ArrowFrame
 from .engine import SQL_ERROR
 from .message_input import MessageInput

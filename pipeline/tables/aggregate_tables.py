@@ -1,4 +1,4 @@
-"""The aggregates of a store as tables: its runs and its statistics (`files/aggregates.py`), shared by processes.
+"""The aggregates of a store as tables: its runs and its statistics (`files/aggregates.py`), shared by threads.
 
 A task is a split of the log, the units of a queue, or a hole between two files, as in `store_table.py`. Conditions are
 applied to the rows, which are few; the log is read as a whole.
@@ -90,9 +90,6 @@ class RunsTable:
             *(UnitCheckTask(settings, queue) for queue in checks),
         ]
 
-    def log_bytes(self) -> int:
-        return sum(file.size for file in log_files(Path(self._settings.log_folder)))
-
 
 class StatisticsTable:
     """Messages and bytes by topic, queue, tag and minute."""
@@ -112,9 +109,6 @@ class StatisticsTable:
         known_end = known_log_end(queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS))
         splits = log_splits(files, self._cut.split_bytes, self._cut.min_tasks, known_end)
         return [StatisticsTask(settings, split) for split in splits]
-
-    def log_bytes(self) -> int:
-        return sum(file.size for file in log_files(Path(self._settings.log_folder)))
 
 
 def _chosen(batches: Iterator[Any], names: Sequence[str], condition: Any) -> Iterator[Any]:

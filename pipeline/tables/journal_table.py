@@ -59,10 +59,6 @@ class JournalTable:
     def tasks(self, condition: Any) -> list[JournalTask]:
         return [task for path in self._paths for task in _tasks_of(path)]
 
-    def log_bytes(self) -> int:
-        """The bytes of all files."""
-        return sum(Path(task.path).stat().st_size if task.url is None else 0 for task in self.tasks(None))
-
 
 def _tasks_of(path: str) -> list[JournalTask]:
     if not is_url(path):

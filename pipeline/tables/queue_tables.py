@@ -52,9 +52,6 @@ class ConsumeQueueTable:
         self.check()
         return [UnitRowsTask(split) for split in queue_splits(self._root, self._topics, UNIT_ROWS)]
 
-    def log_bytes(self) -> int:
-        return 0
-
 
 class ConsumerOffsetTable:
     """One row for each group, topic and queue with an offset."""
@@ -69,6 +66,3 @@ class ConsumerOffsetTable:
 
     def tasks(self, condition: Any) -> list[OffsetsTask]:
         return [OffsetsTask(str(self._path))]
-
-    def log_bytes(self) -> int:
-        return 0

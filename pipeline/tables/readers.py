@@ -14,7 +14,7 @@ from ..errors import OptionError, PathError
 from ..records.columns import ALL, LEAN_COLUMNS
 from .call_options import TOPIC_OPTIONS, check_names, check_store_options, rename_options_in_error
 from .conditions import Moment, condition_of, timestamp
-from .processes import Progress, processes_for, read_tasks
+from .threads import Progress, read_tasks, thread_count
 
 MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
 RUNS, STATISTICS = "runs", "stats"
@@ -35,7 +35,7 @@ class Table(Protocol):
 
 
 class TaskTable(Protocol):
-    """A table of tasks that processes can share."""
+    """A table of tasks that threads can share."""
 
     schema: Any
 
@@ -43,19 +43,17 @@ class TaskTable(Protocol):
 
     def tasks(self, condition: Any) -> Sequence[Any]: ...
 
-    def log_bytes(self) -> int: ...
-
 
 class SharedTable:
-    """A table of tasks, read by some processes."""
+    """A table of tasks, read by some threads."""
 
-    def __init__(self, table: TaskTable, processes: int | None) -> None:
-        if processes is not None and not (isinstance(processes, int) and processes >= 1):
-            raise OptionError(f"processes must be a whole number, 1 or more, got {processes!r}")
+    def __init__(self, table: TaskTable, threads: int | None) -> None:
+        if threads is not None and not (isinstance(threads, int) and threads >= 1):
+            raise OptionError(f"threads must be a whole number, 1 or more, got {threads!r}")
         self.schema = table.schema
         self.progress: Progress | None = None
         self._table = table
-        self._processes = processes
+        self._threads = threads
 
     def check(self) -> None:
         self._table.check()
@@ -67,8 +65,7 @@ class SharedTable:
 
     def _rows(self, tasks: Sequence[Any], names: Sequence[str], condition: Any) -> Iterator[Any]:
         # A generator of this object: a table with copies removes them with itself.
-        processes = processes_for(self._table.log_bytes(), self._processes)
-        yield from read_tasks(tasks, names, condition, processes, self.progress)
+        yield from read_tasks(tasks, names, condition, self._threads or thread_count(), self.progress)
 
 
 def open_store(
@@ -80,7 +77,7 @@ def open_store(
     since: Moment | None = None,
     until: Moment | None = None,
     table: str = MESSAGES,
-    processes: int | None = None,
+    threads: int | None = None,
     **options: Any,
 ) -> Any:
     """The rows of a store directory, ours or an official broker's, as a `pyarrow.RecordBatchReader`.
@@ -89,13 +86,12 @@ def open_store(
     such as s3://bucket/store (what it holds when it is first read; without `commit_log_path` and `check_queues`).
     `table` is messages, runs, stats, consumequeue or consumerOffsets. `columns` names columns, or is "all"; without
     it messages have the eleven lean ones. `filters` is a `pyarrow.compute` expression or a list such as `[("tags",
-    "=", "paid")]`. `topics` and the store times `since <= storeTimestamp < until` limit what is read. `processes`
-    is how many processes read messages; without it one for each core for a store of 64 MiB or more. Rows are in the
-    order of the log. Other options: `on_corrupt` (fail, skip, report), `verify_crc`, `decompress`, `broker_name`,
-    `commit_log_path`, and `check_queues` for runs. `OptionError` for what is wrong in a call; `CorruptStoreError`
-    while reading.
+    "=", "paid")]`. `topics` and the store times `since <= storeTimestamp < until` limit what is read. `threads` is
+    how many threads read; without it one for each core. Rows are in the order of the log. Other options:
+    `on_corrupt` (fail, skip, report), `verify_crc`, `decompress`, `broker_name`, `commit_log_path`, and
+    `check_queues` for runs. `OptionError` for what is wrong in a call; `CorruptStoreError` while reading.
     """
-    source = store_table(path, topics=topics, table=table, processes=processes, **options)
+    source = store_table(path, topics=topics, table=table, threads=threads, **options)
     return reader_of(source, columns, condition_of(source.schema, filters, since, until))
 
 
@@ -104,11 +100,11 @@ def store_dataset(
     *,
     topics: Sequence[str] | str | None = None,
     table: str = MESSAGES,
-    processes: int | None = None,
+    threads: int | None = None,
     **options: Any,
 ) -> Any:
     """The same as a `pyarrow.dataset.Dataset`: DuckDB and Polars ask it for the columns and rows of a query."""
-    return dataset_of(store_table(path, topics=topics, table=table, processes=processes, **options))
+    return dataset_of(store_table(path, topics=topics, table=table, threads=threads, **options))
 
 
 def open_topic(
@@ -143,17 +139,17 @@ def open_journal(
     *,
     columns: Columns = None,
     filters: Any = None,
-    processes: int | None = None,
+    threads: int | None = None,
 ) -> Any:
     """The entries of a journal (`serve --journal DIR`), as a `pyarrow.RecordBatchReader`. `path` is a folder, a file or
-    a list of them. `columns`, `filters` and `processes` are as in `open_store`."""
-    source = journal_table(path, processes)
+    a list of them. `columns`, `filters` and `threads` are as in `open_store`."""
+    source = journal_table(path, threads)
     return reader_of(source, columns, condition_of(source.schema, filters))
 
 
-def journal_dataset(path: str | Path | Sequence[str], *, processes: int | None = None) -> Any:
+def journal_dataset(path: str | Path | Sequence[str], *, threads: int | None = None) -> Any:
     """The same as a `pyarrow.dataset.Dataset`."""
-    return dataset_of(journal_table(path, processes))
+    return dataset_of(journal_table(path, threads))
 
 
 # -- tables
@@ -164,7 +160,7 @@ def store_table(
     *,
     topics: Sequence[str] | str | None = None,
     table: str = MESSAGES,
-    processes: int | None = None,
+    threads: int | None = None,
     checks_files: bool = True,
     **options: Any,
 ) -> Table:
@@ -174,7 +170,7 @@ def store_table(
         check_store_options(options, checks_queues=table == RUNS)
     elif table in STORE_TABLES and options:
         raise OptionError(f"table {table} has no option {', '.join(options)}")
-    found = SharedTable(task_table(path, table, topics=topics, **options), processes)
+    found = SharedTable(task_table(path, table, topics=topics, **options), threads)
     if checks_files:
         _check_path(found)
     return found
@@ -191,7 +187,7 @@ def _check_path(table: Table) -> None:
 def task_table(
     path: str | Path | Mapping[str, str], table: str, *, cut: Any = None, **options: Any
 ) -> TaskTable:
-    """One table of a store, or of the stores of several brokers, planned as tasks: what processes and Spark read.
+    """One table of a store, or of the stores of several brokers, planned as tasks: what threads and Spark read.
 
     A store is a folder or a URL. `cut` is a `Cut` of `store_table.py`.
     """
@@ -221,10 +217,6 @@ class SeveralTables:
 
     def tasks(self, condition: Any) -> list[Any]:
         return [task for table in self._tables for task in table.tasks(condition)]
-
-    def log_bytes(self) -> int:
-        """The bytes of all log files."""
-        return sum(table.log_bytes() for table in self._tables)
 
 
 def _table_of(path: str, table: str, cut: Any, options: dict[str, Any]) -> TaskTable:
@@ -293,12 +285,12 @@ def topic_table(
     return TopicTable(between_times(chosen, _ms("since", since), _ms("until", until)))
 
 
-def journal_table(path: str | Path | Sequence[str], processes: int | None = None) -> Table:
+def journal_table(path: str | Path | Sequence[str], threads: int | None = None) -> Table:
     """The table of journals. `OptionError` for a path without one."""
     from .journal_table import JournalTable
 
     paths = [str(path)] if isinstance(path, str | Path) else [str(each) for each in path]
-    found = SharedTable(JournalTable(paths), processes)
+    found = SharedTable(JournalTable(paths), threads)
     _check_path(found)
     return found
 

@@ -75,11 +75,6 @@ class RemoteTable:
             tasks = self._table().tasks(condition)
         return [RemoteTask(self._plan.url, str(folder), task) for task in tasks]
 
-    def log_bytes(self) -> int:
-        """The bytes of the log files."""
-        size: int = self._table().log_bytes()
-        return size
-
 
 class RemoteTask(msgspec.Struct, frozen=True):
     """A task whose part of the log is behind a URL; `plan_folder` is where its files seem to be."""

@@ -135,10 +135,6 @@ class StoreTable:
         """What must be read for a condition, in the order of the log or of its queues."""
         return plan_store(self._settings, condition, self.schema, self._cut)
 
-    def log_bytes(self) -> int:
-        """The bytes of the log files."""
-        return sum(file.size for file in log_files(Path(self._settings.log_folder)))
-
 
 def store_settings(
     root: str,

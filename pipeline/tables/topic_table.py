@@ -25,7 +25,7 @@ from ..planning.topic_options import ReadBound, SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from ..records.records import Records
 from .conditions import columns_in, possible_parts, rows_matching
-from .processes import Progress
+from .threads import Progress
 
 BATCHES_AHEAD: Final = 4
 PIECE: Final = 4096

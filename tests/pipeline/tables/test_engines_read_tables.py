@@ -124,7 +124,7 @@ print("alive")
 
 
 LEFT: dict[str, str] = {
-    "a reader": "rows = open_store(store, processes=2); rows.read_next_batch()",
+    "a reader": "rows = open_store(store, threads=2); rows.read_next_batch()",
     "a scanner": "rows = store_dataset(store).scanner(columns=['tags']).to_batches(); next(rows)",
     "expressions": "rows = store_dataset(store).scanner(columns={'x': pc.field('tags')}).to_batches(); next(rows)",
     "a query": "messages = store_dataset(store); rows = duckdb.execute('select msgId from messages'); rows.fetchone()",

@@ -108,9 +108,9 @@ def test_what_planning_needs_is_copied_once(store: Path, copied: list[tuple[str,
     assert len(names) == len(set(names))
 
 
-def test_processes_share_the_tasks_of_a_url(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_the_tasks_of_a_url(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregate_tables, "CUT", Cut(split_bytes=4000))
-    assert len(rows(open_store(url_of(store), processes=2))) == COUNT
+    assert len(rows(open_store(url_of(store), threads=2))) == COUNT
 
 
 def test_stores_of_several_brokers_may_be_folders_and_urls(store: Path) -> None:
