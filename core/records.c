@@ -5,25 +5,36 @@
 #include "core.h"
 
 enum { ENTRY_BYTES = 20, KEY_BYTES = 12, ELEMENT_BODY_AT = 20, MOST_TEXT_BYTES = 32767 };
-enum { STORED_ALL, NO_ROOM, BODY_TOO_LONG, TEXT_TOO_LONG, UNREADABLE, NOT_UTF8 };
-enum { HEAD_ITEMS = 6, MESSAGE_ITEMS = 7, CONSTANT_BYTES = 12 };
+enum { STORED_ALL, NO_ROOM, BODY_TOO_LONG, TEXT_TOO_LONG, UNREADABLE, NOT_UTF8, NO_QUEUE };
+enum { HEAD_ITEMS = 9, MESSAGE_ITEMS = 7, CONSTANT_BYTES = 12, MAX_LEVEL_DIGITS = 10 };
+
+/* A queue that records are added to: their numbers in it, and where they lie. */
+struct queue {
+    PyObject *object;
+    long long first, next;
+    int64_t start, end;
+    Py_ssize_t entry_bytes;
+};
 
 /* A message on its way. A batch has one, whose body holds the elements and whose text is missing. */
 struct item {
     struct span constants, born_host, store_host, topic;
     long long keys_start, tags_start, queue_offset, born_timestamp, prepared_offset, code;
     int32_t queue_id;
-    int has_code, is_batch;
+    int has_code, is_batch, is_in_queue;
     Py_buffer body;
     struct span text;
-    Py_ssize_t around, bytes;
+    Py_ssize_t around, bytes, records;
+    PyObject *topic_name, *queue_number, *delays;
+    struct queue *queue;
 };
 
 /* What is listed beside the records. */
 struct listed {
-    PyObject *sizes;
+    PyObject *positions, *sizes, *runs, *texts, *topics;
     uint8_t *entries, *keys;
-    Py_ssize_t entry_bytes, entry_room, key_bytes, key_room;
+    Py_ssize_t entry_bytes, entry_room, key_bytes, key_room, queue_count;
+    struct queue *queues;
 };
 
 static uint8_t *room_for(uint8_t **bytes, Py_ssize_t *used, Py_ssize_t *room, Py_ssize_t more)
@@ -55,11 +66,41 @@ static int list_key(struct listed *listed, int64_t position, long long start, st
     return STORED_ALL;
 }
 
+static int add_number(PyObject *list, long long value)
+{
+    PyObject *number = PyLong_FromLongLong(value);
+    int result = number == NULL ? -1 : PyList_Append(list, number);
+    Py_XDECREF(number);
+    return result;
+}
+
+/* When a message of the schedule topic is due, if its text names a level. Results as of `list_key`; the code is only set
+   if it does. */
+static int find_delivery_time(PyObject *delays, struct span level_text, int64_t store_timestamp, uint64_t *code)
+{
+    long long level = 0;
+    for (const uint8_t *p = level_text.at; p < level_text.end; p++) {
+        if (*p >= 0x80)
+            return NOT_UTF8;
+        if (*p < '0' || *p > '9' || span_bytes(level_text) > MAX_LEVEL_DIGITS)
+            return STORED_ALL;
+        level = level * 10 + (*p - '0');
+    }
+    if (level > PyTuple_GET_SIZE(delays))
+        level = PyTuple_GET_SIZE(delays);
+    if (level == 0)
+        return STORED_ALL;
+    long long delay_ms = PyLong_AsLongLong(PyTuple_GET_ITEM(delays, level - 1));
+    *code = (uint64_t)store_timestamp + (uint64_t)delay_ms;
+    return PyErr_Occurred() ? -1 : STORED_ALL;
+}
+
 /* The queue entry and the index keys of a record. Results as of `list_key`. */
-static int list_record(struct listed *listed, const struct item *item, struct span text, int64_t position, Py_ssize_t size)
+static int list_record(struct listed *listed, const struct item *item, struct span text, int64_t position, Py_ssize_t size,
+                       int64_t store_timestamp)
 {
     struct pair pair;
-    struct span id = {NULL, NULL}, keys = id, tags = id;
+    struct span id = {NULL, NULL}, keys = id, tags = id, level = id;
     uint32_t hash = 0;
     int result = STORED_ALL;
     for (const uint8_t *p = text.at; next_pair(p, text.end, &pair); p = pair.next) {
@@ -69,18 +110,20 @@ static int list_record(struct listed *listed, const struct item *item, struct sp
             keys = pair.value;
         else if (IS(pair.name, "TAGS"))
             tags = pair.value;
+        else if (IS(pair.name, "DELAY"))
+            level = pair.value;
     }
     if (!extend_hash(&hash, tags.at, tags.end))
         return NOT_UTF8;
-    PyObject *number = PyLong_FromSsize_t(size);
-    if (number == NULL || PyList_Append(listed->sizes, number) < 0)
-        result = -1;
-    Py_XDECREF(number);
-    uint8_t *entry = result < 0 ? NULL : room_for(&listed->entries, &listed->entry_bytes, &listed->entry_room, ENTRY_BYTES);
-    if (entry == NULL)
+    uint64_t code = item->has_code ? (uint64_t)item->code : (uint64_t)(int64_t)(int32_t)hash;
+    if (!item->has_code && PyTuple_GET_SIZE(item->delays) > 0)
+        result = find_delivery_time(item->delays, level, store_timestamp, &code);
+    if (result != STORED_ALL)
+        return result;
+    uint8_t *entry = room_for(&listed->entries, &listed->entry_bytes, &listed->entry_room, ENTRY_BYTES);
+    if (entry == NULL || add_number(listed->positions, position) < 0 || add_number(listed->sizes, size) < 0)
         return -1;
-    put64(entry, (uint64_t)position), put32(entry + 8, (uint32_t)size);
-    put64(entry + 12, item->has_code ? (uint64_t)item->code : (uint64_t)(int64_t)(int32_t)hash);
+    put64(entry, (uint64_t)position), put32(entry + 8, (uint32_t)size), put64(entry + 12, code);
     if (item->keys_start < 0)
         return result;
     if (id.at != NULL)
@@ -122,13 +165,48 @@ static int read_element(const uint8_t *p, const uint8_t *end, struct element *fo
     return 1;
 }
 
+/* Number the records of a message in their queue. STORED_ALL, NO_QUEUE, or -1 with an exception set. */
+static int number_item(struct listed *listed, struct item *item, int64_t position)
+{
+    PyObject *queues = PyDict_GetItemWithError(listed->topics, item->topic_name), *object = NULL;
+    if (queues != NULL && !PyDict_Check(queues))
+        PyErr_SetString(PyExc_TypeError, "the queues of a topic have another form");
+    else if (queues != NULL)
+        object = PyDict_GetItemWithError(queues, item->queue_number);
+    if (object == NULL)
+        return PyErr_Occurred() ? -1 : NO_QUEUE;
+    if (!item->is_in_queue)
+        return STORED_ALL;
+    Py_ssize_t i = listed->queue_count;
+    while (i > 0 && listed->queues[i - 1].object != object)
+        i--;
+    if (i == 0) {
+        Py_INCREF(object);
+        PyObject *number = PyObject_GetAttrString(object, "next_offset");
+        long long next = number == NULL ? -1 : PyLong_AsLongLong(number);
+        Py_XDECREF(number);
+        i = ++listed->queue_count;
+        listed->queues[i - 1] = (struct queue){object, next, next, position, position, 0};
+    }
+    struct queue *queue = item->queue = &listed->queues[i - 1];
+    if (!PyErr_Occurred() && (queue->next < 0 || queue->next > INT64_MAX - item->records))
+        PyErr_SetString(PyExc_ValueError, "the number of a message in its queue has 63 bits");
+    if (PyErr_Occurred())
+        return -1;
+    item->queue_offset = queue->next;
+    queue->next += item->records, queue->end = position + item->bytes, queue->entry_bytes += item->records * ENTRY_BYTES;
+    return STORED_ALL;
+}
+
 /* Everything about a message but its records. Why it cannot be stored, STORED_ALL, or -1 with an exception set. */
-static int list_item(struct listed *listed, struct item *item, int64_t position, Py_ssize_t room, Py_ssize_t most_body_bytes)
+static int list_item(struct listed *listed, struct item *item, int64_t position, Py_ssize_t room, Py_ssize_t most_body_bytes,
+                     int64_t store_timestamp)
 {
     const uint8_t *p = item->body.buf, *end = p + item->body.len;
     Py_ssize_t total = 0, records = PyList_GET_SIZE(listed->sizes), entry_bytes = listed->entry_bytes;
     Py_ssize_t key_bytes = listed->key_bytes;
-    int result = item->is_batch && p == end ? UNREADABLE : STORED_ALL;
+    /* Each message of a batch would need a delivery time of its own. */
+    int result = item->is_batch && (p == end || PyTuple_GET_SIZE(item->delays) > 0) ? UNREADABLE : STORED_ALL;
     do {
         struct element element = {.body = {p, end}, .text = item->text, .next = end};
         if (result == STORED_ALL && item->is_batch && !read_element(p, end, &element))
@@ -143,10 +221,10 @@ static int list_item(struct listed *listed, struct item *item, int64_t position,
         else if (size > INT32_MAX || total + size > room)
             result = NO_ROOM;
         else
-            result = list_record(listed, item, element.text, position + total, size);
+            result = list_record(listed, item, element.text, position + total, size, store_timestamp);
         total += size, p = element.next;
     } while (result == STORED_ALL && p < end && item->is_batch);
-    item->bytes = total;
+    item->bytes = total, item->records = PyList_GET_SIZE(listed->sizes) - records;
     if (result > STORED_ALL && item->is_batch)
         /* A batch that cannot be read is that before anything else. */
         for (struct element rest; result != UNREADABLE && p < end; p = rest.next)
@@ -154,9 +232,12 @@ static int list_item(struct listed *listed, struct item *item, int64_t position,
                 result = UNREADABLE;
                 break;
             }
+    if (result == STORED_ALL)
+        result = number_item(listed, item, position);
     if (result > STORED_ALL) {
         listed->entry_bytes = entry_bytes, listed->key_bytes = key_bytes;
-        if (PyList_SetSlice(listed->sizes, records, PyList_GET_SIZE(listed->sizes), NULL) < 0)
+        if (PyList_SetSlice(listed->sizes, records, PyList_GET_SIZE(listed->sizes), NULL) < 0 ||
+            PyList_SetSlice(listed->positions, records, PyList_GET_SIZE(listed->positions), NULL) < 0)
             result = -1;
     }
     return result;
@@ -219,7 +300,7 @@ static int bytes_of(PyObject *item, Py_ssize_t min, Py_ssize_t max, struct span 
 }
 
 /* Read a message; 0 with an exception set if it is none. */
-static int read_item(PyObject *message, PyObject *queue_offset, struct item *item)
+static int read_item(PyObject *message, struct item *item)
 {
     item->body.obj = NULL;
     PyObject *head = PyTuple_Check(message) && PyTuple_GET_SIZE(message) == MESSAGE_ITEMS ? PyTuple_GET_ITEM(message, 0) : NULL;
@@ -227,7 +308,7 @@ static int read_item(PyObject *message, PyObject *queue_offset, struct item *ite
         !bytes_of(PyTuple_GET_ITEM(head, 0), CONSTANT_BYTES, CONSTANT_BYTES, &item->constants) ||
         !bytes_of(PyTuple_GET_ITEM(head, 1), 8, 20, &item->born_host) ||
         !bytes_of(PyTuple_GET_ITEM(head, 2), 12, 24, &item->store_host) ||
-        !bytes_of(PyTuple_GET_ITEM(head, 3), 2, MOST_TEXT_BYTES, &item->topic)) {
+        !bytes_of(PyTuple_GET_ITEM(head, 3), 2, MOST_TEXT_BYTES, &item->topic) || !PyTuple_Check(PyTuple_GET_ITEM(head, 8))) {
         PyErr_SetString(PyExc_TypeError, "a message has another form");
         return 0;
     }
@@ -238,7 +319,9 @@ static int read_item(PyObject *message, PyObject *queue_offset, struct item *ite
     item->queue_id = (int32_t)queue_id;
     item->born_timestamp = PyLong_AsLongLong(PyTuple_GET_ITEM(message, 4));
     item->prepared_offset = PyLong_AsLongLong(PyTuple_GET_ITEM(message, 5));
-    item->queue_offset = PyLong_AsLongLong(queue_offset);
+    item->topic_name = PyTuple_GET_ITEM(head, 6), item->queue_number = PyTuple_GET_ITEM(message, 1);
+    item->is_in_queue = PyObject_IsTrue(PyTuple_GET_ITEM(head, 7));
+    item->delays = PyTuple_GET_ITEM(head, 8);
     item->has_code = code != Py_None;
     item->code = item->has_code ? PyLong_AsLongLong(code) : 0;
     item->is_batch = text == Py_None;
@@ -252,9 +335,78 @@ static int read_item(PyObject *message, PyObject *queue_offset, struct item *ite
     }
     if (PyObject_GetBuffer(PyTuple_GET_ITEM(message, 2), &item->body, PyBUF_SIMPLE) < 0)
         return 0;
-    if (queue_id != item->queue_id || item->queue_offset > INT64_MAX - item->body.len) {
-        PyErr_SetString(PyExc_ValueError, "a queue id has 32 bits, the number of a message in it 63");
+    if (queue_id != item->queue_id) {
+        PyErr_SetString(PyExc_ValueError, "a queue id has 32 bits");
         return 0;
+    }
+    return 1;
+}
+
+/* A tuple of so many objects, whose references it takes; NULL with an exception set if one is NULL. */
+static PyObject *tuple_of(Py_ssize_t count, PyObject **objects)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (objects[i] == NULL)
+            Py_CLEAR(tuple);
+        if (tuple != NULL)
+            PyTuple_SET_ITEM(tuple, i, objects[i]);
+        else
+            Py_XDECREF(objects[i]);
+    }
+    return tuple;
+}
+
+/* What is added to each queue; NULL with an exception set. */
+static PyObject *list_queues(const struct listed *listed, const struct item *items, Py_ssize_t done, PyObject *entries)
+{
+    PyObject *queues = PyList_New(0);
+    for (Py_ssize_t i = 0; queues != NULL && i < listed->queue_count; i++) {
+        const struct queue *queue = &listed->queues[i];
+        int has_all = queue->entry_bytes == listed->entry_bytes;
+        PyObject *own = has_all ? Py_NewRef(entries) : PyBytes_FromStringAndSize(NULL, queue->entry_bytes);
+        if (own != NULL && !has_all) {
+            const uint8_t *from = listed->entries;
+            char *to = PyBytes_AS_STRING(own);
+            for (Py_ssize_t k = 0; k < done; from += items[k++].records * ENTRY_BYTES)
+                if (items[k].queue == queue)
+                    memcpy(to, from, items[k].records * ENTRY_BYTES), to += items[k].records * ENTRY_BYTES;
+        }
+        PyObject *parts[] = {Py_NewRef(queue->object), PyLong_FromLongLong(queue->first), own,
+                             PyLong_FromLongLong(queue->start), PyLong_FromLongLong(queue->end)};
+        PyObject *part = tuple_of(5, parts);
+        if (part == NULL || PyList_Append(queues, part) < 0)
+            Py_CLEAR(queues);
+        Py_XDECREF(part);
+    }
+    return queues;
+}
+
+/* The run and the text of each message; 0 with an exception set. */
+static int list_runs(struct listed *listed, const struct item *items, Py_ssize_t done, PyObject *messages)
+{
+    for (Py_ssize_t i = 0; i < done; i++) {
+        PyObject *parts[] = {Py_NewRef(items[i].queue == NULL ? Py_None : items[i].queue->object),
+                             PyLong_FromLongLong(items[i].queue_offset), PyLong_FromSsize_t(items[i].records)};
+        PyObject *run = tuple_of(3, parts);
+        int failed = run == NULL || PyList_Append(listed->runs, run) < 0 ||
+                     PyList_Append(listed->texts, PyTuple_GET_ITEM(PyList_GET_ITEM(messages, i), 3)) < 0;
+        Py_XDECREF(run);
+        if (failed)
+            return 0;
+    }
+    return 1;
+}
+
+/* The next message of each queue gets the number behind those that are packed; 0 with an exception set. */
+static int count_on(const struct listed *listed)
+{
+    for (Py_ssize_t i = 0; i < listed->queue_count; i++) {
+        PyObject *next = PyLong_FromLongLong(listed->queues[i].next);
+        int failed = next == NULL || PyObject_SetAttrString(listed->queues[i].object, "next_offset", next) < 0;
+        Py_XDECREF(next);
+        if (failed)
+            return 0;
     }
     return 1;
 }
@@ -264,38 +416,51 @@ PyObject *pack_records(PyObject *self, PyObject *args)
     Py_buffer memory;
     Py_ssize_t at, end, most_body_bytes, read = 0, done = 0, used;
     long long base, store_timestamp;
-    PyObject *messages, *queue_offsets, *result = NULL;
-    struct listed listed = {NULL, NULL, NULL, 0, 0, 0, 0};
+    PyObject *messages, *result = NULL;
+    struct listed listed = {0};
     struct item *items = NULL;
     int reason = STORED_ALL;
     if (!PyArg_ParseTuple(args, "w*nnLLnO!O!", &memory, &at, &end, &base, &store_timestamp, &most_body_bytes, &PyList_Type,
-                          &messages, &PyList_Type, &queue_offsets))
+                          &messages, &PyDict_Type, &listed.topics))
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(messages);
-    if (at < 0 || at > end || end > memory.len || base < 0 || base > INT64_MAX - memory.len ||
-        PyList_GET_SIZE(queue_offsets) != count)
-        PyErr_SetString(PyExc_ValueError, "the file has no such bytes, or there are not as many offsets as messages");
-    else if ((items = PyMem_Calloc(count ? count : 1, sizeof *items)) == NULL)
-        PyErr_NoMemory();
-    else
-        listed.sizes = PyList_New(0);
-    for (used = at; listed.sizes != NULL && reason == STORED_ALL && read < count; read++) {
-        if (!read_item(PyList_GET_ITEM(messages, read), PyList_GET_ITEM(queue_offsets, read), &items[read]))
+    if (at < 0 || at > end || end > memory.len || base < 0 || base > INT64_MAX - memory.len) {
+        PyErr_SetString(PyExc_ValueError, "the file has no such bytes");
+        reason = -1;
+    } else {
+        items = PyMem_Calloc(count + 1, sizeof *items), listed.queues = PyMem_Calloc(count + 1, sizeof *listed.queues);
+        listed.positions = PyList_New(0), listed.sizes = PyList_New(0);
+        listed.runs = PyList_New(0), listed.texts = PyList_New(0);
+        if (items == NULL || listed.queues == NULL || listed.positions == NULL || listed.sizes == NULL ||
+            listed.runs == NULL || listed.texts == NULL)
+            PyErr_NoMemory(), reason = -1;
+    }
+    for (used = at; reason == STORED_ALL && read < count; read++) {
+        if (!read_item(PyList_GET_ITEM(messages, read), &items[read]))
             reason = -1;
         else
-            reason = list_item(&listed, &items[read], base + used, end - used, most_body_bytes);
+            reason = list_item(&listed, &items[read], base + used, end - used, most_body_bytes, store_timestamp);
         if (reason == STORED_ALL)
             used += items[read].bytes, done++;
     }
-    if (listed.sizes != NULL && reason >= 0)
-        result = Py_BuildValue("niOy#y#", done, reason, listed.sizes, (char *)(listed.entries ? listed.entries : memory.buf),
-                               listed.entry_bytes, (char *)(listed.keys ? listed.keys : memory.buf), listed.key_bytes);
+    if (reason >= 0 && list_runs(&listed, items, done, messages)) {
+        PyObject *entries = PyBytes_FromStringAndSize((char *)listed.entries, listed.entry_bytes);
+        PyObject *parts[] = {PyLong_FromLong(reason), Py_NewRef(listed.runs), Py_NewRef(listed.positions),
+                             Py_NewRef(listed.sizes), entries,
+                             PyBytes_FromStringAndSize((char *)listed.keys, listed.key_bytes), Py_NewRef(listed.texts),
+                             entries == NULL ? NULL : list_queues(&listed, items, done, entries)};
+        result = tuple_of(8, parts);
+    }
+    if (result != NULL && !count_on(&listed))
+        Py_CLEAR(result);
     for (Py_ssize_t i = 0, to = at; result != NULL && i < done; to += items[i].bytes, i++)
         write_item((uint8_t *)memory.buf + to, &items[i], base + to, store_timestamp);
     for (Py_ssize_t i = 0; i < read; i++)
         PyBuffer_Release(&items[i].body);
-    PyMem_Free(items), PyMem_Free(listed.entries), PyMem_Free(listed.keys);
-    Py_XDECREF(listed.sizes);
+    for (Py_ssize_t i = 0; i < listed.queue_count; i++)
+        Py_DECREF(listed.queues[i].object);
+    PyMem_Free(items), PyMem_Free(listed.queues), PyMem_Free(listed.entries), PyMem_Free(listed.keys);
+    Py_XDECREF(listed.positions), Py_XDECREF(listed.sizes), Py_XDECREF(listed.runs), Py_XDECREF(listed.texts);
     PyBuffer_Release(&memory);
     return result;
 }

@@ -8,15 +8,15 @@ key       12 bytes for the index: hash, position
 
 import mmap
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from zlib import crc32
 
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.batch import BatchElement, decode_batch
 from pocketmq.protocol.message.java_strings import extend_hash, java_hash
-from pocketmq.protocol.message.properties import KEYS, TAGS, UNIQ_KEY, decode_properties
+from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties
 from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
 
 from . import choice
@@ -38,7 +38,9 @@ class Head(NamedTuple):
     """The same before tags."""
     topic: str
     is_in_queue: bool
-    """Prepared and rollback records are in no queue and take no number. (This and the topic are for the store.)"""
+    """Prepared and rollback records are in no queue and take no number."""
+    delays_ms: tuple[int, ...] = ()
+    """Of the levels from 1 on, for messages of the schedule topic: their tags code is the time when they are due."""
 
 
 Message = tuple[Head, int, bytes | memoryview, bytes | None, int, int, int | None]
@@ -46,8 +48,24 @@ Message = tuple[Head, int, bytes | memoryview, bytes | None, int, int, int | Non
 of the tags); a plain tuple, because every send makes one. The property text is None for a batch: its elements are the
 body, and their flags replace the head's."""
 
-Packed = tuple[int, int, list[int], bytes, bytes]
-"""(how many messages were packed, a `Stop`, the size of each record, their queue entries, their index keys)"""
+
+class Queue(Protocol):
+    """A queue that counts what is added to it."""
+
+    next_offset: int
+    """The number of the next message."""
+
+
+Run = tuple[Any, int, int]
+"""(queue of a message or of the messages of a batch, number of the first in it, how many); no queue for half messages
+and rollbacks, which take no number."""
+
+Added = tuple[Any, int, bytes, int, int]
+"""(queue, number of the first message, queue entries, log positions of the first record and behind the last one)"""
+
+Packed = tuple[int, list[Run], list[int], list[int], bytes, bytes, list[bytes | None], list[Added]]
+"""(a `Stop`, a run for each message that was packed, positions and sizes of their records, all queue entries, all index
+keys, property text of each message, what is added to each queue)"""
 
 ENTRY_BYTES: Final = 20
 KEY_BYTES: Final = 12
@@ -56,6 +74,7 @@ _ENTRY: Final = struct.Struct(">qiq")
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 _MAX_POSITION: Final = (1 << 63) - 1
+_MAX_LEVEL_DIGITS: Final = 10
 _FIXED_BYTES: Final = 68
 """Of a record up to its body, without hosts and reconsumeTimes."""
 _FRONT: Final = struct.Struct(">4sii4sqq4sq")
@@ -71,9 +90,10 @@ class Stop(IntEnum):
     BODY_TOO_LONG = 2
     TEXT_TOO_LONG = 3
     UNREADABLE = 4
-    """A batch without elements, or one that leads beyond its end."""
+    """A batch without elements, one that leads beyond its end, or one of the schedule topic."""
     NOT_UTF8 = 5
-    """Only in C: keys or tags have bytes that become U+FFFD before they are hashed."""
+    """Only in C: keys or tags have bytes that become U+FFFD before they are hashed, or a level has some."""
+    NO_QUEUE = 6
 
 
 def pack_records(
@@ -84,26 +104,36 @@ def pack_records(
     store_timestamp: int,
     most_body_bytes: int,
     messages: list[Message],
-    queue_offsets: list[int],
+    topics: Mapping[str, Mapping[int, Queue]],
 ) -> Packed:
-    """Write the records of messages back to back from byte `at` of a log file on, not beyond byte `end`.
+    """Write the records of messages back to back from byte `at` of a log file on, not beyond byte `end`, and give them
+    their numbers in the queues of `topics`, by topic and queue id.
 
-    `base` is the log position of the file's first byte, `queue_offsets` has the number that each message, or the
-    first one of each batch, gets in its queue. Stops before the first message that cannot be packed; of a batch all are
-    or none. Of each message the first length is written last: where the process dies half-way, the log ends before it.
-    Raises ValueError, TypeError or struct.error for arguments of another form.
+    `base` is the log position of the file's first byte. Stops before the first message that cannot be packed; of a
+    batch all are or none. Of each message the first length is written last: where the process dies half-way, the log
+    ends before it. Raises ValueError, TypeError or struct.error for arguments of another form.
     """
-    if (
-        not 0 <= at <= end <= len(memory)
-        or not 0 <= base <= _MAX_POSITION - len(memory)
-        or len(messages) != len(queue_offsets)
-    ):
-        raise ValueError("the file has no such bytes, or there are not as many offsets as messages")
+    if not 0 <= at <= end <= len(memory) or not 0 <= base <= _MAX_POSITION - len(memory):
+        raise ValueError("the file has no such bytes")
+    runs: list[Run] = []
+    positions: list[int] = []
     sizes: list[int] = []
+    texts: list[bytes | None] = []
     entries, keys = bytearray(), bytearray()
-    for done, (message, queue_offset) in enumerate(zip(messages, queue_offsets, strict=True)):
+    stop = Stop.NO_MORE
+    for message in messages:
         head, queue_id, body, text, born_timestamp, prepared_offset, code = message
-        constants, born_host, store_host, topic, keys_start, tags_start, *_ = head
+        (
+            constants,
+            born_host,
+            store_host,
+            topic_bytes,
+            keys_start,
+            tags_start,
+            topic,
+            is_in_queue,
+            delays_ms,
+        ) = head
         try:
             elements = (
                 decode_batch(body)
@@ -112,10 +142,16 @@ def pack_records(
             )
         except BodyError:
             elements = []
-        around = _FIXED_BYTES + len(born_host) + len(store_host) + len(topic) + 2
-        stop = _judge(elements, around, end - at, most_body_bytes)
-        if stop is not Stop.NO_MORE:
-            return done, stop, sizes, bytes(entries), bytes(keys)
+        around = _FIXED_BYTES + len(born_host) + len(store_host) + len(topic_bytes) + 2
+        stop = _judge(
+            elements if text is not None or not delays_ms else [], around, end - at, most_body_bytes
+        )
+        queue = topics.get(topic, {}).get(queue_id)
+        if stop is Stop.NO_MORE and queue is None:
+            stop = Stop.NO_QUEUE
+        if stop is not Stop.NO_MORE or queue is None:
+            break
+        first = queue.next_offset if is_in_queue else 0
         records = bytearray()
         for number, element in enumerate(elements):
             size = around + len(element.body) + len(element.properties)
@@ -125,7 +161,7 @@ def pack_records(
                 crc32(element.body) & 0x7FFFFFFF,
                 queue_id,
                 _INT.pack(element.flag),
-                queue_offset + number,
+                first + number,
                 position,
                 constants[8:],
                 born_timestamp,
@@ -133,17 +169,38 @@ def pack_records(
             records += born_host + _LONG.pack(store_timestamp) + store_host
             records += struct.pack(">qi", prepared_offset, len(element.body))
             records += element.body
-            records += topic + len(element.properties).to_bytes(2, "big") + element.properties
-            tags_code, hashes = _code_and_hashes(bytes(element.properties), keys_start, tags_start)
-            entries += _ENTRY.pack(position, size, tags_code if code is None else code)
+            records += topic_bytes + len(element.properties).to_bytes(2, "big") + element.properties
+            properties = decode_properties(bytes(element.properties))
+            due_ms = delivery_time(properties, delays_ms, store_timestamp) if code is None else code
+            tags_code, hashes = _code_and_hashes(properties, keys_start, tags_start)
+            entries += _ENTRY.pack(position, size, tags_code if due_ms is None else due_ms)
             for key_hash in hashes:
                 keys += KEY.pack(key_hash, position)
+            positions.append(position)
             sizes.append(size)
         memory[at : at + 4] = bytes(4)
         memory[at + 4 : at + len(records)] = records[4:]
         memory[at : at + 4] = records[:4]
         at += len(records)
-    return len(messages), Stop.NO_MORE, sizes, bytes(entries), bytes(keys)
+        runs.append((queue if is_in_queue else None, first, len(elements)))
+        texts.append(text)
+        if is_in_queue:
+            queue.next_offset = first + len(elements)
+    added = _added(runs, positions, sizes, entries)
+    return stop, runs, positions, sizes, bytes(entries), bytes(keys), texts, added
+
+
+def _added(runs: list[Run], positions: list[int], sizes: list[int], entries: bytearray) -> list[Added]:
+    """What is added to each queue."""
+    found: dict[int, Added] = {}
+    number = 0
+    for queue, first, count in runs:
+        end = number + count
+        own = bytes(entries[ENTRY_BYTES * number : ENTRY_BYTES * end])
+        _, first, before, start, _ = found.get(id(queue), (queue, first, b"", positions[number], 0))
+        found[id(queue)] = queue, first, before + own, start, positions[end - 1] + sizes[end - 1]
+        number = end
+    return [added for added in found.values() if added[0] is not None]
 
 
 def _judge(elements: Sequence[BatchElement], around: int, room: int, most_body_bytes: int) -> Stop:
@@ -161,9 +218,19 @@ def _judge(elements: Sequence[BatchElement], around: int, room: int, most_body_b
     return Stop.NO_MORE
 
 
-def _code_and_hashes(text: bytes, keys_start: int, tags_start: int) -> tuple[int, list[int]]:
-    """The tags code of a message with this property text, and the hashes of its keys."""
-    properties = decode_properties(text)
+def delivery_time(
+    properties: Mapping[str, str], delays_ms: tuple[int, ...], store_timestamp: int
+) -> int | None:
+    """When a message of the schedule topic is due; None if it names no level (CommitLog.checkMessageAndReturnSize)."""
+    text = properties.get(DELAY, "")
+    level = min(int(text), len(delays_ms)) if text.isdecimal() and len(text) <= _MAX_LEVEL_DIGITS else 0
+    return store_timestamp + delays_ms[level - 1] if level else None
+
+
+def _code_and_hashes(
+    properties: Mapping[str, str], keys_start: int, tags_start: int
+) -> tuple[int, list[int]]:
+    """The tags code of a message with these properties, and the hashes of its keys."""
     unique_key, keys, tags = (properties.get(name, "") for name in (UNIQ_KEY, KEYS, TAGS))
     code = java_hash(tags)
     if keys_start < 0:

@@ -10,14 +10,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import accumulate, repeat
 
-from pocketmq.core.properties import BUCKETS, read_properties, stored_text
-from pocketmq.core.records import Head, Message, Stop, record_bytes
+from pocketmq.core.properties import BUCKETS, stored_text
+from pocketmq.core.records import Head, Message, Stop
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
 from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
-from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
 from .admission import Admission
 from .clock import Clock
@@ -25,19 +23,20 @@ from .config import StoreConfig
 from .errors import StoreError
 from .log.commit_log import CommitLog
 from .log.record_heads import RecordHeads
-from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher
 from .lookup.held_dispatch import HeldDispatch
 from .lookup.key_index import KeyIndex
 from .lookup.light_queues import have_room_for, number_light_queues
 from .lookup.log_dispatch import LogDispatch
-from .lookup.queue_table import QueueTable
+from .lookup.queue_table import QueueTable, can_name_queues
 from .put_statistics import PutStatistics
-from .put_values import AppendResult, NewMessage, Placed, PutStatus, RefusedError, Run
+from .put_values import AppendResult, NewMessage, Placed, PutStatus, RefusedError
 
 logger = logging.getLogger(__name__)
 
 _MAX_QUEUE_ID = (1 << 31) - 1
+_MOST_TRIES = 3
+"""A message may lack its queue, and room in the log."""
 
 
 class Appending:
@@ -59,7 +58,11 @@ class Appending:
         self._log = log
         self._queues = queues
         self._topics = queues.topics
-        self._heads = RecordHeads(index.key_starts, may_write_v2=config.auto_message_version_on_topic_len)
+        self._heads = RecordHeads(
+            index.key_starts,
+            dispatcher.delays_ms,
+            may_write_v2=config.auto_message_version_on_topic_len,
+        )
         self._dispatcher = dispatcher
         self._log_dispatch = log_dispatch
         self._admission = admission
@@ -120,8 +123,7 @@ class Appending:
         """Store messages in their order, up to the first that is refused: `Placed.refusal` says why. The caller may
         pass those behind it in another call.
 
-        A batch is stored whole or not at all, and is the only one in its call. Delayed messages of the list get their
-        delivery time in it. Never raises for a message.
+        A batch is stored whole or not at all, and is the only one in its call. Never raises for a message.
         """
         started_ns, now_ms = time.perf_counter_ns(), self._now_ms()
         if not self._admission.accepting and not self._has_room_again(messages[0]):
@@ -134,20 +136,14 @@ class Appending:
             messages, light, refusal = self._number_light_queues(messages)
         # Dispatch moves them on as well, where it does not wait for the disk.
         light_offsets = {name: self._light_offset(name) for counts in light for name in counts}
-        queues, offsets = self._take_numbers(messages, now_ms)
-        if len(queues) < len(messages):
-            messages, refusal = messages[: len(queues)], PutStatus.MESSAGE_ILLEGAL
         while messages:
             try:
-                parts.append(self._append_some(messages, queues, offsets, now_ms))
+                placed = self._append_some(messages, now_ms)
             except RefusedError as error:
                 refusal = self._refused(messages[0][0].topic, error)
-                for queue in queues:
-                    if queue is not None:
-                        queue.next_offset -= 1
                 break
-            done = len(parts[-1].runs)
-            messages, queues, offsets = messages[done:], queues[done:], offsets[done:]
+            parts.append(placed)
+            messages = messages[len(placed.runs) :]
         placed = parts[0] if len(parts) == 1 else _joined(parts, now_ms)
         placed.refusal = refusal
         if light:
@@ -160,60 +156,20 @@ class Appending:
         self.statistics.count(len(placed.sizes), sum(placed.sizes), started_ns)
         return placed
 
-    def _take_numbers(
-        self, messages: list[Message], now_ms: int
-    ) -> tuple[list[ConsumeQueue | None], list[int]]:
-        """The queue of each message, and its number there; up to one whose queue cannot be. Delayed messages get their
-        delivery time in the list."""
-        topics = self._topics
-        queues: list[ConsumeQueue | None] = []
-        offsets: list[int] = []
-        for number, message in enumerate(messages):
-            *_, topic, is_in_queue = message[0]
-            if topic == SCHEDULE_TOPIC:
-                if message[3] is None:  # each of its messages would need a delivery time of its own
-                    break
-                messages[number] = self._with_delivery_time(message, now_ms)
-            try:
-                queue = topics[topic][message[1]]
-            except KeyError:
-                created = self._new_queue(topic, message[1], message)
-                if created is None:
-                    break
-                queue = created
-            if is_in_queue:
-                offset = queue.next_offset
-                queues.append(queue)
-                offsets.append(offset)
-                queue.next_offset = offset + 1
-            else:
-                queues.append(None)
-                offsets.append(0)
-        return queues, offsets
-
-    def _append_some(
-        self, messages: list[Message], queues: list[ConsumeQueue | None], offsets: list[int], now_ms: int
-    ) -> Placed:
+    def _append_some(self, messages: list[Message], now_ms: int) -> Placed:
         """Store as many messages as the log's file has room for, at least one. Raises RefusedError for the first."""
-        position, packed = self._log.append(messages, offsets, now_ms)
-        if not packed[0]:
-            self._judge(messages[0], packed[1])
-            self._log.make_room(messages[0])
-            position, packed = self._log.append(messages, offsets, now_ms)
-        done, stop, sizes, entries, keys = packed
-        if not done:
-            self._judge(messages[0], stop)
+        packed = self._log.append(messages, self._topics, now_ms)
+        for _ in range(_MOST_TRIES):
+            if packed[1]:
+                break
+            self._prepare(messages[0], packed[0])
+            packed = self._log.append(messages, self._topics, now_ms)
+        stop, runs, positions, sizes, entries, keys, texts, added = packed
+        if not runs:
             raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"its records are not packed: {Stop(stop).name}")
-        *starts, end = accumulate(sizes, initial=position)
-        if messages[0][3] is None:
-            runs: list[Run] = [(queues[0], offsets[0], len(sizes))]
-            if queues[0] is not None:
-                queues[0].next_offset += len(sizes) - 1
-        else:
-            runs = list(zip(queues[:done], offsets, repeat(1), strict=False))
-        # With a CRC of its own the stored text has one property more.
-        texts = [None if self._has_crc else message[3] for message in messages[:done]]
-        placed = Placed(runs, starts, sizes, end, now_ms, entries, keys, texts)
+        placed = Placed(
+            runs, positions, sizes, positions[-1] + sizes[-1], now_ms, entries, keys, texts, added
+        )
         if self.dispatches_at_once:
             try:
                 self._dispatcher.dispatch(placed)
@@ -223,25 +179,29 @@ class Appending:
             self._held.hold(placed)
         return placed
 
-    def _judge(self, message: Message, stop: int) -> None:
-        """Raise RefusedError for a message that no record can hold."""
-        _, _, body, text, *_ = message
-        if stop == Stop.BODY_TOO_LONG:
-            limit = self._config.max_message_size
-            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"body of {len(body)} bytes; the limit is {limit}")
-        if stop == Stop.TEXT_TOO_LONG:
-            size = 0 if text is None else len(text)
-            raise RefusedError(
-                PutStatus.PROPERTIES_SIZE_EXCEEDED,
-                f"properties of {size} bytes; the limit is {MAX_PROPERTIES_BYTES}",
-            )
-        if stop == Stop.UNREADABLE:
-            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, "a batch without messages, or one that is cut off")
-
-    def _with_delivery_time(self, message: Message, store_timestamp: int) -> Message:
-        head, queue_id, body, text, born_timestamp, prepared_offset, _ = message
-        code = self._dispatcher.tags_code_of(SCHEDULE_TOPIC, read_properties(text or b""), store_timestamp)
-        return head, queue_id, body, text, born_timestamp, prepared_offset, code
+    def _prepare(self, message: Message, stop: int) -> None:
+        """Make the room or the queue that a message lacks. Raises RefusedError, also if no record can hold it."""
+        head, queue_id, body, text, *_ = message
+        match stop:
+            case Stop.NO_ROOM:
+                self._log.make_room(message)
+            case Stop.NO_QUEUE:
+                self._make_queue(head.topic, queue_id)
+            case Stop.BODY_TOO_LONG:
+                limit = self._config.max_message_size
+                raise RefusedError(
+                    PutStatus.MESSAGE_ILLEGAL, f"body of {len(body)} bytes; the limit is {limit}"
+                )
+            case Stop.TEXT_TOO_LONG:
+                size = 0 if text is None else len(text)
+                raise RefusedError(
+                    PutStatus.PROPERTIES_SIZE_EXCEEDED,
+                    f"properties of {size} bytes; the limit is {MAX_PROPERTIES_BYTES}",
+                )
+            case Stop.UNREADABLE:
+                raise RefusedError(
+                    PutStatus.MESSAGE_ILLEGAL, "a batch without messages, or one that is cut off or delayed"
+                )
 
     def _number_light_queues(
         self, messages: list[Message]
@@ -284,13 +244,10 @@ class Appending:
         queue = self._queues.get(name, 0)
         return 0 if queue is None else queue.next_offset
 
-    def _new_queue(self, topic: str, queue_id: int, message: Message) -> ConsumeQueue | None:
-        if message[3] is None and not record_bytes(message):
-            return None  # a batch that cannot be read begins no queue
-        try:
-            return self._queues.get_or_create(topic, queue_id) if 0 <= queue_id <= _MAX_QUEUE_ID else None
-        except ValueError:
-            return None
+    def _make_queue(self, topic: str, queue_id: int) -> None:
+        if not 0 <= queue_id <= _MAX_QUEUE_ID or not can_name_queues(topic):
+            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"there is no queue {queue_id} of {topic!r}")
+        self._queues.get_or_create(topic, queue_id)
 
     def _refused(self, topic: str, error: RefusedError) -> PutStatus:
         if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
@@ -335,7 +292,7 @@ class Appending:
 
 def _joined(parts: list[Placed], store_timestamp: int, refusal: PutStatus | None = None) -> Placed:
     """What the parts of one append stored."""
-    joined = Placed([], [], [], parts[-1].end if parts else 0, store_timestamp, b"", b"", [], refusal)
+    joined = Placed([], [], [], parts[-1].end if parts else 0, store_timestamp, b"", b"", [], [], refusal)
     for part in parts:
         joined.runs += part.runs
         joined.positions += part.positions
@@ -343,4 +300,5 @@ def _joined(parts: list[Placed], store_timestamp: int, refusal: PutStatus | None
         joined.entries += part.entries
         joined.keys += part.keys
         joined.texts += part.texts
+        joined.added += part.added
     return joined

@@ -5,10 +5,10 @@ broker chooses.
 """
 
 from enum import Enum, auto
-from typing import Protocol
 
 import msgspec
 from pocketmq.core.properties import Changes
+from pocketmq.core.records import Added, Run
 
 from .errors import StoreError
 
@@ -70,19 +70,10 @@ class AppendResult(msgspec.Struct, gc=False):
     store_timestamp: int = 0
 
 
-class PlacedQueue(Protocol):
-    """What dispatch needs of a `ConsumeQueue`."""
-
-    topic: str
-    queue_id: int
-
-    def extend(self, entries: bytes, first_offset: int, start: int, end: int) -> None: ...
-
-
 class Placed(msgspec.Struct, gc=False):
     """What an append stored, and what dispatch needs of it. Positions and sizes are bytes of the log, times ms."""
 
-    runs: list["Run"]
+    runs: list[Run]
     """One for each message or batch that was stored, in their order."""
     positions: list[int]
     """Of each record."""
@@ -96,13 +87,10 @@ class Placed(msgspec.Struct, gc=False):
     """Their index keys."""
     texts: list[bytes | None]
     """The property text of each message; None if only the log has it, as for a batch."""
+    added: list[Added]
+    """What is added to each queue."""
     refusal: PutStatus | None = None
     """Why the message behind the last that was stored is refused; None if all were stored."""
-
-
-Run = tuple[PlacedQueue | None, int, int]
-"""(queue of a message or of the messages of a batch, number of the first in it, how many); no queue for half messages
-and rollbacks, which take no number."""
 
 
 class RefusedError(StoreError):

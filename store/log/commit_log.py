@@ -12,10 +12,12 @@ in `protocol/message/record.py`. Official class: CommitLog. Owner: the event-loo
 
 import logging
 import threading
+from collections.abc import Mapping
 
 from pocketmq.core.records import (
     Message,
     Packed,
+    Queue,
     Stop,
     pack_in_python,
     pack_records,
@@ -50,7 +52,7 @@ _STEP_BYTES = 4 << 20
 _FILLER_BYTES = FILLER.size
 _MOST_ODD = 1000
 """A batch with more messages has properties in UTF-8: any other is packed in Python, which takes longer."""
-_NO_ROOM: Packed = (0, Stop.NO_ROOM, [], b"", b"")
+_NO_ROOM: Packed = (Stop.NO_ROOM, [], [], [], b"", b"", [], [])
 
 
 class CommitLog:
@@ -101,41 +103,37 @@ class CommitLog:
     # Writing
 
     def append(
-        self, messages: list[Message], queue_offsets: list[int], store_timestamp: int
-    ) -> tuple[int, Packed]:
+        self, messages: list[Message], topics: Mapping[str, Mapping[int, Queue]], store_timestamp: int
+    ) -> Packed:
         """Write the records of messages back to back, as far as the current file has room for them.
 
-        Returns the position of the first, and what `core.records.pack_records` returns; `make_room` before another
-        call if the next message had none. A message that no file can hold is left for its caller to refuse; only of a
-        batch whose records have no room for their CRC, or that cannot be read, RefusedError is raised.
+        Returns what `core.records.pack_records` returns; `make_room` before another call if the next message had none.
+        A message that no file can hold is left for its caller to refuse; only of a batch whose records have no room for
+        their CRC, or that cannot be read, RefusedError is raised.
         """
         file = self.file
         if file is None:
-            return 0, _NO_ROOM
+            return _NO_ROOM
         if self._has_crc:
             messages = [_with_room_for_crc(message) for message in messages]
-        at = file.written
-        arguments = (
-            file.memory,
-            at,
-            file.reserved - _FILLER_BYTES,
-            file.base,
-            store_timestamp,
-            self._config.max_message_size,
-        )
-        packed = (
-            pack_records(*arguments, messages, queue_offsets)
-            if file.reserved > at + _FILLER_BYTES
-            else _NO_ROOM
-        )
-        if packed[1] == Stop.NOT_UTF8 and not packed[0] and record_count(messages[0]) <= _MOST_ODD:
-            packed = pack_in_python(*arguments, messages[:1], queue_offsets[:1])
-        if packed[0]:
+        at, base = file.written, file.base
+        end, most_bytes = file.reserved - _FILLER_BYTES, self._config.max_message_size
+        if end <= at:
+            return _NO_ROOM
+        packed = pack_records(file.memory, at, end, base, store_timestamp, most_bytes, messages, topics)
+        stop, runs, positions, sizes, *_ = packed
+        if stop == Stop.NOT_UTF8 and not runs and record_count(messages[0]) <= _MOST_ODD:
+            packed = pack_in_python(
+                file.memory, at, end, base, store_timestamp, most_bytes, messages[:1], topics
+            )
+            _, runs, positions, sizes, *_ = packed
+        if runs:
             if self._has_crc:
-                self._write_crc(file, packed[2])
-            file.written = at + sum(packed[2])
+                self._write_crc(file, sizes)
+                packed[6][:] = [None] * len(runs)  # the stored texts have one property more
+            file.written = positions[-1] + sizes[-1] - base
             self.newest_store_timestamp = store_timestamp
-        return file.base + at, packed
+        return packed
 
     def _write_crc(self, file: MappedFile, sizes: list[int]) -> None:
         """Fill the last property of the records that were just packed."""

@@ -17,7 +17,7 @@ from pocketmq.protocol.message.record import (
     RecordError,
     sys_flag_for_hosts,
 )
-from pocketmq.protocol.message.topics import RETRY_PREFIX
+from pocketmq.protocol.message.topics import RETRY_PREFIX, SCHEDULE_TOPIC
 
 from ..put_values import PutStatus, RefusedError
 
@@ -33,9 +33,10 @@ HashStarts = Callable[[str], tuple[int, int]]
 class RecordHeads:
     """The heads in use, at most 4,096. Owner: the event-loop thread."""
 
-    def __init__(self, hash_starts: HashStarts, *, may_write_v2: bool) -> None:
-        """`may_write_v2`: autoMessageVersionOnTopicLen."""
+    def __init__(self, hash_starts: HashStarts, delays_ms: tuple[int, ...], *, may_write_v2: bool) -> None:
+        """`delays_ms`: of the levels from 1 on. `may_write_v2`: autoMessageVersionOnTopicLen."""
         self._hash_starts = hash_starts
+        self._delays_ms = delays_ms
         self._may_write_v2 = may_write_v2
         self._heads: dict[tuple[str, int, int, bytes, bytes, int], Head] = {}
 
@@ -72,6 +73,7 @@ class RecordHeads:
             tags_start,
             topic,
             is_in_queue(sys_flag),
+            self._delays_ms if topic == SCHEDULE_TOPIC else (),
         )
 
     def _topic(self, topic: str) -> tuple[int, bytes]:

@@ -7,20 +7,21 @@ event-loop thread.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
-from pocketmq.core.records import ENTRY_BYTES
+from pocketmq.core.records import ENTRY_BYTES, delivery_time
 from pocketmq.protocol.message.flags import is_in_queue
-from pocketmq.protocol.message.properties import DELAY, TAGS, tags_code
+from pocketmq.protocol.message.properties import TAGS, tags_code
 from pocketmq.protocol.message.record import properties_of
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.commit_log import CommitLog
-from ..put_values import Placed, PlacedQueue
+from ..put_values import Placed
+from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
 from .light_queues import light_queues_of
 from .queue_table import QueueTable, is_possible_place
@@ -36,7 +37,6 @@ IsAwaited = Callable[[str, int], bool]
 
 _MAX_CACHED_TAGS = 10_000
 _MAX_CACHED_TOPICS = 10_000
-_LONGEST_INT = 10
 
 
 class Dispatcher:
@@ -58,7 +58,8 @@ class Dispatcher:
         """Set once recovery is over: messages stored before are not announced."""
         self.is_awaited: IsAwaited = is_awaited or _always
         self._has_light_queues = config.has_light_queues
-        self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
+        self.delays_ms = tuple(parse_delay_levels(config.message_delay_level).values())
+        """Of the levels from 1 on."""
         self._tag_codes: dict[str, int] = {}
         self._topics: dict[bytes, str] = {}
         self.position = 0
@@ -73,31 +74,20 @@ class Dispatcher:
         Raises StoreError if a file cannot be made; `self.position` then stays before the first record, and dispatching
         them again completes it.
         """
-        runs, positions, sizes = placed.runs, placed.positions, placed.sizes
-        numbers_in: dict[PlacedQueue, list[int]] = {}
-        for number, (queue, _, _) in enumerate(runs):
-            if queue is not None:
-                numbers_in.setdefault(queue, []).append(number)
-        for queue, numbers in numbers_in.items():
-            first, last = numbers[0], len(sizes) - 1 if len(runs) == 1 else numbers[-1]
-            entries = placed.entries
-            if len(numbers) < len(runs):
-                entries = b"".join([entries[at * ENTRY_BYTES : (at + 1) * ENTRY_BYTES] for at in numbers])
-            queue.extend(entries, runs[first][1], positions[first], positions[last] + sizes[last])
+        awaited: list[ConsumeQueue | None] = []
+        for queue, first, entries, start, end in placed.added:
+            queue.extend(entries, first, start, end)
+            if self.on_arrival is not None and self.is_awaited(queue.topic, queue.queue_id):
+                awaited.append(queue)
         if placed.keys:
             self._index.put_keys(placed.keys, placed.store_timestamp)
         self.newest_timestamp = placed.store_timestamp
-        if numbers_in and (self._has_light_queues or self.on_arrival is not None):
-            self._announce(placed, numbers_in)
-        self.position, self.newest_position = placed.end, positions[-1]
+        if awaited or self._has_light_queues:
+            self._announce(placed, awaited)
+        self.position, self.newest_position = placed.end, placed.positions[-1]
 
-    def _announce(self, placed: Placed, queues: Iterable[PlacedQueue]) -> None:
-        """Add light queues' entries, and tell whoever waits for the messages in these queues."""
-        awaited: set[PlacedQueue | None] = set()
-        if self.on_arrival is not None:
-            awaited = {queue for queue in queues if self.is_awaited(queue.topic, queue.queue_id)}
-        if not awaited and not self._has_light_queues:
-            return
+    def _announce(self, placed: Placed, awaited: list[ConsumeQueue | None]) -> None:
+        """Add light queues' entries, and announce the messages in these queues."""
         number = 0
         for (queue, queue_offset, count), text in zip(placed.runs, placed.texts, strict=True):
             is_awaited = queue in awaited
@@ -123,8 +113,10 @@ class Dispatcher:
 
     def tags_code_of(self, topic: str, properties: dict[str, str], store_timestamp: int) -> int:
         """The tags code of a message's queue unit."""
-        if topic == SCHEDULE_TOPIC and DELAY in properties:
-            return self._delivery_time(properties, store_timestamp)
+        if topic == SCHEDULE_TOPIC:
+            due_ms = delivery_time(properties, self.delays_ms, store_timestamp)
+            if due_ms is not None:
+                return due_ms
         tags = properties.get(TAGS)
         return (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
 
@@ -174,15 +166,6 @@ class Dispatcher:
             self._tag_codes.clear()
         self._tag_codes[tags] = code
         return code
-
-    def _delivery_time(self, properties: dict[str, str], store_timestamp: int) -> int:
-        """A delayed message's tags code is the time it is due (CommitLog.checkMessageAndReturnSize)."""
-        text = properties[DELAY]
-        is_number = text.isdecimal() and len(text) <= _LONGEST_INT
-        level = min(int(text), len(self._delay_levels_ms)) if is_number else 0
-        if level <= 0:
-            return tags_code(properties.get(TAGS))
-        return store_timestamp + self._delay_levels_ms[level]
 
     def _dispatch_to_light_queues(
         self, topic: str, properties: dict[str, str], position: int, size: int, code: int

@@ -13,11 +13,56 @@ from pocketmq.protocol.message.record import decode_record
 
 from property_texts import TEXTS
 
+
+class Queue:
+    """A queue that only counts."""
+
+    def __init__(self, next_offset: int = 0) -> None:
+        self.next_offset = next_offset
+
+    def __repr__(self) -> str:
+        return f"Queue({self.next_offset!r})"
+
+
+Topics = dict[str, dict[int, Queue]]
+
+
+def queues_for(messages: list[Any], first_offset: int = 0, *, missing: int = -1) -> Topics:
+    """A queue for each place that messages name, but for that of message number `missing`."""
+    topics: Topics = {}
+    for head, queue_id, *_ in messages:
+        topics.setdefault(head.topic, {}).setdefault(queue_id, Queue(first_offset))
+    if 0 <= missing < len(messages):
+        del topics[messages[missing][0].topic][messages[missing][1]]
+    return topics
+
+
+def numbers_of(topics: Topics) -> dict[tuple[str, int], int]:
+    return {
+        (topic, queue_id): queue.next_offset
+        for topic, queues in topics.items()
+        for queue_id, queue in queues.items()
+    }
+
+
+def named(packed: Any, topics: Topics) -> Any:
+    """What was packed, with the places of queues instead of the queues."""
+    names = {
+        queue: (topic, queue_id) for topic, queues in topics.items() for queue_id, queue in queues.items()
+    }
+    stop, runs, positions, sizes, entries, keys, texts, added = packed
+    return (
+        *(stop, positions, sizes, entries, keys, texts),
+        [(names.get(queue), *rest) for queue, *rest in runs],
+        [(names[queue], *rest) for queue, *rest in added],
+    )
+
+
 STARTS = st.integers(-1, 2**32 - 1)
 LONGS = st.integers(-(2**63), 2**63 - 1)
 HEADS = st.builds(
-    lambda magic, rest, born, host, times, topic, keys, tags: Head(
-        magic + rest, born, host + times, topic, keys, tags, "t", is_in_queue=True
+    lambda magic, rest, born, host, times, topic, keys, tags, name, is_in_queue, delays: Head(
+        magic + rest, born, host + times, topic, keys, tags, name, is_in_queue, delays
     ),
     st.sampled_from([b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab"]),
     st.binary(min_size=8, max_size=8),
@@ -27,6 +72,9 @@ HEADS = st.builds(
     st.sampled_from([b"\1t", b"\0\2tt", b"\x7f" + b"t" * 127, b"\x00\xff" + b"t" * 255]),
     STARTS,
     STARTS,
+    st.sampled_from(["t", "t", "other"]),
+    st.sampled_from([True, True, False]),
+    st.sampled_from([(), (), (), (1000, 5000)]),
 )
 ELEMENTS = st.builds(BatchElement, st.integers(-(2**31), 2**31 - 1), st.binary(max_size=40), TEXTS)
 
@@ -46,7 +94,7 @@ BATCHES = st.builds(
     st.just(b"") | st.binary(max_size=3),
 )
 CODES = st.none() | LONGS
-QUEUE_IDS = st.integers(-(2**31), 2**31 - 1)
+QUEUE_IDS = st.sampled_from([0, 0, 1, -(2**31), 2**31 - 1])
 LONG_TEXTS = st.sampled_from([b"a\x01" + b"x" * 32_765, b"a\x01" + b"x" * 32_766])
 MESSAGES = st.one_of(
     st.tuples(HEADS, QUEUE_IDS, st.binary(max_size=60), TEXTS | TEXTS | LONG_TEXTS, LONGS, LONGS, CODES),
@@ -67,7 +115,8 @@ SOUND_TEXTS = st.lists(
                 b"7F0000010001000000010000000A0001",
             ]
         ),
-    ).map(b"\x01".join),
+    ).map(b"\x01".join)
+    | st.sampled_from([b"DELAY\x01" + level for level in (b"0", b"1", b"2", b"17", b"x", b"00000000002")]),
     max_size=5,
 ).map(b"\x02".join)
 SOUND_BATCHES = st.lists(
@@ -75,7 +124,10 @@ SOUND_BATCHES = st.lists(
 ).map(encode_batch)
 SOUND_MESSAGES = st.one_of(
     st.tuples(HEADS, QUEUE_IDS, st.binary(max_size=20), SOUND_TEXTS, LONGS, LONGS, CODES),
-    st.tuples(HEADS, QUEUE_IDS, SOUND_BATCHES, st.none(), LONGS, LONGS, CODES),
+    st.tuples(
+        HEADS.map(lambda head: head._replace(delays_ms=())),
+        *(QUEUE_IDS, SOUND_BATCHES, st.none(), LONGS, LONGS, CODES),
+    ),
 )
 
 
@@ -84,11 +136,13 @@ SOUND_MESSAGES = st.one_of(
 )
 def test_sound_messages_are_all_packed_alike(native, messages, at, first_offset) -> None:
     maps = bytearray(16_000), bytearray(16_000)
-    offsets = [first_offset + 100 * number for number in range(len(messages))]
-    arguments = (at, 16_000, 1 << 40, 1_700_000_000_000, 20, messages, offsets)
-    packed = native.pack_records(maps[1], *arguments)
-    assert packed[:2] == (len(messages), Stop.NO_MORE)
-    assert in_python["pack_records"](maps[0], *arguments) == packed
+    topics = queues_for(messages, first_offset), queues_for(messages, first_offset)
+    arguments = (at, 16_000, 1 << 40, 1_700_000_000_000, 20, messages)
+    packed = native.pack_records(maps[1], *arguments, topics[1])
+    assert (packed[0], len(packed[1])) == (Stop.NO_MORE, len(messages))
+    found = in_python["pack_records"](maps[0], *arguments, topics[0])
+    assert named(found, topics[0]) == named(packed, topics[1])
+    assert numbers_of(topics[0]) == numbers_of(topics[1])
     assert maps[0] == maps[1]
 
 
@@ -99,20 +153,28 @@ def test_sound_messages_are_all_packed_alike(native, messages, at, first_offset)
     numbers=st.tuples(st.integers(0, 2**62), st.integers(-5, 2**62), st.integers(0, 2**62)),
     most_body_bytes=st.sampled_from([40, 60, 20]),
     old=st.sampled_from([0, 255]),
+    missing=st.integers(-9, 4),
 )
-def test_messages_are_packed_alike(native, messages, at, room, numbers, most_body_bytes, old) -> None:
+def test_messages_are_packed_alike(
+    native, messages, at, room, numbers, most_body_bytes, old, missing
+) -> None:
     base, store_timestamp, first_offset = numbers
-    offsets = [first_offset + 100 * number for number in range(len(messages))]
+    topics = [queues_for(messages, first_offset, missing=missing) for _ in range(2)]
     maps = bytearray([old]) * (room + 30), bytearray([old]) * (room + 30)
     arguments = (at, at + room, base, store_timestamp, most_body_bytes)
-    packed = native.pack_records(maps[1], *arguments, messages, offsets)
-    done, stop, sizes, entries, keys = packed
+    packed = native.pack_records(maps[1], *arguments, messages, topics[1])
+    stop, runs, positions, sizes, entries, keys, _, added = packed
     if stop == Stop.NOT_UTF8:
-        _, _, body, text, *_ = messages[done]
+        _, _, body, text, *_ = messages[len(runs)]
         assert not is_utf8(bytes(body) if text is None else text)
-        messages, offsets, packed = messages[:done], offsets[:done], (done, 0, sizes, entries, keys)
-    assert in_python["pack_records"](maps[0], *arguments, messages, offsets) == packed
+        messages, packed = messages[: len(runs)], (0, *packed[1:])
+    found = in_python["pack_records"](maps[0], *arguments, messages, topics[0])
+    assert named(found, topics[0]) == named(packed, topics[1])
+    assert numbers_of(topics[0]) == numbers_of(topics[1])
     assert maps[0] == maps[1]
+    assert len(positions) == len(sizes) == sum(count for *_, count in runs)
+    in_queues = [count for queue, _, count in runs if queue is not None]
+    assert sum(len(part) for _, _, part, *_ in added) == 20 * sum(in_queues)
     assert sum(sizes) <= room
     assert len(entries) == 20 * len(sizes)
     assert len(keys) % 12 == 0
@@ -134,9 +196,14 @@ MESSAGE = (HEAD, 3, b"body", b"KEYS\x01a\x02TAGS\x01b", 5, 6, None)
 def test_a_record_has_what_its_message_says(native) -> None:
     for pack in (native.pack_records, in_python["pack_records"]):
         memory = bytearray(600)
-        done, stop, sizes, entries, keys = pack(memory, 7, 600, 1000, 44, 10, [MESSAGE], [9])
+        queue = Queue(9)
+        stop, runs, positions, sizes, entries, keys, texts, added = pack(
+            memory, 7, 600, 1000, 44, 10, [MESSAGE], {"t": {3: queue}}
+        )
         record = decode_record(memoryview(memory)[7 : 7 + sizes[0]])
-        assert (done, stop) == (1, Stop.NO_MORE)
+        assert (stop, runs, positions, texts) == (Stop.NO_MORE, [(queue, 9, 1)], [1007], [MESSAGE[3]])
+        assert added == [(queue, 9, entries, 1007, 1007 + sizes[0])]
+        assert queue.next_offset == 10
         assert (record.topic, record.queue_id, record.queue_offset, record.position) == ("t", 3, 9, 1007)
         assert (bytes(record.body), bytes(record.properties)) == (b"body", MESSAGE[3])
         assert (record.born_timestamp, record.store_timestamp) == (5, 44)
@@ -164,21 +231,58 @@ def test_a_record_has_what_its_message_says(native) -> None:
 def test_it_stops_before_a_message_that_cannot_be_packed(native, form, message, most, stop) -> None:
     pack = in_python["pack_records"] if form == "python" else native.pack_records
     memory = bytearray(600)
-    packed = pack(memory, 0, 600, 0, 0, most, [MESSAGE, message, MESSAGE], [0, 1, 2])
-    assert packed[:2] == (1, stop)
-    assert len(packed[2]) == 1
-    assert not any(memory[packed[2][0] :])
+    topics = queues_for([MESSAGE])
+    found, runs, _, sizes, *_ = pack(memory, 0, 600, 0, 0, most, [MESSAGE, message, MESSAGE], topics)
+    assert (found, len(runs), len(sizes)) == (stop, 1, 1)
+    assert not any(memory[sizes[0] :])
+    assert numbers_of(topics) == {("t", 3): 1}
 
 
 @pytest.mark.parametrize(
-    "text", [b"KEYS\x01\xff", b"UNIQ_KEY\x01\xed\xa0\x80", b"TAGS\x01\xc0\x80", b"KEYS\x01a \xe2\x82"]
+    "text",
+    [
+        b"KEYS\x01\xff",
+        b"UNIQ_KEY\x01\xed\xa0\x80",
+        b"TAGS\x01\xc0\x80",
+        b"KEYS\x01a \xe2\x82",
+        "DELAY\x01\u0663".encode(),
+    ],
 )
-def test_c_leaves_keys_and_tags_that_are_not_utf8_to_python(native, text) -> None:
+def test_c_leaves_odd_keys_tags_and_levels_to_python(native, text) -> None:
     memory = bytearray(600)
-    odd = (HEAD, 3, b"", text, 5, 6, None)
-    assert native.pack_records(memory, 0, 600, 0, 0, 10, [odd], [0]) == (0, Stop.NOT_UTF8, [], b"", b"")
+    odd = (HEAD._replace(delays_ms=(1000,)), 3, b"", text, 5, 6, None)
+    packed = native.pack_records(memory, 0, 600, 0, 0, 10, [odd], queues_for([odd]))
+    assert packed == (Stop.NOT_UTF8, [], [], [], b"", b"", [], [])
     assert not any(memory)
-    assert in_python["pack_records"](memory, 0, 600, 0, 0, 10, [odd], [0])[:2] == (1, Stop.NO_MORE)
+    stop, runs, *_ = in_python["pack_records"](memory, 0, 600, 0, 0, 10, [odd], queues_for([odd]))
+    assert (stop, len(runs)) == (Stop.NO_MORE, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "due_ms"),
+    [
+        (b"DELAY\x012", 5044),
+        (b"DELAY\x0199", 5044),
+        (b"DELAY\x010\x02TAGS\x01b", ord("b")),
+        (b"DELAY\x01x", 0),
+        (b"DELAY\x01-1", 0),
+        (b"DELAY\x0100000000001", 0),
+        (b"TAGS\x01b", ord("b")),
+    ],
+)
+def test_messages_of_the_schedule_topic_have_the_time_when_they_are_due(native, text, due_ms) -> None:
+    message = (HEAD._replace(delays_ms=(1000, 5000)), 3, b"", text, 5, 6, None)
+    for pack in (native.pack_records, in_python["pack_records"]):
+        _, _, _, _, entries, *_ = pack(bytearray(600), 0, 600, 0, 44, 10, [message], queues_for([message]))
+        assert struct.unpack(">qiq", entries)[2] == due_ms
+
+
+def test_a_batch_of_the_schedule_topic_is_refused(native) -> None:
+    batch = encode_batch([BatchElement(0, b"a", b"")])
+    message = (HEAD._replace(delays_ms=(1000,)), 3, batch, None, 5, 6, None)
+    for pack in (native.pack_records, in_python["pack_records"]):
+        packed = pack(bytearray(600), 0, 600, 0, 44, 10, [message], queues_for([message]))
+        assert packed[:2] == (Stop.UNREADABLE, [])
 
 
 def test_the_smallest_int_of_java_has_the_hash_0(native) -> None:
@@ -186,7 +290,8 @@ def test_the_smallest_int_of_java_has_the_hash_0(native) -> None:
     start = (2**31 - ord("0")) * pow(31, -1, 2**32) % 2**32
     head = HEAD._replace(keys_start=start, tags_start=-1)
     for pack in (native.pack_records, in_python["pack_records"]):
-        *_, keys = pack(bytearray(600), 0, 600, 0, 0, 10, [(head, 0, b"", b"KEYS\x010", 0, 0, None)], [0])
+        messages = [(head, 0, b"", b"KEYS\x010", 0, 0, None)]
+        *_, keys, _, _ = pack(bytearray(600), 0, 600, 0, 0, 10, messages, queues_for(messages))
         assert struct.unpack(">Iq", keys) == (0, 0)
 
 
@@ -233,10 +338,16 @@ def with_item(place: int, value: Any) -> list[Any]:
         {"messages": with_head(topic_bytes="t")},
         {"messages": with_head(keys_start=2**64)},
         {"messages": with_head(tags_start=None)},
-        {"offsets": []},
-        {"offsets": [None]},
-        {"offsets": [2**63]},
-        {"offsets": (0,)},
+        {"messages": with_item(0, tuple(HEAD)[:8])},
+        {"messages": with_head(topic=[])},
+        {"messages": with_head(delays_ms=None)},
+        {"topics": []},
+        {"topics": {"t": []}},
+        {"topics": {"t": {3: object()}}},
+        {"topics": {"t": {3: Queue("1")}}},  # type: ignore[arg-type]
+        {"topics": {"t": {3: Queue(2**63)}}},
+        {"topics": {"t": {3: Queue(2**63 - 1)}}},
+        {"topics": {"t": {3: Queue(-1)}}},
     ],
     ids=str,
 )
@@ -249,16 +360,20 @@ def test_other_arguments_are_refused_before_a_byte_is_written(native, change) ->
         "store_timestamp": 0,
         "most_body_bytes": 10,
         "messages": [MESSAGE],
-        "offsets": [0],
+        "topics": queues_for([MESSAGE]),
     }
-    assert native.pack_records(*values.values())[0] == 1
-    values |= {"memory": bytearray(1000)} | change
-    if values["messages"] and isinstance(values["messages"], list) and values["offsets"] == [0]:
+    assert len(native.pack_records(*values.values())[1]) == 1
+    queue = Queue(7)
+    values |= {"memory": bytearray(1000), "topics": {"t": {3: queue}}} | change
+    if values["messages"] and isinstance(values["messages"], list) and "topics" not in change:
         # What is wrong about the second message is found before the first one is written.
-        values |= {"messages": [MESSAGE, *values["messages"]], "offsets": [0, 0]}
-    with pytest.raises((struct.error, ValueError, IndexError, OverflowError, TypeError, BufferError)):
+        values |= {"messages": [MESSAGE, *values["messages"]]}
+    with pytest.raises(
+        (struct.error, ValueError, IndexError, OverflowError, TypeError, BufferError, AttributeError)
+    ):
         native.pack_records(*values.values())
     assert not any(values["memory"] or b"")
+    assert queue.next_offset == 7
 
 
 def test_a_batch_whose_numbers_would_overflow_is_refused(native) -> None:
@@ -266,5 +381,5 @@ def test_a_batch_whose_numbers_would_overflow_is_refused(native) -> None:
     for pack in (native.pack_records, in_python["pack_records"]):
         memory = bytearray(1000)
         with pytest.raises((struct.error, OverflowError, ValueError)):
-            pack(memory, 0, 600, 0, 0, 10, [(HEAD, 0, batch, None, 0, 0, None)], [2**63 - 2])
+            pack(memory, 0, 600, 0, 0, 10, [(HEAD, 0, batch, None, 0, 0, None)], {"t": {0: Queue(2**63 - 2)}})
         assert not any(memory)

@@ -1,6 +1,7 @@
 """A batch is written and dispatched at once: the same files as one message at a time, and all of it or nothing."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -120,8 +121,9 @@ def test_the_first_length_of_a_batch_is_written_last(new_message) -> None:
     memory = bytearray(4096)
     head = records.Head(bytes(12), bytes(8), bytes(12), b"\1t", 0, 0, "t", is_in_queue=True)
     elements = encode_batch([BatchElement(0, b"first", b""), BatchElement(0, b"second", b"")])
+    topics = {"t": {0: SimpleNamespace(next_offset=0)}}
     with pytest.raises(KeyboardInterrupt):
-        killed_before(3)(memory, 0, 4096, 0, 0, 9, [(head, 0, elements, None, 0, 0, None)], [0])
+        killed_before(3)(memory, 0, 4096, 0, 0, 9, [(head, 0, elements, None, 0, 0, None)], topics)
     assert not any(memory[:4])
     assert b"first" in memory
     assert b"second" in memory
