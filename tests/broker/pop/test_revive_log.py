@@ -1,13 +1,11 @@
-"""Checkpoints and acks that are filled into a form: the same files as the ordinary steps leave."""
+"""Checkpoints and acks as texts and records: stored together or one by one, they leave the same files."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.errors import Refusal
 from pocketmq.broker.pop.revive_log import AckedPop, ReviveRecord, ack_record, checkpoint_record
 from pocketmq.protocol.bodies.revive import Ack, CheckPoint
 from pocketmq.store import VirtualClock
@@ -25,34 +23,9 @@ RECORDS = st.tuples(
 )
 
 
-@pytest.fixture
-def brokers(tmp_path: Path) -> Iterator[list[Broker]]:
-    made: list[Broker] = []
-    yield made
-    for broker in made:
-        close_broker(broker)
-
-
 def ack_of(record: tuple[bool, str, str, int, int, int], now_ms: int) -> ReviveRecord:
     _, topic, group, offset, ahead_ms, queue_id = record
     return ack_record(AckedPop(topic, group, "b", 0, 1, now_ms, queue_id, now_ms + ahead_ms), offset)
-
-
-def put(broker: Broker, record: tuple[bool, str, str, int, int, int]) -> str | None:
-    """Store a record; the remark if it is refused."""
-    is_ack, topic, group, offset, ahead_ms, queue_id = record
-    now_ms, log = broker.clock.now_ms(), broker.popping.revive_log
-    try:
-        if is_ack:
-            (refusal,) = log.put_records([ack_of(record, now_ms)])
-            return None if refusal is None else refusal.remark
-        point = CheckPoint(
-            start_offset=offset, pop_time=now_ms, invisible_time=ahead_ms, group=group, topic=topic
-        )
-        log.put_checkpoint(point, queue_id)
-    except Refusal as refusal:
-        return refusal.remark
-    return None
 
 
 def files_of(broker: Broker) -> dict[str, bytes]:
@@ -63,32 +36,6 @@ def files_of(broker: Broker) -> dict[str, bytes]:
         for path in sorted((root / part).rglob("*"))
         if path.is_file()
     }
-
-
-@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(records=st.lists(RECORDS, min_size=15, max_size=40))
-async def test_records_by_a_form_are_those_of_the_ordinary_steps(
-    tmp_path_factory: pytest.TempPathFactory,
-    records: list[tuple[bool, str, str, int, int, int]],
-) -> None:
-    folder = tmp_path_factory.mktemp("revive")
-    seen = []
-    for is_ordinary in (False, True):
-        clock = VirtualClock()
-        store = {"mapped_file_size_commit_log": 8192, "max_hash_slot_num": 8, "max_index_num": 40}
-        broker = make_broker(folder / str(is_ordinary), clock, loop=FakeLoop(clock), store=store)
-        broker.delayed.timer.start()
-        if is_ordinary:
-            broker.popping.revive_log._put_filled = lambda *_: 0  # type: ignore[method-assign]
-        remarks = []
-        for record in records * 2:
-            remarks.append(put(broker, record))
-            clock.advance(300)
-        timer = broker.delayed.timer
-        figures = timer.enqueued, timer.waiting, timer.messages_behind
-        seen.append((remarks, figures, files_of(broker)))
-        close_broker(broker)
-    assert seen[0] == seen[1]
 
 
 @settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -170,20 +117,3 @@ def test_a_checkpoint_has_the_text_of_its_body(
     assert record.key.decode() == f"{topic}@{queue_id}@{start_offset}@{group}@{pop_time}@{broker_name}@ck"
     assert (record.tag, record.queue_id) == ("ck", 3)
     assert record.due_ms == pop_time + invisible_time - 1000
-
-
-async def test_an_ack_is_filled_into_the_form(
-    tmp_path: Path, brokers: list[Broker], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = VirtualClock()
-    broker = make_broker(tmp_path / "store", clock, loop=FakeLoop(clock))
-    brokers.append(broker)
-    broker.delayed.timer.start()
-    record = (True, "t", "g", 5, 60_000, 0)
-    assert put(broker, record) is None
-
-    def never(*_: object) -> None:
-        raise AssertionError("stored the ordinary way")
-
-    monkeypatch.setattr(broker.store, "append", never)
-    assert [put(broker, record) for _ in range(3)] == [None] * 3
