@@ -14,6 +14,7 @@ from socket import socket
 
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from pocketmq.store import Clock
+from pocketmq.store.lookup.dispatch import Arrival
 
 from .access.access import Access
 from .cluster.cluster import Cluster
@@ -51,7 +52,7 @@ class Broker:
             config,
             clock,
             identity,
-            on_arrival=self._arrived,
+            on_arrivals=self._arrived,
             is_awaited=self._is_awaited,
             on_topics_changed=self._topics_changed,
             timers=timers,
@@ -164,24 +165,17 @@ class Broker:
     def connection_closed(self, connection: Peer) -> None:
         self.membership.connection_closed(connection)
 
-    def _arrived(
-        self,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        tags_code: int,
-        property_map: dict[str, str] | None,
-        store_timestamp: int,
-    ) -> None:
-        """A message can be read from its queue now."""
-        self.pulling.waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
-        popping = self.popping
-        if popping.waiters.total or popping.notification_waiters.total:
-            popping.arrived(topic, queue_id, queue_offset, tags_code, property_map)
+    def _arrived(self, topic: str, queue_id: int, arrivals: list[Arrival]) -> None:
+        """Messages can be read from their queue now."""
+        waiters, popping = self.pulling.waiters, self.popping
+        if waiters.has_waiting(topic, queue_id) or popping.has_waiting:
+            for queue_offset, tags_code, properties, *_ in arrivals:
+                waiters.arrived(topic, queue_id, queue_offset, tags_code, properties)
+                popping.arrived(topic, queue_id, queue_offset, tags_code, properties)
         if topic == SCHEDULE_TOPIC:
-            self.delayed.levels.arrived(queue_id, tags_code)  # the tags code is the due time
+            self.delayed.levels.arrived(queue_id, arrivals[0][1])  # the tags code is the due time
         elif topic == TIMER_TOPIC:
-            self.delayed.timer.arrived(queue_offset, property_map)
+            self.delayed.timer.arrived(arrivals)
 
     def _is_awaited(self, topic: str, queue_id: int) -> bool:
         """Whether `_arrived` would do anything for a message of this queue."""

@@ -29,7 +29,7 @@ from .files import disk
 from .log.commit_log import CommitLog
 from .log.replicated_log import ReplicatedLog
 from .lookup.consume_queue import ConsumeQueue
-from .lookup.dispatch import Dispatcher, IsAwaited, OnArrival
+from .lookup.dispatch import Dispatcher, IsAwaited, OnArrivals
 from .lookup.key_index import KeyIndex
 from .lookup.log_dispatch import LogDispatch
 from .lookup.queue_table import QueueTable
@@ -58,7 +58,7 @@ class StoreParts(NamedTuple):
 class MessageStore:
     """Created closed; `open` recovers, `close` stops cleanly. An object is opened once.
 
-    `on_arrival` is called for each message that became visible in its queue. `is_awaited` is asked before, once for the
+    `on_arrivals` is called for messages that became visible in their queue. `is_awaited` is asked before, once for the
     messages that one append adds to a queue, whether to call it at all. `call_soon` runs a function in the owning
     thread (an event loop's call_soon_threadsafe): SYNC_FLUSH needs it, because there the flusher decides when messages
     become visible; without it the owner calls `dispatch_flushed` itself.
@@ -75,7 +75,7 @@ class MessageStore:
         config: StoreConfig,
         clock: Clock,
         *,
-        on_arrival: OnArrival | None = None,
+        on_arrivals: OnArrivals | None = None,
         is_awaited: IsAwaited | None = None,
         call_soon: CallSoon | None = None,
         flush_in_background: bool = True,
@@ -86,7 +86,7 @@ class MessageStore:
         self.recovery_report: RecoveryReport | None = None
         self._call_soon = call_soon
         self._flush_in_background = flush_in_background
-        self._on_arrival = on_arrival
+        self._on_arrivals = on_arrivals
         self._on_append: Callable[[], None] | None = None
         self._waits_for_flush = config.flush_disk_type == "SYNC_FLUSH"
         self.log = CommitLog(config)
@@ -187,7 +187,7 @@ class MessageStore:
             self._after_log_flush,
             self._disk_failed,
         )
-        self._dispatcher.on_arrival = self._on_arrival
+        self._dispatcher.on_arrivals = self._on_arrivals
         self._decide_after_append()
         if self._flush_in_background:
             self._flusher.start()
@@ -407,12 +407,6 @@ class MessageStore:
     @property
     def flushed_position(self) -> int:
         return self.log.files.flushed
-
-    @property
-    def newest_dispatched(self) -> tuple[int, int]:
-        """Position and size of the record dispatched last: inside `on_arrival`, the one announced."""
-        position = self._dispatcher.newest_position
-        return position, self._dispatcher.position - position
 
     @property
     def dispatch_behind_bytes(self) -> int:

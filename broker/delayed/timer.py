@@ -9,8 +9,11 @@ loop iterations. The thread that writes tables flushes the changed files every s
 """
 
 import logging
+from collections import Counter
 from collections.abc import Generator
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from pocketmq.core.properties import read_properties
@@ -18,8 +21,9 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import StoreError, layout
+from pocketmq.store.lookup.dispatch import Arrival
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
-from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
+from pocketmq.store.timer.timer_store import TimedMessage, TimerStore, checkpoint_path, wheel_path
 
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver
@@ -161,23 +165,31 @@ class MessageTimer:
                 return
         timers.move_on()
 
-    def arrived(self, queue_offset: int, properties: dict[str, str] | None) -> None:
-        """A message became visible in the timer topic."""
+    def arrived(self, arrivals: list[Arrival]) -> None:
+        """Messages became visible in the timer topic."""
         timers = self._opened()
         if timers is None:
             return
+        first, behind = arrivals[0][0], arrivals[-1][0] + 1
         # The ordinary case. `_catch_up` enqueues later what cannot be enqueued now.
-        is_next = timers.queue_offset == queue_offset and not self._state.config.store.timer_stop_enqueue
-        if is_next and properties is not None and (due_ms := _out_ms(properties)) is not None:
+        if timers.queue_offset == first and not self._state.config.store.timer_stop_enqueue:
             now_ms = self._state.clock.now_ms()
-            position, size = self._state.store.newest_dispatched
-            if not self._is_over(timers, due_ms, now_ms) and self._enqueue(
-                timers, position, size, due_ms, properties, now_ms
-            ):
-                timers.queue_offset = queue_offset + 1
-                if self._timer is not None and self._wake_ms <= due_ms + timers.precision_ms:
+            due_times = [_out_ms(properties) for _, _, properties, _, _ in arrivals]
+            earliest_ms = max(timers.read_ms, timers.floor(now_ms))
+            for due_ms, of_slot in groupby(zip(due_times, arrivals, strict=True), itemgetter(0)):
+                if due_ms is None or due_ms < earliest_ms:
+                    break
+                messages = [
+                    _timed(position, size, properties) for _, (*_, properties, position, size) in of_slot
+                ]
+                if not self._enqueue(timers, due_ms, messages, now_ms):
+                    break
+                timers.queue_offset += len(messages)
+            if timers.queue_offset == behind and self._timer is not None:
+                soonest_ms = min(due_ms for due_ms in due_times if due_ms is not None)
+                if self._wake_ms <= soonest_ms + timers.precision_ms:
                     return
-        self._set_timer(0 if timers.queue_offset <= queue_offset else None)
+        self._set_timer(0 if timers.queue_offset < behind else None)
 
     def is_waiting(self, queue_offset: int, properties: dict[str, str]) -> bool:
         """Whether this message of the timer topic is not delivered yet."""
@@ -361,34 +373,25 @@ class MessageTimer:
         if due_ms is None or timers.was_delivered(record.queue_offset, due_ms):
             return True
         now_ms = self._state.clock.now_ms()
-        if self._is_over(timers, due_ms, now_ms):
+        if due_ms < max(timers.read_ms, timers.floor(now_ms)):
             store = partial(self.delivery.store_copy, record, properties, NEVER_ENQUEUED, rolls=False)
             return deliver("timed", record.position, store)
-        return self._enqueue(timers, record.position, size, due_ms, properties, now_ms)
+        return self._enqueue(timers, due_ms, [_timed(record.position, size, properties)], now_ms)
 
-    def _is_over(self, timers: TimerStore, due_ms: int, now_ms: int) -> bool:
-        return due_ms < timers.read_ms or due_ms < now_ms - now_ms % timers.precision_ms
-
-    def _enqueue(
-        self,
-        timers: TimerStore,
-        position: int,
-        size: int,
-        due_ms: int,
-        properties: dict[str, str],
-        now_ms: int,
-    ) -> bool:
+    def _enqueue(self, timers: TimerStore, due_ms: int, messages: list[TimedMessage], now_ms: int) -> bool:
+        """Enqueue messages that are due at the same time, all or none."""
         timers.skip_idle(now_ms)
-        deletes = names.TIMER_DEL_UNIQKEY in properties
-        topic = properties.get(names.REAL_TOPIC)
         try:
-            timers.note(due_ms, position, size, topic, now_ms, deletes=deletes)
+            timers.note(due_ms, messages, now_ms)
         except StoreError as error:
             _log.error("timed messages wait: %s", error)
             return False
-        self.enqueued += 1
-        if topic is not None:
-            self.metrics.add(topic, -1 if deletes else 1)
+        self.enqueued += len(messages)
+        for (topic, deletes), count in Counter(
+            [(topic, deletes) for _, _, topic, deletes in messages]
+        ).items():
+            if topic is not None:
+                self.metrics.add(topic, -count if deletes else count, changes=count)
         return True
 
     # -- saving
@@ -415,6 +418,10 @@ class MessageTimer:
         checkpoint = timers.checkpoint(state.clock.now_ms())
         state.tables.write("the timer's files", lambda: timers.flush(checkpoint))
         state.tables.save(self.metrics)
+
+
+def _timed(position: int, size: int, properties: dict[str, str]) -> TimedMessage:
+    return position, size, properties.get(names.REAL_TOPIC), names.TIMER_DEL_UNIQKEY in properties
 
 
 def _out_ms(properties: dict[str, str]) -> int | None:

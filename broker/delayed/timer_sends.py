@@ -72,14 +72,15 @@ def time_if_asked(
 
 def _deliver_ms(state: BrokerState, asked: Sequence[str | None], now_ms: int, lag_ms: int) -> int:
     """The time in ms since 1970 that the first of these values asks for; sums overflow as in Java."""
-    unit_ms, first = next(
-        (unit, text) for unit, text in zip(_UNITS_MS, asked, strict=True) if text is not None
-    )
-    number = parse_number(first)
-    if number is None:
-        raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
-    asked_ms = number * unit_ms + now_ms if unit_ms else number - lag_ms
-    return (asked_ms + (1 << 63)) % (1 << 64) - (1 << 63)
+    for unit_ms, text in zip(_UNITS_MS, asked, strict=True):
+        if text is None:
+            continue
+        number = parse_number(text)
+        if number is None:
+            break
+        asked_ms = number * unit_ms + now_ms if unit_ms else number - lag_ms
+        return (asked_ms + (1 << 63)) % (1 << 64) - (1 << 63)
+    raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
 
 
 def deletion_key(config: BrokerConfig, topic: str, unique_id: str) -> str:

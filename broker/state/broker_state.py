@@ -15,7 +15,7 @@ from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.store import Clock, MessageStore, StoreError, layout
-from pocketmq.store.lookup.dispatch import IsAwaited, OnArrival
+from pocketmq.store.lookup.dispatch import IsAwaited, OnArrivals
 from pocketmq.store.retention import Retention
 
 from ..config.broker_config import BrokerConfig
@@ -60,14 +60,14 @@ class BrokerState:
         clock: Clock,
         identity: Identity,
         *,
-        on_arrival: OnArrival,
+        on_arrivals: OnArrivals,
         is_awaited: IsAwaited,
         on_topics_changed: Callable[[], None],
         timers: Timers | None = None,
         writes_in_background: bool = True,
         seed: int | None = None,
     ) -> None:
-        """`on_arrival` and `is_awaited` are passed to the store; `on_topics_changed` is called after
+        """`on_arrivals` and `is_awaited` are passed to the store; `on_topics_changed` is called after
         topics are created, changed or deleted. Without `writes_in_background` no thread writes: for tests. With a
         `seed` every random choice repeats, unique ids too but for their time.
         """
@@ -96,7 +96,7 @@ class BrokerState:
         self.store = MessageStore(
             config.store,
             clock,
-            on_arrival=on_arrival,
+            on_arrivals=on_arrivals,
             is_awaited=is_awaited,
             call_soon=loop.call_soon_threadsafe,
             flush_in_background=writes_in_background,

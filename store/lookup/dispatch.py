@@ -8,10 +8,11 @@ event-loop thread.
 
 import logging
 from collections.abc import Callable
+from itertools import groupby
 
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
-from pocketmq.core.records import ENTRY_BYTES, delivery_time
+from pocketmq.core.records import delivery_time
 from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.properties import TAGS, tags_code
 from pocketmq.protocol.message.record import properties_of
@@ -29,8 +30,13 @@ from .queue_unit import UNIT
 
 logger = logging.getLogger(__name__)
 
-OnArrival = Callable[[str, int, int, int, dict[str, str] | None, int], None]
-"""(topic, queue id, queue offset of the message, tags code, properties, store timestamp ms)"""
+
+Arrival = tuple[int, int, dict[str, str], int, int]
+"""A message that can be read from its queue now: (queue offset, tags code, properties, log position, size); a plain
+tuple, because on the path of sends"""
+
+OnArrivals = Callable[[str, int, list[Arrival]], None]
+"""(topic, queue id, messages of this queue in their order, at least one)"""
 
 IsAwaited = Callable[[str, int], bool]
 """(topic, queue id)"""
@@ -54,7 +60,7 @@ class Dispatcher:
         self._log = log
         self._queues = queues
         self._index = index
-        self.on_arrival: OnArrival | None = None
+        self.on_arrivals: OnArrivals | None = None
         """Set once recovery is over: messages stored before are not announced."""
         self.is_awaited: IsAwaited = is_awaited or _always
         self._has_light_queues = config.has_light_queues
@@ -77,35 +83,39 @@ class Dispatcher:
         awaited: list[ConsumeQueue | None] = []
         for queue, first, entries, start, end in placed.added:
             queue.extend(entries, first, start, end)
-            if self.on_arrival is not None and self.is_awaited(queue.topic, queue.queue_id):
+            if self.on_arrivals is not None and self.is_awaited(queue.topic, queue.queue_id):
                 awaited.append(queue)
         if placed.keys:
             self._index.put_keys(placed.keys, placed.store_timestamp)
         self.newest_timestamp = placed.store_timestamp
         if awaited or self._has_light_queues:
-            self._announce(placed, awaited)
+            self._announce_placed(placed, awaited)
         self.position, self.newest_position = placed.end, placed.positions[-1]
 
-    def _announce(self, placed: Placed, awaited: list[ConsumeQueue | None]) -> None:
+    def _announce_placed(self, placed: Placed, awaited: list[ConsumeQueue | None]) -> None:
         """Add light queues' entries, and announce the messages in these queues."""
-        number = 0
-        for (queue, queue_offset, count), text in zip(placed.runs, placed.texts, strict=True):
+        entries = UNIT.iter_unpack(placed.entries)
+        runs_and_texts = zip(placed.runs, placed.texts, strict=True)
+        for queue, of_queue in groupby(runs_and_texts, lambda each: each[0][0]):
             is_awaited = queue in awaited
-            if queue is None or not (is_awaited or self._has_light_queues):
-                number += count
-                continue
-            for offset in range(queue_offset, queue_offset + count):
-                position, size = placed.positions[number], placed.sizes[number]
-                _, _, code = UNIT.unpack_from(placed.entries, ENTRY_BYTES * number)
-                properties = self._properties_at(position, size) if text is None else read_properties(text)
-                if self._has_light_queues:
-                    self._dispatch_to_light_queues(queue.topic, properties, position, size, code)
-                if is_awaited and self.on_arrival is not None:
-                    self.position, self.newest_position = position + size, position
-                    self.on_arrival(
-                        queue.topic, queue.queue_id, offset, code, properties, placed.store_timestamp
+            arrivals: list[Arrival] = []
+            for (_, first, count), text in of_queue:
+                for offset, (position, size, code) in zip(range(first, first + count), entries, strict=False):
+                    if queue is None or not (is_awaited or self._has_light_queues):
+                        continue
+                    properties = (
+                        self._properties_at(position, size) if text is None else read_properties(text)
                     )
-                number += 1
+                    if self._has_light_queues:
+                        self._dispatch_to_light_queues(queue.topic, properties, position, size, code)
+                    if is_awaited:
+                        arrivals.append((offset, code, properties, position, size))
+            if queue is not None and arrivals:
+                self.announce(queue.topic, queue.queue_id, arrivals)
+
+    def announce(self, topic: str, queue_id: int, arrivals: list[Arrival]) -> None:
+        if self.on_arrivals is not None:
+            self.on_arrivals(topic, queue_id, arrivals)
 
     def _properties_at(self, position: int, size: int) -> dict[str, str]:
         record = self._log.read(position, size)
@@ -148,8 +158,8 @@ class Dispatcher:
             self._index.put(((hashes, position, store_timestamp),))
         self.position, self.newest_position = position + size, position
         self.newest_timestamp = store_timestamp
-        if in_queue and self.on_arrival is not None:
-            self.on_arrival(topic, queue_id, queue_offset, code, properties, store_timestamp)
+        if in_queue:
+            self.announce(topic, queue_id, [(queue_offset, code, properties, position, size)])
 
     def topic_of(self, topic_bytes: bytes) -> str:
         """The topic of a record, decoded once; never raises."""

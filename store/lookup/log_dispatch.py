@@ -8,7 +8,8 @@ Official class: ReputMessageService. Owner: the event-loop thread.
 
 import logging
 from collections.abc import Sequence
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 
 from pocketmq.core.plain_records import LoggedRecord
 from pocketmq.core.properties import read_properties
@@ -19,7 +20,7 @@ from ..config import StoreConfig
 from ..log.commit_log import CommitLog
 from ..log.record_scan import scan_records
 from .consume_queue import ConsumeQueue
-from .dispatch import Dispatcher
+from .dispatch import Arrival, Dispatcher
 from .index_file import IndexEntry
 from .key_index import KeyIndex
 from .queue_table import QueueTable, is_possible_place
@@ -34,8 +35,8 @@ _MOST_GATHERED = 4096
 
 _PACK_UNIT = UNIT.pack
 
-_Arrival = tuple[str, int, int, int, dict[str, str], int, int, int]
-"""(topic, queue id, queue offset, tags code, properties, store timestamp ms, position, size)"""
+_Place = tuple[str, int]
+"""(topic, queue id)"""
 
 
 class _Tail:
@@ -73,7 +74,7 @@ class LogDispatch:
     def _forget_gathered(self) -> None:
         self._tails: dict[tuple[bytes, int], _Tail] = {}
         self._entries: list[IndexEntry] = []
-        self._arrivals: list[_Arrival] = []
+        self._arrivals: list[tuple[_Place, Arrival]] = []
         self._gathered = 0
         self._newest: tuple[int, int, int] | None = None
 
@@ -131,7 +132,7 @@ class LogDispatch:
         """
         dispatcher, index = self._dispatcher, self._index
         indexes, hashes_of, tags_code_of = index.enabled, index.hashes_of, dispatcher.tags_code_of
-        is_awaited, one_by_one = dispatcher.on_arrival is not None, self._one_by_one
+        is_awaited, one_by_one = dispatcher.on_arrivals is not None, self._one_by_one
         for (
             at,
             size,
@@ -170,9 +171,8 @@ class LogDispatch:
                         tail.max_offset += 1
                         tail.records_end = end
                     if is_awaited:
-                        self._arrivals.append(
-                            (topic, queue_id, queue_offset, code, properties, store_timestamp, position, size)
-                        )
+                        arrival = queue_offset, code, properties, position, size
+                        self._arrivals.append(((topic, queue_id), arrival))
             else:
                 topic = dispatcher.topic_of(topic_bytes)
             if indexes:
@@ -197,20 +197,10 @@ class LogDispatch:
                 queue.extend(b"".join(tail.units), queue.max_offset, queue.records_end, tail.records_end)
         self._index.put(entries)
         dispatcher = self._dispatcher
-        if arrivals:
-            self._announce(arrivals)
+        for (topic, queue_id), of_queue in groupby(arrivals, itemgetter(0)):
+            if dispatcher.is_awaited(topic, queue_id):
+                dispatcher.announce(topic, queue_id, [arrival for _, arrival in of_queue])
         dispatcher.position, dispatcher.newest_timestamp, dispatcher.newest_position = newest
-
-    def _announce(self, arrivals: list[_Arrival]) -> None:
-        dispatcher = self._dispatcher
-        awaited: dict[tuple[str, int], bool] = {}
-        for topic, queue_id, queue_offset, code, properties, store_timestamp, position, size in arrivals:
-            is_awaited = awaited.get((topic, queue_id))
-            if is_awaited is None:
-                is_awaited = awaited[topic, queue_id] = dispatcher.is_awaited(topic, queue_id)
-            if is_awaited and dispatcher.on_arrival is not None:
-                dispatcher.position, dispatcher.newest_position = position + size, position
-                dispatcher.on_arrival(topic, queue_id, queue_offset, code, properties, store_timestamp)
 
     def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail | None:
         """None for a topic or queue id that only a damaged record can name."""

@@ -17,6 +17,7 @@ except that `flush` may run in another thread.
 
 import functools
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +55,9 @@ BLANK_SLOTS: Final = 60
 MAX_CACHED_SLOTS: Final = 4096
 """How many slots are cached: the next message for the same moment need not read the wheel."""
 
+
+TimedMessage = tuple[int, int, str | None, bool]
+"""(position and size in the commit log, real topic, whether it deletes another timed message)"""
 
 _topic_hash = functools.lru_cache(maxsize=1024)(java_hash)
 
@@ -135,26 +139,28 @@ class TimerStore:
 
     # -- noting and reading
 
-    def note(
-        self, due_ms: int, position: int, size: int, topic: str | None, now_ms: int, *, deletes: bool
-    ) -> None:
-        """Put one message of the timer topic on the wheel; `due_ms` is a moment not before `read_ms`.
+    def note(self, due_ms: int, messages: Sequence[TimedMessage], now_ms: int) -> None:
+        """Put messages of the timer topic on the wheel; `due_ms` is the moment of all, not before `read_ms`.
 
-        `deletes` says that it deletes another timed message. Raises StoreError if the disk refuses it, and then nothing
-        was noted.
+        Raises StoreError if the disk refuses one, and then nothing was noted.
         """
         noted_at = self.floor(now_ms)
         due_ms, magic = self._first_stage(due_ms, noted_at)
-        if deletes:
-            magic |= MAGIC_DELETE
-        slot, end = self.slot(due_ms), self.log.end
-        previous = NO_POSITION if slot is None else slot.last
-        topic_hash = 0 if topic is None else _topic_hash(topic)
-        unit = self.log.append(previous, magic, noted_at, due_ms - noted_at, position, size, topic_hash)
+        slot, end, delay = self.slot(due_ms), self.log.end, due_ms - noted_at
+        last = NO_POSITION if slot is None else slot.last
+        units: list[int] = []
+        change = 0
         try:
-            self.link(unit, unit, due_ms, slot, -1 if deletes else 1)
+            for position, size, topic, deletes in messages:
+                topic_hash = 0 if topic is None else _topic_hash(topic)
+                unit_magic = magic | MAGIC_DELETE if deletes else magic
+                last = self.log.append(last, unit_magic, noted_at, delay, position, size, topic_hash)
+                units.append(last)
+                change += -1 if deletes else 1
+            self.link(units[0], last, due_ms, slot, change)
         except StoreError:
-            self.log.take_back(end)
+            if units:
+                self.log.take_back(end)
             raise
         self.has_unsaved = True
 

@@ -28,7 +28,7 @@ def open_store(tmp_path: Path, clock: VirtualClock) -> Iterator[OpenStore]:
     def open_one(directory: Path | None = None, **settings: Any) -> MessageStore:
         arguments = {
             name: settings.pop(name)
-            for name in ("on_arrival", "is_awaited", "call_soon", "flush_in_background")
+            for name in ("on_arrivals", "is_awaited", "call_soon", "flush_in_background")
             if name in settings
         }
         arguments.setdefault("flush_in_background", False)

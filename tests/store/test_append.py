@@ -88,7 +88,10 @@ def test_files_and_arrivals_equal_those_of_one_message_at_a_time(
         )
         clock = VirtualClock(1_700_000_000_000)
         store = MessageStore(
-            config, clock, on_arrival=lambda *it, to=arrivals: to.append(it), flush_in_background=False
+            config,
+            clock,
+            on_arrivals=lambda *place, to=arrivals: to.extend((*place[:2], *each) for each in place[2]),
+            flush_in_background=False,
         )
         store.open()
         places: list[object] = []
@@ -229,7 +232,7 @@ def test_messages_that_wait_for_the_disk_appear_once_it_has_them(open_store, new
     arrived = []
     store = open_store(
         flush_disk_type="SYNC_FLUSH",
-        on_arrival=lambda topic, queue, offset, *_: arrived.append((queue, offset)),
+        on_arrivals=lambda topic, queue, arrivals: arrived.extend((queue, each[0]) for each in arrivals),
     )
     store.append_all(packed(store, new_message, 0, 1, 0))
     store.dispatch_flushed()

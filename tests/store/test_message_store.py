@@ -29,10 +29,11 @@ def test_append_returns_the_position_of_the_message(open_store, put, clock):
 def test_arrival_is_announced_after_the_message_is_visible(open_store, put):
     seen = []
 
-    def on_arrival(topic, queue_id, offset, code, properties, stamp):
-        seen.append((topic, queue_id, offset, code, properties, store.max_offset(topic, queue_id)))
+    def on_arrivals(topic, queue_id, arrivals):
+        for offset, code, properties, *_ in arrivals:
+            seen.append((topic, queue_id, offset, code, properties, store.max_offset(topic, queue_id)))
 
-    store = open_store(on_arrival=on_arrival)
+    store = open_store(on_arrivals=on_arrivals)
     put(store, queue_id=2, TAGS="red", colour="blue")
     assert seen == [("orders", 2, 0, tags_code("red"), {"TAGS": "red", "colour": "blue"}, 1)]
 
@@ -43,7 +44,7 @@ def test_recovery_announces_no_arrivals(open_store, put, crash):
     put(store)
     crash(store)
     (store.config.root / "abort").write_text("")
-    store = open_store(on_arrival=lambda *arrival: seen.append(arrival))
+    store = open_store(on_arrivals=lambda topic, queue_id, arrivals: seen.extend(arrivals))
     assert (store.recovery_report.dispatched_records, seen) == (1, [])
     put(store)
     assert len(seen) == 1

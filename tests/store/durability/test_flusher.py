@@ -213,7 +213,7 @@ def test_sync_flush_shows_messages_only_once_they_are_on_disk(open_store, put, d
     store = open_store(
         flush_disk_type="SYNC_FLUSH",
         call_soon=later.append,
-        on_arrival=lambda topic, queue_id, offset, code, properties, stamp: arrivals.append(offset),
+        on_arrivals=lambda topic, queue_id, arrived: arrivals.extend(each[0] for each in arrived),
         **BIG,
     )
     assert [put(store).queue_offset for _ in range(3)] == [0, 1, 2]
@@ -239,7 +239,9 @@ def test_close_flushes_and_dispatches_for_every_waiter(open_store, put, disk):
     answers: list[bool] = []
     arrivals: list[int] = []
     store = open_store(
-        flush_disk_type="SYNC_FLUSH", on_arrival=lambda *arrival: arrivals.append(arrival[2]), **BIG
+        flush_disk_type="SYNC_FLUSH",
+        on_arrivals=lambda topic, queue_id, arrived: arrivals.extend(each[0] for each in arrived),
+        **BIG,
     )
     put(store)
     store.when_flushed(store.log_end, answers.append)

@@ -128,7 +128,9 @@ def test_message_without_room_in_queue_or_index_appears_once_the_disk_has_room(
     disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any, what: str
 ) -> None:
     arrived: list[int] = []
-    store = open_store(on_arrival=lambda topic, queue, offset, *_: arrived.append(offset))
+    store = open_store(
+        on_arrivals=lambda topic, queue, arrivals: arrived.extend(each[0] for each in arrivals)
+    )
     disk.full_for = what
     assert put(store, body=b"first", KEYS="k").status is PutStatus.PUT_OK, "it is in the log"
     assert put(store, body=b"second", KEYS="k").status is PutStatus.SERVICE_NOT_AVAILABLE
@@ -151,7 +153,7 @@ def test_messages_of_one_append_without_room_in_queue_or_index_appear_once_the_d
 ) -> None:
     arrived: list[int] = []
     store = open_store(
-        on_arrival=lambda topic, queue, offset, *_: arrived.append(offset),
+        on_arrivals=lambda topic, queue, arrivals: arrived.extend(each[0] for each in arrivals),
         mapped_file_size_commit_log=1 << 16,
     )
     put(store, body=b"first")  # a queue has room for ten messages

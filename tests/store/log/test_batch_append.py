@@ -57,7 +57,10 @@ def test_files_equal_those_of_one_message_at_a_time(
         )
         clock = VirtualClock(1_700_000_000_000)
         store = MessageStore(
-            config, clock, on_arrival=lambda *it, to=seen: to.append(it), flush_in_background=False
+            config,
+            clock,
+            on_arrivals=lambda *place, to=seen: to.extend((*place[:2], *each) for each in place[2]),
+            flush_in_background=False,
         )
         store.open()
         for queue_id, batch in batches:
@@ -155,14 +158,13 @@ def test_one_check_decides_whether_arrivals_of_a_batch_are_announced(open_store,
         asked.append((topic, queue_id))
         return len(asked) > 1
 
-    store = open_store(is_awaited=is_awaited, on_arrival=lambda *arrival: announced.append(arrival[2]))
+    store = open_store(is_awaited=is_awaited, on_arrivals=lambda *place: announced.extend(place[2]))
     put(store)
     for _ in range(2):
         append_batch(store, [new_message() for _ in range(3)])
     assert asked == [("orders", 0)] * 3
-    assert announced == [1, 2, 3, 4, 5, 6]
-    position, size = store.newest_dispatched
-    assert position + size == store.log_end
+    assert [arrival[0] for arrival in announced] == [1, 2, 3, 4, 5, 6]
+    assert sum(announced[-1][-2:]) == store.log_end
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,10 @@ def put_all_kinds(store, put, new_message) -> int:
 
 def test_messages_on_disk_are_visible_without_being_read_back(open_store, put, new_message, bodies, counted):
     arrived = []
-    store = open_store(on_arrival=lambda topic, queue, offset, *_: arrived.append(offset), **SYNC)
+    store = open_store(
+        on_arrivals=lambda topic, queue, arrivals: arrived.extend(each[0] for each in arrivals),
+        **SYNC,
+    )
     count = put_all_kinds(store, put, new_message)
     store.dispatch_flushed()
     assert bodies(store) == arrived == []

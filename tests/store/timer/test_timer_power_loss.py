@@ -91,7 +91,7 @@ class Life:
                 self.append("T", bytes(record.body), due_ms)
             else:
                 self.timers.skip_idle(now_ms)
-                self.timers.note(due_ms, position, size, "T", now_ms, deletes=False)
+                self.timers.note(due_ms, [(position, size, "T", False)], now_ms)
             self.timers.queue_offset += 1
             self.timers.note_progress(self.timers.delivered)
 

@@ -20,7 +20,7 @@ from pocketmq.store.errors import DiskFullError
 from pocketmq.store.files import disk
 from pocketmq.store.message_store import MessageStore
 from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
-from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES
+from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES, TimerLog
 from pocketmq.store.timer.timer_store import TimerStore
 from pocketmq.store.timer.timer_wheel import SLOT_BYTES, SLOTS, WHEEL_BYTES, Slot, TimerWheel
 
@@ -60,7 +60,7 @@ class Timers:
         properties = {"TIMER_OUT_MS": str(due_ms)}
         message = NewMessage(TIMER_TOPIC, 0, b"x", encode_properties(properties))
         result = self.store.append(message)
-        self.timers.note(due_ms, result.position, result.size, topic, now_ms, deletes=deletes)
+        self.timers.note(due_ms, [(result.position, result.size, topic, deletes)], now_ms)
         self.timers.queue_offset = result.queue_offset + 1
         self.messages += 1
         return result.queue_offset
@@ -82,7 +82,7 @@ class Timers:
         data = self.store.read_record(unit[0], unit[1])
         assert data is not None
         due_ms = int(decode_properties(bytes(decode_record(data).properties))["TIMER_OUT_MS"])
-        self.timers.note(due_ms, unit[0], unit[1], "T", NOW_MS, deletes=False)
+        self.timers.note(due_ms, [(*unit[:2], "T", False)], NOW_MS)
 
     def pending(self, until_ms: int, *, skips_damaged: bool = False) -> dict[int, list[int]]:
         """The queue offsets of each moment from `read_ms` to `until_ms`, in insertion order; advances the timer."""
@@ -121,9 +121,9 @@ def test_units_and_slots_have_the_official_layout(tmp_path: Path) -> None:
     store, now_ms = timers.timers, 1795246617139
     store.read_ms = 1795246617000
     for place, size, between in ((0, 312, 0), (312, 316, 0), (628, 327, 2), (2340, 313, 0)):
-        store.note(1795246619000, place, size, "T", now_ms, deletes=False)
+        store.note(1795246619000, [(place, size, "T", False)], now_ms)
         for _ in range(between):
-            store.note(1795246620000, 955, 329, "T", now_ms, deletes=False)
+            store.note(1795246620000, [(955, 329, "T", False)], now_ms)
     timers.save()
     log = (tmp_path / "timerlog" / f"{0:020d}").read_bytes()
     assert struct.unpack_from(">iqiqiqiiq", log, 52) == OFFICIAL_UNITS[0]
@@ -308,7 +308,19 @@ def test_a_unit_is_taken_back_if_the_disk_has_no_room_for_its_slot(
     with monkeypatch.context() as patch:
         patch.setattr(TimerWheel, "put", full)
         with pytest.raises(DiskFullError):
-            timers.timers.note(NOW_MS + 1000, 0, 300, "T", NOW_MS, deletes=False)
+            timers.timers.note(NOW_MS + 1000, [(0, 300, "T", False)], NOW_MS)
+    assert (timers.timers.log.end, timers.timers.waiting) == (end, 15)
+
+    def short(log: TimerLog, *unit: int) -> int:
+        if log.end > end + UNIT_BYTES:
+            raise DiskFullError("no space")
+        return append(log, *unit)
+
+    append = TimerLog.append
+    with monkeypatch.context() as patch:
+        patch.setattr(TimerLog, "append", short)
+        with pytest.raises(DiskFullError):
+            timers.timers.note(NOW_MS + 1000, [(0, 300, "T", False)] * 9, NOW_MS)
     assert (timers.timers.log.end, timers.timers.waiting) == (end, 15)
     timers.note(NOW_MS + 1000)
     assert timers.pending(NOW_MS + 2000) == {NOW_MS + 1000: [15], NOW_MS + 2000: list(range(15))}
