@@ -25,8 +25,10 @@ from pocketmq.broker.node import Node
 from pocketmq.broker.process import loop_factory
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.pop_receipt import Receipt
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.protocol.requests.pop import AckMessage
 from pocketmq.protocol.requests.send import EndTransaction, SendBatchMessage, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import JSON, ROCKETMQ, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
@@ -158,6 +160,17 @@ class Frames:
             header_type,
         )
 
+    def ack(self, header_type: int) -> bytes:
+        """The ack of a message that was popped with sixteen others."""
+        self._number += 1
+        queue_id, offset = self._number % QUEUES, self._number % 900
+        now_ms = time.time_ns() // 1_000_000
+        receipt = Receipt(offset // 16 * 16, now_ms, 60_000, 0, "0", "broker-a", queue_id, offset)
+        request = AckMessage(
+            consumer_group="bench", topic=TOPIC, queue_id=queue_id, extra_info=str(receipt), offset=offset
+        )
+        return self.frame(request, header_type)
+
     def _request(
         self, cls: type[SendMessage | SendMessageV2], text: str, *, batch: bool = False
     ) -> SendMessage | SendMessageV2:
@@ -239,6 +252,7 @@ async def measure(bench: Bench, name: str, messages: int) -> float:
         ),
         "10, JSON, tag and key": lambda: sends(SendMessage, JSON, KEYED),
         "half, JSON": lambda: sends(SendMessageV2, JSON, half),
+        "ack, JSON": lambda: (frames.ack(JSON) for _ in range(messages)),
         "timed, binary": lambda: sends(SendMessageV2, ROCKETMQ, {"TIMER_DELAY_SEC": "3600"}),
     }
     if name.endswith(" a read"):
@@ -287,6 +301,7 @@ ROWS = (
     "timed, binary",
     "timed, absolute",
     "delay level, JSON",
+    "ack, JSON",
 )
 
 

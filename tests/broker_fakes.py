@@ -75,6 +75,9 @@ class FakeConnection:
     def answer(self, command: Command, result: Result) -> None:
         self.late_answers.append(result)
 
+    def at_pass_end(self, complete: Callable[[], None]) -> None:
+        complete()
+
     def close(self) -> None:
         """What the peer's end or ours does to a connection."""
         if self.closed:
@@ -223,6 +226,7 @@ async def send(
         request.code, 1, 0, None, to_fields(request), body or None, language=language, version=version
     )
     caller = connection or FakeConnection()
+    late = len(caller.late_answers)
     try:
         parsed = from_fields(handler.request_type, command.fields)
         arguments = (parsed, handler.call_type(caller, command)) if handler.wants_call else (parsed,)
@@ -233,6 +237,8 @@ async def send(
         return Answer(code=error.code, remark=error.remark)
     except (FieldError, BodyError) as error:
         return Answer(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
+    if result is HELD and len(caller.late_answers) > late:
+        result = caller.late_answers.pop()
     return cast(Result, result)
 
 

@@ -7,7 +7,7 @@ from ..state.broker_state import BrokerState
 from ..time.periodic import Periodic
 from .delay_levels import DelayLevels, delay_if_asked
 from .timer import MessageTimer
-from .timer_sends import time_if_asked
+from .timer_sends import delay_until, time_if_asked
 
 SAMPLE_SECONDS = 1.0
 
@@ -65,6 +65,10 @@ class Delayed:
         """Reroute a message with a delay level to the schedule topic."""
         return delay_if_asked(self.state, message)
 
-    def time_if_asked(self, message: NewMessage, *, is_own: bool = False) -> NewMessage:
+    def time_if_asked(self, message: NewMessage) -> NewMessage:
         """Reroute a message with a time to the timer topic."""
-        return time_if_asked(self.state, message, self.timer.is_crowded, is_own=is_own)
+        return time_if_asked(self.state, message, self.timer.is_crowded)
+
+    def delay_until(self, message: NewMessage, deliver_ms: int, *, is_recall: bool = False) -> NewMessage:
+        """Reroute a message of the broker's own to the timer topic; its TIMER_DELIVER_MS is this time."""
+        return delay_until(self.state, message, deliver_ms, self.timer.is_crowded, is_recall=is_recall)

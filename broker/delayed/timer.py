@@ -9,7 +9,6 @@ loop iterations. The thread that writes tables flushes the changed files every s
 """
 
 import logging
-from collections import Counter
 from collections.abc import Generator
 from functools import partial
 from itertools import groupby
@@ -387,9 +386,10 @@ class MessageTimer:
             _log.error("timed messages wait: %s", error)
             return False
         self.enqueued += len(messages)
-        for (topic, deletes), count in Counter(
-            [(topic, deletes) for _, _, topic, deletes in messages]
-        ).items():
+        counts: dict[tuple[str | None, bool], int] = {}
+        for _, _, topic, deletes in messages:
+            counts[topic, deletes] = counts.get((topic, deletes), 0) + 1
+        for (topic, deletes), count in counts.items():
             if topic is not None:
                 self.metrics.add(topic, -count if deletes else count, changes=count)
         return True

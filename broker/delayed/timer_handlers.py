@@ -96,7 +96,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
         store_host=delayed.identity.store_host,
     )
     try:
-        message = delayed.time_if_asked(message, is_own=True)
+        message = delayed.delay_until(message, int(handle.deliver_ms), is_recall=True)
     except Refusal:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
     message.properties = stored_text(b"", message.changes or (), _BUCKETS, delayed.config.is_5)

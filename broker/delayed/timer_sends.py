@@ -35,34 +35,42 @@ _OF_HANDLE: Final = (names.TIMER_OUT_MS, names.REAL_TOPIC, names.UNIQ_KEY)
 _TIMED: Final = (TRANSACTION_NONE, TRANSACTION_COMMIT)
 
 
-def time_if_asked(
-    state: BrokerState, message: NewMessage, is_crowded: Callable[[int], bool], *, is_own: bool
-) -> NewMessage:
-    """Reroute a message with a time to the timer topic; return any other unchanged.
+def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[[int], bool]) -> NewMessage:
+    """Reroute a message with a time to the timer topic; return any other unchanged. Raises `Refusal` as `delay_until`.
 
-    Raises `Refusal` if the time is not a number or too far ahead, or if too many messages wait for the same slot. A
-    message whose time has passed is returned unchanged.
-
-    TIMER_DELIVER_MS is a time of the broker's clock. While that stands still, it falls behind the clients': the times
-    in their messages, but not in the broker's own (`is_own`), are moved back by as much.
+    TIMER_DELIVER_MS is a time of the clients' clocks. While the broker's stands still it falls behind them, so these
+    times are moved back by as much.
     """
     if not state.config.is_5:
         return message
     *asked, out_text, deletion = values_in(message, _VALUES)
     if asked == _NOTHING or out_text is not None or transaction_type(message.sys_flag) not in _TIMED:
         return message
-    config = state.config.store
+    return delay_until(state, message, _deliver_ms(state, asked), is_crowded, is_recall=deletion is not None)
+
+
+def delay_until(
+    state: BrokerState,
+    message: NewMessage,
+    deliver_ms: int | None,
+    is_crowded: Callable[[int], bool],
+    *,
+    is_recall: bool = False,
+) -> NewMessage:
+    """Reroute a message to the timer topic until a time of the broker's clock, in ms since 1970; `None` is no time.
+
+    A message whose time has passed is returned unchanged. Raises `Refusal` if the time is none or too far ahead, if it
+    has passed for a recall, or if too many messages wait for the same slot.
+    """
+    config, now_ms = state.config.store, state.clock.now_ms()
     if not config.timer_wheel_enable:
         raise refusal_of(state.config, PutStatus.WHEEL_TIMER_NOT_ENABLE)
-    now_ms = state.clock.now_ms()
-    lag_ms = 0 if is_own else state.clock.lag_ms()
-    deliver_ms = _deliver_ms(state, asked, now_ms, lag_ms)
+    if deliver_ms is None or deliver_ms - now_ms > config.timer_max_delay_sec * 1000:
+        raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
     if deliver_ms <= now_ms:
-        if deletion is not None:
+        if is_recall:
             raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
         return message
-    if deliver_ms - now_ms > config.timer_max_delay_sec * 1000:
-        raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
     precision_ms = config.timer_precision_ms
     out_ms = (deliver_ms - 1) // precision_ms * precision_ms
     if is_crowded(out_ms):
@@ -70,17 +78,18 @@ def time_if_asked(
     return reroute(message, TIMER_TOPIC, 0, (names.TIMER_OUT_MS, str(out_ms)))
 
 
-def _deliver_ms(state: BrokerState, asked: Sequence[str | None], now_ms: int, lag_ms: int) -> int:
-    """The time in ms since 1970 that the first of these values asks for; sums overflow as in Java."""
+def _deliver_ms(state: BrokerState, asked: Sequence[str | None]) -> int | None:
+    """The time in ms since 1970 that the first of these values asks for, `None` if it is not a number; sums overflow as
+    in Java."""
     for unit_ms, text in zip(_UNITS_MS, asked, strict=True):
         if text is None:
             continue
-        number = parse_number(text)
+        number, clock = parse_number(text), state.clock
         if number is None:
-            break
-        asked_ms = number * unit_ms + now_ms if unit_ms else number - lag_ms
+            return None
+        asked_ms = number * unit_ms + clock.now_ms() if unit_ms else number - clock.lag_ms()
         return (asked_ms + (1 << 63)) % (1 << 64) - (1 << 63)
-    raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
+    return None
 
 
 def deletion_key(config: BrokerConfig, topic: str, unique_id: str) -> str:

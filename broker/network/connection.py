@@ -76,6 +76,7 @@ class Connection(asyncio.Protocol):
         self._is_scheduled = False
         self._is_unread = False
         self._in_pass = False
+        self._at_pass_end: list[Callable[[], None]] = []
         self._flush_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.peer = ""
@@ -120,6 +121,8 @@ class Connection(asyncio.Protocol):
                     self.calls.reply_received(command)
                 else:
                     self.request_received(command)
+            while self._at_pass_end:
+                self._at_pass_end.pop()()
         finally:
             self._in_pass = False
             is_long = self._out_bytes > PASS_BYTES
@@ -221,6 +224,13 @@ class Connection(asyncio.Protocol):
         except FrameError as error:  # a value at its place made the header unreadable
             self._cutter.failure = error
             self._unhandled.clear()
+
+    def at_pass_end(self, complete: Callable[[], None]) -> None:
+        """Call it once the requests of this pass are handled, before replies are written; now outside of a pass."""
+        if not self._in_pass:
+            complete()
+        elif complete not in self._at_pass_end:
+            self._at_pass_end.append(complete)
 
     def refuse(self, command: Command, error: Exception) -> None:
         """Answer a request that raised an error, as for an error in a handler."""

@@ -65,6 +65,9 @@ class Peer(Protocol):
     def answer(self, command: Command, result: Result) -> None:
         """Send the reply to a request."""
 
+    def at_pass_end(self, complete: Callable[[], None]) -> None:
+        """Call a function, once, when the requests that arrived together are handled; now if none is being handled."""
+
     async def exchange(
         self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
     ) -> Command:

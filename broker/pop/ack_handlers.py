@@ -26,11 +26,12 @@ from pocketmq.protocol.requests.pop import (
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
-from ..network.dispatch import Answer, Call, CallWithBody, handles
+from ..network.dispatch import Answer, Call, CallWithBody, Held, handles
+from ..storing.numbers import LONG_MIN
 from .ordered_pops import NotAcknowledged
 from .pop_handlers import MAX_MESSAGES
 from .popping import Popping
-from .revive_log import AckedMessage, AckedPop, ReviveRecord, batch_ack_record
+from .revive_log import AckedMessage, AckedPop, ReviveRecord, ack_record, batch_ack_record
 
 MAX_ACKS: Final = 1024
 """Pops that one request may acknowledge. The official broker has no limit; its proxy sends those of one receive."""
@@ -39,16 +40,15 @@ MAX_NAMES_LENGTH: Final = 1024
 
 
 @handles(AckMessage)
-def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
-    """Acknowledge the message at `offset`."""
+def ack_message(popping: Popping, request: AckMessage, call: Call) -> Held | None:
+    """Acknowledge the message at `offset`: the acks of a pass are stored together, then answered."""
     peer = call.connection.peer
     _check_place(popping, request.topic, request.queue_id, request.offset, peer)
     receipt = parse_receipt_of_ack(request.extra_info)
     ack = _acknowledge(
         popping, request.topic, request.consumer_group, request.queue_id, request.offset, receipt, peer
     )
-    if ack is not None:
-        store_ack(popping, ack)
+    return None if ack is None else popping.revive_log.put_with_pass((ack_record(*ack),), call, Answer())
 
 
 def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer: str) -> AckedMessage | None:
@@ -91,7 +91,7 @@ def _acknowledge(
 @handles(BatchAckMessage)
 def batch_ack_message(
     popping: Popping, request: BatchAckMessage, call: CallWithBody[BatchAckMessageRequestBody]
-) -> Answer:
+) -> Held:
     """Acknowledge many messages, even of several queues."""
     body = call.read_body() if call.body else BatchAckMessageRequestBody()
     if not body.acks:
@@ -109,10 +109,7 @@ def batch_ack_message(
             records.append(done)
         elif done is not None:
             answer.code, answer.remark = ResponseCode.MESSAGE_ILLEGAL, done
-    for refusal in popping.revive_log.put_records(records):
-        if refusal is not None:
-            raise refusal
-    return answer
+    return popping.revive_log.put_with_pass(records, call, answer)
 
 
 @handles(ChangeMessageInvisibleTime)
@@ -189,7 +186,7 @@ def _has_effect(popping: Popping, pop: AckedPop) -> bool:
     stored."""
     config = popping.config
     furthest_ms = popping.clock.now_ms() + config.store.timer_max_delay_sec * 1000
-    if not 0 <= pop.revive_queue_id < config.revive_queue_num or pop.due_ms > furthest_ms:
+    if not 0 <= pop.revive_queue_id < config.revive_queue_num or not LONG_MIN <= pop.due_ms <= furthest_ms:
         return False
     return len(pop.topic) + len(pop.group) + len(pop.broker_name or "") <= MAX_NAMES_LENGTH
 

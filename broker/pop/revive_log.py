@@ -9,8 +9,10 @@ storing half of `AckMessageProcessor`. The official buffer that merges acks in m
 default) has no counterpart here. Acks of one checkpoint that arrive together become one record, as a batch ack does.
 """
 
+import logging
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from pocketmq.protocol.bodies.revive import ACK_TAG, BATCH_ACK_TAG, CHECKPOINT_TAG, Ack, CheckPoint
@@ -21,8 +23,10 @@ from pocketmq.store import NewMessage
 
 from ..delayed.delayed import Delayed
 from ..errors import Refusal
+from ..network.dispatch import HELD, Answer, Call, Held
 from ..state.broker_state import BrokerState
-from ..storing.message_copies import own_message
+
+_log = logging.getLogger("pocketmq.pop")
 
 CHECKPOINT_LEAD_MS: Final = 1000
 """How long before its own time a checkpoint is due in the revive topic."""
@@ -33,7 +37,7 @@ class ReviveRecord(NamedTuple):
 
     tag: str
     body: bytes
-    key: bytes
+    key: str
     queue_id: int
     """Of the revive queue."""
     due_ms: int
@@ -82,7 +86,7 @@ def batch_ack_record(pop: AckedPop, offsets: Sequence[int]) -> ReviveRecord:
 
 
 @lru_cache(maxsize=1024)
-def _ack_texts(topic: str, group: str, broker_name: str | None) -> tuple[bytes, bytes]:
+def _ack_texts(topic: str, group: str, broker_name: str | None) -> tuple[bytes, str]:
     """Body and unique key of an ack, with `%d` for its numbers.
 
     Of the body: offset, pop time, queue and start offset; of the key: queue, offset and pop time.
@@ -119,7 +123,7 @@ def checkpoint_record(point: CheckPoint, revive_queue_id: int) -> ReviveRecord:
 
 
 @lru_cache(maxsize=1024)
-def _checkpoint_texts(topic: str | None, group: str | None, broker_name: str | None) -> tuple[bytes, bytes]:
+def _checkpoint_texts(topic: str | None, group: str | None, broker_name: str | None) -> tuple[bytes, str]:
     """Like `_ack_texts`. Of the body: the offsets less the first one, invisible time, number of messages, pop time,
     queue, time of the revival and first offset."""
     point = CheckPoint(group=group, topic=topic, broker_name=broker_name, diffs=[])
@@ -136,10 +140,10 @@ def _with_places(body: bytes, *names_of_numbers: str) -> bytes:
     return body
 
 
-def _key_with_places(topic: str | None, group: str | None, broker_name: str | None, tag: str) -> bytes:
+def _key_with_places(topic: str | None, group: str | None, broker_name: str | None, tag: str) -> str:
     """A unique key with `%d` for its numbers: queue, offset and pop time."""
     topic, group, broker_name = (str(name).replace("%", "%%") for name in (topic, group, broker_name))
-    return f"{topic}@%d@%d@{group}@%d@{broker_name}@{tag}".encode()
+    return f"{topic}@%d@%d@{group}@%d@{broker_name}@{tag}"
 
 
 class ReviveLog:
@@ -149,6 +153,7 @@ class ReviveLog:
         self._state = state
         self._delayed = delayed
         self._topic = revive_topic(state.config.broker_cluster_name)
+        self._gathered: list[tuple[Sequence[ReviveRecord], Call, Answer]] = []
 
     def put_checkpoint(self, point: CheckPoint, revive_queue_id: int) -> None:
         """Store a checkpoint. Raises `Refusal` if the store or the timer refuses it."""
@@ -171,36 +176,57 @@ class ReviveLog:
         of_pops = dict(zip(offsets, refusals, strict=True))
         return [of_pops[pop] for pop, _ in acks]
 
+    def put_with_pass(self, records: Sequence[ReviveRecord], call: Call, answer: Answer) -> Held:
+        """Store records together with those of the other requests of this pass, then answer the call: with `answer`, or
+        why the first refused record was."""
+        self._gathered.append((records, call, answer))
+        call.connection.at_pass_end(self._put_gathered)
+        return HELD
+
+    def _put_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        refusals = iter(self.put_records([record for records, _, _ in gathered for record in records]))
+        for records, call, answer in gathered:
+            refused = [refusal for refusal in islice(refusals, len(records)) if refusal is not None]
+            call.answer(Answer(code=refused[0].code, remark=refused[0].remark) if refused else answer)
+
     def put_records(self, records: Sequence[ReviveRecord]) -> list[Refusal | None]:
         """Store records in their order, in one append; of each, why it was refused."""
         refusals: list[Refusal | None] = []
         store, messages = self._state.store, []
         for record in records:
             try:
-                messages.append(store.packed(self._message(*record)))
+                messages.append(store.packed(self._message(record)))
             except Refusal as refusal:
                 refusals.append(refusal)
             else:
                 refusals.append(None)
         wanted = [number for number, refusal in enumerate(refusals) if refusal is None]
         while messages:
-            placed = store.append_all(messages)
+            try:
+                placed = store.append_all(messages)
+            except Exception as error:  # our mistake: the calls are answered all the same
+                _log.exception("%d records of pops cannot be stored", len(messages))
+                failure = Refusal(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+                return [failure if number in wanted else refusal for number, refusal in enumerate(refusals)]
             done = len(placed.runs)
             if placed.refusal is not None:
                 refusals[wanted[done]] = Refusal(ResponseCode.SYSTEM_ERROR, placed.refusal.name)
             messages, wanted = messages[done + 1 :], wanted[done + 1 :]
         return refusals
 
-    def _message(self, tag: str, body: bytes, key: bytes, queue_id: int, due_ms: int) -> NewMessage:
-        """The record as the ordinary steps make it. Raises `Refusal`."""
-        state = self._state
-        properties = {names.TIMER_DELIVER_MS: str(due_ms), names.UNIQ_KEY: key.decode(), names.TAGS: tag}
-        message = own_message(
-            self._topic,
-            queue_id,
-            body,
-            properties,
-            now_ms=state.clock.now_ms(),
-            store_host=state.identity.store_host,
+    def _message(self, record: ReviveRecord) -> NewMessage:
+        """Raises `Refusal`."""
+        tag, body, key, queue_id, due_ms = record
+        host = self._state.identity.store_host
+        message = NewMessage(
+            topic=self._topic,
+            queue_id=queue_id,
+            body=body,
+            properties=b"",
+            changes=(names.TIMER_DELIVER_MS, str(due_ms), names.UNIQ_KEY, key, names.TAGS, tag),
+            born_timestamp=self._state.clock.now_ms(),
+            born_host=host,
+            store_host=host,
         )
-        return self._delayed.time_if_asked(message, is_own=True)
+        return self._delayed.delay_until(message, due_ms)

@@ -41,6 +41,9 @@ class RpcConnection:
     def answer(self, command: Command, result: Result) -> None:
         """Nothing to do: a `BrokerCall` answers its own function."""
 
+    def at_pass_end(self, complete: Callable[[], None]) -> None:
+        complete()
+
     async def exchange(
         self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
     ) -> Command:

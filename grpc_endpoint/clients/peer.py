@@ -91,6 +91,9 @@ class GrpcPeer:
         """No request arrives here: a `BrokerCall` answers its own function."""
         raise AssertionError(f"no request of {self.client_id} waits for an answer here")
 
+    def at_pass_end(self, complete: Callable[[], None]) -> None:
+        complete()
+
     async def exchange(
         self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
     ) -> Command:

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from pocketmq.broker.errors import Refusal
 from pocketmq.broker.pop.revive_log import AckedMessage, ReviveLog
 
 from ..calls.rpc_call import RpcCall
@@ -50,8 +49,8 @@ class AckBatch:
             return
         gathered, self._gathered = self._gathered, []
         acks = [one for _, _, outcomes in gathered for one in outcomes if isinstance(one, tuple)]
-        found = self._refusals(acks)
-        refused = [one for one in found if isinstance(one, Refusal)]
+        found = self._log.put_acks(acks)
+        refused = [refusal for refusal in found if refusal is not None]
         if refused:
             _log.info("%d acks are refused, the first: %s", len(refused), refused[0])
         refusals = iter(found)
@@ -61,13 +60,6 @@ class AckBatch:
                 for one in outcomes
             ]
             call.answer(reply_of(entries, statuses))
-
-    def _refusals(self, acks: Sequence[AckedMessage]) -> Sequence[Exception | None]:
-        try:
-            return self._log.put_acks(acks)
-        except Exception as error:  # our mistake: the calls are answered all the same
-            _log.exception("%d acks cannot be stored", len(acks))
-            return [error] * len(acks)
 
 
 def reply_of(entries: Sequence[AckMessageEntry], statuses: list[Status]) -> AckMessageResponse:

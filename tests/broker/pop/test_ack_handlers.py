@@ -1,16 +1,25 @@
 """Acknowledgements: which are stored, which are accepted without effect."""
 
+from functools import partial
+
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.pop.revive_log import AckedPop
+from pocketmq.core.records import Message
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.protocol.requests.pop import AckMessage, BatchAckMessage
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import to_fields
+from pocketmq.store.put_values import Placed
 
-from broker.pop.pops import pass_time, popped
+from broker.pop.pops import an_ack, pass_time, popped
 from broker_fakes import FakeLoop, ask
+from wire_without_socket import Wire
 
 MAX_DELAY_MS = 3 * 24 * 3600 * 1000
 """timerMaxDelaySec, three days unless it is set."""
@@ -83,3 +92,38 @@ async def test_acks_of_one_pop_that_arrive_together_are_one_record(filled: Broke
     assert [tag(filled, offset) for offset in range(first, stored(filled))] == ["bAck", "ack"]
     pass_time(filled, loop, 20)
     assert (await popped(filled))[1] == ["m2"]
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_acks_of_one_pass_are_stored_in_one_append_and_answered_then(
+    filled: Broker, monkeypatch: pytest.MonkeyPatch, is_refused: bool
+) -> None:
+    answer, _ = await popped(filled)
+    before, appends, append_all = stored(filled), list[int](), filled.store.append_all
+
+    def counted(messages: list[Message]) -> Placed:
+        appends.append(len(messages))
+        return append_all(messages)
+
+    monkeypatch.setattr(filled.store, "append_all", counted)
+    filled.config.store.timer_wheel_enable = not is_refused
+    wire = Wire(filled)
+    frames = [
+        encode_frame(Command(ack.code, offset, fields=to_fields(ack)))
+        for offset, ack in enumerate(an_ack(answer, offset) for offset in (0, 9, 1, 2))
+    ]
+    replies = FrameCutter().feed(await wire.exchange(*frames))
+    wire.end()
+    wrong_offset, last = int(ResponseCode.NO_MESSAGE), 1 if is_refused else 0
+    assert {reply.opaque: reply.code for reply in replies} == {0: last, 1: wrong_offset, 2: last, 3: last}
+    assert appends == ([] if is_refused else [3])
+    kept = [tag(filled, offset) for offset in range(before, stored(filled))]
+    assert kept == ([] if is_refused else ["ack"] * 3)
+
+
+async def test_a_call_waits_for_the_end_of_its_pass_only_while_one_is_handled(filled: Broker) -> None:
+    wire = Wire(filled)
+    ended: list[str] = []
+    wire.connection.at_pass_end(partial(ended.append, "outside"))
+    assert ended == ["outside"]
+    wire.end()

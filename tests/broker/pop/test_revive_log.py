@@ -82,7 +82,7 @@ def test_an_ack_has_the_text_of_its_body(
     )
     record = ack_record(AckedPop(topic, group, broker_name, queue_id, start_offset, pop_time, 3, 4), offset)
     assert record.body == ack.encode()
-    assert record.key.decode() == f"{topic}@{queue_id}@{offset}@{group}@{pop_time}@{broker_name}@ack"
+    assert record.key == f"{topic}@{queue_id}@{offset}@{group}@{pop_time}@{broker_name}@ack"
     assert (record.tag, record.queue_id, record.due_ms) == ("ack", 3, 4)
 
 
@@ -114,6 +114,6 @@ def test_a_checkpoint_has_the_text_of_its_body(
     )
     record = checkpoint_record(point, 3)
     assert record.body == point.encode()
-    assert record.key.decode() == f"{topic}@{queue_id}@{start_offset}@{group}@{pop_time}@{broker_name}@ck"
+    assert record.key == f"{topic}@{queue_id}@{start_offset}@{group}@{pop_time}@{broker_name}@ck"
     assert (record.tag, record.queue_id) == ("ck", 3)
     assert record.due_ms == pop_time + invisible_time - 1000

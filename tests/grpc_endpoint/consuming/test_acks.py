@@ -98,7 +98,7 @@ async def test_acks_that_cannot_be_stored_are_refused(
     acked = consumers.ack(("id-m0", asked.handles[0]), ("x", "a b"))
     assert acked.status == (Code.INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR")
     assert acked.reply.entries[0].status.message == "ack failed: status is abnormal"
-    assert "1 acks cannot be stored" in caplog.text
+    assert "1 records of pops cannot be stored" in caplog.text
     monkeypatch.undo()
     assert consumers.ack(("id-m0", asked.handles[0])).status == (Code.OK, "OK")
 
