@@ -53,7 +53,7 @@ class NameServers:
     ) -> None:
         """InvalidSetting if neither the setting nor NAMESRV_ADDR names a server and there is no `address_server`, the
         page that `find_servers` reads them from."""
-        self._connections = connections
+        self.connections = connections
         self._timeout_seconds = timeout_seconds
         self.servers = name_servers(namesrv_addr, os.environ)
         if not self.servers and address_server is None:
@@ -124,7 +124,7 @@ class NameServers:
         failure: NotReachable | None = None
         for server in list(self.servers):
             try:
-                answer = await self._connections.call(server, request, timeout_seconds=self._timeout_seconds)
+                answer = await self.connections.call(server, request, timeout_seconds=self._timeout_seconds)
                 if check is not None:
                     check(answer)
                 return answer

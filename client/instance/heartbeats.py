@@ -2,13 +2,15 @@
 
 With `use_heartbeat_v2` (5.x, off by default as in Java) a broker that remembers the fingerprint of our subscriptions
 gets the heartbeat without them. Heartbeats to one broker follow one another, and none waits for another broker: a dead
-one would make the others believe that this client is gone. Mirrors the heartbeat part of `MQClientInstance`.
+one would make the others believe that this client is gone. Nor does a caller wait long for a dead broker once another
+has answered. Mirrors the heartbeat part of `MQClientInstance`.
 """
 
 import asyncio
 import itertools
 import logging
 from collections import defaultdict
+from typing import Any, Final
 
 import msgspec
 from pocketmq.protocol.bodies.client import HeartbeatData, ProducerData
@@ -16,10 +18,14 @@ from pocketmq.protocol.requests.membership import HeartBeat, HeartBeatReply
 
 from ..connections.pool import ConnectionPool
 from ..errors import ClientError
+from ..tasks import Tasks
 from .broker_addresses import BrokerAddresses
 from .groups import INNER_PRODUCER_GROUP, GroupTable
 
 _log = logging.getLogger(__name__)
+
+GRACE_SECONDS: Final = 0.2
+"""How long `send` waits for the other brokers once one has accepted a heartbeat."""
 
 
 class Heartbeats:
@@ -47,6 +53,7 @@ class Heartbeats:
         """By address, the last heartbeat that ended: its number, and whether it was accepted."""
         self._under_way: dict[asyncio.Future[None], str] = {}
         """The addresses that heartbeats are under way to."""
+        self._tasks = Tasks()
         self._v2_brokers: set[str] = set()
         self._fingerprints: dict[str, int] = {}
 
@@ -75,14 +82,32 @@ class Heartbeats:
         )
 
     async def send(self) -> bool:
-        """One heartbeat to every broker; True if a broker accepted it."""
+        """One heartbeat to every broker; True as soon as a broker accepted it and the others had `GRACE_SECONDS` more.
+
+        Those that take longer go on in the background.
+        """
         targets = self._brokers.heartbeat_targets(with_slaves=self._groups.has_consumers)
         for address in self._last.keys() - targets:
             del self._last[address]
             self._turns.pop(address, None)
         if not targets or not self._groups:
             return False
-        return any(await asyncio.gather(*map(self.send_to, targets)))
+        accepted: list[str] = []
+
+        async def beat(address: str) -> None:
+            if await self.send_to(address):
+                accepted.append(address)
+
+        waiting = {self._tasks.spawn(beat(address), f"heartbeat to {address}") for address in targets}
+        while waiting and not accepted:
+            _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if waiting:
+            await asyncio.wait(waiting, timeout=GRACE_SECONDS)
+        return bool(accepted)
+
+    def close(self) -> set[asyncio.Task[Any]]:
+        """End the heartbeats under way, and return their tasks."""
+        return {*self._tasks.cancel()}
 
     async def send_to(self, address: str) -> bool:
         """One heartbeat to one broker; False if it was not accepted.

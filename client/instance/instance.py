@@ -156,7 +156,7 @@ class ClientInstance:
         instances = self.by_loop.get(self.loop)
         if instances is not None and instances.get(self.client_id) is self:
             del instances[self.client_id]
-        tasks = self._tasks.cancel() | self.routes.close()
+        tasks = self._tasks.cancel() | self.routes.close() | self.heartbeats.close()
         try:
             await until_ended(tasks)
         finally:

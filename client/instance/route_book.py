@@ -227,14 +227,18 @@ class RouteBook:
         return found
 
     async def find_any_broker(self, topic: str, *, main_port: bool = False) -> str:
-        """Some broker of a topic: its master, else any address of it (official findBrokerAddrByTopic)."""
+        """Some broker of a topic, one with a connection if there is one: its master, else any address of it (official
+        findBrokerAddrByTopic, which may choose a dead one)."""
         route = self._routes.get(topic) or await self.find_route(topic)
-        if not route.addresses:
+        found = []
+        for name, addresses in sorted(route.addresses.items()):
+            by_id = self.brokers.of(name) or addresses
+            address = by_id.get(MASTER_ID) or random.choice(list(by_id.values()))
+            found.append(address if main_port else self.vip(address))
+        if not found:
             raise RouteNotFound(f"no broker for topic {topic}")
-        name = random.choice(sorted(route.addresses))
-        by_id = self.brokers.of(name) or route.addresses[name]
-        address = by_id.get(MASTER_ID) or random.choice(list(by_id.values()))
-        return address if main_port else self.vip(address)
+        connected = [address for address in found if self.name_servers.connections.live(address) is not None]
+        return random.choice(connected or found)
 
 
 def _moved(address: str, by: int) -> str:

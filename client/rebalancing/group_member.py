@@ -4,6 +4,7 @@
 `DefaultMQPushConsumerImpl` and `DefaultLitePullConsumerImpl` repeat.
 """
 
+import asyncio
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -97,18 +98,22 @@ class GroupMember(Client, Generic[QueuesT]):
 
     async def _announce(self, topics: Iterable[str]) -> None:
         """Find the routes, send the subscriptions to the brokers, and ask for a round."""
-        instance, answered = self._running, True
-        for topic in topics:
-            try:
-                await instance.routes.find_route(topic)
-            except ClientError as error:
-                answered &= isinstance(error, RouteNotFound)
-                if not is_retry_topic(topic):
-                    _log.warning("%s: %s", self._group, error)
+        instance = self._running
+        answered = all(await asyncio.gather(*map(self._find_route, topics)))
         if await instance.heartbeats.send():
             instance.rebalance_now()
         elif not instance.routes.brokers.all_addresses():
             self._queues.rebalance_without_brokers(answered=answered)
+
+    async def _find_route(self, topic: str) -> bool:
+        """Whether a name server answered, be it that the topic does not exist."""
+        try:
+            await self._running.routes.find_route(topic)
+        except ClientError as error:
+            if not is_retry_topic(topic):
+                _log.warning("%s: %s", self._group, error)
+            return isinstance(error, RouteNotFound)
+        return True
 
     # -- what the instance asks
 

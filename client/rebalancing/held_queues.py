@@ -45,6 +45,9 @@ from .process_queue import ProcessQueue, QueueTable
 
 _log = logging.getLogger(__name__)
 
+Added = tuple[MessageQueue, ProcessQueue, int]
+"""A queue that was added, with the offset to begin at."""
+
 TOPIC_SEARCHES: Final = 10
 """How often, once a second, to ask for missing topics before the regular refresh of routes does it."""
 
@@ -75,6 +78,8 @@ class HeldQueues(ABC):
         self._stopped = False
         self._missing: set[str] = set()
         self._searches = 0
+        self._unreachable: set[str] = set()
+        """Brokers that did not answer in this round: the round asks them once."""
 
     async def rebalance(self) -> bool:
         """One round: get this consumer's share of its topics, and give up the queues of all others. True if it now has
@@ -82,6 +87,7 @@ class HeldQueues(ABC):
         balanced = await self._find_missing_topics()
         topics = list(self._subscriptions)
         self.unbalanced.clear()
+        self._unreachable.clear()
         for topic in topics:
             try:
                 if not await self._round_of(topic):
@@ -186,8 +192,8 @@ class HeldQueues(ABC):
             except AllocationFailed as error:
                 _log.error("allocation of %s for %s with %s: %s", topic, self.group, strategy.name, error)
                 return False
-        added, changed = await self._exchange(topic, target)
-        await self._begin(topic, added, set(known), target, changed=changed)
+        changed = await self._give_up(topic, target)
+        await self._add(topic, target, set(known), target, changed=changed)
         return is_balanced(topic, target, self.table)
 
     async def _round_by_broker(self, topic: str, assignments: BrokerAssignments) -> bool:
@@ -197,9 +203,9 @@ class HeldQueues(ABC):
             return False
         pulled, popped = answer
         self.mode_chosen(topic, pulled, popped)
-        added, changed = await self._exchange(topic, pulled)
+        changed = await self._give_up(topic, pulled)
         changed |= self.exchange_popped(topic, popped)
-        await self._begin(topic, added, pulled | popped, pulled | popped, changed=changed)
+        await self._add(topic, pulled, pulled | popped, pulled | popped, changed=changed)
         return is_balanced(topic, pulled, self.table)
 
     async def _members(self, topic: str) -> list[str]:
@@ -216,45 +222,74 @@ class HeldQueues(ABC):
             _log.warning("members of %s: %s", self.group, error)
             return []
 
-    async def _exchange(
-        self, topic: str, target: Collection[MessageQueue]
-    ) -> tuple[list[tuple[MessageQueue, ProcessQueue, int]], bool]:
-        """Give up and add queues: what was added with its position, and whether anything changed (official
-        updateProcessQueueTableInRebalance)."""
+    async def _give_up(self, topic: str, target: Collection[MessageQueue]) -> bool:
+        """Give up the queues of a topic that are not this consumer's any more; whether there were any."""
         removals = plan_removals(topic, target, self.table, consume_passively=self._consume_passively)
         dropped = [(queue, self.drop(queue)) for queue in removals.all]
         changed = False
         for queue, process_queue in dropped:
             if process_queue is not None and await self.remove(queue, process_queue):
                 changed = True
-        added: list[tuple[MessageQueue, ProcessQueue, int]] = []
-        unlocked = False
-        for queue in plan_additions(target, self.table):
-            if not await self.lock(queue):
-                unlocked = True
-                continue
-            self.offsets.remove(queue)
-            process_queue = ProcessQueue(steady_ms)
-            process_queue.note_locked(True)
-            try:
-                offset = await self.first_position(queue)
-            except (ClientError, ProtocolError) as error:
-                _log.warning("%s cannot start in %s yet: %s", self.group, queue, error)
-                continue
-            if queue in self.table:
-                continue
-            process_queue.start_offset = offset
-            self.table[queue] = process_queue
-            added.append((queue, process_queue, offset))
-        if unlocked:
+        return changed
+
+    async def _add(
+        self,
+        topic: str,
+        target: Collection[MessageQueue],
+        known: set[MessageQueue],
+        assigned: set[MessageQueue],
+        *,
+        changed: bool,
+    ) -> None:
+        """Add the queues that are missing, and begin with them (official updateProcessQueueTableInRebalance).
+
+        First those of brokers with a connection: whether a dead broker is dead may take seconds to find out.
+        """
+        additions = plan_additions(target, self.table)
+        connected = [queue for queue in additions if self._is_connected(queue)]
+        others = [queue for queue in additions if queue not in connected]
+        for queues in [part for part in (connected, others) if part] or [[]]:
+            added = [found for queue in queues if (found := await self._try_to_add(queue)) is not None]
+            changed |= bool(added)
+            await self._begin(topic, added, known, assigned, changed=changed)
+            changed = False
+
+    def _is_connected(self, queue: MessageQueue) -> bool:
+        address = self._instance.routes.member(queue.broker_name)
+        return address is not None and self._instance.connections.live(address) is not None
+
+    async def _try_to_add(self, queue: MessageQueue) -> Added | None:
+        """Lock a queue, find out where to begin, and enter it in the table; None if that is not possible yet."""
+        if queue.broker_name in self._unreachable:
+            return None
+        added = await self._locked_and_found(queue)
+        if added is None and not self._is_connected(queue):
+            self._unreachable.add(queue.broker_name)
+        return added
+
+    async def _locked_and_found(self, queue: MessageQueue) -> Added | None:
+        if not await self.lock(queue):
             loop = self._instance.loop
             loop.call_later(RETRY_AFTER_NO_LOCK_MS / 1000, self._instance.rebalance_now)
-        return added, changed or bool(added)
+            return None
+        self.offsets.remove(queue)
+        process_queue = ProcessQueue(steady_ms)
+        process_queue.note_locked(True)
+        try:
+            offset = await self.first_position(queue)
+        except (ClientError, ProtocolError) as error:
+            _log.warning("%s cannot start in %s yet: %s", self.group, queue, error)
+            return None
+        if queue in self.table:
+            return None
+        process_queue.start_offset = offset
+        self.table[queue] = process_queue
+        return queue, process_queue, offset
 
     async def _begin(
         self,
         topic: str,
-        added: Iterable[tuple[MessageQueue, ProcessQueue, int]],
+        added: Iterable[Added],
         known: set[MessageQueue],
         assigned: set[MessageQueue],
         *,
