@@ -21,8 +21,9 @@ from pocketmq.protocol.message.record import (
     Record,
     decode_record,
     decode_records,
-    properties_of,
+    properties_around,
     read_rows,
+    restore_record,
 )
 
 from ..errors import InvalidArgument
@@ -187,10 +188,8 @@ class MessageExt(msgspec.Struct, eq=False, gc=False):
     queue_offset: int
     broker_name: str
     reconsume_times: int
-    reply: bytes
-    """The records of the pull that brought it, ..."""
-    record_at: int
-    """... and where its own begins there."""
+    around: bytes
+    """The stored record without its body: a message that is kept keeps none of the others of its pull."""
     min_offset: int = -1
     max_offset: int = -1
     """Of the queue, when the message was pulled; `max_offset` is one past the last message."""
@@ -204,7 +203,7 @@ class MessageExt(msgspec.Struct, eq=False, gc=False):
         """As stored; its topic is the one it was read from."""
         record = self.decoded_record
         if record is None:
-            record = self.decoded_record = decode_record(self.reply, self.record_at)
+            record = self.decoded_record = restore_record(self.around, self.body)
         return record
 
     @property
@@ -213,7 +212,7 @@ class MessageExt(msgspec.Struct, eq=False, gc=False):
         properties = self.decoded_properties
         if properties is None:
             record = self.decoded_record
-            stored = record.properties if record else properties_of(memoryview(self.reply)[self.record_at :])
+            stored = record.properties if record else properties_around(self.around)
             properties = self.decoded_properties = decode_properties(stored)
             if self.max_offset >= 0:
                 properties[names.MIN_OFFSET] = str(self.min_offset)
@@ -311,13 +310,13 @@ def decode_messages(
     messages: list[MessageExt] = []
     add = messages.append
     reply = bytes(data)
-    for body, topic, queue_id, queue_offset, times, sys_flag, at in read_rows(reply):
+    for body, topic, queue_id, queue_offset, times, sys_flag, around, at in read_rows(reply):
         if sys_flag & _PACKED:
             messages += _unpacked(decode_record(reply, at), broker_name, min_offset, max_offset, inflates)
             continue
         add(
             MessageExt(
-                topic, body, queue_id, queue_offset, broker_name, times, reply, at, min_offset, max_offset
+                topic, body, queue_id, queue_offset, broker_name, times, around, min_offset, max_offset
             )
         )
     return messages
@@ -347,22 +346,21 @@ def as_message(
     *,
     inflates: bool = True,
 ) -> MessageExt:
-    """One stored record as the user sees it."""
-    body = record.body
+    """One stored record as the user sees it; nothing of it is a view of the bytes it was read from."""
+    body = stored = bytes(record.body)
     if inflates and record.sys_flag & COMPRESSED:
-        body = decompress(body, record.sys_flag)
+        body = decompress(stored, record.sys_flag)
     return MessageExt(
         record.topic,
-        bytes(body),
+        body,
         record.queue_id,
         record.queue_offset,
         broker_name,
         record.reconsume_times,
         b"",
-        0,
         min_offset,
         max_offset,
-        decoded_record=record,
+        decoded_record=msgspec.structs.replace(record, body=stored, properties=bytes(record.properties)),
     )
 
 

@@ -250,9 +250,9 @@ def decode_records(data: bytes | memoryview) -> Iterator[Record]:
         position += record.size
 
 
-Row = tuple[bytes, str, int, int, int, int, int]
-"""What most readers want of a record: body, topic, queueId, queueOffset, reconsumeTimes, sysFlag, and the byte at which
-the record begins, for `decode_record`."""
+Row = tuple[bytes, str, int, int, int, int, bytes, int]
+"""What most readers want of a record: body, topic, queueId, queueOffset, reconsumeTimes, sysFlag, its bytes before and
+behind the body, for `restore_record`, and the byte at which it begins, for `decode_record`."""
 
 
 def read_rows(data: bytes) -> list[Row]:
@@ -273,14 +273,43 @@ def read_rows(data: bytes) -> list[Row]:
                 topic, tail_bytes = tails.get(tail) or _tail(tail)
                 if body_end + tail_bytes == record_end:
                     body = data[body_start:body_end]
-                    rows.append((body, topic, queue_id, queue_offset, times, sys_flag, position))
+                    around = data[position:body_start] + data[body_end:record_end]
+                    rows.append((body, topic, queue_id, queue_offset, times, sys_flag, around, position))
                     position = record_end
                     continue
         record = decode_record(data, position)
-        place = record.queue_id, record.queue_offset, record.reconsume_times, record.sys_flag, position
+        body_start, record_end = position + head_for(record.sys_flag).size, position + record.size
+        around = data[position:body_start] + data[body_start + len(record.body) : record_end]
+        place = (
+            record.queue_id,
+            record.queue_offset,
+            record.reconsume_times,
+            record.sys_flag,
+            around,
+            position,
+        )
         rows.append((bytes(record.body), record.topic, *place))
-        position += record.size
+        position = record_end
     return rows
+
+
+def restore_record(around: bytes, body: bytes) -> Record:
+    """The record with these bytes before and behind its body. A body of another length than the stored one counts as
+    zeros."""
+    stored_bytes = _INT.unpack_from(around)[0] - len(around)
+    head_bytes = _HEAD_BY_BYTE[around[SYS_FLAG_LAST_BYTE]].size
+    stored = body if len(body) == stored_bytes else bytes(stored_bytes)
+    return decode_record(around[:head_bytes] + stored + around[head_bytes:])
+
+
+def properties_around(around: bytes) -> memoryview:
+    """The properties text of a record without its body."""
+    at = _HEAD_BY_BYTE[around[SYS_FLAG_LAST_BYTE]].size
+    if _INT.unpack_from(around, MAGIC_AT)[0] == MAGIC_V1:
+        at += 1 + around[at]
+    else:
+        at += 2 + _SHORT.unpack_from(around, at)[0]
+    return memoryview(around)[at + 2 :]
 
 
 _MAX_TAILS = 4096

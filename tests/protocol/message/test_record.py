@@ -20,12 +20,15 @@ from pocketmq.protocol.message.record import (
     decode_records,
     encode_record,
     has_valid_crc_property,
+    head_for,
     measure_record,
     position_of,
+    properties_around,
     properties_of,
     queue_id_of,
     queue_offset_of,
     read_rows,
+    restore_record,
     store_timestamp_of,
     sys_flag_of,
     topic_of,
@@ -196,9 +199,11 @@ def ordinary_rows(data: bytes) -> list[tuple[object, ...]] | str:
     rows, position = [], 0
     try:
         for record in decode_records(data):
-            place = record.queue_id, record.queue_offset, record.reconsume_times, record.sys_flag, position
-            rows.append((bytes(record.body), record.topic, *place))
-            position += record.size
+            place = record.queue_id, record.queue_offset, record.reconsume_times, record.sys_flag
+            head, end = position + head_for(record.sys_flag).size, position + record.size
+            around = data[position:head] + data[head + len(record.body) : end]
+            rows.append((bytes(record.body), record.topic, *place, around, position))
+            position = end
     except RecordError as error:
         return str(error)
     return rows
@@ -215,6 +220,16 @@ def quick_rows(data: bytes) -> list[tuple[object, ...]] | str:
 def test_rows_of_a_reply_are_those_of_its_records(several: list[Record], repeats: int):
     data = b"".join(map(encode_record, several)) * repeats
     assert quick_rows(data) == ordinary_rows(data)
+
+
+@given(records)
+def test_a_record_is_restored_from_what_is_around_its_body(record: Record):
+    [whole] = decode_records(encode_record(record))
+    [(body, *_, around, _)] = read_rows(encode_record(record))
+    assert restore_record(around, body) == whole
+    assert properties_around(around) == whole.properties
+    other = restore_record(around, body + b"x")
+    assert other == msgspec.structs.replace(whole, body=bytes(len(body)))
 
 
 @given(st.data(), st.lists(records, min_size=1, max_size=3))
