@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.errors import ClientError
 from pocketmq.client.hooks.hooks import Hooks, MessageType
-from pocketmq.client.hooks.trace_dispatcher import MAX_WAITING, trace_messages
+from pocketmq.client.hooks.trace_dispatcher import MAX_WAITING, AsyncTraceDispatcher, trace_messages
 from pocketmq.client.hooks.trace_hooks import RecallTraceHook
 from pocketmq.client.hooks.trace_records import (
     TraceBean,
@@ -25,7 +25,7 @@ from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings
 from pocketmq.client.settings.producer_settings import ProducerSettings
-from pocketmq.client.values.message import MessageExt
+from pocketmq.client.values.message import Message, MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.requests.send import RecallMessage
@@ -172,6 +172,33 @@ async def test_a_trace_that_cannot_be_sent_delays_nothing(tmp_path: Path) -> Non
     ) as producer:  # the trace's own group is too long
         assert (await producer.send("T", b"x")).message_id
     await node.stop()
+
+
+async def test_an_unexpected_error_does_not_end_the_trace(caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[Message] = []
+
+    class Sender:
+        async def start(self) -> None: ...
+
+        async def shutdown(self) -> None: ...
+
+        async def send(self, message: Message, *, timeout_ms: int) -> None:
+            sent.append(message)
+            if len(sent) == 1:
+                raise RuntimeError("a bug")
+
+    dispatcher = AsyncTraceDispatcher(
+        "g",
+        "PRODUCE",
+        ClientSettings(namesrv_addr="127.0.0.1:1", trace_msg_batch_num=1),
+        make_sender=lambda group, *, settings, hooks: Sender(),
+    )
+    await dispatcher.start()
+    for _ in range(3):
+        assert dispatcher.append(recorded("Pub"))
+    await until(lambda: len(sent) == 3)
+    await dispatcher.shutdown()
+    assert caplog.text.count("could not be sent") == 1
 
 
 async def test_records_beyond_the_limit_are_dropped_and_counted() -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from pocketmq.broker.node import Node
+from pocketmq.client.delivery import ordered_delivery
 from pocketmq.client.delivery.listeners import SuspendQueue
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
@@ -14,6 +15,7 @@ from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import LoggedRequest
 from pocketmq.testing.faults.faults import Faults
 
@@ -125,6 +127,70 @@ async def test_a_queue_is_released_only_once_its_listener_ended(
         await until(lambda: not state.count)
         assert await queues.release(queue, state)
         assert not state.locked
+
+
+async def test_a_failing_offset_store_stops_no_queue(
+    namesrv_addr: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The offset that it did not accept is part of the next one."""
+    monkeypatch.setattr(ordered_delivery, "FAILURE_PAUSE_MS", 1)
+    bodies: list[bytes] = []
+
+    async def listener(message: MessageExt) -> None:
+        bodies.append(message.body)
+
+    async with PushConsumer(
+        "g", listener, orderly=True, namesrv_addr=namesrv_addr, consume_from_where=FIRST
+    ) as consumer:
+        update, failures = consumer.offsets.update, iter([OSError("disk full")])
+
+        def failing(queue: MessageQueue, offset: int, **options: bool) -> None:
+            for error in failures:
+                raise error
+            update(queue, offset, **options)
+
+        await send(namesrv_addr, 0)
+        consumer.subscribe("T")
+        await until(lambda: bool(bodies))
+        monkeypatch.setattr(consumer.offsets, "update", failing)
+        async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+            for number in range(3):
+                await producer.send("T", b"%d" % number, queue_id=0)
+        await until(lambda: len(bodies) == 4)
+    assert sorted(bodies) == [b"0", b"1", b"2", b"first"]
+    assert "could not settle messages" in caplog.text
+
+
+async def test_a_queue_whose_offset_is_corrected_is_not_taken_again_before_it_is_released(
+    namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the release would forget the new offset, and unlock the new lock."""
+    going_on = asyncio.Event()
+
+    async def listener(message: MessageExt) -> None:
+        await going_on.wait()
+
+    await send(namesrv_addr, 8)
+    async with PushConsumer(
+        "g",
+        listener,
+        orderly=True,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+    ) as consumer:
+        queues = consumer._queues
+        await until(lambda: any(state.count for state in queues.table.values()))
+        queue, state = next(item for item in queues.table.items() if item[1].count)
+        await until(lambda: queues._ordered and queues._ordered.consume_lock(state).locked())
+        queues.correct_offset(queue, state, 1)
+        await until(lambda: state.dropped)
+        await queues.rebalance()
+        assert queues.table[queue] is state
+        going_on.set()
+        await until(lambda: queues.table.get(queue) not in (None, state))
+        assert queues.table[queue].start_offset == 1
+        assert queues.table[queue].locked
 
 
 async def test_a_suspended_queue_repeats_the_message_and_keeps_the_order(namesrv_addr: str) -> None:
