@@ -349,7 +349,7 @@ def as_message(
     """One stored record as the user sees it; nothing of it is a view of the bytes it was read from."""
     body = stored = bytes(record.body)
     if inflates and record.sys_flag & COMPRESSED:
-        body = decompress(stored, record.sys_flag)
+        body = bytes(decompress(stored, record.sys_flag))
     return MessageExt(
         record.topic,
         body,
