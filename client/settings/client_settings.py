@@ -37,8 +37,6 @@ _CLIENT_RANGES: Final = {
     "pull_time_delay_mills_when_exception": AT_LEAST_0,
     "trace_msg_batch_num": AT_LEAST_1,
     "mq_client_api_timeout": AT_LEAST_1,
-    "detect_timeout": AT_LEAST_1,
-    "detect_interval": AT_LEAST_1,
 }
 
 
@@ -57,18 +55,27 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     client_ip: str | None = None
     """None finds the address that this machine uses."""
     instance_name: str = DEFAULT_INSTANCE_NAME
+    """Clients of one name in one event loop share connections, routes and heartbeats; the default is made unique."""
     namespace: str | None = None
     """Deprecated namespace, a prefix of names: `ns%topic`."""
     namespace_v2: str | None = None
     """Namespace that is sent with each request."""
     access_channel: AccessChannel = AccessChannel.LOCAL
+    """CLOUD changes the topic and the last fields of traces."""
     poll_name_server_interval: int = 30_000
+    """Between two refreshes of the routes in use, ms."""
     heartbeat_broker_interval: int = 30_000
+    """Between two heartbeats, ms. Brokers forget a client after 120 s of silence."""
     persist_consumer_offset_interval: int = 5_000
+    """Between two reports of offsets to the brokers, or writes of the file, ms."""
     pull_time_delay_mills_when_exception: int = 1_000
+    """Pause of a queue after a pull that failed, ms."""
     trace_msg_batch_num: int = 10
+    """Trace records in a message, at most 20."""
     unit_mode: bool = False
+    """Sent messages, pulls and heartbeats carry the mark of a unit."""
     unit_name: str | None = None
+    """Part of the client id, and of the page asked at the address server."""
     decode_read_body: bool = True
     """False: consumers get messages without their bodies."""
     decode_decompress_body: bool = True
@@ -76,18 +83,17 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     vip_channel_enabled: bool = False
     """Most requests go to the broker's port minus 2."""
     use_heartbeat_v2: bool = False
+    """Heartbeats leave out subscriptions that the broker knows already (5.x)."""
     use_tls: bool | ssl.SSLContext = False
     """True alone encrypts, but accepts any certificate: see the tls_ settings. A context is used as it is."""
     mq_client_api_timeout: int = 3_000
-    detect_timeout: int = 200
-    detect_interval: int = 2_000
+    """For one request to a name server, and for heartbeats, ms."""
     language: str = "PYTHON"
     """Declared to servers (official default: JAVA)."""
     enable_stream_request_type: bool = False
     """Requests carry the mark of a stream, and the client id ends with `@STREAM`."""
-    send_latency_enable: bool = False
-    start_detector_enable: bool = False
     enable_heartbeat_channel_event_listener: bool = True
+    """A new connection gets a heartbeat at once."""
     enable_trace: bool = False
     """Record each message sent and consumed in the trace topic."""
     trace_topic: str | None = None
@@ -97,6 +103,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     namesrv_domain: str | None = None
     """`host` or `host:port` of an address server, which lists the name servers; asked if no address is given."""
     namesrv_domain_subgroup: str = "nsaddr"
+    """Last part of the path at the address server."""
     recall_trace_enable: bool = False
     """With enable_trace: recalls too."""
     tls_test_mode_enable: bool = True
@@ -104,9 +111,13 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     tls_client_auth_server: bool = False
     """Check the server's certificate against tls_client_trust_cert_path (host names are not compared, as in Java)."""
     tls_client_trust_cert_path: str | None = None
+    """PEM file of the CA; None trusts those of the system."""
     tls_client_cert_path: str | None = None
+    """PEM file of the certificate sent to servers."""
     tls_client_key_path: str | None = None
+    """PEM file of its key."""
     tls_client_key_password: str | None = None
+    """What the key is locked with; never logged or printed."""
 
     def __repr__(self) -> str:
         shown = (

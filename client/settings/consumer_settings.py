@@ -61,35 +61,55 @@ class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
     """Official DefaultMQPushConsumer."""
 
     message_model: MessageModel = MessageModel.CLUSTERING
+    """CLUSTERING shares the messages among the members of a group, BROADCASTING gives all to each."""
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    """Where a group without offsets starts; `start` of the consumer is shorter."""
     consume_timestamp: str = ""
     """`yyyyMMddHHmmss`, local time; empty takes 30 minutes before now."""
     allocate_message_queue_strategy: AllocateMessageQueueStrategy = field(
         default_factory=AllocateMessageQueueAveragely
     )
+    """Which member reads which queues."""
     subscription: dict[str, str] = field(default_factory=dict)
     """Topic to tag expression."""
     consume_thread_min: int = 20
     """Messages in listeners at once; the official pool never grows beyond it either."""
     consume_thread_max: int = 20
+    """Threads for listeners that are plain functions."""
     consume_concurrently_max_span: int = 2_000
+    """Pulling of a queue pauses while its first and last message in memory are so many offsets apart."""
     pull_threshold_for_queue: int = 1_000
+    """Messages of a queue in memory before its pulling pauses."""
     pull_threshold_size_for_queue: int = 100
+    """MiB of a queue in memory before its pulling pauses."""
     pull_threshold_for_topic: int = OFF
+    """The same for all queues held of a topic; -1: no limit."""
     pull_threshold_size_for_topic: int = OFF
+    """The same in MiB; -1: no limit."""
     pull_interval: int = 0
+    """Pause between two pulls of a queue, ms."""
     pull_batch_size: int = 32
+    """Messages that one pull asks for."""
     pull_batch_size_in_bytes: int = 256 * 1024
+    """Bytes that one pull asks for (5.x brokers)."""
     consume_message_batch_max_size: int = 1
+    """Messages that a batch listener gets at once."""
     post_subscription_when_pull: bool = False
+    """Each pull carries the expression, instead of the heartbeat alone."""
     max_reconsume_times: int = OFF
     """-1: 16 for a concurrent listener, no limit for an ordered one."""
     suspend_current_queue_time_millis: int = 1_000
+    """Pause of an ordered queue after SUSPEND_CURRENT_QUEUE_A_MOMENT, ms."""
     consume_timeout: int = 15
+    """Minutes after which a message that its listener still holds is sent back."""
     pop_invisible_time: int = 60_000
+    """How long popped messages are hidden from other members, ms."""
     pop_batch_nums: int = 32
+    """Messages that one pop asks for."""
     pop_threshold_for_queue: int = 96
+    """Popped messages in memory before popping pauses."""
     await_termination_millis_when_shutdown: int = 0
+    """How long running listeners may go on at shutdown, ms."""
     client_rebalance: bool = True
     """False: the broker assigns, and may choose pop."""
 
@@ -119,24 +139,39 @@ class LitePullConsumerSettings(ClientSettings, frozen=True, kw_only=True):
     """Official DefaultLitePullConsumer."""
 
     enable_stream_request_type: bool = True
+    """Requests carry the mark of a stream, and the client id ends with `@STREAM`."""
     message_model: MessageModel = MessageModel.CLUSTERING
+    """CLUSTERING shares the messages among the members of a group, BROADCASTING gives all to each."""
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    """Where a group without offsets starts; `start` of the consumer is shorter."""
     consume_timestamp: str = ""
     """`yyyyMMddHHmmss`, local time; empty takes 30 minutes before now."""
     allocate_message_queue_strategy: AllocateMessageQueueStrategy = field(
         default_factory=AllocateMessageQueueAveragely
     )
+    """Which member reads which queues."""
     broker_suspend_max_time_millis: int = 20_000
+    """How long the broker may hold a pull, ms."""
     consumer_timeout_millis_when_suspend: int = 30_000
+    """For the answer to such a pull, ms; more than that."""
     auto_commit: bool = True
+    """Offsets of polled messages are committed in the background."""
     auto_commit_interval_millis: int = 5_000
+    """Between two of these commits, ms."""
     pull_batch_size: int = 10
+    """Messages that one pull asks for."""
     pull_threshold_for_all: int = 10_000
+    """Messages of all queues in memory before pulling pauses."""
     pull_threshold_for_queue: int = 1_000
+    """Messages of a queue in memory before its pulling pauses."""
     pull_threshold_size_for_queue: int = 100
+    """MiB of a queue in memory before its pulling pauses."""
     consume_max_span: int = 2_000
+    """Pulling of a queue pauses while its first and last message in memory are so many offsets apart."""
     poll_timeout_millis: int = 5_000
+    """How long `poll` waits for messages, ms."""
     topic_metadata_check_interval_millis: int = 30_000
+    """Between two looks for changed queues of a topic (`on_queues_changed`), ms."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

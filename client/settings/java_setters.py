@@ -19,6 +19,14 @@ _IN_THE_LOOP: Final = "sends and callbacks run in the event loop, without thread
 _ALL_AT_ONCE: Final = "without effect: heartbeats are sent to all brokers at once"
 _ONE_BY_ONE: Final = "the checker is asked about one message after the other, and at most 2000 questions wait"
 
+ONLY_OF_PRODUCERS: Final = (
+    "send_latency_enable",
+    "start_detector_enable",
+    "detect_timeout",
+    "detect_interval",
+)
+"""Settings that every official client has."""
+
 REPLACEMENTS: Final = {
     # Both: the names of groups, and objects that do something.
     "producer_group": "use group, the first argument",
@@ -46,6 +54,7 @@ REPLACEMENTS: Final = {
     "consumer_pull_timeout_millis": "pulls wait at the broker: use consumer_timeout_millis_when_suspend",
     "max_page_size_in_get_metadata": "without effect: no request of this client has pages",
     "socks_proxy_config": "proxies are not supported",
+    **dict.fromkeys(ONLY_OF_PRODUCERS, "without effect: only producers choose among brokers"),
     # Second names of settings.
     "send_message_with_vip_channel": "use vip_channel_enabled",
     "customized_trace_topic": "use trace_topic",

@@ -36,6 +36,8 @@ _PRODUCER_RANGES: Final = {
     "retry_times_when_send_failed": AT_LEAST_0,
     "retry_times_when_send_async_failed": AT_LEAST_0,
     "max_message_size": AT_LEAST_1,
+    "detect_timeout": AT_LEAST_1,
+    "detect_interval": AT_LEAST_1,
     "back_pressure_for_async_send_num": (10, INT_MAX),
     "back_pressure_for_async_send_size": (MIB, INT_MAX),
 }
@@ -47,22 +49,37 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
     topics: tuple[str, ...] = ()
     """Routes of these are fetched at start."""
     create_topic_key: str = AUTO_CREATE_TOPIC
+    """The topic whose route is used for a topic that does not exist yet."""
     default_topic_queue_nums: int = 4
+    """Queues of a topic that the first send creates, at most those of the template."""
     send_msg_timeout: int = 3_000
     """For the whole call, all attempts together."""
     send_msg_max_timeout_per_request: int = OFF
+    """For one attempt, ms; -1 is the time that is left of the call."""
     compress_msg_body_over_howmuch: int = 4_096
+    """Bodies of at least so many bytes are compressed."""
     compress_level: int = 5
+    """-1 to 9 for ZLIB, to 22 for ZSTD; LZ4 has no level."""
     compress_type: str = "ZLIB"
+    """ZLIB, LZ4 or ZSTD."""
     retry_times_when_send_failed: int = 2
+    """Attempts after the first of an awaited send."""
     retry_times_when_send_async_failed: int = 2
+    """Attempts after the first of a send as a future."""
     retry_another_broker_when_not_store_ok: bool = False
+    """Also repeat a send that is stored but not on disk or on a slave."""
     retry_response_codes: frozenset[int] = RETRY_RESPONSE_CODES
+    """Refusals after which another broker is tried."""
     max_message_size: int = 4 * MIB
+    """Bytes of a body, before compression."""
     enable_backpressure_for_async_mode: bool = False
+    """Sends as futures wait while too many are under way."""
     back_pressure_for_async_send_num: int = 1_024
+    """Futures under way with back pressure, at least 10."""
     back_pressure_for_async_send_size: int = 100 * MIB
+    """Bytes of their bodies, at least 1 MiB."""
     auto_batch: bool = False
+    """Sends that are under way together travel as batches (5.x)."""
     batch_max_delay_ms: int = OFF
     """-1 takes 10."""
     batch_max_bytes: int = OFF
@@ -71,8 +88,18 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
     """-1 takes 32 MiB."""
     send_latency_fault_enable: bool | None = None
     """Fault tolerance; None takes send_latency_enable, the same switch of ClientConfig."""
+    send_latency_enable: bool = False
+    """Producers avoid brokers that failed or were slow; send_latency_fault_enable is the same switch."""
+    start_detector_enable: bool = False
+    """With fault tolerance: a producer tries in the background whether a failed broker accepts connections again."""
+    detect_timeout: int = 200
+    """For one connect of the detector (start_detector_enable), ms."""
+    detect_interval: int = 2_000
+    """Between two connects of the detector to a broker that failed, ms."""
     latency_max: tuple[int, ...] = LATENCY_MAX_MS
+    """Durations of a send in ms, ascending: the n-th makes a broker avoided ..."""
     not_available_duration: tuple[int, ...] = NOT_AVAILABLE_DURATION_MS
+    """... for the n-th of these times, ms."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

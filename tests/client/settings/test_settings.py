@@ -1,11 +1,14 @@
 """Settings: names and defaults of the official classes, and what is refused."""
 
 import re
+import runpy
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 import pytest
 from pocketmq.client.errors import InvalidSetting
+from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.allocation import AllocateMessageQueueByConfig
 from pocketmq.client.settings.checks import official_name
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings, name_servers
@@ -22,6 +25,8 @@ from pocketmq.client.settings.timestamps import parse_timestamp
 from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
 
 from client_vectors import refusal, vectors
+
+WRITER = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "settings.py"))
 
 OBJECTS = {
     *("log", "logger", "rpcHook", "traceDispatcher", "produceAccumulator", "compressor", "offsetStore"),
@@ -67,7 +72,7 @@ def as_java_prints(value: object) -> str:
 )
 def test_names_and_defaults_are_the_official_ones(kind: str, settings: ClientSettings):
     official = {snake(name): text for name, text in vectors(f"default-{kind}") if name not in OBJECTS}
-    for name in official.keys() & REPLACEMENTS.keys():
+    for name in official.keys() & REPLACEMENTS.keys() - set(settings.__struct_fields__):
         del official[name]  # without effect: an error says so, and what to use
     ours = set(settings.__struct_fields__) - OF_SETTERS - OF_JVM_PROPERTIES
     assert ours == set(official)
@@ -258,20 +263,31 @@ def test_official_names_of_settings():
 
 
 @pytest.mark.parametrize(
-    ("options", "settings"),
-    [
+    ("file", "text"),
+    [(WRITER["KEYWORDS"], WRITER["keywords_text"]()), (WRITER["PAGE"], WRITER["page_text"]())],
+    ids=["keywords", "page"],
+)
+def test_what_is_written_from_the_settings_is_up_to_date(file: Path, text: str):
+    """Types of keyword arguments, what an editor shows of them, and the page."""
+    assert file.read_text(encoding="utf-8") == text, "run: python docs/settings.py"
+
+
+def test_the_written_keyword_arguments_are_the_settings():
+    for options, settings in (
         (ClientOptions, ClientSettings),
         (ProducerOptions, ProducerSettings),
         (PushConsumerOptions, PushConsumerSettings),
         (LitePullConsumerOptions, LitePullConsumerSettings),
-    ],
-)
-def test_keyword_arguments_known_to_type_checkers_are_the_settings(
-    options: type, settings: type[ClientSettings]
-):
-    assert get_type_hints(options) == {
-        name: hint for name, hint in get_type_hints(settings).items() if name in settings.__struct_fields__
-    }
+    ):
+        hints = get_type_hints(settings)
+        assert get_type_hints(options) == {name: hints[name] for name in settings.__struct_fields__}
+
+
+def test_a_setting_that_only_producers_use_is_refused_by_consumers():
+    for name in ("send_latency_enable", "start_detector_enable", "detect_timeout", "detect_interval"):
+        with pytest.raises(InvalidSetting, match="only producers choose among brokers"):
+            PushConsumer("g", print, **{name: 1})
+        assert name in ProducerSettings.__struct_fields__
 
 
 def test_the_repr_of_settings_names_changed_ones_and_hides_secrets():
