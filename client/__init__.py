@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .errors import RequestTimeout as RequestTimeout
     from .errors import RouteNotFound as RouteNotFound
     from .errors import SelectionFailed as SelectionFailed
+    from .errors import SendBufferFull as SendBufferFull
     from .errors import SendFailed as SendFailed
     from .errors import SendTimedOut as SendTimedOut
     from .errors import UnreadableReply as UnreadableReply
@@ -98,8 +99,8 @@ _NAMES = {
     "admin.client": "AdminClient",
     "delivery.listeners": "RetryLater SuspendQueue",
     "errors": "CallTimeout ClientClosed ClientError InvalidArgument InvalidSetting MessageNotFound NotOnline "
-    "NotReachable RequestRefused RequestTimeout RouteNotFound SelectionFailed SendFailed SendTimedOut "
-    "UnreadableReply ValidationFailed",
+    "NotReachable RequestRefused RequestTimeout RouteNotFound SelectionFailed SendBufferFull SendFailed "
+    "SendTimedOut UnreadableReply ValidationFailed",
     "hooks.acl": "AclClientRPCHook",
     "hooks.hooks": "CheckForbiddenContext CheckForbiddenHook ConsumeMessageContext ConsumeMessageHook "
     "EndTransactionContext EndTransactionHook FilterMessageContext FilterMessageHook "

@@ -8,9 +8,11 @@
       NotReachable (ConnectionError)    no connection, or it ended
         CallTimeout (TimeoutError)        no answer in time
         UnreadableReply                   an answer that cannot be read
+        TooManyCalls (BufferError)        too many requests of one connection wait for replies
       RouteNotFound                     no broker has the topic
       SendFailed                        a message is not stored, as far as the client knows
         SendTimedOut (TimeoutError)       because time ran out
+        SendBufferFull (BufferError)      because too many sends wait for replies: `flush`, then send again
       RequestTimeout (TimeoutError)     a request was stored, but its reply did not arrive
       SelectionFailed, AllocationFailed a selector or a strategy of the user failed
       FirstPositionUnknown              where to begin in a queue cannot be found out yet
@@ -83,6 +85,10 @@ class UnreadableReply(NotReachable):
     """A server's answer cannot be read. The request may have been carried out (official RemotingCommandException)."""
 
 
+class TooManyCalls(NotReachable, BufferError):
+    """Too many requests of one connection wait for replies: wait for some before sending more."""
+
+
 class RouteNotFound(ClientError):
     """No name server knows a broker for the topic, or the broker has no master now."""
 
@@ -105,6 +111,10 @@ class SendFailed(ClientError):
 
 class SendTimedOut(SendFailed, TimeoutError):
     """The time for the whole send is over, or its last attempt got no answer in time. The message may be stored."""
+
+
+class SendBufferFull(SendFailed, BufferError):
+    """Too many sends wait for replies. Nothing was sent: `await producer.flush()`, then send again."""
 
 
 class RequestTimeout(ClientError, TimeoutError):

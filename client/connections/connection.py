@@ -32,7 +32,7 @@ from pocketmq.protocol.wire.schema import (
     to_fields,
 )
 
-from ..errors import CallTimeout, InvalidArgument, NotReachable, RequestRefused, UnreadableReply
+from ..errors import CallTimeout, InvalidArgument, NotReachable, RequestRefused, TooManyCalls, UnreadableReply
 from ..hooks.rpc_hooks import RPCHook
 
 _log = logging.getLogger(__name__)
@@ -238,7 +238,7 @@ class Connection(asyncio.Protocol):
         if self.closed or self._transport is None:
             raise NotReachable(f"the connection to {self.address} is closed")
         if len(self._calls) >= MAX_CALLS:
-            raise NotReachable(
+            raise TooManyCalls(
                 f"{len(self._calls)} requests to {self.address} wait for replies: wait for some before sending more"
             )
         return next(self._opaque) & 0x7FFFFFFF

@@ -94,11 +94,11 @@ class ProduceAccumulator:
         return result
 
     async def finish(self) -> None:
-        """Send everything now; return when nothing is under way any more."""
+        """Send what waits now; return when it and what was under way before has ended."""
         for key in list(self._waiting):
             self._leave(key)
-        while self._sending:
-            await asyncio.gather(*self._sending, return_exceptions=True)
+        if self._sending:
+            await asyncio.wait(list(self._sending))
 
     def _leave(self, key: _Key) -> None:
         waiting = self._waiting.pop(key, None)

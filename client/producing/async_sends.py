@@ -13,7 +13,7 @@ from typing import Any
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..connections.route import Route
-from ..errors import SendTimedOut
+from ..errors import SendBufferFull, SendTimedOut
 from ..hooks.hooks import CommunicationMode
 from ..instance.instance import ClientInstance
 from ..settings.producer_settings import ProducerSettings
@@ -25,20 +25,22 @@ from .sender import Sender
 
 
 class AsyncSends:
-    """Of one producer. `finish` before the connections end."""
+    """Of one producer. `flush` before the connections end."""
 
     def __init__(self, instance: ClientInstance, sender: Sender) -> None:
         self.sender = sender
         self.settings = sender.settings
         self.loop = instance.loop
         self._tasks: set[asyncio.Task[SendResult]] = set()
-        self._quick_sends = 0
-        self._all_answered: asyncio.Event | None = None
+        self.round = _Round()
+        """Counts the sends of now."""
+        self._flushed_rounds: set[_Round] = set()
+        """Earlier ones that `flush` still waits for."""
         self._limits = _BackPressure(sender.settings)
         self._may_be_quick = not sender.settings.enable_backpressure_for_async_mode and sender.hooks is None
 
     def send(self, outgoing: Outgoing, queue: MessageQueue | None, due: float) -> asyncio.Future[SendResult]:
-        """Send to a queue, or round robin; the future gets the result, or `SendFailed`."""
+        """Send to a queue, or round robin; the future gets the result, or `SendFailed`. Raises `SendBufferFull`."""
         if self._may_be_quick:
             route = self.sender.known_route(outgoing.topic)
             quick = None if route is None else self._send_quickly(outgoing, queue, route, due)
@@ -46,13 +48,16 @@ class AsyncSends:
                 return quick
         return self.in_background(self._send(outgoing, queue, due))
 
-    async def finish(self) -> None:
-        """Return when nothing is under way any more, at the latest when the timeouts are over."""
-        while self._quick_sends:
-            self._all_answered = asyncio.Event()
-            await self._all_answered.wait()
-        while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def flush(self) -> None:
+        """Return when every send of before this call has ended, at the latest when their timeouts are over."""
+        if self.round.under_way:
+            self._flushed_rounds.add(self.round)
+            self.round = _Round()
+        for earlier in list(self._flushed_rounds):
+            await earlier.ended.wait()
+            self._flushed_rounds.discard(earlier)
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
 
     def in_background(self, work: Coroutine[Any, Any, SendResult]) -> asyncio.Task[SendResult]:
         """Run a send that cannot leave at once: `finish` waits for it."""
@@ -73,20 +78,17 @@ class AsyncSends:
         if connection is None:
             return None
         send = _QuickSend(sender, outgoing, chosen, connection, due)
-        send.sends, send.queue = self, queue
+        send.sends, send.queue, send.round = self, queue, self.round
         try:
             sender.post(send)
         except AttemptFailed as failed:  # too many requests wait for replies: a repeat would not help
-            send.result.set_exception(failed.as_send_failed())
+            failure = failed.as_send_failed()
+            if isinstance(failure, SendBufferFull):
+                raise failure from failed.error
+            send.result.set_exception(failure)
         else:
-            self._quick_sends += 1
+            self.round.under_way += 1
         return send.result
-
-    def quick_send_ended(self) -> None:
-        """Called once by each `_QuickSend`."""
-        self._quick_sends -= 1
-        if not self._quick_sends and self._all_answered is not None:
-            self._all_answered.set()
 
     def repeat(
         self, outgoing: Outgoing, queue: MessageQueue | None, due: float, *, failed_on: MessageQueue
@@ -132,17 +134,30 @@ class AsyncSends:
         return sender.choose(route, None if failed_on is None else failed_on.broker_name)
 
 
+class _Round:
+    """Quick sends between two calls of `flush`."""
+
+    __slots__ = ("ended", "under_way")
+
+    def __init__(self) -> None:
+        self.under_way = 0
+        self.ended = asyncio.Event()
+
+
 class _QuickSend(PostedSend):
     """One send whose future the user holds. It counts as under way until the reply, even if that is cancelled."""
 
-    __slots__ = ("queue", "sends")
+    __slots__ = ("queue", "round", "sends")
 
     sends: AsyncSends
     queue: MessageQueue | None
     """As the user gave it."""
+    round: _Round
 
     def ended(self) -> None:
-        self.sends.quick_send_ended()
+        self.round.under_way -= 1
+        if not self.round.under_way and self.round is not self.sends.round:
+            self.sends.loop.call_soon(self.round.ended.set)
 
     def refused(self, failed: AttemptFailed) -> None:
         """A refusal is final."""

@@ -51,6 +51,12 @@ class Parts(msgspec.Struct, frozen=True):
     async_sends: AsyncSends
     accumulator: ProduceAccumulator | None
 
+    async def flush(self) -> None:
+        """Return when every send of before this call has ended."""
+        if self.accumulator is not None:
+            await self.accumulator.finish()
+        await self.async_sends.flush()
+
 
 class Producer(Client):
     """Use as `async with`, in one event loop. Settings are those of `ProducerSettings`, as keyword arguments.
@@ -98,11 +104,8 @@ class Producer(Client):
 
     async def _leave(self, instance: ClientInstance) -> None:
         """Sends under way as futures end first, each within its own timeout."""
-        parts = self._parts
-        assert parts is not None
-        if parts.accumulator is not None:
-            await parts.accumulator.finish()
-        await parts.async_sends.finish()
+        assert self._parts is not None
+        await self._parts.flush()
         await instance.unregister_producer(self._group)
 
     def _withdraw(self, instance: ClientInstance) -> None:
@@ -152,9 +155,10 @@ class Producer(Client):
     ) -> asyncio.Future[SendResult]:
         """Send now and return a future of the result (official ASYNC): many sends share a write.
 
-        Arguments and errors are those of `send`; wrong arguments raise at once. If the broker cannot be reached, the
-        send is repeated, to the given queue or to another broker; an error response is final. With
-        `enable_backpressure_for_async_mode` a send waits, within its timeout, for earlier ones to end.
+        Arguments and errors are those of `send`. Wrong arguments raise at once, and so does `SendBufferFull`, a
+        BufferError too, if 65,536 requests wait for replies of the broker: `flush`, then send again. If the broker
+        cannot be reached, the send is repeated, to the given queue or to another broker; an error response is final.
+        With `enable_backpressure_for_async_mode` a send waits, within its timeout, for earlier ones to end.
         """
         message, destination = read_arguments(topic, body, keywords)
         parts = self._ready
@@ -168,6 +172,14 @@ class Producer(Client):
         if parts.accumulator is not None and timeout_ms is None and parts.accumulator.accepts(message):
             return self._add(parts.accumulator, message, queue)
         return parts.async_sends.send(self._prepare(parts.sender, message), queue, due)
+
+    async def flush(self) -> None:
+        """Return when every send that began before has ended: stored, or failed within its timeout.
+
+        Waiting batches of `auto_batch` leave at once. Results and errors are in the futures; one-way sends are not
+        waited for.
+        """
+        await self._ready.flush()
 
     async def send_oneway(
         self, topic: str | Message, body: bytes | str | None = None, **keywords: Unpack[SendKeywords]

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from ..errors import ClientError, SendFailed, SendTimedOut
+from ..errors import ClientError, SendBufferFull, SendFailed, SendTimedOut, TooManyCalls
 from ..settings.producer_settings import RETRY_RESPONSE_CODES
 from ..values.results import SendStatus
 
@@ -109,6 +109,8 @@ def final_code(failure: Failure | None, code: int = NO_CODE) -> int:
 def send_failed(failure: Failure | None, error: Exception, code: int = NO_CODE, text: str = "") -> SendFailed:
     """The error that ends a send; `error` is what its last attempt failed with, `text` what the call has to add."""
     kind = SendTimedOut if failure is Failure.TIMEOUT else SendFailed
+    if isinstance(error, TooManyCalls):
+        kind = SendBufferFull
     retriable = isinstance(error, ClientError) and error.retriable
     failed = kind(final_code(failure, code), f"{text}; {error}" if text else str(error), retriable=retriable)
     failed.__cause__ = error

@@ -5,13 +5,14 @@
             ...
 
 Either `subscribe`, and the group shares the queues, or `assign` queues by hand; not both. A batch is committed by a
-later `poll` or by `commit`, not by the `poll` that returned it. Unlike the official one, `commit` of some queues does
-not forget the offsets of the others. Mirrors `DefaultLitePullConsumer` and its implementation.
+later `poll`, by `commit` or at shutdown, not by the `poll` that returned it. Unlike the official one, `commit` of some
+queues does not forget the offsets of the others. Mirrors `DefaultLitePullConsumer` and its implementation.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from types import TracebackType
 from typing import Any, Unpack
 
 from pocketmq.protocol.bodies.client import ConsumeType
@@ -47,7 +48,8 @@ class LitePullConsumer(GroupMember[LiteQueues]):
     """Use as `async with`, in one event loop. Settings are those of `LitePullConsumerSettings`.
 
     `subscription` maps topics to tags, as `subscribe` does. `start` says where a new group begins: "first", "last" or
-    a datetime. `on_queues_changed(topic, all queues, own queues)` is
+    a datetime. With `auto_commit` what was polled is committed at shutdown too; `commit_on_shutdown=False` leaves that
+    out, as the official consumer does. `on_queues_changed(topic, all queues, own queues)` is
     called when the share of a subscribed topic changes.
     """
 
@@ -63,6 +65,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
         start: Start | None = None,
         settings: LitePullConsumerSettings | None = None,
         subscription: Mapping[str, str] | None = None,
+        commit_on_shutdown: bool = True,
         on_queues_changed: QueuesChanged | None = None,
         hooks: Iterable[Hook] = (),
         **options: Unpack[LitePullConsumerOptions],
@@ -77,6 +80,10 @@ class LitePullConsumer(GroupMember[LiteQueues]):
         self._is_assigned_by_hand: bool | None = None
         self._by_hand: list[MessageQueue] = []
         self._next_commit_ms = 0
+        self._commits_last = commit_on_shutdown and self.settings.auto_commit
+        self._has_failed = False
+        self._reading: MessageExt | None = None
+        """What a loop over this consumer works on."""
         self._topic_listeners: dict[str, tuple[TopicListener, list[MessageQueue] | None]] = {}
         for topic, expression in (subscription or {}).items():
             self._set_mode(by_hand=False)
@@ -93,9 +100,22 @@ class LitePullConsumer(GroupMember[LiteQueues]):
         self._queues.assign(self._by_hand)
         await self._announce(self.subscribed_topics())
 
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._has_failed = error is not None
+        await super().__aexit__(kind, error, trace)
+
     async def _leave(self, instance: ClientInstance) -> None:
-        """Messages polled since the last commit are delivered again."""
+        """What was polled is committed; of a block that ends with an exception, and of a loop that was left, only what
+        was handled for certain."""
         await self._queues.stop()
+        if self._commits_last:
+            if self._reading is not None:
+                self._queues.note_handled(self._reading.queue_offset)
+            elif not self._has_failed:
+                self._queues.note_handled()
+            self._queues.remember_handled()
         await self.offsets.persist_last(self._queues.assigned)
         await instance.unregister_consumer(self._group)
 
@@ -149,16 +169,17 @@ class LitePullConsumer(GroupMember[LiteQueues]):
     async def __aiter__(self) -> AsyncIterator[MessageExt]:
         """Messages one by one, until the consumer is shut down, polled batch by batch.
 
-        A message counts as consumed when a later batch is polled or `commit` is called: leaving the loop early may skip
-        the rest of its batch once that is committed.
+        A message is handled when the next one is asked for, and is committed at shutdown or when a later batch is
+        polled. If the loop is left before that, it and the rest of its batch are not committed, unless by `commit`.
         """
         while not self._closed:
             for message in await self.poll():
+                self._reading = message
                 yield message
 
     async def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
         """The next batch, empty if none arrives in time (`poll_timeout_millis`). Commits earlier batches when due."""
-        queues = self._ready
+        queues, self._reading = self._ready, None
         limit_ms = self.settings.poll_timeout_millis if timeout_ms is None else timeout_ms
         if self.settings.auto_commit and steady_ms() >= self._next_commit_ms:
             self._next_commit_ms = steady_ms() + self.settings.auto_commit_interval_millis

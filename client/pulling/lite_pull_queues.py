@@ -43,6 +43,9 @@ class Assigned:
         self.process_queue = process_queue
         self.pull_offset = NO_POSITION
         self.consume_offset = NO_POSITION
+        """After what was polled."""
+        self.handled_offset = NO_POSITION
+        """After what was polled before the last poll: its user has handled that."""
         self.paused = False
         self.task: asyncio.Task[None] | None = None
 
@@ -61,6 +64,7 @@ class LiteQueues(HeldQueues):
         self.assigned: dict[MessageQueue, Assigned] = {}
         self.ready: deque[tuple[Assigned, ProcessQueue, list[MessageExt]]] = deque()
         self.arrived = asyncio.Event()
+        self._polled_last: Assigned | None = None
         self._on_queues_changed = on_queues_changed
 
     def held(self) -> list[MessageQueue]:
@@ -85,7 +89,9 @@ class LiteQueues(HeldQueues):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def take_ready(self) -> list[MessageExt] | None:
-        """The next batch of a queue that is still assigned; its offset is what a commit would store."""
+        """The next batch of a queue that is still assigned; its offset is what a commit would store. The batch before
+        it counts as handled."""
+        self.note_handled()
         while self.ready:
             assigned, process_queue, messages = self.ready.popleft()
             if process_queue.dropped or assigned.process_queue is not process_queue:
@@ -93,8 +99,15 @@ class LiteQueues(HeldQueues):
             offset = process_queue.remove(messages)
             if offset >= 0:
                 assigned.consume_offset = offset
+            self._polled_last = assigned
             return messages
         return None
+
+    def note_handled(self, offset: int | None = None) -> None:
+        """The user has handled the last batch, or what is before an offset of its queue."""
+        assigned = self._polled_last
+        if assigned is not None:
+            assigned.handled_offset = assigned.consume_offset if offset is None else offset
 
     def arrive(self, assigned: Assigned, messages: list[MessageExt], max_offset: int) -> None:
         """Messages were pulled: they wait for `take_ready`."""
@@ -109,7 +122,7 @@ class LiteQueues(HeldQueues):
             return
         assigned.process_queue.clear()
         self.ready = deque(item for item in self.ready if item[0] is not assigned)
-        assigned.pull_offset = assigned.consume_offset = offset
+        assigned.pull_offset = assigned.consume_offset = assigned.handled_offset = offset
         self.offsets.update(queue, offset)
         self.start_pulling(assigned)
 
@@ -135,6 +148,12 @@ class LiteQueues(HeldQueues):
             assigned = self.assigned[queue]
             if assigned.consume_offset >= 0 and not assigned.process_queue.dropped:
                 self.offsets.update(queue, assigned.consume_offset)
+
+    def remember_handled(self) -> None:
+        """The same for what was handled; a later offset that was committed by hand stays."""
+        for queue, assigned in self.assigned.items():
+            if assigned.handled_offset >= 0 and not assigned.process_queue.dropped:
+                self.offsets.update(queue, assigned.handled_offset, increase_only=True)
 
     # -- what a round asks for
 

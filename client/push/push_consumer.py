@@ -237,7 +237,9 @@ class PushConsumer(GroupMember[PushQueues]):
         """Stop pulling and the listener, persist the offsets, unlock, unregister."""
         queues = self._queues
         await queues.stop_pulling()
-        await self._queues.delivery.stop(self.settings.await_termination_millis_when_shutdown)
+        # A message that was read by iterating is done when the next one is asked for, which nobody does any more.
+        wait_ms = 0 if self._stream is not None else self.settings.await_termination_millis_when_shutdown
+        await queues.delivery.stop(wait_ms)
         await self.offsets.persist_last(queues.table)
         if queues.locks is not None:
             await queues.locks.unlock_all()

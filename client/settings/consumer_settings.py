@@ -108,8 +108,8 @@ class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
     """Messages that one pop asks for."""
     pop_threshold_for_queue: int = 96
     """Popped messages in memory before popping pauses."""
-    await_termination_millis_when_shutdown: int = 0
-    """How long running listeners may go on at shutdown, ms."""
+    await_termination_millis_when_shutdown: int = 5_000
+    """How long `shutdown` lets running listeners end before it cancels them, ms; 0 is the official default."""
     client_rebalance: bool = True
     """False: the broker assigns, and may choose pop."""
 

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 import pytest
-from pocketmq.client import NotReachable, Producer, PullConsumer, SendFailed, SendTimedOut
+from pocketmq.client import NotReachable, Producer, PullConsumer, SendBufferFull, SendFailed, SendTimedOut
 from pocketmq.client.connections import connection as connection_module
 from pocketmq.client.connections.pool import ConnectionPool
-from pocketmq.client.errors import CallTimeout
+from pocketmq.client.errors import CallTimeout, TooManyCalls
 from pocketmq.client.instance.broker_addresses import BrokerAddresses
 from pocketmq.client.instance.groups import GroupTable
 from pocketmq.client.instance.heartbeats import GRACE_SECONDS, Heartbeats
@@ -232,13 +232,18 @@ def test_a_full_connection_says_how_many_requests_wait(monkeypatch: pytest.Monke
     async def scenario() -> list[Any]:
         async with producer() as sender:
             await sender.send("T", b"x")
-            sends = [sender.send_nowait("T", b"x") for _ in range(130)]
-            return await asyncio.gather(*sends, return_exceptions=True)
+            sends = [sender.send_nowait("T", b"x") for _ in range(100)]
+            with pytest.raises(SendBufferFull, match="100 requests to b:1 wait for replies") as caught:
+                sender.send_nowait("T", b"x")
+            assert isinstance(caught.value, SendFailed | BufferError)
+            assert caught.value.retriable
+            assert isinstance(caught.value.__cause__, TooManyCalls)
+            await sender.flush()
+            assert all(sent.done() for sent in sends)
+            sends.append(sender.send_nowait("T", b"x"))
+            return await asyncio.gather(*sends)
 
-    outcomes = network.run(scenario)
-    refused = [outcome for outcome in outcomes if isinstance(outcome, SendFailed)]
-    assert len(refused) == 30
-    assert "100 requests to b:1 wait for replies" in str(refused[0])
+    assert len(network.run(scenario)) == 101
 
 
 def test_sends_without_an_answer_leave_at_once_and_let_others_run() -> None:
@@ -443,3 +448,39 @@ def test_a_cancelled_future_whose_repeat_fails_leaves_nothing_unseen() -> None:
     network.run(scenario)
     gc.collect()
     assert unseen == []
+
+
+def test_flush_waits_for_the_sends_of_before_and_for_no_later_one() -> None:
+    network, _ = cluster({"b": "b:1"})
+
+    async def scenario() -> tuple[float, list[bool], bool]:
+        async with producer() as sender:
+            await sender.send("T", b"x")
+            network.delays["b:1"] = 1.0
+            before = [sender.send_nowait("T", b"x") for _ in range(3)]
+            flush = asyncio.create_task(timed(sender.flush()))
+            await passed(0.5)
+            later = sender.send_nowait("T", b"x")
+            seconds, _ = await flush
+            return seconds, [sent.done() for sent in before], later.done()
+
+    assert network.run(scenario) == (pytest.approx(1.0, abs=LATE), [True] * 3, False)
+
+
+def test_flush_waits_for_repeats_and_for_what_waits_for_a_batch() -> None:
+    network, _ = cluster({"a": "a:1", "b": "b:1"})
+
+    async def scenario() -> list[bool]:
+        done = []
+        for batches in (False, True):
+            async with producer(auto_batch=batches, batch_max_delay_ms=30_000) as sender:
+                await sender.send("T", b"x", queue_id=0, timeout_ms=1_000)
+                network.delays["b:1"] = network.delays["a:1"] = 0.2
+                sends = [sender.send_nowait("T", b"x") for _ in range(4)]
+                network.drop("a:1")
+                await sender.flush()
+                done += [sent.done() for sent in sends]
+                await asyncio.gather(*sends, return_exceptions=True)
+        return done
+
+    assert network.run(scenario) == [True] * 8

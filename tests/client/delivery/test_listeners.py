@@ -111,6 +111,7 @@ async def test_a_hanging_thread_delays_no_other_and_no_shutdown(namesrv_addr: st
                 namesrv_addr=namesrv_addr,
                 subscription={"T": "*"},
                 consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+                await_termination_millis_when_shutdown=0,
             ):
                 await until(lambda: len(bodies) == 7, LONG)
     finally:

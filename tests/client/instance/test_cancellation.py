@@ -184,6 +184,7 @@ async def test_a_listener_that_cannot_be_cancelled_does_not_keep_its_consumer(
                 namesrv_addr=namesrv_addr,
                 subscription={"T": "*"},
                 consume_from_where=FIRST,
+                await_termination_millis_when_shutdown=0,
             ):
                 await called.wait()
     assert caplog.text.count("does not end although it was cancelled") == 2

@@ -162,7 +162,13 @@ async def test_shutdown_and_cancellation_leave_no_task_and_no_socket(namesrv_add
         await asyncio.Event().wait()
 
     async def consume() -> None:
-        async with PushConsumer("g", hang, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        async with PushConsumer(
+            "g",
+            hang,
+            namesrv_addr=namesrv_addr,
+            subscription={"T": "*"},
+            await_termination_millis_when_shutdown=0,
+        ) as consumer:
             await consumer.wait_assigned()
             await asyncio.Event().wait()
 

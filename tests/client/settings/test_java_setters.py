@@ -41,7 +41,12 @@ CLIENTS: dict[str, Callable[..., object]] = {
 }
 ARGUMENTS = {("DefaultMQPushConsumer", "offset_store")}
 """No settings, but arguments of the same name."""
-OTHER_DEFAULTS = {"language": "PYTHON", "topics": (), "send_latency_fault_enable": None}
+OTHER_DEFAULTS = {
+    "language": "PYTHON",
+    "topics": (),
+    "send_latency_fault_enable": None,
+    "await_termination_millis_when_shutdown": 5_000,
+}
 OTHER_IN_4_9 = {"latency_max", "not_available_duration"}
 """Settings whose default 5.x changed: ours is the new one."""
 

@@ -36,7 +36,7 @@ OBJECTS = {
     *("producerGroup", "consumerGroup"),
 }
 """Fields of the official classes that do something, hold state, or are the first argument here."""
-DIFFERENT_HERE = {"language": "PYTHON"}
+DIFFERENT_HERE = {"await_termination_millis_when_shutdown": 5_000, "language": "PYTHON"}
 OF_SETTERS = {"send_latency_fault_enable", "latency_max", "not_available_duration"}
 """Settings the official producer hands on to its fault strategy instead of holding them in fields."""
 OF_JVM_PROPERTIES = {
