@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .admin.client import AdminClient as AdminClient
     from .delivery.listeners import RetryLater as RetryLater
     from .delivery.listeners import SuspendQueue as SuspendQueue
+    from .errors import AssignmentTimeout as AssignmentTimeout
     from .errors import CallTimeout as CallTimeout
     from .errors import ClientClosed as ClientClosed
     from .errors import ClientError as ClientError
@@ -98,9 +99,9 @@ if TYPE_CHECKING:
 _NAMES = {
     "admin.client": "AdminClient",
     "delivery.listeners": "RetryLater SuspendQueue",
-    "errors": "CallTimeout ClientClosed ClientError InvalidArgument InvalidSetting MessageNotFound NotOnline "
-    "NotReachable RequestRefused RequestTimeout RouteNotFound SelectionFailed SendBufferFull SendFailed "
-    "SendTimedOut UnreadableReply ValidationFailed",
+    "errors": "AssignmentTimeout CallTimeout ClientClosed ClientError InvalidArgument InvalidSetting "
+    "MessageNotFound NotOnline NotReachable RequestRefused RequestTimeout RouteNotFound SelectionFailed "
+    "SendBufferFull SendFailed SendTimedOut UnreadableReply ValidationFailed",
     "hooks.acl": "AclClientRPCHook",
     "hooks.hooks": "CheckForbiddenContext CheckForbiddenHook ConsumeMessageContext ConsumeMessageHook "
     "EndTransactionContext EndTransactionHook FilterMessageContext FilterMessageHook "

@@ -14,6 +14,7 @@
         SendTimedOut (TimeoutError)       because time ran out
         SendBufferFull (BufferError)      because too many sends wait for replies: `flush`, then send again
       RequestTimeout (TimeoutError)     a request was stored, but its reply did not arrive
+      AssignmentTimeout (TimeoutError)  a consumer has no share of its queues yet
       SelectionFailed, AllocationFailed a selector or a strategy of the user failed
       FirstPositionUnknown              where to begin in a queue cannot be found out yet
       NotOnline, MessageNotFound        what an administrative call looked for does not exist
@@ -119,6 +120,12 @@ class SendBufferFull(SendFailed, BufferError):
 
 class RequestTimeout(ClientError, TimeoutError):
     """A request was sent, but its reply did not arrive in time (official RequestTimeoutException, code 10006)."""
+
+    retriable = True
+
+
+class AssignmentTimeout(ClientError, TimeoutError):
+    """A consumer has no share of its queues yet: no broker answered, or a round was not complete."""
 
     retriable = True
 

@@ -171,7 +171,7 @@ async def _consume(
         options["consume_timestamp"] = format_timestamp(wanted.start.value)
     async with LitePullConsumer(group, **options) as consumer:
         await consumer.queues(wanted.topic)
-        await consumer.subscribe(wanted.topic, wanted.expression, wanted.expression_type)
+        consumer.subscribe(wanted.topic, wanted.expression, wanted.expression_type)
         left = wanted.count
         while left != 0:
             for message in await consumer.poll(WAIT_MS):

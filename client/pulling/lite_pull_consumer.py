@@ -86,8 +86,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
         """What a loop over this consumer works on."""
         self._topic_listeners: dict[str, tuple[TopicListener, list[MessageQueue] | None]] = {}
         for topic, expression in (subscription or {}).items():
-            self._set_mode(by_hand=False)
-            self._add_subscription(topic, expression)
+            self.subscribe(topic, expression)
 
     # -- life
 
@@ -97,7 +96,8 @@ class LitePullConsumer(GroupMember[LiteQueues]):
     async def _join(self, instance: ClientInstance) -> None:
         self._next_commit_ms = steady_ms() + self.settings.auto_commit_interval_millis
         instance.spawn(self._watch_topics(), "topic metadata")
-        self._queues.assign(self._by_hand)
+        if self._is_assigned_by_hand:
+            self._queues.assign(self._by_hand)
         await self._announce(self.subscribed_topics())
 
     async def __aexit__(
@@ -128,34 +128,24 @@ class LitePullConsumer(GroupMember[LiteQueues]):
 
     # -- what to read
 
-    async def subscribe(self, topic: str, expression: str = "*", expression_type: str = "TAG") -> None:
-        """Share the queues of a topic with the group; also before the start."""
+    def subscribe(self, topic: str, expression: str = "*", expression_type: str = "TAG") -> None:
         self._check_usable()
         self._set_mode(by_hand=False)
-        topic = self._add_subscription(topic, expression, expression_type)
-        if self._instance is not None:
-            await self._announce([topic])
+        super().subscribe(topic, expression, expression_type)
 
-    async def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Read exactly these queues from now on, whatever others of the group do."""
+    def assign(self, queues: Iterable[MessageQueue], *, expressions: Mapping[str, str] | None = None) -> None:
+        """Read exactly these queues from now on, whatever others of the group do; also before the start.
+        `expressions`: by topic, the tags to read (official setSubExpressionForAssign)."""
         self._check_usable()
         self._set_mode(by_hand=True)
+        for topic, expression in (expressions or {}).items():
+            self._add_subscription(topic, expression)
         self._by_hand = [self.namespace.wrap_queue(queue) for queue in queues]
         if self._instance is not None:
             self._queues.assign(self._by_hand)
-            await self._announce({queue.topic for queue in self._by_hand})
+            self._instance.spawn(self._announce({queue.topic for queue in self._by_hand}), "assign")
 
-    def set_sub_expression_for_assign(self, topic: str, expression: str) -> None:
-        """The tags to read of an assigned topic; before `assign`."""
-        self._add_subscription(topic, expression)
-
-    def assignment(self) -> list[MessageQueue]:
-        """The queues that are read, sorted."""
-        if self._instance is None:
-            return []
-        return sorted(self.namespace.unwrap_queue(queue) for queue in self._queues.assigned)
-
-    def register_topic_message_queue_change_listener(self, topic: str, listener: TopicListener) -> None:
+    def on_topic_queues_changed(self, topic: str, listener: TopicListener) -> None:
         """Call the listener within `topic_metadata_check_interval_millis` when the queues of a topic change; the first
         look only remembers them."""
         self._check_usable()

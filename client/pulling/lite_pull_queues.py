@@ -70,14 +70,30 @@ class LiteQueues(HeldQueues):
     def held(self) -> list[MessageQueue]:
         return list(self.assigned)
 
+    def assignment(self) -> Iterable[MessageQueue]:
+        return self.assigned
+
+    def positions(self) -> dict[MessageQueue, int]:
+        """Behind what was polled, or where this member began to read."""
+        found = {}
+        for queue, assigned in sorted(self.assigned.items()):
+            polled = assigned.consume_offset
+            position = polled if polled >= 0 else assigned.process_queue.start_offset
+            if position >= 0:
+                found[queue] = position
+        return found
+
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read exactly these."""
         wanted = set(queues)
         for queue in [queue for queue in self.assigned if queue not in wanted]:
             self.forget(queue)
         for queue in sorted(wanted - self.assigned.keys()):
-            assigned = self.assigned[queue] = Assigned(queue, ProcessQueue(steady_ms))
+            process_queue = ProcessQueue(steady_ms)
+            process_queue.start_offset = NO_POSITION
+            assigned = self.assigned[queue] = Assigned(queue, process_queue)
             self.start_pulling(assigned)
+        self.share_known.set()
 
     async def stop(self) -> None:
         """End every pull loop; the queues stay assigned."""
@@ -208,7 +224,8 @@ class _LitePullLoop(QueueLoop):
         if held is not None:
             return FLOW_CONTROL_DELAY_MS
         if assigned.pull_offset < 0:
-            assigned.pull_offset = await self._queues.first_position(self.queue)
+            offset = await self._queues.first_position(self.queue)
+            assigned.pull_offset = assigned.process_queue.start_offset = offset
         return 0
 
     async def ask(self) -> int | None:

@@ -131,16 +131,6 @@ class PushConsumer(GroupMember[PushQueues]):
             self._running.check_loop()
             await self._ended.wait()
 
-    def subscribe(self, topic: str, expression: str = "*", expression_type: str = "TAG") -> None:
-        """Read a topic: `*`, tags as `A || B`, or with expression_type SQL92 an expression of properties.
-
-        After the start the brokers learn it at once, and the queues follow with the next round.
-        """
-        self._check_usable()
-        topic = self._add_subscription(topic, expression, expression_type)
-        if self._instance is not None:
-            self._instance.spawn(self._announce([topic]), f"subscribe {topic}")
-
     def suspend(self) -> None:
         """Pull nothing until `resume`; what was pulled is still delivered."""
         self._check_usable()
@@ -155,34 +145,6 @@ class PushConsumer(GroupMember[PushQueues]):
         if self._instance is not None:
             self._queues.control.is_suspended = False
             self._instance.rebalance_now()
-
-    async def wait_assigned(self, timeout_ms: int | None = 30_000) -> None:
-        """Return once the first complete round is over: this member holds its share. TimeoutError if that takes
-        longer than `timeout_ms`, ClientClosed if the consumer is shut down before."""
-        queues = self._ready
-        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-            await queues.assigned.wait()
-        self._require_running()  # shutdown ends the wait too
-
-    def assignment(self) -> list[MessageQueue]:
-        """The queues held now, without those of the retry topic, sorted."""
-        if self._instance is None:
-            return []
-        held = self._queues.table.live()
-        if self._queues.pops is not None:
-            held += self._queues.pops.table
-        return [
-            self.namespace.unwrap_queue(queue) for queue in sorted(held) if not is_retry_topic(queue.topic)
-        ]
-
-    async def lag(self) -> dict[MessageQueue, int]:
-        """Messages of each queue held that are not consumed yet: the broker's maximum minus the group's offset, or,
-        if it has none, minus the offset this member began to read at.
-
-        Queues that are popped are left out: only the broker knows.
-        """
-        behind = await self._ready.lag()
-        return {self.namespace.unwrap_queue(queue): count for queue, count in behind.items()}
 
     def __aiter__(self) -> AsyncIterator[MessageExt]:
         """Messages one by one, for a consumer without listener; each is acknowledged when the next is asked for."""
@@ -251,7 +213,6 @@ class PushConsumer(GroupMember[PushQueues]):
         if self._queues.locks is not None:
             self._queues.locks.give_back()
         super()._withdraw(instance)
-        self._queues.assigned.set()
         if self._stream is not None:
             self._stream.close()
 

@@ -17,7 +17,6 @@ from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.invocation import ListenerInvoker
 from ..delivery.ordered_delivery import OrderedDelivery
 from ..delivery.send_back import SendBack
-from ..offsets.offset_store import read_offset
 from ..pulling.pull_api import PullApi
 from ..rebalancing.broker_assignments import BrokerAssignments
 from ..rebalancing.consumer_context import ConsumerContext
@@ -62,8 +61,6 @@ class PushQueues(HeldQueues):
             context, consume_passively=True, assignments=BrokerAssignments(context) if by_broker else None
         )
         self.control = PullControl(settings, is_suspended=is_suspended)
-        self.assigned = asyncio.Event()
-        """Set once a round left every topic but the retry topic as it should be."""
         self.locks: QueueLocks | None = None
         if needs_lock(orderly=orderly, message_model=settings.message_model):
             self.locks = QueueLocks(context, self.table)
@@ -91,15 +88,9 @@ class PushQueues(HeldQueues):
             self.correct_offset,
         )
 
-    async def lag(self) -> dict[MessageQueue, int]:
-        """Messages of each queue that are not consumed yet, without the queues of the retry topic."""
-        behind = {}
-        for queue, process_queue in sorted(self.table.items(), key=lambda item: item[0]):
-            if not process_queue.dropped and not is_retry_topic(queue.topic):
-                offset = await read_offset(self.offsets, queue)
-                reached = offset if offset >= 0 else process_queue.start_offset
-                behind[queue] = await self.questions.max_offset(queue) - reached
-        return behind
+    def assignment(self) -> list[MessageQueue]:
+        """The queues that are pulled or popped now."""
+        return [*self.table.live(), *(() if self.pops is None else self.pops.table)]
 
     # -- rounds
 
@@ -107,16 +98,11 @@ class PushQueues(HeldQueues):
         """One round; a paused consumer skips it."""
         if self.control.is_paused or self._stopped:
             return self._stopped
-        balanced = await super().rebalance()
-        if all(is_retry_topic(topic) for topic in self.unbalanced):
-            self.assigned.set()
-        return balanced
+        return await super().rebalance()
 
     def rebalance_without_brokers(self, *, answered: bool) -> None:
-        """A consumer without topics has all it can have. Without name servers the next round comes in its time."""
-        if answered and all(is_retry_topic(topic) for topic in self._subscriptions):
-            self.assigned.set()
-        elif answered:
+        """Without name servers the next round comes in its time."""
+        if answered:
             super().rebalance_without_brokers(answered=answered)
 
     async def stop_pulling(self) -> None:

@@ -15,7 +15,7 @@ from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, 
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 
-from ..errors import ClientError, RouteNotFound
+from ..errors import AssignmentTimeout, ClientError, RouteNotFound
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..offsets.offset_store import OffsetStore
@@ -45,6 +45,18 @@ class GroupMember(Client, Generic[QueuesT]):
     def _make_queues(self, context: ConsumerContext[Any]) -> QueuesT:
         """The queues of the consumer that starts, none yet."""
 
+    def subscribe(self, topic: str, expression: str = "*", expression_type: str = "TAG") -> None:
+        """Read a topic: `*`, tags as `A || B`, or with expression_type SQL92 an expression of properties. Also before
+        the start.
+
+        After the start the brokers learn it at once, and the queues follow with the next round: `wait_assigned`.
+        """
+        self._check_usable()
+        topic = self._add_subscription(topic, expression, expression_type)
+        if self._instance is not None:
+            self._queues.share_known.clear()
+            self._instance.spawn(self._announce([topic]), f"subscribe {topic}")
+
     def unsubscribe(self, topic: str) -> None:
         """Stop reading a topic: its queues are given up in the next round."""
         self._check_usable()
@@ -54,6 +66,40 @@ class GroupMember(Client, Generic[QueuesT]):
         """Readable queues of a topic (official fetchMessageQueues); `RouteNotFound` if it has none."""
         route = await self._require_running().routes.find_route(self.namespace.wrap(topic))
         return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
+
+    async def wait_assigned(self, timeout_ms: int | None = 30_000) -> None:
+        """Return once a complete round with every subscribed topic is over: this member holds its share.
+        `AssignmentTimeout` if that takes longer than `timeout_ms`, `ClientClosed` if the consumer is shut down before.
+        """
+        queues = self._ready
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await queues.share_known.wait()
+        except TimeoutError as error:
+            raise AssignmentTimeout(
+                f"{self._group} has no share of {', '.join(self._subscriptions)} within {timeout_ms} ms"
+            ) from error
+        self._require_running()  # shutdown ends the wait too
+
+    def assignment(self) -> list[MessageQueue]:
+        """The queues read now, without those of the retry topic, sorted; empty before the start."""
+        if self._instance is None:
+            return []
+        held = sorted(self._queues.assignment())
+        return [self.namespace.unwrap_queue(queue) for queue in held if not is_retry_topic(queue.topic)]
+
+    def positions(self) -> dict[MessageQueue, int]:
+        """The next message to consume in each queue read: what is committed next, or where this member began to read.
+
+        Queues whose beginning is still looked for, and queues that are popped, are left out.
+        """
+        return {self.namespace.unwrap_queue(queue): at for queue, at in self._ready.positions().items()}
+
+    async def lag(self) -> dict[MessageQueue, int]:
+        """Messages of each queue that are not consumed yet: the broker's maximum minus the position. Raises what asking
+        the broker raises."""
+        behind = await self._ready.lag()
+        return {self.namespace.unwrap_queue(queue): count for queue, count in behind.items()}
 
     @property
     def offsets(self) -> OffsetStore:
@@ -75,6 +121,7 @@ class GroupMember(Client, Generic[QueuesT]):
     def _withdraw(self, instance: ClientInstance) -> None:
         instance.groups.remove_consumer(self._group)
         self._queues.drop_all()
+        self._queues.share_known.set()
 
     @property
     def _queues(self) -> QueuesT:

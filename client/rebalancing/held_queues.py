@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 
 from ..clock import steady_ms
@@ -68,6 +69,8 @@ class HeldQueues(ABC):
         self.is_clustering = context.is_clustering
         self.table = QueueTable()
         self.questions = OffsetQuestions(context.instance)
+        self.share_known = asyncio.Event()
+        """Set once a round left every topic but the retry topic as it should be; cleared by a new subscription."""
         self.unbalanced: set[str] = set()
         """Topics whose share was not what it should be after the last round."""
         self.context = context
@@ -80,6 +83,8 @@ class HeldQueues(ABC):
         self._searches = 0
         self._unreachable: set[str] = set()
         """Brokers that did not answer in this round: the round asks them once."""
+        self._is_answered = True
+        """The name servers answered the last question about missing topics."""
 
     async def rebalance(self) -> bool:
         """One round: get this consumer's share of its topics, and give up the queues of all others. True if it now has
@@ -100,16 +105,45 @@ class HeldQueues(ABC):
             if process_queue is not None:
                 self.table.discard(queue, process_queue)
         self.keep_popped(topics)
+        if self._is_answered and all(
+            is_retry_topic(topic) or (topic in topics and topic not in self.unbalanced)
+            for topic in self._subscriptions
+        ):
+            self.share_known.set()
         return balanced and not self.unbalanced
+
+    def assignment(self) -> Iterable[MessageQueue]:
+        """The queues that are read now."""
+        return self.table.live()
+
+    def positions(self) -> dict[MessageQueue, int]:
+        """The next message to consume in each queue held, without those of the retry topic: what was committed last, or
+        where this member began to read."""
+        found = {}
+        for queue, process_queue in sorted(self.table.items(), key=lambda item: item[0]):
+            if not process_queue.dropped and not is_retry_topic(queue.topic):
+                offset = self.offsets.read(queue)
+                found[queue] = offset if offset >= 0 else process_queue.start_offset
+        return found
+
+    async def lag(self) -> dict[MessageQueue, int]:
+        """How many messages are behind each position."""
+        behind = {}
+        for queue, position in self.positions().items():
+            behind[queue] = await self.questions.max_offset(queue) - position
+        return behind
 
     def held(self) -> list[MessageQueue]:
         """The queues whose offsets are persisted."""
         return list(self.table)
 
     def rebalance_without_brokers(self, *, answered: bool) -> None:
-        """No broker is known, so no heartbeat was sent. A consumer whose topics are missing rebalances all the same,
-        because the next round then follows within a second. `answered`: the name servers answered for each topic."""
-        if self._instance.routes.missing(self._subscriptions):
+        """No broker is known, so no heartbeat was sent. A consumer without topics has all it can have; one whose topics
+        are missing rebalances all the same, because the next round then follows within a second. `answered`: the name
+        servers answered for each topic."""
+        if all(map(is_retry_topic, self._subscriptions)):
+            self.share_known.set()
+        elif self._instance.routes.missing(self._subscriptions):
             self._instance.rebalance_now()
 
     def drop(self, queue: MessageQueue) -> ProcessQueue | None:
@@ -155,13 +189,16 @@ class HeldQueues(ABC):
         if missing != self._missing:
             self._missing, self._searches = missing, 0
         if not missing or self._searches >= TOPIC_SEARCHES:
+            self._is_answered = self._is_answered or not missing
             return True
         self._searches += 1
         try:
             for topic in missing:
                 with suppress(RouteNotFound):
                     await routes.find_route(topic)
+            self._is_answered = True
         except ClientError as error:
+            self._is_answered = False
             _log.debug("the topics %s are not found: %s", missing, error)
         return not routes.missing(missing)
 

@@ -35,7 +35,7 @@ REPLACEMENTS: Final = {
     "message_listener": "use listener or batch_listener, with orderly=True for a MessageListenerOrderly",
     "message_queue_listener": "use on_assigned and on_revoked of PushConsumer, on_queues_changed of LitePullConsumer",
     "offset_store": "use offset_store of PushConsumer; others choose their store by message_model",
-    "sub_expression_for_assign": "use the method set_sub_expression_for_assign(topic, expression)",
+    "sub_expression_for_assign": "use expressions of assign: assign(queues, expressions={topic: tags})",
     "transaction_listener": "use checker, the second argument, and execute of send_in_transaction",
     "transaction_check_listener": "use checker, the second argument of TransactionProducer",
     # Threads.

@@ -432,7 +432,7 @@ async def test_virtual_time_stands_still(tmp_path: Path) -> None:
         async with LitePullConsumer(
             "watch", consume_from_where=first, namesrv_addr=f"{host}:{port}"
         ) as consumer:
-            await consumer.subscribe("orders")
+            consumer.subscribe("orders")
             messages: list[MessageExt] = []
             while len(messages) < 2:
                 messages += await consumer.poll(5000)

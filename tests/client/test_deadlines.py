@@ -448,39 +448,3 @@ def test_a_cancelled_future_whose_repeat_fails_leaves_nothing_unseen() -> None:
     network.run(scenario)
     gc.collect()
     assert unseen == []
-
-
-def test_flush_waits_for_the_sends_of_before_and_for_no_later_one() -> None:
-    network, _ = cluster({"b": "b:1"})
-
-    async def scenario() -> tuple[float, list[bool], bool]:
-        async with producer() as sender:
-            await sender.send("T", b"x")
-            network.delays["b:1"] = 1.0
-            before = [sender.send_nowait("T", b"x") for _ in range(3)]
-            flush = asyncio.create_task(timed(sender.flush()))
-            await passed(0.5)
-            later = sender.send_nowait("T", b"x")
-            seconds, _ = await flush
-            return seconds, [sent.done() for sent in before], later.done()
-
-    assert network.run(scenario) == (pytest.approx(1.0, abs=LATE), [True] * 3, False)
-
-
-def test_flush_waits_for_repeats_and_for_what_waits_for_a_batch() -> None:
-    network, _ = cluster({"a": "a:1", "b": "b:1"})
-
-    async def scenario() -> list[bool]:
-        done = []
-        for batches in (False, True):
-            async with producer(auto_batch=batches, batch_max_delay_ms=30_000) as sender:
-                await sender.send("T", b"x", queue_id=0, timeout_ms=1_000)
-                network.delays["b:1"] = network.delays["a:1"] = 0.2
-                sends = [sender.send_nowait("T", b"x") for _ in range(4)]
-                network.drop("a:1")
-                await sender.flush()
-                done += [sent.done() for sent in sends]
-                await asyncio.gather(*sends, return_exceptions=True)
-        return done
-
-    assert network.run(scenario) == [True] * 8

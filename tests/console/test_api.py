@@ -68,7 +68,7 @@ def test_messages_are_sent_and_found(api: Api, rocketmq: RocketMQ) -> None:
 async def test_a_group_has_members_subscriptions_offsets_and_lag(server: EmbeddedServer, api: Api) -> None:
     rocketmq_send(server, "orders", 5)
     async with LitePullConsumer("billing", namesrv_addr=server.namesrv_addr, auto_commit=False) as consumer:
-        await consumer.subscribe("orders")
+        consumer.subscribe("orders")
         read: list[object] = []
         while len(read) < 5:
             read += await consumer.poll(1000)
@@ -88,7 +88,7 @@ async def test_queues_of_a_group_have_their_offset_and_the_member_that_holds_the
     rocketmq.send("orders", "one", queue_id=0)
     assert api.ask("GET", "/api/groups/billing/queues") == (404, {"error": "there is no group billing"})
     async with LitePullConsumer("billing", namesrv_addr=server.namesrv_addr, auto_commit=False) as consumer:
-        await consumer.subscribe("orders")
+        consumer.subscribe("orders")
         while not await consumer.poll(1000):
             pass
         await consumer.commit({MessageQueue("orders", "broker-a", 0): 1})
@@ -108,7 +108,7 @@ async def test_a_member_that_does_not_answer_holds_nothing_that_is_known(
 ) -> None:
     rocketmq.topic("orders", queues=1)
     async with LitePullConsumer("billing", namesrv_addr=server.namesrv_addr, auto_commit=False) as consumer:
-        await consumer.subscribe("orders")
+        consumer.subscribe("orders")
         await rocketmq.aio.wait_members("billing", 1)
         # Asked from the consumer's own loop, which stands still meanwhile.
         queues = api.get("/api/groups/billing/queues")

@@ -98,7 +98,7 @@ async def filled(server: EmbeddedServer, api: Api) -> dict[str, str]:
     sent = rocketmq.send(topic, "one", tags="a", keys="k", properties={"p": "v"}, queue_id=0)
     rocketmq.send(topic, b"\xff", queue_id=1)
     async with LitePullConsumer("billing", namesrv_addr=server.namesrv_addr, auto_commit=False) as consumer:
-        await consumer.subscribe(topic)
+        consumer.subscribe(topic)
         read: list[object] = []
         while len(read) < 2:
             read += await consumer.poll(1000)

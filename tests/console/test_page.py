@@ -146,7 +146,7 @@ async def test_lag_falls_and_members_and_queues_are_seen(
     for number in range(5):
         rocketmq.send("orders", str(number))
     async with LitePullConsumer("billing", namesrv_addr=server.namesrv_addr, auto_commit=False) as consumer:
-        await consumer.subscribe("orders")
+        consumer.subscribe("orders")
         read: list[object] = []
         while len(read) < 5:
             read += await consumer.poll(1000)

@@ -40,7 +40,7 @@ async def consumed(server: EmbeddedServer, group: str) -> AsyncIterator[AdminCli
     ):
         for _ in range(SENT):
             await producer.send(Message(topic, b"x"), queue_id=0)
-        await consumer.subscribe(topic)
+        consumer.subscribe(topic)
         messages: list[Any] = []
         while len(messages) < SENT:
             messages += await consumer.poll(1000)

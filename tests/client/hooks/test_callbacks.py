@@ -44,7 +44,7 @@ def test_event_callbacks_of_a_lite_pull_consumer_must_be_plain_functions() -> No
     with pytest.raises(ClientError, match="on_queues_changed must be a plain function"):
         LitePullConsumer("g", namesrv_addr=ADDRESS, on_queues_changed=waits)  # type: ignore[arg-type]
     with pytest.raises(ClientError, match="listener must be a plain function"):
-        LitePullConsumer("g", namesrv_addr=ADDRESS).register_topic_message_queue_change_listener("T", waits)
+        LitePullConsumer("g", namesrv_addr=ADDRESS).on_topic_queues_changed("T", waits)
 
 
 def test_a_hook_must_not_be_a_coroutine_function() -> None:

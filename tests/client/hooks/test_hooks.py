@@ -213,7 +213,7 @@ async def test_ordered_and_lite_consumers_call_their_hooks_too(namesrv_addr: str
     async with LitePullConsumer(
         "l", namesrv_addr=namesrv_addr, hooks=[lite], consume_from_where=FIRST
     ) as consumer:
-        await consumer.subscribe("T")
+        consumer.subscribe("T")
         async with asyncio.timeout(30):
             while lite.before < 2:
                 await consumer.poll(1000)

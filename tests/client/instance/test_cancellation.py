@@ -95,7 +95,7 @@ async def iterate(namesrv_addr: str) -> None:
 
 async def poll(namesrv_addr: str) -> None:
     async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
-        await consumer.subscribe("T")
+        consumer.subscribe("T")
         while not await consumer.poll(100):
             pass
         await consumer.commit()

@@ -85,7 +85,7 @@ BEFORE_TOO: dict[str, list[Use]] = {
     "lite": [
         lambda one: one.subscribe("T"),
         lambda one: one.unsubscribe("T"),
-        lambda one: one.register_topic_message_queue_change_listener("T", lambda *_: None),
+        lambda one: one.on_topic_queues_changed("T", lambda *_: None),
     ],
 }
 """What may be done before the start as well."""

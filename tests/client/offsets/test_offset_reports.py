@@ -255,7 +255,7 @@ async def test_a_leaving_lite_consumer_reports_every_queue_the_first_one_alone(n
     async with LitePullConsumer(
         "g", namesrv_addr=node.namesrv_address, consume_from_where=FIRST, hooks=[hook]
     ) as consumer:
-        await consumer.subscribe("T")
+        consumer.subscribe("T")
         while polled < 40:
             polled += len(await consumer.poll(1000))
         consumer._queues.remember(consumer._queues.assigned)

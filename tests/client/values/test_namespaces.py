@@ -109,7 +109,7 @@ async def test_lite_pull_with_a_namespace_seeks_and_commits_by_the_users_names(n
     await send(namesrv_addr, "N%T", 8)
     async with LitePullConsumer("g", namesrv_addr=namesrv_addr, namespace="N") as consumer:
         queues = await consumer.queues("T")
-        await consumer.assign(queues)
+        consumer.assign(queues)
         for queue in queues:
             await consumer.seek_to_begin(queue)
         found: list[MessageExt] = []

@@ -85,7 +85,7 @@ async def retry(prefix: str) -> Found:
     async with LitePullConsumer(
         f"{prefix}_dead", namesrv_addr=NAMESRV_ADDR, consume_from_where=FIRST
     ) as reader:
-        await reader.assign(await reader.queues(f"%DLQ%{prefix}_g"))
+        reader.assign(await reader.queues(f"%DLQ%{prefix}_g"))
         dead = [message.body.decode() for message in await reader.poll(20_000)]
     return {
         "tries": [(name == topic, times) for name, times in tries],

@@ -283,7 +283,7 @@ async def by_way_of(prefix: str, way: str, *files: str) -> Found:
             results = await asyncio.gather(*(producer.send(topic, b"%d" % n, tags="t") for n in range(40)))
             await until(lambda: len(set(seen.bodies) - {"first"}) >= 40)
             lag = await consumer.lag()
-            await lite.subscribe(topic, "t")
+            lite.subscribe(topic, "t")
             polled: list[MessageExt] = []
             async with asyncio.timeout(60):
                 while len(polled) < 40:
