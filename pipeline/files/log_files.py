@@ -7,12 +7,15 @@ The format is drawn in `store/FORMAT.md`.
 """
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from ..errors import PathError
+from ..records.slices import Ints
 from .mapped_file import FILE_NAME, data_end, map_file
 
 MAX_SPLITS: Final = 10_000
@@ -55,6 +58,13 @@ def log_holes(files: list[LogFile]) -> list[tuple[LogFile, int]]:
         for file, after in itertools.pairwise(files)
         if file.base + file.size < after.base
     ]
+
+
+def files_at(files: Sequence[LogFile], positions: Ints) -> list[LogFile]:
+    """The files in which one of these log positions lies; those of a hole are given the file before it."""
+    bases = np.fromiter((file.base for file in files), np.int64, len(files))
+    numbers = np.unique(np.searchsorted(bases, positions, side="right") - 1)
+    return [files[number] for number in numbers.tolist() if number >= 0]
 
 
 def mapped(file: LogFile, maps: dict[str, memoryview]) -> memoryview:

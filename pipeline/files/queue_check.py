@@ -28,7 +28,7 @@ from ..records.records import records_at
 from ..records.scans import Flags
 from ..records.slices import Ints
 from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units
-from .log_files import LogFile, log_files, mapped
+from .log_files import LogFile, files_at, log_files, mapped
 from .mapped_file import FILE_NAME
 from .run_statuses import DELETED_TOPIC, NO_QUEUE, NO_RECORD, NO_UNIT, OTHER_RECORD, OTHER_SIZE
 from .runs import RUN, Runs, RunTable
@@ -226,7 +226,7 @@ def check_units(split: QueueSplit, log_folder: str) -> Iterator[Any]:
     for lo in range(split.lo, split.hi, UNIT_ROWS):
         batch = units(split.folder, lo, min(lo + UNIT_ROWS, split.hi))
         checked = _CheckedUnits(split, lo, batch, begin)
-        for file in files:
+        for file in files_at(files, checked.open_positions()):
             checked.compare(file, maps)
         for status, runs in checked.findings():
             runs["key"] = table.key(status, split.topic, split.queue_id)
@@ -247,6 +247,10 @@ class _CheckedUnits:
         self._is_open: Flags = written & (self._positions >= log_begin)
         self._is_other = np.zeros(len(batch), dtype=np.bool_)
         self._is_other_size = np.zeros(len(batch), dtype=np.bool_)
+
+    def open_positions(self) -> Ints:
+        """The log positions of the units that are not compared yet."""
+        return self._positions[self._is_open]
 
     def compare(self, file: LogFile, maps: dict[str, memoryview]) -> None:
         """Compare the units that point into this file. `maps` keeps the file that was mapped last."""

@@ -28,7 +28,7 @@ from ..records.records import Records, records_at, scan
 from ..records.scans import ANYWHERE
 from ..records.slices import Ints
 from .consume_queues import PRE_BLANK, QueueSplit, units
-from .log_files import LogFile, LogSplit, mapped
+from .log_files import LogFile, LogSplit, files_at, mapped
 from .mapped_file import map_file
 from .run_statuses import OK
 
@@ -133,7 +133,7 @@ def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) ->
         sizes = block["size"].astype(np.int64)
         sizes[(sizes < 0) | (sizes >= PRE_BLANK)] = 0
         for rows in batch_rows(sizes, options.decode_rows):
-            for file in _files_between(files, positions[rows]):
+            for file in files_at(files, positions[rows]):
                 in_file = (positions[rows] >= file.base) & (positions[rows] < file.base + file.size)
                 in_file &= sizes[rows] > 0
                 if in_file.any():
@@ -152,11 +152,6 @@ def batch_rows(sizes: Ints, rows: int) -> Iterator[slice]:
         stop = min(max(stop, first + 1), count)
         yield slice(first, stop)
         first = stop
-
-
-def _files_between(files: list[LogFile], positions: Ints) -> list[LogFile]:
-    lowest, highest = int(positions.min()), int(positions.max())
-    return [file for file in files if file.base <= highest and file.base + file.size > lowest]
 
 
 def records_at_units(

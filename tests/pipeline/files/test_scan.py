@@ -14,7 +14,7 @@ import itertools
 import numpy as np
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.files import scan as store_scan
-from pocketmq.pipeline.files.log_files import MAX_SPLITS, LogFile, LogSplit, log_files, log_splits
+from pocketmq.pipeline.files.log_files import MAX_SPLITS, LogFile, LogSplit, files_at, log_files, log_splits
 from pocketmq.pipeline.files.mapped_file import data_end
 from pocketmq.pipeline.files.scan import ScanOptions, scan_log
 from pocketmq.pipeline.records.boundaries import find_record
@@ -43,6 +43,23 @@ def offsets(split: LogSplit) -> list[int]:
         if found.records is not None
         for one in found.records.column("physicalOffset").to_pylist()
     ]
+
+
+@given(
+    st.lists(st.integers(0, 99), unique=True, min_size=1).map(sorted),
+    st.lists(st.integers(-5, 1100), max_size=20),
+)
+def test_the_files_of_some_positions_are_those_that_begin_last_before_them(
+    bases: list[int], positions: list[int]
+) -> None:
+    files = [LogFile(f"{base:020}", base * 10, 10, False) for base in bases]
+    expected = {
+        max(before, key=lambda file: file.base)
+        for position in positions
+        if (before := [file for file in files if file.base <= position])
+    }
+    found = files_at(files, np.array(positions, dtype=np.int64))
+    assert found == sorted(expected, key=lambda file: file.base)
 
 
 STARTS = [BASE + one for one in scan(DATA, 0, len(DATA), most=COUNT).starts]
