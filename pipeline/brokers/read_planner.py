@@ -40,6 +40,8 @@ _log = logging.getLogger("pocketmq.pipeline")
 
 SMALL_TASK: Final = 1000
 """Reading so many messages takes less time than Spark needs to start a task, which is some 20 ms."""
+CLOCKS_APART_MS: Final = 60_000
+"""How far the clocks of a driver and a broker may be apart."""
 EARLIEST_OFFSET: Final = -2
 LATEST_OFFSET: Final = -1
 TIMES_EXAMPLE: Final = '{"T":1700000000000} or {"T":{"broker-a":{"0":1700000000000}}}'
@@ -194,12 +196,13 @@ class Planner:
         """Whether the first message of a queue was stored after a time (epoch ms; 0 is never).
 
         Asked of a queue that ends before a position determined at that time: all messages before the position were
-        stored earlier, unless the topic was deleted and created anew.
+        stored earlier, unless the topic was deleted and created anew. The time is of another clock than the broker's:
+        where the two may disagree the queue counts as new, so its messages are read again rather than not at all.
         """
         if not time_ms or held.high <= held.low:
             return False
         first = self._store_times([Range(queue, held.low, held.low + 1)])[0]
-        return bool(first) and first[0] > time_ms
+        return bool(first) and first[0] > time_ms - CLOCKS_APART_MS
 
     def report_loss(self, loss: Loss) -> None:
         if self.options.fail_on_data_loss:

@@ -41,6 +41,22 @@ def test_an_offset_beyond_the_end_is_a_loss_or_skipped(
         assert read(client, tolerant) == left
 
 
+@pytest.mark.parametrize(("seconds", "is_new"), [(-3600, True), (30, True), (3600, False)])
+def test_a_queue_is_new_if_clocks_that_are_a_little_apart_allow_it(
+    rocketmq: RocketMQ, seconds: int, is_new: bool
+) -> None:
+    """The position is of the driver's clock, the message of the broker's, which may be behind by half a minute."""
+    topic = rocketmq.topic(f"new{seconds}", queues=1)
+    rocketmq.send(topic, "m")
+    (sent,) = rocketmq.messages(topic)
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
+        planner = Planner(client, options(rocketmq, topic))
+        (queue,) = planner.queues()
+        position_ms = sent.store_timestamp + 1000 * seconds
+        assert planner.is_new_since(queue, QueueBounds(0, 1), position_ms) is is_new
+        assert not planner.is_new_since(queue, QueueBounds(0, 1), 0), "a position without a time"
+
+
 @pytest.mark.parametrize(
     ("times", "message"),
     [
