@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -69,13 +70,15 @@ def run_on_engine(
     if chosen == SPARK:
         from ..sql.spark_engine import SparkEngine
 
-        run_job(
-            name,
-            lambda spark: build(SparkEngine(spark)),
-            check=check,
-            fails_on_findings=fails_on_findings,
-            **options,
-        )
+        with ExitStack() as ends:
+            run_job(
+                name,
+                lambda spark: build(ends.enter_context(SparkEngine(spark))),
+                check=check,
+                before_stop=ends.close,
+                fails_on_findings=fails_on_findings,
+                **options,
+            )
         return
 
     def run(outputs: Outputs) -> Report:

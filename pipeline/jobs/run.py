@@ -99,13 +99,15 @@ def run_job(
     quiet: bool,
     is_verbose: bool = False,
     check: Callable[[], object] = lambda: None,
+    before_stop: Callable[[], object] = lambda: None,
     fails_on_findings: bool = True,
     is_short: bool = False,
 ) -> None:
     """Run a job in a session of its own, and write its report.
 
-    `check` raises `OptionError` for what can be checked without Spark. `is_short` says that planning takes longer than
-    the work on the rows. `settings` are Spark's, as `KEY=VALUE`.
+    `check` raises `OptionError` for what can be checked without Spark. `before_stop` is called when the report is
+    written, or the job failed. `is_short` says that planning takes longer than the work on the rows. `settings` are
+    Spark's, as `KEY=VALUE`.
     """
     outputs = Outputs(json_file, parquet_folder, html_file, quiet)
     logging.getLogger().addFilter(_is_not_interrupt_stack)
@@ -117,7 +119,7 @@ def run_job(
             session = SessionChoice(master or _engine(memory, own), memory, own, is_verbose, is_short)
             session.check()
             check_outputs(outputs)
-            report = _run(name, build, outputs, session)
+            report = _run(name, build, outputs, session, before_stop)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:
@@ -237,7 +239,11 @@ def user_error_if_spark_does_not_start(choice: SessionChoice) -> Iterator[None]:
 
 
 def _run(
-    name: str, build: "Callable[[SparkSession], Report]", outputs: Outputs, choice: SessionChoice
+    name: str,
+    build: "Callable[[SparkSession], Report]",
+    outputs: Outputs,
+    choice: SessionChoice,
+    before_stop: Callable[[], object],
 ) -> Report:
     from ..session.session import pocketmq_session, set_log_level
 
@@ -261,7 +267,10 @@ def _run(
         report = build(spark)
         write(report, outputs)
     finally:
-        spark.stop()
+        try:
+            before_stop()
+        finally:
+            spark.stop()
     return report
 
 

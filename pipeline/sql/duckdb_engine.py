@@ -5,6 +5,7 @@ folder.
 """
 
 import contextlib
+import os
 import shutil
 import signal
 import tempfile
@@ -38,6 +39,7 @@ _STORE_OPTIONS: Final = {
     "brokerName": "broker_name",
     "checkQueues": "check_queues",
 }
+ON_DISK: Final = "/var/tmp"
 _TRUTH: Final = {"true": True, "false": False}
 
 
@@ -52,7 +54,7 @@ class DuckEngine:
         import duckdb
 
         self._errors = duckdb.Error
-        self._spill = tempfile.mkdtemp(prefix="pocketmq-duckdb-")
+        self._spill = tempfile.mkdtemp(prefix="pocketmq-duckdb-", dir=_spill_parent())
         self._connection = duckdb.connect(":memory:")
         self._seen = seen
         self._progress = progress
@@ -223,6 +225,12 @@ def _with_longs(rows: Any) -> Any:
             with contextlib.suppress(pa.ArrowInvalid):
                 rows = rows.set_column(at, field.name, rows.column(at).cast(pa.int64()))
     return rows
+
+
+def _spill_parent() -> str:
+    """Where what does not fit into memory is written: `TMPDIR`, else a folder on a disk, which `/tmp` often is not."""
+    is_chosen = any(name in os.environ for name in ("TMPDIR", "TEMP", "TMP"))
+    return ON_DISK if not is_chosen and os.access(ON_DISK, os.W_OK) else tempfile.gettempdir()
 
 
 def _memory(text: str) -> str:

@@ -40,8 +40,9 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """`OptionError` unless it is exactly one of these, as far as this process can see."""
-        if sum((self.store is not None, bool(self.stores), self.namesrv_addr is not None)) != 1:
-            raise OptionError("one of --store DIR and --namesrv ADDR is required")
+        if bool(self.folders) == (self.namesrv_addr is not None):
+            problem = "is required" if self.namesrv_addr is None else "is read, not both"
+            raise OptionError(f"one of --store DIR and --namesrv ADDR {problem}")
         if self.namesrv_addr is not None:
             check_name_servers("--namesrv", self.namesrv_addr)
         if self.topics is not None and not any(name.strip() for name in self.topics.split(",")):

@@ -18,14 +18,23 @@ KEPT_HERE: Final = 20_000
 
 
 class SparkEngine:
-    """A Spark session with its views."""
+    """A Spark session with its views. Use as a context manager: it frees the rows that it keeps, which an engine that
+    stays (`pocketmq pipeline up`) would keep for ever."""
 
     name = "spark"
 
     def __init__(self, spark: "SparkSession") -> None:
         self.spark = spark
+        self._cached: list[DataFrame] = []
         for function in FOR_SPARK:
             spark.sql(function)
+
+    def __enter__(self) -> "SparkEngine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._cached:
+            self._cached.pop().unpersist()
 
     def open_messages(self, name: str, source: MessageInput, columns: Sequence[str], **options: str) -> None:
         """Spark prunes no columns of Python sources, so only `columns` are decoded."""
@@ -53,6 +62,7 @@ class SparkEngine:
     def keep(self, name: str, text: str, *, is_small: bool = False) -> None:
         rows = self.sql(text)
         cached = rows.cache()
+        self._cached.append(cached)
         if not is_small:
             cached.createOrReplaceTempView(name)
             return
@@ -61,4 +71,4 @@ class SparkEngine:
             cached.createOrReplaceTempView(name)
             return
         self.spark.createDataFrame(few, schema=rows.schema).createOrReplaceTempView(name)
-        cached.unpersist()
+        self._cached.pop().unpersist()

@@ -8,7 +8,7 @@ import re
 import shlex
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def run(*words: str) -> Result:
         ("audit --store {0} --html {0}", "--html: {0} is a folder"),
         ("audit --store {0} --parquet {0}/old.journal", "--parquet: {0}/old.journal is a file"),
         ("duplicates", "one of --store DIR and --namesrv ADDR is required"),
-        ("duplicates --store {0} -n 127.0.0.1:1", "one of --store DIR and --namesrv ADDR is required"),
+        ("duplicates --store {0} -n 127.0.0.1:1", "one of --store DIR and --namesrv ADDR is read, not both"),
         ("duplicates -n 127.0.0.1:1", "--topics is required with --namesrv"),
         ("duplicates --store {0} --since 5 --until 5", "--since must be before --until"),
         ("latency", "one of --journal DIR, --store DIR and --namesrv ADDR is required"),
@@ -216,6 +216,20 @@ def test_ctrl_c_while_spark_starts_waits_until_it_can_be_stopped(
         run_built(lambda _: pytest.fail("the job began"))
     assert spark.is_stopped
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_a_job_keeps_is_freed_before_its_session_ends(spark: FakeSession) -> None:
+    freed: list[bool] = []
+
+    def fails(_: Any) -> Report:
+        raise OptionError("a mistake")
+
+    for build, code in ((lambda _: Report("Title", "", []), None), (fails, 2)):
+        spark.is_stopped = False
+        with ends(code) if code else nullcontext():
+            run_built(build, before_stop=lambda: freed.append(spark.is_stopped))
+    assert freed == [False, False]
+    assert spark.is_stopped
 
 
 def test_findings_are_exit_code_1_and_a_report_without_findings_is_0(

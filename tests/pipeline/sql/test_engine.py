@@ -1,5 +1,6 @@
 """Which engine runs a job, and what is the same on both."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,66 @@ def duckdb() -> Any:
 
     with DuckEngine() as engine:
         yield engine
+
+
+@pytest.mark.parametrize(("chosen", "parent"), [(True, "chosen"), (False, "disk")])
+def test_what_does_not_fit_into_memory_goes_to_a_disk_unless_a_folder_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, chosen: bool, parent: str
+) -> None:
+    """`/tmp` is often memory."""
+    pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
+    from pocketmq.pipeline.sql import duckdb_engine
+
+    for name in ("chosen", "disk"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(duckdb_engine, "ON_DISK", str(tmp_path / "disk"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    if chosen:
+        monkeypatch.setenv("TMPDIR", str(tmp_path / "chosen"))
+    with duckdb_engine.DuckEngine():
+        assert [path.parent.name for path in tmp_path.glob("*/*")] == [parent]
+    assert list(tmp_path.glob("*/*")) == []
+
+
+class FakeRows:
+    """Rows of a Spark session that may be cached."""
+
+    def __init__(self) -> None:
+        self.is_cached = False
+
+    def cache(self) -> "FakeRows":
+        self.is_cached = True
+        return self
+
+    def unpersist(self) -> None:
+        self.is_cached = False
+
+    def createOrReplaceTempView(self, name: str) -> None:
+        pass
+
+
+class FakeSpark:
+    def __init__(self) -> None:
+        self.rows: list[FakeRows] = []
+
+    def sql(self, text: str) -> FakeRows:
+        self.rows.append(FakeRows())
+        return self.rows[-1]
+
+
+def test_a_job_on_spark_frees_what_it_keeps_at_its_end() -> None:
+    """An engine that stays would keep it for ever."""
+    pytest.importorskip("pyspark", reason="the extra pocketmq[spark] is not installed")
+    from pocketmq.pipeline.sql.spark_engine import SparkEngine
+
+    spark: Any = FakeSpark()
+    with SparkEngine(spark) as engine:
+        engine.keep("a", "select 1")
+        engine.keep("b", "select 2")
+        assert sum(rows.is_cached for rows in spark.rows) == 2
+    assert not any(rows.is_cached for rows in spark.rows)
 
 
 BOTH = frozenset({"duckdb", "pyspark", "pyarrow", "numpy"})
