@@ -5,7 +5,7 @@ What is compared:
 
     topics     messages, bytes and ids of each topic on both sides
     queues     the same for each queue (`--queues`: only where a queue has the same number on both sides)
-    minutes    the same for each minute of sending (`--minutes`)
+    minutes    the same for each minute of sending (`--minutes`); a copy counts in that of its message
     places     how many messages are on one side only, and where in their queues: at the start, the end, or between
     missing    these messages, by topic and id
     repeated   messages that one side has more often
@@ -50,10 +50,22 @@ select {group}, cast(sum(case when side = 'left' then n else 0 end) as bigint) a
 from sums group by {group} order by {group}
 """
 SUMS: Final = """
-select side, topic, brokerName, queueId, minute, count(*) as n, cast(sum(storeSize) as bigint) as bytes,
+select side, topic, brokerName, queueId, count(*) as n, cast(sum(storeSize) as bigint) as bytes,
        min(queueOffset) as least, max(queueOffset) as most, count(*) - count(id) as nameless
-from both_sides group by side, topic, brokerName, queueId, minute
+from both_sides group by side, topic, brokerName, queueId
 """
+MINUTES: Final = """
+select topic, minute, cast(sum(case when side = 'left' then 1 else 0 end) as bigint) as leftMessages,
+       cast(sum(case when side = 'right' then 1 else 0 end) as bigint) as rightMessages,
+       cast(sum(case when side = 'left' then storeSize else 0 end) as bigint) as leftBytes,
+       cast(sum(case when side = 'right' then storeSize else 0 end) as bigint) as rightBytes
+from (
+    select side, topic, storeSize,
+           case when id is null then minute else min(minute) over (partition by topic, id) end as minute
+    from both_sides
+) as placed group by topic, minute order by topic, minute
+"""
+"""A copy counts in the minute of its message: copies are sent later, and several in one request have one time."""
 UNCOMPARED: Final = """
 select side, cast(sum(nameless) as bigint) as nameless from sums group by side order by side
 """
@@ -151,9 +163,7 @@ def build(
     if has_queues:
         sections.append(Section("queues", "Queues", engine.sql(COUNTS.format(group="topic, queueId"))))
     if has_minutes:
-        sections.append(
-            Section("minutes", "Minutes of sending", engine.sql(COUNTS.format(group="topic, minute")))
-        )
+        sections.append(Section("minutes", "Minutes of sending", engine.sql(MINUTES)))
     sections += [
         Section("places", "On one side only, by place in the queue", engine.sql(PLACES), note=ABOUT_PLACES),
         Section("missing", "On one side only", engine.sql(MISSING)),

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -13,6 +14,7 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.jobs import compare, latest
 from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.protocol.message.record import Record, encode_record
 from pocketmq.testing import RocketMQ
 
 from pipeline.jobs.reports import rows
@@ -51,6 +53,31 @@ def test_equal_sides_have_no_difference(engine: Any, store: Path) -> None:
     ]
     assert len(rows(report, "queues")) == 6
     assert sum(row["leftMessages"] for row in rows(report, "minutes")) == COUNT
+
+
+def test_a_copy_counts_in_the_minute_of_its_message(engine: Any, tmp_path: Path) -> None:
+    """As a mirror leaves them: copies have the time at which they were sent, or that of another in their request."""
+    minute = 60_000
+    original = [
+        Record("T", 0, number, 0, body=b"m", properties=properties, born_timestamp=(5 + number) * minute)
+        for number, properties in enumerate((text("A" * 32), text("B" * 32), b""))
+    ]
+    copies = [msgspec.structs.replace(one, born_timestamp=9 * minute) for one in original]
+    sides = []
+    for name, records in (("left", original), ("right", copies)):
+        (tmp_path / name / "commitlog").mkdir(parents=True)
+        log = b""
+        for one in records:
+            log += encode_record(msgspec.structs.replace(one, position=len(log)))
+        (tmp_path / name / "commitlog" / f"{0:020}").write_bytes(log)
+        sides.append(MessageInput(store=str(tmp_path / name)))
+    found = rows(compare.build(engine, *sides, has_minutes=True), "minutes")
+    counts = {row["minute"].minute: (row["leftMessages"], row["rightMessages"]) for row in found}
+    assert counts == {5: (1, 1), 6: (1, 1), 7: (1, 0), 9: (0, 1)}, "one without an id is in its own minute"
+
+
+def text(message_id: str) -> bytes:
+    return f"UNIQ_KEY\x01{message_id}\x02".encode()
 
 
 def test_missing_and_different_messages_are_named(engine: Any, store: Path, tmp_path: Path) -> None:
