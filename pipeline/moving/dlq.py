@@ -106,20 +106,23 @@ def build(engine: Engine, source: MessageInput, wanted: Wanted, *, limit: int = 
     ]
     lead = f"In {source.name}."
     if wanted.send_back is not None:
-        from .dlq_resend import send_back
+        from .dlq_resend import SENT, send_back
 
         counts = send_back(source, wanted, [topic for topic in topics if is_dlq_topic(topic)], existing)
         sections.append(counts)
-        lead += _words_of(source, wanted)
+        is_any_sent = any(row["what"] == SENT and row["messages"] for row in counts.frame.collect())
+        lead += _words_of(source, wanted, is_any_sent=is_any_sent)
     elif findings:
         lead += " Nothing was sent: --send-back origin or --send-back group sends copies."
     return Report("Dead letters", lead, sections, findings)
 
 
-def _words_of(source: MessageInput, wanted: Wanted) -> str:
+def _words_of(source: MessageInput, wanted: Wanted, *, is_any_sent: bool) -> str:
     """What became of the copies."""
     if wanted.is_dry:
         return " Nothing was sent, because of --dry-run."
+    if not is_any_sent:
+        return " No copies were sent: there was nothing to send, or all of it was sent before."
     if wanted.is_of_all(source):
         return " Copies were sent, and will not be sent again without --again."
     return " Copies were sent. Not all dead letters were wanted, so a second run sends these again."

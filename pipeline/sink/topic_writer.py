@@ -10,8 +10,9 @@ Option `guarantee` chooses what it guarantees:
                     batch, partition and row; so readers can drop duplicates. The plan must give the same rows to the
                     same partition again, which a shuffle without a sort before the sink may not do
     transactional   tasks send half messages; the driver commits them when all tasks are done, and stores the batch
-                    number as an offset of a group, so that a committed batch is not sent again. A driver that dies
-                    while it commits leaves some messages committed: that batch is repeated, with the same UNIQ_KEYs
+                    number as an offset of a group, so that a committed batch is not sent again. A commit that
+                    fails midway, or whose driver dies, leaves some messages committed: that batch is repeated, with
+                    the same UNIQ_KEYs
 """
 
 import itertools
