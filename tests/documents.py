@@ -1,6 +1,7 @@
 """A document's blocks, and a terminal that runs its commands; for `test_docs.py` and `spark/test_document.py`.
 
-Every line of a `console` or `sh` block is run in a temporary folder that has a `.venv`. Only this is replaced:
+Every line of a `console` or `sh` block is run in a temporary folder that has a `.venv` and the files that a tutorial
+has its reader save. Only this is replaced:
 
     make demo            is `.venv/bin/pocketmq demo`
     pocketmq serve       gets free ports, and runs until the next `serve` or the end of the document
@@ -45,6 +46,13 @@ def commands(document: Path) -> Iterator[tuple[str, str]]:
                 more = [line for line in lines[1:] if line.startswith(">")]
                 printed = "".join(lines[1 + len(more) :])
                 yield lines[0] + "".join(line[2:] or "\n" for line in more), printed
+
+
+def named_files(document: Path) -> dict[str, str]:
+    """The files that the reader of a tutorial saves: Python blocks that begin with their name, as a comment."""
+    return {
+        named[1]: text for text in blocks(document, "python") if (named := re.match(r"# (\w+\.py)\n", text))
+    }
 
 
 def section(heading: str, document: Path) -> str:

@@ -37,6 +37,7 @@ from documents import (
     blocks,
     check_named_tests,
     commands,
+    named_files,
     rows,
     section,
 )
@@ -53,7 +54,8 @@ SPARK_DOCUMENTS = {name for name in NAMES if name.startswith("docs/pipeline")}
 """`spark/test_document.py` runs these."""
 TABLE_DOCUMENTS = {"docs/tables.md", "docs/data-frames.md", "docs/jobs.md"}
 """`pipeline/test_documents.py` runs these."""
-SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md"}
+TUTORIALS = [name for name in NAMES if name.startswith("docs/tutorial-")]
+SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md", *TUTORIALS}
 
 
 # -- commands
@@ -75,13 +77,30 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     ],
 )
 def test_commands_print_what_the_document_shows(name: str, terminal: Terminal) -> None:
+    if name == "docs/tutorial-data.md":
+        pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
     checker = doctest.OutputChecker()
+    for file, text in named_files(ROOT / name).items():
+        (terminal.folder / file).write_text(text, encoding="utf-8")
     for command, expected in commands(ROOT / name):
         if command.strip() in ("make test", "make test-all"):
             continue
         printed = terminal.run(command)
         shown = f"$ {command}shown:\n{expected}printed:\n{printed}"
         assert checker.check_output(expected, printed, ANYTHING), shown
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_every_block_of_a_tutorial_is_run(name: str) -> None:
+    files = named_files(ROOT / name)
+    assert len(files) == len(blocks(ROOT / name, "python"))
+    assert {language for language, _ in FENCE.findall((ROOT / name).read_text(encoding="utf-8"))} <= {
+        "console",
+        "python",
+        "text",
+    }
+    ran = "".join(command for command, _ in commands(ROOT / name))
+    assert "-m pytest" in ran or [file for file in files if file not in ran] == []
 
 
 def test_worked_example_runs_and_prints_what_the_document_shows(terminal: Terminal) -> None:
