@@ -1,6 +1,7 @@
 """The site that `make docs` builds: its navigation, and what its hooks make of a page. Needs no mkdocs."""
 
 import runpy
+import tomllib
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from pocketmq import client, testing
 from documents import ROOT
 
 SETTINGS: dict[str, Any] = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
 HOOKS = runpy.run_path(str(ROOT / "docs" / "site.py"))
 
 
@@ -56,3 +58,23 @@ def test_a_link_out_of_the_documents_leads_to_the_repository() -> None:
 def test_a_page_that_loads_from_the_network_is_found(tag: str) -> None:
     assert HOOKS["LOADED"].search(tag)
     assert not HOOKS["LOADED"].search('<a href="https://host/">a link</a><script src="assets/x.js">')
+
+
+def test_addresses_of_the_repository_are_those_of_the_package() -> None:
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    repository = urls["Repository"]
+    assert SETTINGS["repo_url"] == repository
+    [contact] = yaml.safe_load((FORMS / "config.yml").read_text(encoding="utf-8"))["contact_links"]
+    assert contact["url"] == f"{repository}/security/advisories/new"
+    assert f"({contact['url']})" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert all(url.startswith(repository) for url in urls.values())
+
+
+@pytest.mark.parametrize("name", ["bug", "difference", "wish"])
+def test_a_form_asks_questions_with_names_of_their_own(name: str) -> None:
+    form = yaml.safe_load((FORMS / f"{name}.yml").read_text(encoding="utf-8"))
+    assert form["name"]
+    assert form["description"]
+    ids = [question["id"] for question in form["body"]]
+    assert len(ids) == len(set(ids)) > 0
+    assert all(question["attributes"]["label"] for question in form["body"])
