@@ -186,9 +186,15 @@ class Pull:
 
     def _code(self, result: GetResult) -> ResponseCode:
         code = _code_of(result, self._request.queue_offset)
-        if self._goes_back_to_master(result) and (
-            not self._pulling.is_5 or result.status is not GetStatus.FOUND
-        ):
+        pulling = self._pulling
+        if (
+            not pulling.is_slave or code == ResponseCode.SUCCESS
+        ):  # without them the consumer would skip its messages
+            return code
+        is_unchecked = (
+            code == ResponseCode.PULL_OFFSET_MOVED and not pulling.config.store.offset_check_in_slave
+        )
+        if is_unchecked or (pulling.is_5 and self._goes_back_to_master(result)):
             return ResponseCode.PULL_RETRY_IMMEDIATELY
         return code
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 from pocketmq.broker.broker import Broker
@@ -154,3 +154,22 @@ async def test_slave_stores_no_offset_that_a_pull_carries(
     broker.topics.update(TopicConfig(topic_name="orders"))
     await send(broker, a_pull(sys_flag=PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET, commit_offset=7))
     assert broker.offsets.query("orders", "g", 0) == offset
+
+
+@pytest.mark.parametrize("emulate", [4, 5])
+async def test_slave_sends_the_messages_that_its_answer_counts(
+    broker_maker: MakeBroker, emulate: Literal[4, 5]
+) -> None:
+    """A 4.9 slave without slaveReadEnable, too: a consumer that got `nextBeginOffset` alone would skip them."""
+    master = broker_maker()
+    master.topics.update(TopicConfig(topic_name="orders"))
+    store_message(master, "orders")
+    slave = broker_maker(emulate=emulate, store={"broker_role": "SLAVE"})
+    slave.topics.update(TopicConfig(topic_name="orders"))
+    part = master.store.replication.read(0, 4096)
+    assert part is not None
+    slave.store.append_copied(0, part)
+    slave.store.dispatch_copied()
+    answer = as_asked(cast(Any, await send(slave, a_pull())))
+    assert (answer.code, answer.fields["nextBeginOffset"]) == (0, "1")
+    assert b"hello" in bytes(answer.body)
