@@ -29,7 +29,7 @@ REPORT = $(if $(JUNIT),--junitxml=$(JUNIT:.xml=)-$@.xml)
 PYTEST = $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal $(REPORT)
 
 .PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow \
-	spark spark-all browser interop interop-all package image notes bench torture soak soak-tests behaviour pictures docs pins golden clean
+	spark spark-all browser interop interop-all package image notes bench torture soak soak-tests simulate behaviour pictures docs pins golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -97,7 +97,7 @@ test-nightly: export POCKETMQ_NIGHTLY := 1
 test-nightly: ## everything, new random examples, nothing twice: about two hours; goes on after a failure
 	@$(MAKE) --no-print-directory --keep-going nightly-parts
 
-nightly-parts: lint-all unit soak-tests native-check torture soak spark-all interop-all
+nightly-parts: lint-all unit soak-tests native-check torture soak simulate spark-all interop-all
 
 unit: $(STAMP) ## the daily tests and the slow ones, without lint; WORKERS=2
 	$(PYTEST)
@@ -185,6 +185,9 @@ native-check: $(STAMP) ## the comparison of its two forms, with the C of the cor
 
 torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a store with power losses
 	POCKETMQ_TORTURE_RUNS=$(or $(RUNS),1000) $(BIN)/pytest -q tests/store -k 'test_kill.py or test_power_loss.py'
+
+simulate: $(STAMP) ## a cluster in simulation for SEEDS=1000 seeds; SEED=17 EVENTS=3,7 repeats one with these of its faults
+	PYTHONPATH=tests $(BIN)/python -m simulation.run $(if $(SEED),--seed $(SEED) $(if $(EVENTS),--events $(EVENTS)),--seeds $(or $(SEEDS),1000))
 
 soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30)

@@ -3,7 +3,7 @@
 Wait for a fact (`waiting.py`) in place of a sleep; show an order or a fact, or move virtual time, in place of a
 duration. What stays is a lower limit of a promise, a delay inside a fake, or a clock that is itself tested.
 Processor time (`time.process_time`, `time.thread_time`) is free. `spark/` and `conformance/` drive programs with
-clocks of their own.
+clocks of their own; `simulation/` has a loop whose time jumps.
 """
 
 import ast
@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 CLOCKS = {"time.time", "time.monotonic", "time.perf_counter"}
 SLEEPS = {"time.sleep", "asyncio.sleep"}
 FREE = {"waiting.py", "stopwatch.py", "clock_readings.py", "client_network.py"}
-FREE_FOLDERS = {"spark", "conformance"}
+FREE_FOLDERS = {"spark", "conformance", "simulation"}
 
 KNOWN = {
     "any_server.py": 3,

@@ -28,7 +28,10 @@ SECTOR_BYTES = 512
 class LosingDisk:
     """`forced` and `entries` are what survives a power loss."""
 
-    def __init__(self, root: Path, chance: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, root: Path, chance: random.Random, monkeypatch: pytest.MonkeyPatch | None = None
+    ) -> None:
+        """Without `monkeypatch` the caller passes on what is forced."""
         self._root = root
         self._chance = chance
         self.forced: dict[Path, tuple[int, bytes]] = {}
@@ -36,8 +39,9 @@ class LosingDisk:
         self.entries: set[Path] = set()
         """Files and folders."""
         self.broken = False
-        monkeypatch.setattr(disk, "sync_descriptor", self.sync)
-        monkeypatch.setattr(disk, "force_directory", self.force_directory)
+        if monkeypatch is not None:
+            monkeypatch.setattr(disk, "sync_descriptor", self.sync)
+            monkeypatch.setattr(disk, "force_directory", self.force_directory)
 
     def sync(self, descriptor: int) -> None:
         """fdatasync and fsync of a file."""
@@ -51,6 +55,19 @@ class LosingDisk:
     def force_directory(self, path: Path) -> None:
         self.entries = {entry for entry in self.entries if entry.parent != path}
         self.entries.update(path.iterdir())
+        renamed = {
+            inode: (inode, content) for other, (inode, content) in self.forced.items() if other.parent == path
+        }
+        for entry in path.iterdir():
+            inode = entry.stat().st_ino
+            if inode in renamed and self.forced.get(entry, (0, b""))[0] != inode:
+                self.forced[entry] = renamed[inode]
+
+    def moved(self, root: Path) -> None:
+        """The directory has another name now."""
+        former, self._root = self._root, root
+        self.forced = {root / path.relative_to(former): forced for path, forced in self.forced.items()}
+        self.entries = {root / path.relative_to(former) for path in self.entries}
 
     def lose_power(self) -> None:
         """Rewrite the directory; the store that had it open must not write any more."""
@@ -65,7 +82,9 @@ class LosingDisk:
                 path.write_bytes(self.forced[path][1])
         for path in present:
             inode, forced = self.forced.get(path, (0, b""))
-            path.write_bytes(self._torn(path.read_bytes(), forced if inode == path.stat().st_ino else b""))
+            torn = self._torn(path.read_bytes(), forced if inode == path.stat().st_ino else b"")
+            path.unlink()  # it may have a second name, whose bytes are its own
+            path.write_bytes(torn)
         self._lose_entries([path for path in present if path not in self.entries])
         self.forced.clear()
         self.entries.clear()

@@ -1,0 +1,123 @@
+"""What one seed decides before the run begins: the cluster, the clients, and the list of faults.
+
+A fault is an `Event`; the list can be shortened and the run repeated, which is how a failing seed is shrunk. Everything
+else that is random in a run comes from generators with the same seed, one for each machine.
+"""
+
+from collections.abc import Iterator
+from random import Random
+from typing import NamedTuple
+
+CALM_SECONDS = 3.0
+"""Before the first fault."""
+LONGEST_FAULT_SECONDS = 25.0
+
+
+class Event(NamedTuple):
+    """One fault: it happens `at` that second, and is over `seconds` later."""
+
+    at: float
+    kind: str
+    target: str
+    seconds: float
+    other: str = ""
+    """The other side of a partition."""
+
+    def __str__(self) -> str:
+        other = f" from {self.other}" if self.other else ""
+        return f"{self.at:7.3f} s  {self.kind} {self.target}{other} for {self.seconds:.3f} s"
+
+
+class Plan(NamedTuple):
+    """The cluster and its clients."""
+
+    seed: int
+    emulate: str
+    flush: str
+    role: str
+    has_slave: bool
+    queues: int
+    seconds: float
+    """From when on there are no faults, and nothing new is sent."""
+    send_pause: float
+    """Mean seconds between two sends of one producer."""
+    producers: tuple[str, ...]
+    consumers: tuple[str, ...]
+    brokers: tuple[str, ...]
+    share_failing: float
+    """Of the calls of a listener that fail."""
+    uses: frozenset[str]
+    """What clients do beside sending and consuming."""
+    events: tuple[Event, ...] = ()
+
+    def random(self, name: str) -> Random:
+        return Random(f"{self.seed} {name}")
+
+    def __str__(self) -> str:
+        uses = " ".join(sorted(self.uses))
+        return (
+            f"seed {self.seed}: emulate {self.emulate}, {self.flush}, {self.role}, brokers {' '.join(self.brokers)}, "
+            f"{len(self.producers)} producers, {len(self.consumers)} consumers, {self.queues} queues, "
+            f"{self.seconds:.0f} s, {uses}, {len(self.events)} faults"
+        )
+
+
+USES = ("ordered", "delayed", "transactions", "pop", "broadcast", "lite pull", "batches")
+
+
+def plan_of(seed: int) -> Plan:
+    """The plan of a seed, with all its events."""
+    chance = Random(seed)
+    has_slave = chance.random() < 0.4
+    plan = Plan(
+        seed,
+        emulate=chance.choice("45"),
+        flush=chance.choice(("SYNC_FLUSH", "ASYNC_FLUSH")),
+        role="SYNC_MASTER" if has_slave and chance.random() < 0.6 else "ASYNC_MASTER",
+        has_slave=has_slave,
+        queues=chance.choice((1, 2, 4)),
+        seconds=chance.uniform(15, 60),
+        send_pause=chance.choice((0.05, 0.2, 0.5)),
+        producers=("p0", "p1")[: chance.choice((1, 1, 2))],
+        consumers=("c0", "c1")[: chance.choice((1, 2))],
+        brokers=("b0", "b0-1") if has_slave else ("b0",),
+        share_failing=chance.choice((0.0, 0.0, 0.1)),
+        uses=frozenset(use for use in USES if chance.random() < 0.3),
+    )
+    return plan._replace(events=tuple(sorted(_events(plan, chance))))
+
+
+def _events(plan: Plan, chance: Random) -> Iterator[Event]:
+    kinds = _possible(plan)
+    for _ in range(chance.choice((0, 1, 2, 4, 8))):
+        kind = chance.choice(sorted(kinds))
+        target = chance.choice(kinds[kind])
+        other = ""
+        if kind == "partition":
+            other = chance.choice([name for name in ("n0", *plan.brokers) if name != target])
+        yield Event(
+            round(chance.uniform(CALM_SECONDS, plan.seconds), 3),
+            kind,
+            target,
+            round(chance.uniform(0.05, LONGEST_FAULT_SECONDS) * chance.random(), 3),
+            other,
+        )
+
+
+def _possible(plan: Plan) -> dict[str, tuple[str, ...]]:
+    clients = (*plan.producers, *plan.consumers)
+    everybody = ("n0", *plan.brokers, *clients)
+    return {
+        "power loss": plan.brokers,
+        "kill": (*plan.brokers, "n0"),
+        "stop": plan.brokers,
+        "kill client": plan.consumers,
+        "cut": everybody,
+        "partition": everybody,
+        "slow network": ("n0",),
+        "full disk": plan.brokers,
+        "broken disk": plan.brokers,
+        "slow disk": plan.brokers,
+        "clock forward": everybody,
+        "clock back": everybody,
+    }

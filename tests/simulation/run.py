@@ -1,0 +1,106 @@
+"""Runs seeds: `python -m simulation.run --seeds 200`, or `--seed 17 --events 3,7 --trace` to look at one.
+
+A seed that fails is shrunk: events are left out as long as the run still fails. What is printed repeats it. Hashes of
+strings, and with them the order of sets, must be the same in each process: the program starts itself again with
+PYTHONHASHSEED=0.
+"""
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+from simulation.patches import install
+from simulation.plan import Plan, plan_of
+from simulation.world import Outcome, Run, watch_commits
+
+MEMORY = Path("/dev/shm")
+
+
+def run_plan(plan: Plan, *, trace_all: bool = False) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="simulation-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        run = Run(plan, Path(folder))
+        run.trace_all = trace_all
+        return run.run()
+
+
+def shrink(plan: Plan, kept: list[int]) -> list[int]:
+    """The numbers of fewer events with which the plan still fails."""
+    for number in list(kept):
+        fewer = [one for one in kept if one != number]
+        if run_plan(with_events(plan, fewer)).failure:
+            kept = fewer
+    return kept
+
+
+def with_events(plan: Plan, kept: list[int]) -> Plan:
+    return plan._replace(events=tuple(plan.events[number] for number in kept))
+
+
+def report(plan: Plan, outcome: Outcome) -> None:
+    """One command that repeats it, and what is left of its events."""
+    kept = shrink(plan, list(range(len(plan.events))))
+    print(f"FAILED {plan}\n  {outcome.failure}")
+    outcome = run_plan(with_events(plan, kept))
+    print(f"  with {len(kept)} of its faults: {outcome.failure}")
+    for number in kept:
+        print(f"    {number:2}  {plan.events[number]}")
+    events = ",".join(map(str, kept)) or "none"
+    print(f"  repeat: make simulate SEED={plan.seed} EVENTS={events}", flush=True)
+
+
+def run_seeds(first: int, count: int) -> int:
+    """How many have failed."""
+    began, virtual, failed = time.monotonic(), 0.0, 0
+    for seed in range(first, first + count):
+        plan = plan_of(seed)
+        outcome = run_plan(plan)
+        virtual += outcome.virtual_seconds
+        if outcome.failure:
+            failed += 1
+            report(plan, outcome)
+    minutes = (time.monotonic() - began) / 60
+    print(
+        f"{count} seeds, {failed} failed: {count / minutes:.0f} a minute, {virtual / 3600:.1f} hours of virtual time"
+    )
+    return failed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--events", help="numbers of the events to keep, or none")
+    parser.add_argument("--trace", action="store_true", help="print every line of the trace")
+    arguments = parser.parse_args()
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "simulation.run", *sys.argv[1:]])
+    logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stdout)
+    logging.getLogger("pocketmq").propagate = arguments.trace
+    warnings.simplefilter("ignore", ResourceWarning)
+    install()
+    watch_commits()
+    if arguments.seed is None:
+        sys.exit(1 if run_seeds(arguments.first, arguments.seeds) else 0)
+    plan = plan_of(arguments.seed)
+    if arguments.events:
+        kept = [] if arguments.events == "none" else [int(text) for text in arguments.events.split(",")]
+        plan = with_events(plan, kept)
+    print(plan)
+    for event in plan.events:
+        print(f"  {event}")
+    outcome = run_plan(plan, trace_all=arguments.trace)
+    if arguments.trace:
+        print("\n".join(outcome.last_lines))
+    print(f"{outcome.failure or 'passed'}\n{outcome.counts}\ntrace {outcome.trace_hash}")
+    sys.exit(1 if outcome.failure else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Seeds of the simulation, in processes of their own: it changes what the product asks the system for."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent.parent
+
+pytestmark = pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fd"), reason="finds files by descriptor through /proc"
+)
+
+
+def simulate(*words: str) -> str:
+    """What it prints; fails if a seed fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "simulation.run", *words],
+        cwd=TESTS, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_trace() -> None:
+    first, second = (simulate("--seed", "2").splitlines()[-1] for _ in range(2))
+    assert first.startswith("trace ")
+    assert first == second
+
+
+def test_every_invariant_holds_for_a_few_seeds() -> None:
+    assert " 0 failed" in simulate("--seeds", "2")
+
+
+@pytest.mark.slow
+def test_every_invariant_holds_for_two_hundred_seeds() -> None:
+    assert " 0 failed" in simulate("--first", "1000", "--seeds", "200")

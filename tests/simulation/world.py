@@ -1,0 +1,426 @@
+"""One run: builds the machines, lets the clients work, makes the faults happen, and checks the books.
+
+    outcome = run(plan_of(17), folder)
+
+The name server, the brokers and the clients are the product's own; what they ask the system for is answered by
+`patches.py`.
+"""
+
+import asyncio
+import gc
+import hashlib
+import logging
+import shutil
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.config.name_server_config import NameServerConfig
+from pocketmq.broker.errors import StartError
+from pocketmq.broker.name_server.name_server import NameServer
+from pocketmq.broker.network.dispatch import NAME_SERVER
+from pocketmq.broker.network.role import Limits
+from pocketmq.broker.network.server import Server
+from pocketmq.broker.node import Node
+from pocketmq.broker.tables.offset_table import OffsetTable
+from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.message.record import decode_record
+from pocketmq.store import StoreError
+from pocketmq.store.at_rest.check import check_store
+from pocketmq.testing.server.settings import broker_config
+
+from simulation.books import Books, InvariantError, Place
+from simulation.clients import Clients
+from simulation.loop import SimulatedLoop, StuckError
+from simulation.machines import Life, Machine
+from simulation.network import NEUTRAL, Network
+from simulation.patches import World
+from simulation.plan import Event, Plan
+
+NAME_SERVER_PORT, BROKER_PORT, HA_PORT = 9876, 10911, 10912
+OTHER_BOOT = "1 another-boot 1"
+SETTLES_WITHIN_SECONDS = 900.0
+RESTART_SECONDS = 1.0
+TRACE_LINES_KEPT = 400
+
+
+class Outcome(NamedTuple):
+    """`failure` is empty if every invariant held."""
+
+    failure: str
+    trace_hash: str
+    virtual_seconds: float
+    counts: dict[str, int]
+    last_lines: list[str]
+
+
+class Run:
+    """The world of one plan."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self.plan, self.folder = plan, folder
+        self.loop = loop = SimulatedLoop()
+        self._hash, self._lines = hashlib.blake2b(digest_size=16), []  # type: ignore[var-annotated]
+        names = ("n0", *plan.brokers, *plan.producers, *plan.consumers)
+        self.machines = {
+            name: Machine(
+                name,
+                f"10.0.0.{number}",
+                loop,
+                plan.random(name),
+                folder / name if name in plan.brokers else None,
+            )
+            for number, name in enumerate(names, 1)
+        }
+        self.network = loop.network = Network(loop, plan.random("network"), self.machines, self.trace)
+        World.loop, World.network, World.machines = loop, self.network, self.machines
+        World.trace, World.random = self.trace, plan.random("product")
+        self.books = Books(plan, lambda: loop.now, self.trace)
+        self.clients = Clients(
+            plan, self.machines, self.books, f"{self.machines['n0'].ip}:{NAME_SERVER_PORT}"
+        )
+        World.books = self.books
+        self.nodes: dict[str, Node] = {}
+        self._offsets: dict[Place, int] = {}
+        """Max offsets of the queues when the master's power was lost."""
+        self._down: dict[str, float] = {}
+        """Until when a machine stays down."""
+        self._unsafe: set[str] = set()
+        """Brokers whose disk was refused or delayed since their last start."""
+        self.is_calm = False
+        self.trace_all = False
+
+    def trace(self, line: str, data: bytes = b"") -> None:
+        text = f"{self.loop.now:.6f} {line}"
+        self._hash.update(text.encode())
+        self._hash.update(data)
+        self._lines.append(text)
+        if len(self._lines) > 2 * TRACE_LINES_KEPT and not self.trace_all:
+            del self._lines[:TRACE_LINES_KEPT]
+
+    def run(self) -> Outcome:
+        failure = ""
+        asyncio.set_event_loop(self.loop)
+        gc.disable()
+        logs = _Logs()
+        logging.getLogger("pocketmq").addHandler(logs)
+        try:
+            self.loop.run_until_complete(self._live())
+            failures = [*self.books.violations, *self.loop.failures, *logs.failures]
+            failure = failures[0] if failures else ""
+        except (InvariantError, StuckError, StoreError, TimeoutError, RuntimeError) as error:
+            failure = f"{type(error).__name__}: {error}"
+        finally:
+            logging.getLogger("pocketmq").removeHandler(logs)
+            self._end()
+        counts = dict(self.books.counts)
+        return Outcome(failure, self._hash.hexdigest(), self.loop.now, counts, self._lines)
+
+    # -- machines
+
+    def start(self, machine: Machine, work: Coroutine[Any, Any, None]) -> Life:
+        life = machine.begin()
+        self.loop.create_task(work, context=life.context.copy())
+        return life
+
+    async def _serve_names(self) -> None:
+        config = NameServerConfig(listen_port=NAME_SERVER_PORT)
+        machine = self.machines["n0"]
+        names = NameServer(config, machine.clock, is_5=self.plan.emulate == "5")
+        server = Server(NAME_SERVER.name, version=V5_5_0, limits=Limits())
+        await server.bind(machine.ip, NAME_SERVER_PORT)
+        handlers = NAME_SERVER.of_line(5 if self.plan.emulate == "5" else 4).bind(names)
+        await server.serve(handlers, on_close=names.connection_closed)
+        names.start(server)
+
+    async def _serve(self, name: str) -> None:
+        """The broker of a machine; it is started again as long as it cannot start."""
+        machine = self.machines[name]
+        assert machine.root is not None
+        is_slave = name != "b0"
+        settings: dict[str, Any] = {
+            "brokerName": "b0",
+            "brokerId": int(is_slave),
+            "brokerRole": "SLAVE" if is_slave else self.plan.role,
+            "emulate": "4.9" if self.plan.emulate == "4" else "5",
+            "flushDiskType": self.plan.flush,
+            "namesrvAddr": f"{self.machines['n0'].ip}:{NAME_SERVER_PORT}",
+            "listenPort": BROKER_PORT,
+            "haListenPort": HA_PORT + 10,
+            "brokerIP1": machine.ip,
+            "brokerIP2": machine.ip,
+            "defaultTopicQueueNums": self.plan.queues,
+            "mappedFileSizeCommitLog": 65_536,
+            "mappedFileSizeConsumeQueue": 2_000,
+            "maxHashSlotNum": 64,
+            "maxIndexNum": 1_000,
+            "timerWheelEnable": False,
+            "registerNameServerPeriod": 10_000,
+            "bindAddress": machine.ip,
+        }
+        if self.plan.emulate == "5" and self.plan.has_slave:
+            settings["inSyncReplicas"] = 2
+        config = broker_config(settings, conf=None, store=machine.root, is_temporary=False)
+        config.store.memory_size_bytes = 1 << 30
+        seed = self.plan.random(f"{name} {self.loop.now}").getrandbits(32)
+        node = Node(config, None, host=machine.ip, clock=machine.clock, seed=seed)
+        while True:
+            try:
+                await node.start()
+                break
+            except (StartError, StoreError) as error:
+                self.trace(f"{name} cannot start: {error}")
+                if self.is_calm:
+                    self.books.violated(f"{name} cannot start: {error}")
+                await asyncio.sleep(RESTART_SECONDS)
+                node = Node(config, None, host=machine.ip, clock=machine.clock, seed=seed)
+        self.nodes[name] = node
+        if not is_slave and self._offsets:
+            self.books.queues_after(self._offsets, self._max_offsets(node))
+            self._offsets = {}
+
+    def _start_again(self, name: str) -> None:
+        machine = self.machines[name]
+        if machine.is_up or self._down.get(name, 0) > self.loop.now:
+            return
+        self.trace(f"{name} starts")
+        if name == "n0":
+            self.start(machine, self._serve_names())
+        elif name in self.plan.brokers:
+            self.start(machine, self._serve(name))
+        else:
+            self.start(machine, self.clients.work_of(name))
+
+    def _end_life(self, name: str, seconds: float, *, loses_power: bool = False) -> None:
+        machine = self.machines[name]
+        if not machine.is_up:
+            return
+        life, node = machine.life, self.nodes.pop(name, None)
+        assert life is not None
+        before = self._max_offsets(node)
+        machine.end()
+        if not loses_power:
+            self.network.process_died(life)
+        if node is not None and node._broker is not None:
+            node._broker.store._lock.release()
+        machine.past.append(node)
+        if machine.disk is not None:
+            self._disk_without(name, before, loses_power=loses_power)
+        self._down[name] = self.loop.now + seconds
+        self.loop.call_later(seconds, self._start_again, name, context=NEUTRAL)
+
+    def _disk_without(self, name: str, before: dict[Place, int], *, loses_power: bool) -> None:
+        """What the disk of a machine holds after the end of its program. The folder gets a new name, so that what is
+        left of the program reaches it no more."""
+        machine = self.machines[name]
+        assert machine.disk is not None
+        assert machine.root is not None
+        root = machine.root.with_name(f"{name}.{len(machine.past)}")
+        if machine.root.exists():
+            machine.root.rename(root)
+        machine.root = root
+        machine.disk.moved(root)
+        if loses_power and root.exists():
+            if name == "b0":
+                self.books.power_lost("b0", was_unsafe=name in self._unsafe)
+                self._offsets = before | self._offsets
+            machine.disk.lose_power()
+            if (root / "abort").exists() and len((root / "abort").read_text().split()) == 3:
+                (root / "abort").write_text(OTHER_BOOT)
+        self._unsafe.discard(name)
+
+    def _max_offsets(self, node: Node | None) -> dict[Place, int]:
+        if node is None or node._broker is None:
+            return {}
+        store = node.broker.store
+        return {
+            ("b0", topic, queue.queue_id): queue.max_offset
+            for topic in store.topics_with_queues()
+            for queue in store.queues_of(topic)
+        }
+
+    # -- faults
+
+    def _happen(self, event: Event) -> None:
+        self.trace(str(event))
+        self.books.counts[event.kind] += 1
+        name, machine = event.target, self.machines[event.target]
+        after = self.loop.call_later
+        match event.kind:
+            case "power loss":
+                self._end_life(name, event.seconds, loses_power=True)
+            case "kill" | "kill client":
+                self._end_life(name, event.seconds)
+            case "stop":
+                self.loop.create_task(self._stop(name, event.seconds))
+            case "cut":
+                self.network.cut(name)
+            case "partition":
+                self.network.block(name, event.other)
+                after(event.seconds, self.network.unblock)
+            case "slow network":
+                self.network.slow_seconds = 0.5
+                after(event.seconds, setattr, self.network, "slow_seconds", 0.0)
+            case "full disk":
+                machine.is_full = True
+                after(event.seconds, setattr, machine, "is_full", False)
+            case "broken disk" if machine.disk is not None:
+                machine.disk.broken = True
+                self._unsafe.add(name)
+                after(event.seconds, self._repair, machine)
+            case "slow disk":
+                machine.slow_disk_seconds = 3.0
+                self._unsafe.add(name)
+                after(event.seconds, setattr, machine, "slow_disk_seconds", 0.0)
+            case "clock forward":
+                machine.clock.skew_ms += int(event.seconds * 1000)
+            case "clock back":
+                machine.clock.skew_ms -= int(event.seconds * 1000)
+
+    def _repair(self, machine: Machine) -> None:
+        """Its program has seen the disk fail, and must be started again."""
+        assert machine.disk is not None
+        machine.disk.broken = False
+        self._end_life(machine.name, RESTART_SECONDS)
+
+    async def _stop(self, name: str, seconds: float) -> None:
+        """Stop a broker as an administrator does, and start it again."""
+        machine, node = self.machines[name], self.nodes.pop(name, None)
+        if node is None or machine.life is None:
+            return
+        life = machine.life
+        stopping = self.loop.create_task(node.stop(), context=life.context.copy())
+        await asyncio.wait([stopping], timeout=60)
+        if life.is_alive:
+            self._end_life(name, seconds)
+
+    def _make_calm(self) -> None:
+        """No faults from now on."""
+        self.is_calm = True
+        self.network.unblock()
+        self.network.slow_seconds = 0.0
+        for machine in self.machines.values():
+            machine.is_full, machine.slow_disk_seconds = False, 0.0
+            if machine.disk is not None and machine.disk.broken:
+                self._repair(machine)
+        self._down.clear()
+        for name in self.machines:
+            self._start_again(name)
+
+    # -- the run
+
+    async def _live(self) -> None:
+        for number, name in enumerate(self.machines):
+            self.loop.call_later(0.1 * number, self._start_again, name, context=NEUTRAL)
+        for event in self.plan.events:
+            self.loop.call_at(event.at, self._happen, event, context=NEUTRAL)
+        await asyncio.sleep(self.plan.seconds)
+        self._make_calm()
+        self.clients.is_ending = True
+        await self._settled()
+        records = self._records()
+        self.books.check_stored(records)
+        await self.clients.stop()
+        for name in reversed(self.plan.brokers):
+            node = self.nodes[name]
+            life = self.machines[name].life
+            assert life is not None
+            await self.loop.create_task(node.stop(), context=life.context.copy())
+            report = check_store(self.machines[name].root or Path())
+            if report.damaged:
+                damage = [f"{one.place}: {one.what}" for one in report.findings if one.severity == "damage"]
+                if (
+                    self.books.regressed
+                ):  # offsets of groups are saved, messages were lost: so it is with ASYNC_FLUSH
+                    damage = [one for one in damage if "consumerOffset.json" not in one]
+                if damage:
+                    raise InvariantError(f"{name} is damaged: {damage[:3]}")
+
+    async def _settled(self) -> None:
+        """Wait until everything is consumed."""
+        deadline = self.loop.now + SETTLES_WITHIN_SECONDS
+        missing = ["the brokers"]
+        while missing:
+            await asyncio.sleep(1)
+            for failure in (*self.books.violations, *self.loop.failures):
+                raise InvariantError(failure)
+            if all(name in self.nodes for name in self.plan.brokers):
+                missing = self.clients.unfinished(self._records())
+            if missing and self.loop.now > deadline:
+                raise InvariantError(
+                    f"not consumed {SETTLES_WITHIN_SECONDS:.0f} s after the last fault: {missing[:3]}"
+                )
+
+    def _records(self) -> dict[Place, list[Any]]:
+        """What the master's queues hold."""
+        broker: Broker = self.nodes["b0"].broker
+        store = broker.store
+        found: dict[Place, list[Any]] = {}
+        for topic in store.topics_with_queues():
+            if not topic.startswith("t-"):
+                continue
+            for queue in store.queues_of(topic):
+                records = []
+                for offset in range(queue.min_offset, queue.max_offset):
+                    unit = store.queue_unit(topic, queue.queue_id, offset)
+                    record = None if unit is None else store.read_record(unit[0], unit[1])
+                    if record is None:
+                        raise InvariantError(f"offset {offset} of {topic} {queue.queue_id} has no record")
+                    records.append(decode_record(record))
+                found["b0", topic, queue.queue_id] = records
+        return found
+
+    def _end(self) -> None:
+        """Nothing of this run may run again."""
+        sys.unraisablehook, hook = lambda _: None, sys.unraisablehook
+        for machine in self.machines.values():
+            machine.end()
+            for life in (*machine.past, machine.life):
+                if isinstance(life, Life):
+                    for task in life.tasks:
+                        task._log_destroy_pending = False
+                    life.tasks.clear()
+        for name, node in self.nodes.items():
+            if node._broker is not None:
+                node._broker.store._lock.release()
+            self.machines[name].past.append(node)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        logging.disable(logging.CRITICAL)
+        self.loop._ready.clear()  # type: ignore[attr-defined]
+        self.loop._scheduled.clear()  # type: ignore[attr-defined]
+        self.loop.close()
+        asyncio.set_event_loop(None)
+        self.nodes.clear()
+        self.machines.clear()
+        gc.enable()
+        gc.collect()
+        logging.disable(logging.NOTSET)
+        sys.unraisablehook = hook
+
+
+class _Logs(logging.Handler):
+    """Exceptions that the product has caught and logged, other than those of peers and disks."""
+
+    EXPECTED = (OSError, StoreError, TimeoutError)
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.failures: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, self.EXPECTED):
+            self.failures.append(f"{record.getMessage()}: {error!r}")
+
+
+def watch_commits() -> None:
+    """Let the books of the run see each offset that a broker stores."""
+    commit = OffsetTable.commit
+
+    def watched(self: OffsetTable, topic: str, group: str, queue_id: int, offset: int) -> None:
+        commit(self, topic, group, queue_id, offset)
+        World.books.committed("b0", topic, group, queue_id, offset)
+
+    OffsetTable.commit = watched  # type: ignore[method-assign]
