@@ -192,7 +192,7 @@ class PushConsumerOptions(ClientOptions, total=False):
     pop_threshold_for_queue: int
     """Popped messages in memory before popping pauses."""
     await_termination_millis_when_shutdown: int
-    """How long running listeners may go on at shutdown, ms."""
+    """How long `shutdown` lets running listeners end before it cancels them, ms; 0 is the official default."""
     client_rebalance: bool
     """False: the broker assigns, and may choose pop."""
 
