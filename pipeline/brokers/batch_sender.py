@@ -124,10 +124,7 @@ class BatchSender:
         `stored(queue, offset)` is called with the place of its first message once the broker has it. Raises the error
         of an earlier one.
         """
-        # Only WAIT: 4.9 brokers append the properties of a batch to those of each message, and there they win.
-        properties = encode_properties_text({WAIT: "true"})
-        request = self._request(SendBatchMessage, topic, properties)
-        self._start(request, body, rows, queue, stored)
+        self.send(self.request(topic), body, rows, queue=queue, stored=stored)
 
     def send_one(
         self,
@@ -138,20 +135,21 @@ class BatchSender:
         *,
         queue: Queue | None = None,
         sys_flag: int = 0,
-        reconsume_times: int = 0,
-        stored: Stored | None = None,
     ) -> None:
-        """Start sending one message with its property text. `sys_flag` says that it is a half message, or how its body
-        is compressed."""
+        """Start sending one message with its property text. `sys_flag` says whether it is a half message."""
         if sys_flag & TRANSACTION_PREPARED and self.rows >= MAX_HALF_MESSAGES:
             raise PipelineError(
                 f"a task of a transactional write can send at most {MAX_HALF_MESSAGES:,} messages: "
                 "use more partitions, smaller batches, or another guarantee"
             )
-        request = self._request(
-            SendMessageV2, topic, properties, flag=flag, sys_flag=sys_flag, reconsume_times=reconsume_times
-        )
-        self._start(request, body, 1, queue, stored)
+        self.send(self.request(topic, properties, flag=flag, sys_flag=sys_flag), body, 1, queue=queue)
+
+    def send(
+        self, request: Any, body: Any, rows: int, *, queue: Queue | None = None, stored: Stored | None = None
+    ) -> None:
+        """Start sending a request of `request`, as `send_batch`."""
+        self._wait_for_rate(rows)
+        self._client.run(self._launch(request, body, queue, stored))
 
     def queue_for(self, topic: str, key: str) -> Queue:
         """The queue of a sharding key, chosen as by the official SelectMessageQueueByHash."""
@@ -184,12 +182,6 @@ class BatchSender:
         self._client.run(self._settle())
 
     # -- on the loop
-
-    def _start(
-        self, request: Any, body: Any, rows: int, queue: Queue | None, stored: Stored | None = None
-    ) -> None:
-        self._wait_for_rate(rows)
-        self._client.run(self._launch(request, body, queue, stored))
 
     def _wait_for_rate(self, rows: int) -> None:
         """Keep the average of this task at or below `rows_per_second`."""
@@ -243,6 +235,15 @@ class BatchSender:
                 await asyncio.wait((before,))
             if self._failure is not None or before.cancelled() or before.exception() is not None:
                 return  # the request before it in its queue was not stored, so this one must not be
+        await self.deliver(request, body, queue, stored)
+
+    async def deliver(
+        self, request: Any, body: Any, queue: Queue | None, stored: Stored | None = None
+    ) -> None:
+        """Send a request of `request` and wait until it is acknowledged, for coroutines of the client's loop.
+
+        `SendError` if it is refused, or not acknowledged after all retries.
+        """
 
         async def send(fresh: bool) -> None:
             queues = await self._queues(request.topic, fresh=fresh)
@@ -288,19 +289,27 @@ class BatchSender:
     async def _queues(self, topic: str, *, fresh: bool = False) -> list[Queue]:
         return await find_writable_queues(self._client, topic, fresh=fresh)
 
-    def _request(self, kind: Any, topic: str, properties: str, **fields: int) -> Any:
-        fields = {"flag": 0, "sys_flag": 0, "reconsume_times": 0, **fields}
+    def request(self, topic: str, properties: str | None = None, **fields: int) -> Any:
+        """A request for one message with its property text, or without one for a batch."""
+        kind: Any = SendBatchMessage if properties is None else SendMessageV2
+        if properties is None:
+            # Only WAIT: 4.9 brokers append the properties of a batch to those of each message, and there they win.
+            properties = encode_properties_text({WAIT: "true"})
+        fields = {"flag": 0, "sys_flag": 0, "reconsume_times": 0, "born_timestamp": now_ms(), **fields}
         return kind(
             producer_group=self._group,
             topic=topic,
             default_topic=AUTO_CREATE_TOPIC,
             default_topic_queue_nums=DEFAULT_QUEUE_NUMS,
             queue_id=0,
-            born_timestamp=time.time_ns() // 1_000_000,
             properties=properties,
             batch=kind is SendBatchMessage,
             **fields,
         )
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 async def find_writable_queues(client: BrokerClient, topic: str, *, fresh: bool = False) -> list[Queue]:

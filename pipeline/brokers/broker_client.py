@@ -91,14 +91,16 @@ class BrokerClient:
         access: Access = NO_ACCESS_KEYS,
         *,
         clock: Callable[[], float] = time.monotonic,
+        beside: "BrokerClient | None" = None,
     ) -> None:
-        """`clock` gives seconds; it measures the age of routes."""
+        """`clock` gives seconds; it measures the age of routes. A client made `beside` another has its loop, so
+        coroutines may use both."""
         self.namesrv_addr = namesrv_addr
         self._access = access
         self._addresses = access.addresses()
         self._clock = clock
         self.notes = WaitLog()
-        self._loop = _new_loop()
+        self._loop: asyncio.AbstractEventLoop = _new_loop() if beside is None else beside._loop
         self._connections: ConnectionPool | None = None
         self._routes: NameServers | None = None
         self._known: dict[str, tuple[Route, float]] = {}

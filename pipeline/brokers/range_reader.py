@@ -18,7 +18,7 @@ joined ones (one reply may exceed it).
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -93,8 +93,16 @@ class _Part:
 class RangeReader:
     """Reads one range once. Afterwards `losses` has what was missing and tolerated, `lost` how many messages."""
 
-    def __init__(self, client: BrokerClient, wanted: Range, options: SourceOptions) -> None:
+    def __init__(
+        self,
+        client: BrokerClient,
+        wanted: Range,
+        options: SourceOptions,
+        *,
+        max_bytes_ahead: int = BYTES_AHEAD,
+    ) -> None:
         self._client = client
+        self._max_bytes_ahead = max_bytes_ahead
         self._range = wanted
         self._options = options
         self._puller = Puller(client, wanted.queue, options)
@@ -120,24 +128,22 @@ class RangeReader:
 
         `DataLossError` if messages are lost and that is not tolerated; `SourceUnreachable` after all retries.
         """
+        batches = self.each()
         try:
-            while (bodies := self._client.run(self._next_bodies())) is not None:
-                yield from self._decoded(bodies)
+            while (records := self._client.run(anext(batches, None))) is not None:
+                yield records
         finally:
-            if self._pulls:
-                self._client.run(self._cancel())
-        self._check_count()
+            self._client.run(batches.aclose())
 
-    async def read_whole(self) -> list[Records]:
-        """All records of a small range; errors as `batches`."""
-        found: list[Records] = []
+    async def each(self) -> AsyncGenerator[Records, None]:
+        """The same for a coroutine of the client's loop."""
         try:
             while (bodies := await self._next_bodies()) is not None:
-                found += self._decoded(bodies)
+                for records in self._decoded(bodies):
+                    yield records
         finally:
             await self._cancel()
         self._check_count()
-        return found
 
     async def _next_bodies(self) -> list[Any] | None:
         """The bodies of the next replies, about `decode_rows` records: the loop is entered once for all of them.
@@ -204,7 +210,9 @@ class RangeReader:
             part.task = asyncio.get_running_loop().create_task(self._pull_part(part))
 
     def _must_wait(self, part: _Part) -> bool:
-        return self._bytes_ahead >= BYTES_AHEAD and (part is not self._pulls[0] or bool(part.replies))
+        return self._bytes_ahead >= self._max_bytes_ahead and (
+            part is not self._pulls[0] or bool(part.replies)
+        )
 
     def _replied(self, part: _Part, offset: int, reply: PullReply | None) -> None:
         """A quick pull has its reply, or must be asked again."""
@@ -342,6 +350,6 @@ def read_ranges_whole(
 
     async def read(wanted: Range) -> list[Records]:
         async with limit:
-            return await RangeReader(client, wanted, options).read_whole()
+            return [records async for records in RangeReader(client, wanted, options).each()]
 
     return client.run(gather_all(map(read, ranges)))

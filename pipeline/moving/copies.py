@@ -9,11 +9,11 @@ nothing else says that.
 """
 
 import itertools
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 import numpy as np
-import pyarrow as pa
 from pocketmq.protocol.message.flags import COMPRESSED, COMPRESSION_MASK
 from pocketmq.protocol.message.properties import (
     DLQ_ORIGIN_MESSAGE_ID,
@@ -23,127 +23,130 @@ from pocketmq.protocol.message.properties import (
     RETRY_TOPIC,
     SHARDING_KEY,
     TAGS,
-    UNIQ_KEY,
-    WAIT,
-    encode_properties_text,
 )
 from pocketmq.protocol.message.topics import is_retry_topic
 
-from ..brokers.batch_sender import BatchSender, Stored
+from ..brokers.batch_sender import BatchSender
 from ..planning.positions import Queue
-from ..records.batch_encoder import RESERVED, elements, requests
+from ..records.batch_encoder import RESERVED, copied_texts, elements, requests
 
-COLUMNS: Final = ("body", "properties", "msgId", "flag", "sysFlag")
+COLUMNS: Final = ("body", "properties", "msgId", "flag", "sysFlag", "bornTimestamp")
 """The columns that a copy needs: the body as it is stored, which `sysFlag` says."""
 DROPPED: Final = RESERVED - {KEYS, TAGS, SHARDING_KEY}
 OF_ATTEMPTS: Final = frozenset((RETRY_TOPIC, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID))
 ATTEMPTS: Final = "reconsumeTimes"
 """The column with the number of attempts."""
 StoredRows = Callable[[int, int, Queue, int], None]
-BATCH_ROWS: Final = 1000
-BATCH_BYTES: Final = 512 * 1024
+BATCH_ROWS: Final = 4000
+BATCH_BYTES: Final = 2 * 1024 * 1024
+"""Half of what brokers accept unless they are configured otherwise."""
 
 
-def property_text(
-    properties: Sequence[tuple[str, str]],
-    message_id: str,
-    extra: Mapping[str, str],
-    dropped: Container[str] = DROPPED,
-) -> str:
-    """The property text of a copy."""
-    kept = {name: value for name, value in properties if name not in dropped and value}
-    return encode_properties_text({**kept, **extra, WAIT: "true", UNIQ_KEY: message_id})
+class Copy(msgspec.Struct, frozen=True, kw_only=True):
+    """The copies of rows [first, stop) of a batch, as one request: a batch body, or one message with its property
+    text."""
+
+    first: int
+    stop: int
+    body: Any
+    born_ms: int
+    """When the first of them was born: the messages of a request have one time."""
+    properties: str | None = None
+    flag: int = 0
+    sys_flag: int = 0
+    attempts: int = 0
+
+    def request(self, sender: BatchSender, topic: str) -> Any:
+        """What `sender` sends with the body."""
+        return sender.request(
+            topic,
+            self.properties,
+            flag=self.flag,
+            sys_flag=self.sys_flag,
+            reconsume_times=self.attempts,
+            born_timestamp=self.born_ms,
+        )
 
 
-def property_texts(batch: Any, extra: Mapping[str, str], dropped: Container[str] = DROPPED) -> Any:
-    """The property texts of the rows of a batch, as an Arrow array."""
-    maps, ids = batch.column("properties").to_pylist(), batch.column("msgId").to_pylist()
-    return pa.array(
-        [property_text(pairs or (), one, extra, dropped) for pairs, one in zip(maps, ids, strict=True)],
-        pa.string(),
-    )
+def copies_of(
+    batch: Any,
+    topic: str,
+    *,
+    extra: Mapping[str, str] | None = None,
+    max_bytes: int | None = None,
+    keeps_attempts: bool = False,
+) -> Iterator[Copy]:
+    """The requests for the rows of a batch, in their order.
+
+    A request has at most `max_bytes`, with 0 one message. `keeps_attempts` needs the column `ATTEMPTS`.
+    """
+    dropped = DROPPED - OF_ATTEMPTS if keeps_attempts else DROPPED
+    texts = copied_texts(batch.column("properties"), batch.column("msgId"), extra or {}, dropped)
+    rows = _Rows(batch, texts, keeps_attempts=keeps_attempts)
+    if keeps_attempts or is_retry_topic(
+        topic
+    ):  # a batch has one number of attempts, a retry topic no batches
+        yield from map(rows.single, range(batch.num_rows))
+        return
+    max_bytes = BATCH_BYTES if max_bytes is None else max_bytes
+    is_compressed = rows.compressions != 0
+    edges = [0, *(np.flatnonzero(np.diff(is_compressed)) + 1).tolist(), batch.num_rows]
+    for begin, end in itertools.pairwise(edges):
+        if begin == end or is_compressed[begin]:  # a batch has one compression
+            yield from map(rows.single, range(begin, end))
+            continue
+        part, of_part = batch.slice(begin, end - begin), texts.slice(begin, end - begin)
+        encoded = elements(part.column("body"), of_part, part.column("flag"))
+        for first, stop, body in requests(encoded, BATCH_ROWS, max_bytes):
+            if body is None:
+                yield rows.single(begin + first)
+            else:
+                yield Copy(
+                    first=begin + first, stop=begin + stop, body=body, born_ms=rows.born_ms[begin + first]
+                )
+
+
+class _Rows:
+    """The rows of a batch, to be sent one by one."""
+
+    def __init__(self, batch: Any, texts: Any, *, keeps_attempts: bool) -> None:
+        self._batch = batch
+        self._texts = texts
+        self._attempts = batch.column(ATTEMPTS) if keeps_attempts else None
+        flags = np.asarray(batch.column("sysFlag"), dtype=np.int64)
+        self.compressions = np.where(flags & COMPRESSED, flags & (COMPRESSED | COMPRESSION_MASK), 0)
+        """How each body is compressed, in the bits of sysFlag; 0 if it is not."""
+        self.born_ms = (np.asarray(batch.column("bornTimestamp").cast("int64")) // 1000).tolist()
+
+    def single(self, row: int) -> Copy:
+        """One row as a request."""
+        return Copy(
+            first=row,
+            stop=row + 1,
+            body=self._batch.column("body")[row].as_py(),
+            born_ms=self.born_ms[row],
+            properties=self._texts[row].as_py(),
+            flag=self._batch.column("flag")[row].as_py(),
+            sys_flag=int(self.compressions[row]),
+            attempts=0 if self._attempts is None else self._attempts[row].as_py(),
+        )
 
 
 def send_copies(
     sender: BatchSender,
     batch: Any,
     topic: str,
-    queue: Queue | None,
     *,
-    extra: Mapping[str, str] | None = None,
-    stored: StoredRows | None = None,
-    most_bytes: int | None = None,
-    keeps_attempts: bool = False,
+    extra: Mapping[str, str],
+    stored: StoredRows,
 ) -> None:
-    """Start sending the rows of a batch, in their order if `queue` is named.
-
-    A request has at most `most_bytes`, with 0 one message. `keeps_attempts` needs the column `ATTEMPTS`.
+    """Start sending the rows of a batch, to any queue.
 
     `stored(first, stop, queue, offset)` is called for rows [first, stop) once the broker says where their first is.
     """
-    texts = property_texts(batch, extra or {}, DROPPED - OF_ATTEMPTS if keeps_attempts else DROPPED)
-    if keeps_attempts or is_retry_topic(
-        topic
-    ):  # a batch has one number of attempts, a retry topic no batches
-        _send_singly(sender, batch, texts, topic, queue, 0, stored, keeps_attempts=keeps_attempts)
-        return
-    most_bytes = BATCH_BYTES if most_bytes is None else most_bytes
-    is_compressed = _compressions(batch) != 0
-    edges = [0, *(np.flatnonzero(np.diff(is_compressed)) + 1).tolist(), batch.num_rows]
-    for first, stop in itertools.pairwise(edges):
-        part, of_part = batch.slice(first, stop - first), texts.slice(first, stop - first)
-        if stop > first and is_compressed[first]:  # a batch has one compression
-            _send_singly(sender, part, of_part, topic, queue, first, stored)
-        else:
-            _send_batches(sender, part, of_part, topic, queue, first, stored, most_bytes)
+    for copy in copies_of(batch, topic, extra=extra):
 
+        def told(queue: Queue, offset: int, copy: Copy = copy) -> None:
+            stored(copy.first, copy.stop, queue, offset)
 
-def _compressions(batch: Any) -> Any:
-    """How each body is compressed, in the bits of sysFlag; 0 if it is not."""
-    flags = np.asarray(batch.column("sysFlag"), dtype=np.int64)
-    return np.where(flags & COMPRESSED, flags & (COMPRESSED | COMPRESSION_MASK), 0)
-
-
-def _send_batches(
-    sender: BatchSender,
-    batch: Any,
-    texts: Any,
-    topic: str,
-    queue: Queue | None,
-    begin: int,
-    stored: StoredRows | None,
-    most_bytes: int,
-) -> None:
-    encoded = elements(batch.column("body"), texts, batch.column("flag"))
-    for first, stop, body in requests(encoded, BATCH_ROWS, most_bytes):
-        if body is None:
-            one, of_one = batch.slice(first, 1), texts.slice(first, 1)
-            _send_singly(sender, one, of_one, topic, queue, begin + first, stored)
-        else:
-            told = _told(stored, begin + first, begin + stop)
-            sender.send_batch(topic, body, stop - first, queue=queue, stored=told)
-
-
-def _send_singly(
-    sender: BatchSender,
-    batch: Any,
-    texts: Any,
-    topic: str,
-    queue: Queue | None,
-    first: int,
-    stored: StoredRows | None,
-    *,
-    keeps_attempts: bool = False,
-) -> None:
-    attempts = batch.column(ATTEMPTS).to_pylist() if keeps_attempts else [0] * batch.num_rows
-    bodies, flags = batch.column("body").to_pylist(), batch.column("flag").to_pylist()
-    rows = zip(bodies, texts.to_pylist(), flags, attempts, _compressions(batch).tolist(), strict=True)
-    for row, (body, text, flag, times, compression) in enumerate(rows, first):
-        told = _told(stored, row, row + 1)
-        sender.send_one(
-            topic, body, text, flag, queue=queue, sys_flag=compression, stored=told, reconsume_times=times
-        )
-
-
-def _told(stored: StoredRows | None, first: int, stop: int) -> Stored | None:
-    return None if stored is None else lambda queue, offset: stored(first, stop, queue, offset)
+        sender.send(copy.request(sender, topic), copy.body, copy.stop - copy.first, stored=told)

@@ -153,7 +153,7 @@ class _SentBack:
             self._client, group=GROUP_OF_JOB, in_flight=4, timeout_ms=TIMEOUT_MS, retry_timeout_ms=60_000
         )
         try:
-            send_copies(sender, batch.take(pa.array(rows)), target, None, extra=extra, stored=acknowledged)
+            send_copies(sender, batch.take(pa.array(rows)), target, extra=extra, stored=acknowledged)
             sender.finish()
         except SendError as error:
             sender.cancel(after_seconds=TIMEOUT_MS / 1000)

@@ -1,6 +1,6 @@
 """One round of a mirror: what is new in each queue is copied to its queue of the other cluster, and then committed.
 
-    source queue  --pull-->  batch  --send, in order-->  target queue
+    source queue  --pull-->  batch  --send, in order-->  target queue      `QUEUES_AT_ONCE` queues side by side
                                          |-> where it was stored: the offset map, from which groups are moved
     then: offset of group pocketmq-mirror-NAME, in the source and in the target
 
@@ -10,10 +10,11 @@ Queues of a broker that does not answer wait for it; the others go on. While a s
 slave holds is copied.
 """
 
+import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,13 +25,13 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..brokers.batch_sender import BatchSender
 from ..brokers.broker_client import BrokerClient
 from ..brokers.group_offsets import GroupWriter
-from ..brokers.range_reader import RangeReader
+from ..brokers.range_reader import BYTES_AHEAD, RangeReader
 from ..errors import GroupInUse, PipelineError, SourceUnreachable
 from ..planning.positions import Offsets, Queue
 from ..planning.ranges import Bounds, QueueBounds, Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
-from .copies import ATTEMPTS, BATCH_BYTES, COLUMNS, send_copies
+from .copies import ATTEMPTS, BATCH_BYTES, COLUMNS, Copy, copies_of
 from .mirror_positions import SOURCE, TARGET, MirrorPositions, SideUnreachable, asking
 from .mirror_queues import QueuePairs, Side
 from .mirror_recovery import found_copies, ids_of, search_begin
@@ -42,7 +43,9 @@ SEND_MS: Final = 10_000
 ROUND_MS: Final = 2_000
 """How long a round waits for a broker. Then its queues wait for the next round."""
 STEP: Final = 20_000
-"""Messages of a queue that are copied before the next queue has its turn."""
+"""Messages of a queue that a round copies."""
+QUEUES_AT_ONCE: Final = 16
+"""Queues that are copied side by side. The requests of one queue wait for each other, which keeps its order."""
 MIN_BYTES: Final = 8 * 1024
 """Below this size of a request messages are sent one by one."""
 READ: Final = (*COLUMNS, ATTEMPTS, "queueOffset")
@@ -58,7 +61,7 @@ class Mirroring:
         self._starts_at_end = starts_at_end
         self._map = offsets
         self._source = BrokerClient(source.namesrv_addr, source.access)
-        self._target = BrokerClient(target.namesrv_addr, target.access)
+        self._target = BrokerClient(target.namesrv_addr, target.access, beside=self._source)
         self._of_source, self._of_target = (
             SourceOptions(
                 namesrv_addr=side.namesrv_addr,
@@ -88,9 +91,9 @@ class Mirroring:
 
     def close(self) -> None:
         """Close the connections of both sides."""
-        for client in (self._source, self._target):
-            with client.closing():
-                pass
+        self._target.close()
+        with self._source.closing():
+            pass
 
     def round(self, is_ended: Callable[[], bool] = lambda: False) -> int:
         """Copy at most `STEP` messages of each queue. Returns how many were copied, or found in the target."""
@@ -98,19 +101,10 @@ class Mirroring:
         done_before = self.copied.total() + self.found.total()
         bounds = self._bounds()
         self.slaves = {queue.broker_name for queue, held in bounds.items() if held.is_of_slave}
-        for queue, held in bounds.items():
-            target = self.queues.pairs[queue]
-            brokers = {SOURCE: queue.broker_name, TARGET: target.broker_name}
-            if is_ended() or self.away.keys() & set(brokers.items()):
-                continue
-            try:
-                self._copy_queue(queue, held, target)
-            except SideUnreachable as error:
-                self._sure.discard(queue)
-                self.away[error.side, brokers[error.side]] = error.error
-            except PipelineError:
-                self._positions.commit(self.away, self.slaves)
-                raise
+        try:
+            parts = self._new_parts(bounds, is_ended)
+            self._source.run(self._copy_parts(parts, is_ended))
+        finally:
             self._positions.commit(self.away, self.slaves)
         self._positions.end_round()
         self._say_what_changed(away_before)
@@ -133,7 +127,49 @@ class Mirroring:
                 self.away[SOURCE, broker_name] = error.error
         return found
 
-    def _copy_queue(self, queue: Queue, held: QueueBounds, target: Queue) -> None:
+    def _new_parts(self, bounds: Bounds, is_ended: Callable[[], bool]) -> dict[Range, Queue]:
+        """What each queue has that the target does not, with the target queue."""
+        parts: dict[Range, Queue] = {}
+        for queue, held in bounds.items():
+            target = self.queues.pairs[queue]
+            if is_ended() or self._is_away(queue, target):
+                continue
+            try:
+                part = self._new_part(queue, held, target)
+            except SideUnreachable as error:
+                self._keep_away(queue, target, error)
+                continue
+            if part is not None:
+                parts[part] = target
+        return parts
+
+    def _is_away(self, queue: Queue, target: Queue) -> bool:
+        return (SOURCE, queue.broker_name) in self.away or (TARGET, target.broker_name) in self.away
+
+    def _keep_away(self, queue: Queue, target: Queue, error: SideUnreachable) -> None:
+        self._sure.discard(queue)
+        broker_name = queue.broker_name if error.side == SOURCE else target.broker_name
+        self.away[error.side, broker_name] = error.error
+
+    async def _copy_parts(self, parts: Mapping[Range, Queue], is_ended: Callable[[], bool]) -> None:
+        """Copy parts of queues side by side. The first error is raised when all of them have ended."""
+        limit = asyncio.Semaphore(QUEUES_AT_ONCE)
+
+        async def copy(part: Range, target: Queue) -> None:
+            async with limit:
+                if is_ended() or self._is_away(part.queue, target):
+                    return
+                try:
+                    await self._copy(part, target, is_ended)
+                except SideUnreachable as error:
+                    self._keep_away(part.queue, target, error)
+
+        results = await asyncio.gather(*(copy(*one) for one in parts.items()), return_exceptions=True)
+        for failure in filter(None, results):
+            raise failure
+
+    def _new_part(self, queue: Queue, held: QueueBounds, target: Queue) -> Range | None:
+        """The messages to copy next, None if there are none."""
         with asking(TARGET):
             is_first_run = self._positions.reached_in(target) is None
         with asking(SOURCE):
@@ -142,7 +178,7 @@ class Mirroring:
             )
         if position < held.low:
             if held.is_of_slave:
-                return  # the master may hold more
+                return None  # the master may hold more
             self.lost[queue.topic] += held.low - position
             position = held.low
             self._positions.advance(queue, position)
@@ -151,8 +187,7 @@ class Mirroring:
             position = self._skip_existing_copies(
                 Range(queue, position, end), held, target, is_first_run=is_first_run
             )
-        if end > position:
-            self._copy(Range(queue, position, end), target)
+        return Range(queue, position, end) if end > position else None
 
     def _skip_existing_copies(
         self, part: Range, source: QueueBounds, target: Queue, *, is_first_run: bool
@@ -193,28 +228,31 @@ class Mirroring:
         self._positions.advance(part.queue, position, target, offsets[-1] + 1)
         return position
 
-    def _copy(self, part: Range, target: Queue) -> None:
+    async def _copy(self, part: Range, target: Queue, is_ended: Callable[[], bool]) -> None:
         schema = arrow_schema(MESSAGE_COLUMNS, READ)
-        reader = RangeReader(self._source, part, self._of_source)
+        reader = RangeReader(
+            self._source, part, self._of_source, max_bytes_ahead=BYTES_AHEAD // QUEUES_AT_ONCE
+        )
         # Closed at once: the error of a broker that is away is kept, and would keep the pulls that are in flight.
-        with contextlib.closing(reader.batches()) as batches:
+        async with contextlib.aclosing(reader.each()) as batches:
             while True:
                 with asking(SOURCE):
-                    records = next(batches, None)
+                    records = await anext(batches, None)
                 if records is None:
                     break
                 records.keep_bodies_compressed()
-                self._send(
-                    pa.RecordBatch.from_arrays(records.columns(READ), schema=schema), part.queue, target
-                )
+                batch = pa.RecordBatch.from_arrays(records.columns(READ), schema=schema)
+                await self._send(batch, part.queue, target)
+                if is_ended():
+                    return
         self.lost[part.queue.topic] += reader.lost
         self._positions.advance(part.queue, part.hi)
 
-    def _send(self, batch: Any, queue: Queue, target: Queue) -> None:
+    async def _send(self, batch: Any, queue: Queue, target: Queue) -> None:
         """Send a batch; in smaller requests if the broker finds these too large."""
         while batch.num_rows:
             most_bytes = self._most_bytes.get(target.broker_name, BATCH_BYTES)
-            rows, refusal = self._send_rows(batch, queue, target, most_bytes)
+            rows, refusal = await self._send_rows(batch, queue, target, most_bytes)
             batch = batch.slice(rows)
             if refusal is None:
                 continue
@@ -226,7 +264,7 @@ class Mirroring:
                 ) from refusal
             self._most_bytes[target.broker_name] = most_bytes // 2 if most_bytes > MIN_BYTES else 0
 
-    def _send_rows(
+    async def _send_rows(
         self, batch: Any, queue: Queue, target: Queue, most_bytes: int
     ) -> tuple[int, PipelineError | None]:
         """How many rows were stored, and the error if the target refused the next request as too large."""
@@ -234,31 +272,32 @@ class Mirroring:
         sender = BatchSender(
             self._target,
             group=self._group,
-            in_flight=4,
+            in_flight=1,
             timeout_ms=SEND_MS,
             retry_timeout_ms=SEND_MS,
             retries=0,
         )
         stored: list[tuple[int, int, Queue, int]] = []
+        copies = copies_of(
+            batch,
+            target.topic,
+            max_bytes=most_bytes,
+            keeps_attempts=is_retry_topic(queue.topic) or is_dlq_topic(queue.topic),
+        )
         try:
-            with asking(TARGET):
-                send_copies(
-                    sender,
-                    batch,
-                    target.topic,
-                    target,
-                    stored=lambda *place: stored.append(place),
-                    most_bytes=most_bytes,
-                    keeps_attempts=is_retry_topic(queue.topic) or is_dlq_topic(queue.topic),
-                )
-                sender.finish()
+            for copy in copies:
+
+                def told(place: Queue, offset: int, copy: Copy = copy) -> None:
+                    stored.append((copy.first, copy.stop, place, offset))
+
+                with asking(TARGET):
+                    await sender.deliver(copy.request(sender, target.topic), copy.body, target, told)
         except PipelineError as error:
             root = _root(error)
             if not (isinstance(root, RequestRefused) and root.code == ResponseCode.MESSAGE_ILLEGAL):
                 raise
             return max((stop for _, stop, _, _ in stored), default=0), error
         finally:
-            sender.cancel()
             self._acknowledged(queue, batch.column("queueOffset").to_pylist(), stored)
         return batch.num_rows, None
 

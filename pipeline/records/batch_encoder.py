@@ -14,7 +14,7 @@ Official clients have a time there, in milliseconds since the first of the month
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -90,7 +90,19 @@ def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None)
         pieces += _pair(name, column)
     pieces.append(f"{names.WAIT}\x01true\x02")
     pieces += _pair(names.UNIQ_KEY, ids)
-    texts = pc.binary_join_element_wise(*_with_joined_constants(pieces), "")
+    return _checked_lengths(pc.binary_join_element_wise(*_with_joined_constants(pieces), ""))
+
+
+def copied_texts(maps: Any, ids: Any, extra: Mapping[str, str], dropped: Iterable[str]) -> Any:
+    """The property text of each copy: the pairs of its map without the names in `dropped`, `extra`, and its id."""
+    without = pa.array(sorted({*dropped, *extra, names.WAIT, names.UNIQ_KEY}), pa.string())
+    pieces = [_joined_pairs(maps, pc.invert(pc.is_in(maps.keys, value_set=without)))]
+    pieces += [f"{name}\x01{value}\x02" for name, value in extra.items()]
+    pieces += [f"{names.WAIT}\x01true\x02{names.UNIQ_KEY}\x01", ids, "\x02"]
+    return _checked_lengths(pc.binary_join_element_wise(*pieces, ""))
+
+
+def _checked_lengths(texts: Any) -> Any:
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest > MAX_PROPERTIES_BYTES:
         raise OptionError(
@@ -145,12 +157,19 @@ def _map_texts(maps: Any) -> Any:
         raise OptionError("column properties: a name must not be empty")
     _refuse_separators("properties", distinct)
     _refuse_separators("properties", items)
-    if _are_filled(items):
-        pairs = pc.binary_join_element_wise(keys, "\x01", items, "\x02", "")
-    else:
+    return _joined_pairs(maps, None)
+
+
+def _joined_pairs(maps: Any, are_wanted: Any) -> Any:
+    """The pairs of each row's map as one text, without empty values, and without those that are not wanted."""
+    keys, items = maps.keys, maps.items
+    if not _are_filled(items):
         items = pc.fill_null(items, "")
-        pairs = pc.binary_join_element_wise(keys, "\x01", items, "\x02", "")
-        pairs = pc.if_else(pc.greater(pc.binary_length(items), 0), pairs, "")
+        has_value = pc.greater(pc.binary_length(items), 0)
+        are_wanted = has_value if are_wanted is None else pc.and_(has_value, are_wanted)
+    pairs = pc.binary_join_element_wise(keys, "\x01", items, "\x02", "")
+    if are_wanted is not None:
+        pairs = pc.if_else(are_wanted, pairs, "")
     lengths = np.diff(np.asarray(maps.offsets))
     if len(pairs) == len(lengths) and (lengths == 1).all():
         return pairs

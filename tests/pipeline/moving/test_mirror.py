@@ -23,6 +23,7 @@ from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.moving.mirrors import mirror_of, run
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,39 @@ def test_copies_keep_order_keys_and_ids_and_a_second_run_continues(
     assert report.lead.endswith("0 waiting.")
     assert report.findings == []
     assert len(target.messages(topic)) == 31
+
+
+def test_queues_are_copied_side_by_side_and_the_requests_of_one_wait_for_each_other(
+    rocketmq: RocketMQ, target: RocketMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pocketmq.pipeline.moving.copies.BATCH_ROWS", 2)
+    topic = rocketmq.topic("beside", queues=4)
+    for number in range(24):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 4)
+    target.faults.delay(seconds=1.0, topic=topic, code="SEND_BATCH_MESSAGE", times=4)
+    mirror = threading.Thread(target=run, args=(mirror_of(rocketmq, target, topic),))
+    mirror.start()
+    wait_until(lambda: len(target.messages(topic)) >= 8, timeout=30)
+    first = [one.text for one in target.messages(topic)]
+    mirror.join()
+    assert sorted(first[:8]) == sorted(f"m{number}" for number in range(8)), (
+        "two of each queue, none answered"
+    )
+    assert len(target.messages(topic)) == 24
+
+
+def test_copies_have_the_time_at_which_the_first_message_of_their_request_was_born(
+    rocketmq: RocketMQ, target: RocketMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = rocketmq.topic("born", queues=1)
+    for number in range(5):
+        rocketmq.send(topic, f"m{number}")
+    born = [one.born_timestamp for one in rocketmq.messages(topic)]
+    run(mirror_of(rocketmq, target, topic))
+    assert [one.born_timestamp for one in target.messages(topic)] == [born[0]] * 5
+    monkeypatch.setattr("pocketmq.pipeline.moving.mirroring.BATCH_BYTES", 0)  # one by one
+    run(mirror_of(rocketmq, target, topic, prefix="single-", name="single"))
+    assert [one.born_timestamp for one in target.messages(f"single-{topic}")] == born
 
 
 def test_groups_follow_to_the_translated_offsets(
