@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import re
 import runpy
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -128,3 +129,25 @@ def test_every_file_that_programs_read_is_packaged() -> None:
         if path.is_file() and path.suffix not in not_data and ".egg-info" not in str(path)
     }
     assert found - listed == set()
+
+
+def test_java_module_has_the_version_of_the_source() -> None:
+    """Its examples and documents depend on that version."""
+    version = PROJECT["project"]["version"]
+    named = re.compile(r"pocketmq-junit5(?:</artifactId>\s*<version>|:)(\d[\w.-]*)")
+    files = [ROOT / "docs" / "java.md", *ROOT.glob("java/*.*"), *ROOT.glob("examples/*/pom.xml")]
+    found = {path.name: set(named.findall(path.read_text(encoding="utf-8"))) for path in files}
+    assert {name: versions for name, versions in found.items() if versions != {version}} == {}
+
+
+def test_source_distribution_has_what_the_repository_has() -> None:
+    """The folders that are not packages are listed in MANIFEST.in; the packages are the wheel."""
+    manifest = (ROOT / "MANIFEST.in").read_text(encoding="utf-8")
+    grafted = set(re.findall(r"^graft (\S+)$", manifest, re.MULTILINE))
+    listed = subprocess.run(
+        ["git", "ls-tree", "-d", "--name-only", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode != 0:
+        pytest.skip("not a git work tree: nothing to compare against")
+    folders = set(listed.stdout.split())
+    assert folders - set(FOLDERS) - grafted == set()

@@ -1,0 +1,101 @@
+"""`java/` and its examples with Maven, as a reader would use them: the module is installed, then depended on.
+
+The module and the JUnit example run in two forks of surefire, and have tests that run side by side in one JVM.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SECONDS = 170
+PROGRAMS = Path(sys.executable).parent
+MODULE = "pocketmq-junit5"
+
+
+def mvn(project: Path, *words: str, before: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
+    """With `pocketmq` on the PATH, and without a server of somebody else."""
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("NAMESRV_ADDR", "POCKETMQ_ADMIN")
+    }
+    environment["PATH"] = f"{PROGRAMS}{os.pathsep}{environment['PATH']}"
+    command = [*before, "mvn", "--batch-mode", *words]
+    ran = subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    if ran.returncode and "Could not transfer" in ran.stdout:
+        pytest.skip(f"Maven cannot fetch the dependencies: {ran.stdout[-300:]}")
+    assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-3000:]
+    return ran
+
+
+def passed(project: Path) -> set[str]:
+    """The names of the tests that surefire reports; none may have failed or been skipped."""
+    names = set()
+    for report in sorted((project / "target" / "surefire-reports").glob("*.xml")):
+        for case in ET.parse(report).iter("testcase"):
+            assert case.find("failure") is None, report.read_text("utf-8")
+            assert case.find("error") is None, report.read_text("utf-8")
+            assert case.find("skipped") is None, report.read_text("utf-8")
+            names.add(re.sub(r"\(.*", "", case.get("name", "")))
+    return names
+
+
+def copied(folder: str, tmp_path: Path) -> Path:
+    """A copy in which Maven may write."""
+    return Path(
+        shutil.copytree(ROOT / folder, tmp_path / Path(folder).name, ignore=shutil.ignore_patterns("target"))
+    )
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory, peers: None) -> Path:
+    """The module, built, tested and installed, so that the examples find it."""
+    project = copied("java", tmp_path_factory.mktemp("module"))
+    mvn(project, "install")
+    return project
+
+
+def test_the_module_passes_its_tests_and_is_complete(module: Path) -> None:
+    assert {
+        "aTestSeesItsOwnMessages",  # side by side in one JVM
+        "itEndsWithItsJvmEvenIfThatIsKilled",
+        "theFirstRetryOfAGroupWaitsForItsDelayOnly",
+        "whatIsDeliveredTwiceIsNotClean",
+    } <= passed(module)
+    version = re.search(r"<version>(.*?)</version>", (module / "pom.xml").read_text("utf-8"))
+    assert version is not None
+    made = {path.name for path in (module / "target").glob("*.jar")}
+    assert made == {f"{MODULE}-{version[1]}{part}.jar" for part in ("", "-sources", "-javadoc")}
+
+
+def test_junit(module: Path, tmp_path: Path) -> None:
+    project = copied("examples/junit5", tmp_path)
+    printed = mvn(project, "test").stdout
+    assert passed(project) == {
+        "aBusyBrokerIsTriedAgain",
+        "anOrderIsStoredOnce",
+        "anOrderThatFailsIsTriedAgain",
+        "everyOrderIsBilledOnce",
+    }
+    assert "WARN" not in printed
+
+
+def test_under_exec_forks_do_not_share_its_server(module: Path, tmp_path: Path) -> None:
+    project = copied("examples/junit5", tmp_path)
+    mvn(project, "test", before=("pocketmq", "exec", "--admin-port", "0", "--"))
+    assert "everyOrderIsBilledOnce" in passed(project)
+
+
+@pytest.mark.parametrize("version", ["3.3.5", "3.4.13"])
+def test_spring_boot(version: str, module: Path, tmp_path: Path) -> None:
+    project = copied("examples/spring-boot", tmp_path)
+    printed = mvn(project, "test", f"-Dspring-boot.version={version}").stdout
+    assert f"(v{version})" in printed
+    assert passed(project) == {"aBusyBrokerIsTriedAgain", "anOrderIsBilled"}
