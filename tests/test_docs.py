@@ -53,7 +53,9 @@ RAW = REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main/"
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 DOCUMENTS = sorted(
-    path for folder in (".", "docs", "protocol", "store") for path in (ROOT / folder).resolve().glob("*.md")
+    path
+    for pattern in ("*.md", "docs/*.md", "protocol/*.md", "store/*.md", "java/*.md", "examples/**/*.md")
+    for path in ROOT.glob(pattern)
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 SPARK_DOCUMENTS = {name for name in NAMES if name.startswith("docs/pipeline")}

@@ -1,4 +1,4 @@
-"""The recipes of the documents for other languages: their code, as it is printed there, passes its own tests."""
+"""The examples in Go and JavaScript pass their own tests, and their documents show parts of them."""
 
 import os
 import re
@@ -13,19 +13,6 @@ from conformance.clients.foreign import node_packages
 from conformance.official.jars import PeersUnavailable
 
 ROOT = Path(__file__).resolve().parents[3]
-GO = ROOT / "tests" / "conformance" / "behaviour" / "go"
-
-
-def write_files(document: str, language: str, folder: Path) -> list[str]:
-    """The blocks of a document whose first line names a file; returns the names."""
-    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
-    found = []
-    for block in re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        named = re.match(r"// (\S+)\n", block)
-        assert named is not None, f"a block of {document} names no file: {block[:60]}"
-        (folder / named[1]).write_text(block, encoding="utf-8")
-        found.append(named[1])
-    return found
 
 
 def run(folder: Path, *command: str, **more: str) -> str:
@@ -45,14 +32,14 @@ def run(folder: Path, *command: str, **more: str) -> str:
     return ran.stdout
 
 
+def copied(name: str, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(ROOT / "examples" / name, tmp_path / name))
+
+
 def test_go(tmp_path: Path) -> None:
     if shutil.which("go") is None:
         pytest.skip("not on PATH: go")
-    assert write_files("go.md", "go", tmp_path) == ["pocketmq_test.go", "shop_test.go"]
-    module = (GO / "go.mod").read_text(encoding="utf-8").replace("module behave", "module shop")
-    (tmp_path / "go.mod").write_text(module, encoding="utf-8")
-    shutil.copy(GO / "go.sum", tmp_path)
-    printed = run(tmp_path, "go", "test", "-v", "./...", GOFLAGS="-mod=mod")
+    printed = run(copied("go", tmp_path), "go", "test", "-v", "./...")
     assert printed.count("--- PASS") == 2
 
 
@@ -61,9 +48,16 @@ def test_javascript(tmp_path: Path) -> None:
         packages = node_packages()
     except PeersUnavailable as why:
         pytest.skip(str(why))
-    assert write_files("javascript.md", "js", tmp_path) == ["pocketmq.js", "shop.test.js"]
-    printed = run(tmp_path, "node", "--test", "--test-force-exit", NODE_PATH=str(packages))
+    printed = run(copied("node", tmp_path), "npm", "test", NODE_PATH=str(packages))
     assert re.search(r"^# pass 3$", printed, re.MULTILINE), printed
+
+
+@pytest.mark.parametrize(("document", "example"), [("go.md", "go"), ("javascript.md", "node")])
+def test_the_document_shows_a_part_of_the_example(document: str, example: str) -> None:
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    [shown] = re.findall(r"^```(?:go|js)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    files = (ROOT / "examples" / example).glob("shop*")
+    assert any(shown in file.read_text(encoding="utf-8") for file in files)
 
 
 def test_exec_gives_the_tests_a_server(tmp_path: Path) -> None:
