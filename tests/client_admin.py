@@ -66,7 +66,7 @@ async def member(
             return len(seen) >= count
 
         await until_it_says(seen_all, True)
-        await consumer.persist_offsets()
+        await consumer._queues.persist_offsets()
         yield consumer
 
 

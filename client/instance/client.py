@@ -61,8 +61,8 @@ class Client(ABC):
         make_trace: TraceFactory | None = None,
     ) -> None:
         self.settings = settings
-        self.namespace = Namespace(settings.namespace)
-        self._group = self.namespace.wrap(group)
+        self._namespace = Namespace(settings.namespace)
+        self._group = self._namespace.wrap(group)
         self._hooks = Hooks(hooks)
         self._trace: TraceDispatcher | None = None
         if settings.enable_trace and make_trace is not None:

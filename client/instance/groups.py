@@ -1,6 +1,6 @@
 """The producers and consumers of one client instance: what it needs of each, and the table that holds them.
 
-The clients themselves are `producing/producer.py`, `push/push_consumer.py` and `pulling/lite_pull_consumer.py`.
+Behind them are `producing/sender.py` and `rebalancing/held_queues.py`: what a user calls is apart.
 Mirrors `MQConsumerInner`, `MQProducerInner` and the two tables of `MQClientInstance`.
 """
 
@@ -45,26 +45,25 @@ class GroupConsumer(Protocol):
     def reconnected(self, address: str) -> None: ...
 
 
-class GroupProducer(Protocol):
-    """A producer, as the instance sees it (official MQProducerInner)."""
+class GroupProducer:
+    """A producer, as the instance sees it (official MQProducerInner): here one that sends nothing."""
 
-    @property
-    def group(self) -> str: ...
+    def __init__(self, group: str) -> None:
+        self.group = group
+
     def published_topics(self) -> Iterable[str]:
         """Topics whose routes are kept up to date for it."""
-        ...
+        return ()
 
     def forget_unused_topics(self) -> None:
         """Called once a refresh of the routes."""
-        ...
 
     def check_transaction(self, connection: Connection, question: "TransactionQuestion") -> None:
-        """A broker asks for the state of a half message's transaction."""
-        ...
+        """A broker asks for the state of a half message's transaction: only a transaction producer can answer."""
 
     def reply_arrived(self, correlation_id: str, reply: MessageExt) -> bool:
-        """A reply to a request of this client; False if no request waits for it."""
-        ...
+        """A reply to a request of this client; False if no request waits for it: only requesters wait."""
+        return False
 
 
 class TransactionQuestion(msgspec.Struct, frozen=True):

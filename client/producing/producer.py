@@ -20,12 +20,10 @@ from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 from pocketmq.protocol.requests.send import RecallMessage
 
-from ..connections.connection import Connection
 from ..errors import InvalidArgument
 from ..hooks.hooks import Hook
 from ..hooks.trace_dispatcher import AsyncTraceDispatcher
 from ..instance.client import Client
-from ..instance.groups import TransactionQuestion
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..settings.keywords import ProducerOptions
@@ -85,19 +83,23 @@ class Producer(Client):
     # -- life
 
     async def _build(self, instance: ClientInstance) -> None:
-        sender = Sender(instance, self._group, self.settings, self._hooks)
+        sender = self._make_sender(instance)
         accumulator = (
             ProduceAccumulator(self.settings, self._send_together) if self.settings.auto_batch else None
         )
         self._parts = Parts(sender, AsyncSends(instance, sender), accumulator)
 
+    def _make_sender(self, instance: ClientInstance) -> Sender:
+        return Sender(instance, self._group, self.settings, self._hooks)
+
     def _register(self, instance: ClientInstance) -> None:
-        instance.groups.add_producer(self)
+        assert self._parts is not None
+        instance.groups.add_producer(self._parts.sender)
 
     async def _join(self, instance: ClientInstance) -> None:
         sender = self._ready.sender
         for topic in self.settings.topics:
-            await sender.find_route(self.namespace.wrap(topic))
+            await sender.find_route(self._namespace.wrap(topic))
         if self.settings.start_detector_enable:
             instance.spawn(detect_brokers(sender, instance), "detector")
         await instance.heartbeats.send()
@@ -213,7 +215,7 @@ class Producer(Client):
         listed = list(messages)
         sender = self._ready.sender
         if queue is not None and listed:
-            queue = queue_of_topic(queue, listed[0].topic, self.namespace)
+            queue = queue_of_topic(queue, listed[0].topic, self._namespace)
         wired = [_ForCheck(message.topic, message.wire_properties()) for message in listed]
         check_batch(wired)
         for message in listed:
@@ -238,7 +240,7 @@ class Producer(Client):
         a text that is not a handle.
         """
         sender, instance = self._ready.sender, self._running
-        topic = self.namespace.wrap(topic)
+        topic = self._namespace.wrap(topic)
         check_topic(topic)
         if is_retry_topic(topic) or is_dlq_topic(topic):
             raise InvalidArgument("topic is not supported")
@@ -258,8 +260,8 @@ class Producer(Client):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues to send to (official fetchPublishMessageQueues); `RouteNotFound` if the topic does not exist."""
-        route = await self._require_running().routes.find_route(self.namespace.wrap(topic))
-        return [self.namespace.unwrap_queue(queue) for queue in route.write_queues()]
+        route = await self._require_running().routes.find_route(self._namespace.wrap(topic))
+        return [self._namespace.unwrap_queue(queue) for queue in route.write_queues()]
 
     def add_retry_response_code(self, code: int) -> None:
         """Try another queue after this error response too."""
@@ -284,22 +286,6 @@ class Producer(Client):
         sender = self._ready.sender
         outgoing = sender.prepare(message, message.wire_properties() | properties)
         return await self._send_prepared(sender, outgoing, None, self.settings.send_msg_timeout)
-
-    # -- what the instance asks
-
-    def published_topics(self) -> list[str]:
-        return [] if self._parts is None else self._parts.sender.published_topics()
-
-    def forget_unused_topics(self) -> None:
-        if self._parts is not None:
-            self._parts.sender.forget_unused_topics()
-
-    def check_transaction(self, connection: Connection, question: TransactionQuestion) -> None:
-        """Does nothing: only a `TransactionProducer` can answer."""
-
-    def reply_arrived(self, correlation_id: str, reply: MessageExt) -> bool:
-        """False: only a `Requester` waits for replies."""
-        return False
 
     # -- how
 

@@ -12,35 +12,29 @@ part of `DefaultMQProducerImpl` and `RequestFutureHolder`. The reply itself is m
 
 import asyncio
 import uuid
-from collections.abc import Iterable
 from contextlib import suppress
-from typing import Unpack
+from typing import Any, Unpack
 
 from pocketmq.protocol.message import properties as names
 
 from ..clock import wall_ms
 from ..errors import RequestTimeout, SendFailed
-from ..hooks.hooks import Hook
-from ..settings.keywords import ProducerOptions
-from ..settings.producer_settings import ProducerSettings
+from ..instance.instance import ClientInstance
 from ..values.message import Message, MessageExt
 from .producer import Producer
 from .send_arguments import SendKeywords, read_arguments
+from .sender import Sender
 
 
 class Requester(Producer):
     """A producer that waits for replies."""
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        settings: ProducerSettings | None = None,
-        hooks: Iterable[Hook] = (),
-        **options: Unpack[ProducerOptions],
-    ) -> None:
-        super().__init__(group, settings=settings, hooks=hooks, **options)
-        self._waiting: dict[str, asyncio.Future[MessageExt]] = {}
+    _waiting: dict[str, asyncio.Future[MessageExt]]
+
+    def _make_sender(self, instance: ClientInstance) -> Sender:
+        sender = _AskingSender(instance, self._group, self.settings, self._hooks)
+        self._waiting = sender.waiting
+        return sender
 
     async def request(
         self,
@@ -58,7 +52,7 @@ class Requester(Producer):
         sender, instance = self._ready.sender, self._running
         self._check(message)
         due = sender.due_in(timeout_ms)
-        topic = self.namespace.wrap(message.topic)
+        topic = self._namespace.wrap(message.topic)
         if sender.known_route(topic) is None:
             await sender.find_route(topic, due)
             with suppress(TimeoutError):  # the send will say so
@@ -93,9 +87,18 @@ class Requester(Producer):
         finally:
             self._waiting.pop(correlation_id, None)
 
+
+class _AskingSender(Sender):
+    """Gives replies to the requests that wait for them."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.waiting: dict[str, asyncio.Future[MessageExt]] = {}
+        """By correlation id."""
+
     def reply_arrived(self, correlation_id: str, reply: MessageExt) -> bool:
         """A broker pushed a reply: whether a request waits for it."""
-        future = self._waiting.get(correlation_id)
+        future = self.waiting.get(correlation_id)
         if future is None or future.done():
             return False
         reply.properties[names.ARRIVE_TIME] = str(wall_ms())

@@ -33,6 +33,7 @@ from ..errors import (
     UnreadableReply,
 )
 from ..hooks.hooks import CommunicationMode, Hooks
+from ..instance.groups import GroupProducer
 from ..instance.instance import ClientInstance
 from ..instance.route_book import UNUSED_ROUNDS
 from ..settings.producer_settings import ProducerSettings
@@ -58,7 +59,7 @@ from .send_retry import (
 )
 
 
-class Sender:
+class Sender(GroupProducer):
     """The sending half of one group of one client instance."""
 
     def __init__(
@@ -68,11 +69,11 @@ class Sender:
         settings: ProducerSettings,
         hooks: Hooks | None = None,
     ) -> None:
+        super().__init__(group)
         self._instance = instance
         self.loop = instance.loop
         self._connections = instance.connections
         self._master, self._live = instance.routes.master, instance.connections.live
-        self._group = group
         self.settings = settings
         self.namespace = Namespace(settings.namespace)
         has_send_hooks = hooks is not None and (hooks.send or hooks.check_forbidden)

@@ -10,7 +10,7 @@ coroutines, or plain functions, which run in a thread. Mirrors `TransactionMQPro
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any, Final, Unpack
 
@@ -23,7 +23,7 @@ from pocketmq.protocol.requests.send import EndTransaction
 from ..connections.connection import Connection
 from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import is_coroutine_function
-from ..hooks.hooks import EndTransactionContext, Hook, call_hooks
+from ..hooks.hooks import EndTransactionContext, EndTransactionHook, Hook, Hooks, call_hooks
 from ..instance.groups import TransactionQuestion
 from ..instance.instance import ClientInstance
 from ..settings.keywords import ProducerOptions
@@ -33,6 +33,7 @@ from ..values.results import SendResult, SendStatus
 from .outgoing import Outgoing
 from .producer import Producer
 from .send_arguments import MessageKeywords, message_of
+from .sender import Sender
 
 _log = logging.getLogger(__name__)
 
@@ -79,8 +80,9 @@ class TransactionProducer(Producer):
             raise InvalidArgument("a transaction producer needs a checker: a function of one message")
         super().__init__(group, settings=settings, hooks=hooks, **options)
         self._checker = checker
-        self._asking = asyncio.Semaphore(CHECKS_AT_ONCE)
-        self._questions = 0
+
+    def _make_sender(self, instance: ClientInstance) -> Sender:
+        return _CheckedSender(self._checker, instance, self._group, self.settings, self._hooks)
 
     async def _join(self, instance: ClientInstance) -> None:
         """Every broker learns of this producer now, whether or not it sends: half messages of a member that is gone may
@@ -130,13 +132,64 @@ class TransactionProducer(Producer):
         await self._end(outgoing, result, state, remark)
         return TransactionSendResult(result, state)
 
+    async def _end(
+        self, sent: Outgoing, result: SendResult, state: LocalTransactionState, remark: str | None
+    ) -> None:
+        """Send the verdict one-way; a failure is only logged, because the broker will ask."""
+        instance, queue = self._running, self._namespace.wrap_queue(result.queue)
+        request = EndTransaction(
+            producer_group=self.group,
+            tran_state_table_offset=result.queue_offset,
+            commit_log_offset=decode_message_id(result.offset_message_id).position,
+            commit_or_rollback=state.value,
+            msg_id=result.message_id,
+            transaction_id=result.transaction_id,
+            topic=sent.topic,
+            broker_name=queue.broker_name,
+        )
+        try:
+            address = await instance.routes.find_master(queue, main_port=True)
+            if self._hooks.end_transaction:
+                _call_hooks(
+                    self._hooks.end_transaction,
+                    EndTransactionContext(
+                        producer_group=self.group,
+                        broker_address=address,
+                        topic=sent.topic,
+                        tags=sent.message.tags,
+                        keys=sent.message.keys,
+                        properties=sent.properties,
+                        msg_id=result.message_id,
+                        transaction_id=sent.message_id,
+                        state=state.name,
+                        from_transaction_check=False,
+                    ),
+                )
+            connection = await instance.connections.get(address)
+            connection.notify(request, remark=remark)
+        except ClientError as error:
+            _log.warning("the end of a transaction could not be sent: %s", error)
+
+
+class _CheckedSender(Sender):
+    """Answers the broker's questions about half messages."""
+
+    def __init__(
+        self, checker: Checker, instance: ClientInstance, group: str, settings: ProducerSettings, hooks: Hooks
+    ) -> None:
+        super().__init__(instance, group, settings, hooks)
+        self._checker = checker
+        self._end_hooks = hooks.end_transaction
+        self._asking = asyncio.Semaphore(CHECKS_AT_ONCE)
+        self._questions = 0
+
     def check_transaction(self, connection: Connection, question: TransactionQuestion) -> None:
         """The broker asks (39); the checker answers in the background."""
         if self._questions >= CHECKS_WAITING:
             _log.warning("too many transaction checks at once for %s", self.group)
             return
         self._questions += 1
-        self._running.spawn(self._answer(connection, question), "transaction check")
+        self._instance.spawn(self._answer(connection, question), "transaction check")
 
     async def _answer(self, connection: Connection, question: TransactionQuestion) -> None:
         message = question.message
@@ -146,8 +199,9 @@ class TransactionProducer(Producer):
                 state, remark = await _verdict_of(self._checker, message)
         finally:
             self._questions -= 1
-        if self._hooks.end_transaction:
-            self._call_hooks(
+        if self._end_hooks:
+            _call_hooks(
+                self._end_hooks,
                 EndTransactionContext(
                     producer_group=self.group,
                     broker_address=connection.address,
@@ -159,7 +213,7 @@ class TransactionProducer(Producer):
                     transaction_id=message.properties.get(names.UNIQ_KEY),
                     state=state.name,
                     from_transaction_check=True,
-                )
+                ),
             )
         request = EndTransaction(
             producer_group=self.group,
@@ -174,45 +228,9 @@ class TransactionProducer(Producer):
         )
         connection.notify(request, remark=remark)
 
-    def _call_hooks(self, context: EndTransactionContext) -> None:
-        call_hooks([hook.end_transaction for hook in self._hooks.end_transaction], context)
 
-    async def _end(
-        self, sent: Outgoing, result: SendResult, state: LocalTransactionState, remark: str | None
-    ) -> None:
-        """Send the verdict one-way; a failure is only logged, because the broker will ask."""
-        instance, queue = self._running, self.namespace.wrap_queue(result.queue)
-        request = EndTransaction(
-            producer_group=self.group,
-            tran_state_table_offset=result.queue_offset,
-            commit_log_offset=decode_message_id(result.offset_message_id).position,
-            commit_or_rollback=state.value,
-            msg_id=result.message_id,
-            transaction_id=result.transaction_id,
-            topic=sent.topic,
-            broker_name=queue.broker_name,
-        )
-        try:
-            address = await instance.routes.find_master(queue, main_port=True)
-            if self._hooks.end_transaction:
-                self._call_hooks(
-                    EndTransactionContext(
-                        producer_group=self.group,
-                        broker_address=address,
-                        topic=sent.topic,
-                        tags=sent.message.tags,
-                        keys=sent.message.keys,
-                        properties=sent.properties,
-                        msg_id=result.message_id,
-                        transaction_id=sent.message_id,
-                        state=state.name,
-                        from_transaction_check=False,
-                    )
-                )
-            connection = await instance.connections.get(address)
-            connection.notify(request, remark=remark)
-        except ClientError as error:
-            _log.warning("the end of a transaction could not be sent: %s", error)
+def _call_hooks(hooks: Sequence[EndTransactionHook], context: EndTransactionContext) -> None:
+    call_hooks([hook.end_transaction for hook in hooks], context)
 
 
 async def _verdict_of(

@@ -15,8 +15,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Unpack
 
-from pocketmq.protocol.bodies.client import ConsumeType
-from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
@@ -55,8 +53,6 @@ class LitePullConsumer(GroupMember[LiteQueues]):
 
     settings: LitePullConsumerSettings
     _display_name = "LitePullConsumer"
-    _consume_type = ConsumeType.CONSUME_ACTIVELY
-    _reported_start = "CONSUME_FROM_LAST_OFFSET"
 
     def __init__(
         self,
@@ -98,7 +94,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
         instance.spawn(self._watch_topics(), "topic metadata")
         if self._is_assigned_by_hand:
             self._queues.assign(self._by_hand)
-        await self._announce(self.subscribed_topics())
+        await self._announce(self._queues.subscribed_topics())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -116,14 +112,14 @@ class LitePullConsumer(GroupMember[LiteQueues]):
             elif not self._has_failed:
                 self._queues.note_handled()
             self._queues.remember_handled()
-        await self.offsets.persist_last(self._queues.assigned)
+        await self._queues.offsets.persist_last(self._queues.assigned)
         await instance.unregister_consumer(self._group)
 
     def _queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
         if self._on_queues_changed is not None:
-            unwrap = self.namespace.unwrap_queue
+            unwrap = self._namespace.unwrap_queue
             self._on_queues_changed(
-                self.namespace.unwrap(topic), set(map(unwrap, known)), set(map(unwrap, assigned))
+                self._namespace.unwrap(topic), set(map(unwrap, known)), set(map(unwrap, assigned))
             )
 
     # -- what to read
@@ -140,7 +136,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
         self._set_mode(by_hand=True)
         for topic, expression in (expressions or {}).items():
             self._add_subscription(topic, expression)
-        self._by_hand = [self.namespace.wrap_queue(queue) for queue in queues]
+        self._by_hand = [self._namespace.wrap_queue(queue) for queue in queues]
         if self._instance is not None:
             self._queues.assign(self._by_hand)
             self._instance.spawn(self._announce({queue.topic for queue in self._by_hand}), "assign")
@@ -188,9 +184,9 @@ class LitePullConsumer(GroupMember[LiteQueues]):
 
     def _for_user(self, messages: list[MessageExt]) -> list[MessageExt]:
         """Without the namespace. Hooks are called as if a listener had consumed them."""
-        if self.namespace.name:
+        if self._namespace.name:
             for message in messages:
-                message.topic = self.namespace.unwrap(message.topic)
+                message.topic = self._namespace.unwrap(message.topic)
         hooks = self._consume_hooks
         if hooks is not None:
             context = hooks.before(messages, messages[0].queue)
@@ -200,12 +196,13 @@ class LitePullConsumer(GroupMember[LiteQueues]):
 
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
         """Store the offsets of what was polled, or these, and wait until the brokers know them."""
-        held, store = self._ready, self.offsets
+        held = self._ready
+        store = held.offsets
         if offsets is None:
             held.remember(held.assigned)
             queues = list(held.assigned)
         else:
-            queues = [self.namespace.wrap_queue(queue) for queue in offsets]
+            queues = [self._namespace.wrap_queue(queue) for queue in offsets]
             if min(offsets.values(), default=0) < 0:
                 raise InvalidArgument("offset < 0")
             for queue, offset in zip(queues, offsets.values(), strict=True):
@@ -222,7 +219,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
     async def committed(self, queue: MessageQueue) -> int | None:
         """The group's offset in a queue, None without one. `RequestRefused`, `NotReachable` or `RouteNotFound` if the
         broker cannot be asked."""
-        offsets, queue = self._ready.offsets, self.namespace.wrap_queue(queue)
+        offsets, queue = self._ready.offsets, self._namespace.wrap_queue(queue)
         offset = offsets.read(queue)
         if offset < 0:
             if isinstance(offsets, RemoteBrokerOffsetStore):
@@ -234,7 +231,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue at an offset; InvalidArgument outside the queue's limits, or for a queue that is not read."""
         queues = self._ready
-        queue = self.namespace.wrap_queue(queue)
+        queue = self._namespace.wrap_queue(queue)
         if queue not in queues.assigned:
             words = "The message queue is not in assigned list"
             if not self._is_assigned_by_hand:
@@ -250,11 +247,11 @@ class LitePullConsumer(GroupMember[LiteQueues]):
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Continue at the oldest message."""
-        await self.seek(queue, await self._questions.min_offset(self.namespace.wrap_queue(queue)))
+        await self.seek(queue, await self._questions.min_offset(self._namespace.wrap_queue(queue)))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
         """Continue after the newest message."""
-        await self.seek(queue, await self._questions.max_offset(self.namespace.wrap_queue(queue)))
+        await self.seek(queue, await self._questions.max_offset(self._namespace.wrap_queue(queue)))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Pull nothing from these until `resume`; what was pulled is still polled."""
@@ -266,38 +263,19 @@ class LitePullConsumer(GroupMember[LiteQueues]):
 
     def _set_paused(self, queues: Iterable[MessageQueue], paused: bool) -> None:
         assigned = self._ready.assigned
-        for queue in map(self.namespace.wrap_queue, queues):
+        for queue in map(self._namespace.wrap_queue, queues):
             if queue in assigned:
                 assigned[queue].paused = paused
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The first message stored at or after a time, the end if there is none."""
-        return await self._questions.search_offset(self.namespace.wrap_queue(queue), timestamp_ms)
+        return await self._questions.search_offset(self._namespace.wrap_queue(queue), timestamp_ms)
 
     @property
     def _questions(self) -> OffsetQuestions:
         return self._ready.questions
 
-    # -- what the instance asks
-
-    def subscribed_topics(self) -> list[str]:
-        return list({*self._subscriptions, *(queue.topic for queue in self._queues.assigned)})
-
-    async def rebalance(self) -> bool:
-        if self._is_assigned_by_hand or self._closed:
-            return True
-        return await super().rebalance()
-
-    async def running_info(self) -> ConsumerRunningInfo:
-        """The consumer's inner state, as tools show it (307)."""
-        return ConsumerRunningInfo(
-            properties={"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "PROP_CLIENT_VERSION": "V5_5_0"},
-            subscription_set=self._subscriptions.all(),
-            mq_table={
-                queue: assigned.process_queue.info(max(self.offsets.read(queue), 0))
-                for queue, assigned in self._queues.assigned.items()
-            },
-        )
+    # -- topics whose queues are watched
 
     async def _watch_topics(self) -> None:
         """Look at the topics that have a listener, once an interval."""

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.message.flags import PULL_LITE_PULL_MESSAGE, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
 
@@ -64,6 +65,7 @@ class LiteQueues(HeldQueues):
         self.assigned: dict[MessageQueue, Assigned] = {}
         self.ready: deque[tuple[Assigned, ProcessQueue, list[MessageExt]]] = deque()
         self.arrived = asyncio.Event()
+        self._is_by_hand = False
         self._polled_last: Assigned | None = None
         self._on_queues_changed = on_queues_changed
 
@@ -85,6 +87,7 @@ class LiteQueues(HeldQueues):
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read exactly these."""
+        self._is_by_hand = True
         wanted = set(queues)
         for queue in [queue for queue in self.assigned if queue not in wanted]:
             self.forget(queue)
@@ -170,6 +173,25 @@ class LiteQueues(HeldQueues):
         for queue, assigned in self.assigned.items():
             if assigned.handled_offset >= 0 and not assigned.process_queue.dropped:
                 self.offsets.update(queue, assigned.handled_offset, increase_only=True)
+
+    # -- what the instance asks
+
+    def subscribed_topics(self) -> list[str]:
+        return list({*self._subscriptions, *(queue.topic for queue in self.assigned)})
+
+    async def rebalance(self) -> bool:
+        """One round; none if the queues were assigned by hand."""
+        return self._is_by_hand or self._stopped or await super().rebalance()
+
+    async def running_info(self) -> ConsumerRunningInfo:
+        return ConsumerRunningInfo(
+            properties={"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "PROP_CLIENT_VERSION": "V5_5_0"},
+            subscription_set=self._subscriptions.all(),
+            mq_table={
+                queue: assigned.process_queue.info(max(self.offsets.read(queue), 0))
+                for queue, assigned in self.assigned.items()
+            },
+        )
 
     # -- what a round asks for
 

@@ -94,13 +94,13 @@ class PullConsumer(Client):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Readable queues of a topic (official fetchSubscribeMessageQueues); `RouteNotFound` if it has none."""
-        route = await self._require_running().routes.find_route(self.namespace.wrap(topic))
-        return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
+        route = await self._require_running().routes.find_route(self._namespace.wrap(topic))
+        return [self._namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
     async def broker_address(self, queue: MessageQueue) -> str:
         """Where the queue's master listens, `host:port`; `RouteNotFound` if it has none."""
         return await self._require_running().routes.find_master(
-            self.namespace.wrap_queue(queue), main_port=True
+            self._namespace.wrap_queue(queue), main_port=True
         )
 
     async def pull(
@@ -120,7 +120,7 @@ class PullConsumer(Client):
         continue. Raises `RequestRefused`, `NotReachable` or `RouteNotFound`. A broker that cannot be connected to is
         looked up again.
         """
-        api, wrapped = self._ready.api, self.namespace.wrap_queue(queue)
+        api, wrapped = self._ready.api, self._namespace.wrap_queue(queue)
         if offset < 0:
             raise InvalidArgument("offset < 0")
         if max_count <= 0:
@@ -136,42 +136,42 @@ class PullConsumer(Client):
         )
         result = await api.pull(wrapped, order)
         for message in result.messages:
-            message.topic = self.namespace.unwrap(message.topic)
+            message.topic = self._namespace.unwrap(message.topic)
         return result
 
     # -- offsets
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """One past the last message. `RequestRefused`, `NotReachable` or `RouteNotFound`."""
-        return await self._ready.questions.max_offset(self.namespace.wrap_queue(queue))
+        return await self._ready.questions.max_offset(self._namespace.wrap_queue(queue))
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """The first message that is still stored."""
-        return await self._ready.questions.min_offset(self.namespace.wrap_queue(queue))
+        return await self._ready.questions.min_offset(self._namespace.wrap_queue(queue))
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The first message stored at or after a time, the end if there is none."""
-        return await self._ready.questions.search_offset(self.namespace.wrap_queue(queue), timestamp_ms)
+        return await self._ready.questions.search_offset(self._namespace.wrap_queue(queue), timestamp_ms)
 
     async def earliest_store_time(self, queue: MessageQueue) -> int:
         """When the oldest message was stored, epoch ms; -1 for an empty queue."""
-        return await self._ready.questions.earliest_store_time(self.namespace.wrap_queue(queue))
+        return await self._ready.questions.earliest_store_time(self._namespace.wrap_queue(queue))
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """The group's offset, as the broker answers (official fetchConsumeOffset); `None` if it has none. Errors as
         `max_offset`."""
-        offset = await self._ready.offsets.stored(self.namespace.wrap_queue(queue))
+        offset = await self._ready.offsets.stored(self._namespace.wrap_queue(queue))
         return offset if offset >= 0 else None
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         """Store the group's offset, the next message to read, and wait until the broker knows."""
         if offset < 0:
             raise InvalidArgument("offset < 0")
-        await self._ready.offsets.commit(self.namespace.wrap_queue(queue), offset)
+        await self._ready.offsets.commit(self._namespace.wrap_queue(queue), offset)
 
     async def explain(self, topic: str) -> list[Verdict]:
         """Where the group would start in each queue of the topic, and which rule decides (PocketMQ brokers only)."""
-        instance, topic = self._require_running(), self.namespace.wrap(topic)
+        instance, topic = self._require_running(), self._namespace.wrap(topic)
         address = await instance.routes.find_any_broker(topic, main_port=True)
         request = ExplainFirstPosition(consumer_group=self._group, topic=topic)
         return await instance.connections.call(address, request)

@@ -7,5 +7,6 @@ pop_queues.py         the queues that a consumer pops, with a loop for each
 pop_api.py            the requests of POP: pop, acknowledge, change the invisible time
 pop_receipts.py       gives each popped message its receipt
 pop_settlement.py     acknowledges popped messages, or delays them
+running_info.py       the answer to tools that ask for the consumer's inner state
 message_stream.py     the listener behind `async for` and `fetch`
 """

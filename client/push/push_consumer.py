@@ -19,16 +19,12 @@ from typing import Any, Final, Unpack
 
 from pocketmq.protocol.bodies.client import (
     CheckClientRequestBody,
-    ConsumeType,
     MessageModel,
     is_tag_type,
 )
-from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 from pocketmq.protocol.requests.membership import CheckClientConfig
 
-from ..clock import steady_ms, wall_ms
 from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.invocation import ListenerInvoker
 from ..delivery.listeners import Listener, ListenerCall
@@ -43,11 +39,9 @@ from ..producing.producer import trace_of
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.group_member import GroupMember
 from ..rebalancing.subscriptions import Subscriptions
-from ..settings.client_settings import SECRETS
 from ..settings.consumer_settings import PushConsumerSettings
 from ..settings.keywords import PushConsumerOptions
 from ..settings.timestamps import Start, with_start
-from ..values.listener_returns import ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
 from ..values.validators import check_consumer_group
 from .message_stream import MessageStream
@@ -56,7 +50,6 @@ from .push_queues import PushQueues, QueuesChanged
 _log = logging.getLogger(__name__)
 
 MINUTE_SECONDS: Final = 60.0
-CLIENT_VERSION: Final = "V5_5_0"
 
 ErrorSeen = Callable[[Exception, Sequence[MessageExt]], None]
 
@@ -72,7 +65,6 @@ class PushConsumer(GroupMember[PushQueues]):
 
     settings: PushConsumerSettings
     _display_name = "PushConsumer"
-    _consume_type = ConsumeType.CONSUME_PASSIVELY
 
     def __init__(
         self,
@@ -113,7 +105,6 @@ class PushConsumer(GroupMember[PushQueues]):
         self._subscriptions = Subscriptions()
         self._is_suspended = False
         self._ended = asyncio.Event()
-        self._start_ms = 0
         for topic, expression in self.settings.subscription.items():
             self.subscribe(topic, expression)
 
@@ -162,7 +153,8 @@ class PushConsumer(GroupMember[PushQueues]):
     # -- life
 
     async def _build(self, instance: ClientInstance) -> None:
-        if self.is_clustering and retry_topic(self._group) not in self._subscriptions:
+        is_clustering = self.settings.message_model is MessageModel.CLUSTERING
+        if is_clustering and retry_topic(self._group) not in self._subscriptions:
             self.subscribe(retry_topic(self._group), "*")
         await super()._build(instance)
 
@@ -177,11 +169,11 @@ class PushConsumer(GroupMember[PushQueues]):
             is_suspended=self._is_suspended,
             on_assigned=self._without_namespace(self._on_assigned),
             on_revoked=self._without_namespace(self._on_revoked),
+            on_reconnect=self._on_reconnect,
         )
 
     async def _join(self, instance: ClientInstance) -> None:
         """ClientError if a broker refuses the subscription. A missing topic is no error: it is read once it exists."""
-        self._start_ms = wall_ms()
         if all(is_retry_topic(topic) for topic in self._subscriptions):
             _log.warning(
                 "%s subscribes to no topic and reads nothing: give subscription={topic: '*'}, or call subscribe(topic)",
@@ -202,7 +194,7 @@ class PushConsumer(GroupMember[PushQueues]):
         # A message that was read by iterating is done when the next one is asked for, which nobody does any more.
         wait_ms = 0 if self._stream is not None else self.settings.await_termination_millis_when_shutdown
         await queues.delivery.stop(wait_ms)
-        await self.offsets.persist_last(queues.table)
+        await queues.offsets.persist_last(queues.table)
         if queues.locks is not None:
             await queues.locks.unlock_all()
         await instance.unregister_consumer(self._group)
@@ -218,82 +210,20 @@ class PushConsumer(GroupMember[PushQueues]):
 
     def _without_namespace(self, callback: QueuesChanged | None) -> QueuesChanged | None:
         """The user's callback sees queues as the user names them."""
-        if callback is None or not self.namespace.name:
+        if callback is None or not self._namespace.name:
             return callback
-        return lambda queues: callback([self.namespace.unwrap_queue(queue) for queue in queues])
+        return lambda queues: callback([self._namespace.unwrap_queue(queue) for queue in queues])
 
     async def _clean_expired(self, delivery: ConcurrentDelivery) -> None:
         while True:
             await asyncio.sleep(self.settings.consume_timeout * MINUTE_SECONDS)
             await delivery.clean_expired(list(self._queues.table.values()))
 
-    # -- what the instance asks
-
-    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
-        """Go on elsewhere (220)."""
-        await self._queues.reset(topic, offsets)
-
-    async def running_info(self) -> ConsumerRunningInfo:
-        """The consumer's inner state, as tools show it (307)."""
-        context, queues = self._queues.context, self._queues
-        settings, offsets, subscriptions = context.settings, context.offsets, context.subscriptions.all()
-        pops = {} if queues.pops is None else queues.pops.table
-        properties = {
-            _camel(name): _text(getattr(settings, name))
-            for name in settings.__struct_fields__
-            if name not in SECRETS
-        }
-        properties |= {
-            "PROP_NAMESERVER_ADDR": ";".join(context.instance.routes.name_servers.servers),
-            "PROP_THREADPOOL_CORE_SIZE": str(settings.consume_thread_min),
-            "PROP_CONSUMEORDERLY": _text(self._orderly),
-            "PROP_CONSUME_TYPE": ConsumeType.CONSUME_PASSIVELY.value,
-            "PROP_CLIENT_VERSION": CLIENT_VERSION,
-            "PROP_CONSUMER_START_TIMESTAMP": str(self._start_ms),
-        }
-        return ConsumerRunningInfo(
-            properties=properties,
-            subscription_set=sorted(subscriptions, key=lambda subscription: subscription.topic or ""),
-            mq_table={
-                queue: process_queue.info(max(offsets.read(queue), 0))
-                for queue, process_queue in queues.table.items()
-            },
-            mq_pop_table={queue: pop_queue.info() for queue, pop_queue in pops.items()},
-            status_table={
-                subscription.topic: context.statistics.of_topic(subscription.topic)
-                for subscription in subscriptions
-                if subscription.topic is not None
-            },
-        )
-
-    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
-        """Call the listener for one message now and report what it returned (309)."""
-        began_ms = steady_ms()
-        returned, error, context = await self._queues.delivery.call_once(message)
-        return ConsumeMessageDirectlyResult(
-            order=self._orderly,
-            auto_commit=context.auto_commit if isinstance(context, ConsumeOrderlyContext) else True,
-            consume_result=direct_result(returned, raised=error is not None).value,
-            remark=None if error is None else f"{type(error).__name__}: {error}",
-            spent_time_mills=steady_ms() - began_ms,
-        )
-
-    def reconnected(self, address: str) -> None:
-        if self._on_reconnect is not None:
-            try:
-                self._on_reconnect(address)
-            except Exception:
-                _log.exception("the on_reconnect of %s failed", self._group)
-
     # -- messages on their way to the listener
-
-    @property
-    def is_clustering(self) -> bool:
-        return self.settings.message_model is MessageModel.CLUSTERING
 
     def _restore_topics(self, messages: Sequence[MessageExt]) -> None:
         """Messages of the retry topics get the topic they were sent to, and none shows the namespace."""
-        namespace = self.namespace
+        namespace = self._namespace
         ordinary = ""
         for message in messages:
             topic = message.topic
@@ -335,14 +265,3 @@ async def check_expressions(instance: ClientInstance, group: str, subscriptions:
         await instance.connections.call(
             address, CheckClientConfig(), body, timeout_seconds=instance.api_timeout_seconds
         )
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.title() for word in rest)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else str(value)

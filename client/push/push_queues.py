@@ -10,9 +10,11 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Final
 
+from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 
+from ..clock import steady_ms, wall_ms
 from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.invocation import ListenerInvoker
 from ..delivery.ordered_delivery import OrderedDelivery
@@ -26,8 +28,11 @@ from ..rebalancing.plan import is_client_rebalance, needs_lock, pop_retry_subscr
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
 from ..settings.consumer_settings import PushConsumerSettings
+from ..values.listener_returns import ConsumeOrderlyContext, direct_result
+from ..values.message import MessageExt
 from .pop_queues import PopQueues
 from .pull_loop import PullLoop
+from .running_info import push_running_info
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +55,7 @@ class PushQueues(HeldQueues):
         is_suspended: bool,
         on_assigned: QueuesChanged | None,
         on_revoked: QueuesChanged | None,
+        on_reconnect: Callable[[str], None] | None,
     ) -> None:
         settings = context.settings
         by_broker = not is_client_rebalance(
@@ -75,7 +81,9 @@ class PushQueues(HeldQueues):
             if by_broker:
                 self.pops = PopQueues(context, self.control, self.delivery)
         self.pull_api = PullApi(context.instance, context.group, context.hooks, unit_mode=settings.unit_mode)
+        self._orderly, self._start_ms = orderly, wall_ms()
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
+        self._on_reconnect = on_reconnect
         self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._shares: dict[str, set[MessageQueue]] = {}
         self._pull_loop = functools.partial(
@@ -122,7 +130,7 @@ class PushQueues(HeldQueues):
         if self.pops is not None:
             self.pops.drop_all()
 
-    async def reset(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
+    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
         """Continue from other offsets (220): drop the queues, let listeners finish, move the offsets, add the queues
         again."""
         self.control.resets += 1
@@ -144,6 +152,32 @@ class PushQueues(HeldQueues):
         finally:
             self.control.resets -= 1
             self._instance.rebalance_now()
+
+    # -- what else the instance asks
+
+    async def running_info(self) -> ConsumerRunningInfo:
+        pops = {} if self.pops is None else self.pops.table
+        return push_running_info(
+            self.context, self.table, pops, orderly=self._orderly, start_ms=self._start_ms
+        )
+
+    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
+        began_ms = steady_ms()
+        returned, error, context = await self.delivery.call_once(message)
+        return ConsumeMessageDirectlyResult(
+            order=self._orderly,
+            auto_commit=context.auto_commit if isinstance(context, ConsumeOrderlyContext) else True,
+            consume_result=direct_result(returned, raised=error is not None).value,
+            remark=None if error is None else f"{type(error).__name__}: {error}",
+            spent_time_mills=steady_ms() - began_ms,
+        )
+
+    def reconnected(self, address: str) -> None:
+        if self._on_reconnect is not None:
+            try:
+                self._on_reconnect(address)
+            except Exception:
+                _log.exception("the on_reconnect of %s failed", self.group)
 
     # -- what a round asks for
 

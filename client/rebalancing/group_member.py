@@ -8,10 +8,8 @@ import asyncio
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pocketmq.protocol.bodies.client import ConsumerData, ConsumeType
-from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 
@@ -20,7 +18,6 @@ from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..offsets.offset_store import OffsetStore
 from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
-from ..values.message import MessageExt
 from ..values.validators import check_topic
 from .consumer_context import ConsumerContext, consumer_context
 from .held_queues import HeldQueues
@@ -36,7 +33,6 @@ class GroupMember(Client, Generic[QueuesT]):
 
     settings: PushConsumerSettings | LitePullConsumerSettings
     _trace_kind = "CONSUME"
-    _consume_type: ClassVar[ConsumeType]
     _subscriptions: Subscriptions
     _own_offsets: OffsetStore | None = None
     _held: QueuesT | None = None
@@ -60,12 +56,12 @@ class GroupMember(Client, Generic[QueuesT]):
     def unsubscribe(self, topic: str) -> None:
         """Stop reading a topic: its queues are given up in the next round."""
         self._check_usable()
-        self._subscriptions.unsubscribe(self.namespace.wrap(topic))
+        self._subscriptions.unsubscribe(self._namespace.wrap(topic))
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Readable queues of a topic (official fetchMessageQueues); `RouteNotFound` if it has none."""
-        route = await self._require_running().routes.find_route(self.namespace.wrap(topic))
-        return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
+        route = await self._require_running().routes.find_route(self._namespace.wrap(topic))
+        return [self._namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
     async def wait_assigned(self, timeout_ms: int | None = 30_000) -> None:
         """Return once a complete round with every subscribed topic is over: this member holds its share.
@@ -86,25 +82,20 @@ class GroupMember(Client, Generic[QueuesT]):
         if self._instance is None:
             return []
         held = sorted(self._queues.assignment())
-        return [self.namespace.unwrap_queue(queue) for queue in held if not is_retry_topic(queue.topic)]
+        return [self._namespace.unwrap_queue(queue) for queue in held if not is_retry_topic(queue.topic)]
 
     def positions(self) -> dict[MessageQueue, int]:
         """The next message to consume in each queue read: what is committed next, or where this member began to read.
 
         Queues whose beginning is still looked for, and queues that are popped, are left out.
         """
-        return {self.namespace.unwrap_queue(queue): at for queue, at in self._ready.positions().items()}
+        return {self._namespace.unwrap_queue(queue): at for queue, at in self._ready.positions().items()}
 
     async def lag(self) -> dict[MessageQueue, int]:
         """Messages of each queue that are not consumed yet: the broker's maximum minus the position. Raises what asking
         the broker raises."""
         behind = await self._ready.lag()
-        return {self.namespace.unwrap_queue(queue): count for queue, count in behind.items()}
-
-    @property
-    def offsets(self) -> OffsetStore:
-        """Where the offsets of the group are kept. ClientClosed before the start."""
-        return self._queues.offsets
+        return {self._namespace.unwrap_queue(queue): count for queue, count in behind.items()}
 
     # -- life
 
@@ -116,7 +107,7 @@ class GroupMember(Client, Generic[QueuesT]):
         await context.offsets.load()
 
     def _register(self, instance: ClientInstance) -> None:
-        instance.groups.add_consumer(self)
+        instance.groups.add_consumer(self._queues)
 
     def _withdraw(self, instance: ClientInstance) -> None:
         instance.groups.remove_consumer(self._group)
@@ -138,7 +129,7 @@ class GroupMember(Client, Generic[QueuesT]):
 
     def _add_subscription(self, topic: str, expression: str, expression_type: str = "TAG") -> str:
         """Returns the topic with its namespace."""
-        topic = self.namespace.wrap(topic)
+        topic = self._namespace.wrap(topic)
         check_topic(topic)
         self._subscriptions.subscribe(topic, expression, expression_type)
         return topic
@@ -161,48 +152,3 @@ class GroupMember(Client, Generic[QueuesT]):
                 _log.warning("%s: %s", self._group, error)
             return isinstance(error, RouteNotFound)
         return True
-
-    # -- what the instance asks
-
-    def consumer_data(self) -> ConsumerData:
-        """This group's part of a heartbeat."""
-        return ConsumerData(
-            group_name=self._group,
-            consume_type=self._consume_type,
-            message_model=self.settings.message_model,
-            consume_from_where=self._reported_start,
-            subscription_data_set=self._subscriptions.all(),
-            unit_mode=self.settings.unit_mode,
-        )
-
-    @property
-    def _reported_start(self) -> str:
-        return self.settings.consume_from_where
-
-    def subscribed_topics(self) -> list[str]:
-        return list(self._subscriptions)
-
-    async def rebalance(self) -> bool:
-        """One round of sharing out the queues."""
-        return await self._queues.rebalance()
-
-    async def persist_offsets(self) -> None:
-        await self.offsets.persist_all(self._queues.held())
-
-    def consumer_status(self, topic: str) -> dict[MessageQueue, int]:
-        """The offsets in memory (221)."""
-        return self.offsets.of_topic(topic)
-
-    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
-        """Go on elsewhere (220): only push consumers do, as in Java."""
-
-    @abstractmethod
-    async def running_info(self) -> ConsumerRunningInfo:
-        """The consumer's inner state, as tools show it (307)."""
-
-    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
-        """Call the listener for one message now and report what it returned (309); None without a listener."""
-        return None
-
-    def reconnected(self, address: str) -> None:  # only a push consumer tells its user
-        """A broker has a new connection."""

@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
+from pocketmq.protocol.bodies.client import ConsumerData, ConsumeType
+from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
@@ -22,6 +24,7 @@ from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 from ..clock import steady_ms
 from ..errors import AllocationFailed, ClientError, RouteNotFound
 from ..offsets.offset_questions import OffsetQuestions
+from ..values.message import MessageExt
 from .broker_assignments import BrokerAssignments
 from .consumer_context import ConsumerContext
 from .first_position import (
@@ -145,6 +148,50 @@ class HeldQueues(ABC):
             self.share_known.set()
         elif self._instance.routes.missing(self._subscriptions):
             self._instance.rebalance_now()
+
+    # -- what the instance asks (official MQConsumerInner)
+
+    def consumer_data(self) -> ConsumerData:
+        """This group's part of a heartbeat."""
+        settings, passive = self.context.settings, self._consume_passively
+        return ConsumerData(
+            group_name=self.group,
+            consume_type=ConsumeType.CONSUME_PASSIVELY if passive else ConsumeType.CONSUME_ACTIVELY,
+            message_model=settings.message_model,
+            consume_from_where=settings.consume_from_where if passive else "CONSUME_FROM_LAST_OFFSET",
+            subscription_data_set=self._subscriptions.all(),
+            unit_mode=settings.unit_mode,
+        )
+
+    def subscribed_topics(self) -> list[str]:
+        """Topics whose routes are kept up to date."""
+        return list(self._subscriptions)
+
+    async def persist_offsets(self) -> None:
+        """Send the offsets of the queues held to the store."""
+        await self.offsets.persist_all(self.held())
+
+    def consumer_status(self, topic: str) -> dict[MessageQueue, int]:
+        """The offsets in memory (221)."""
+        return self.offsets.of_topic(topic)
+
+    async def reset_offsets(  # noqa: B027
+        self, topic: str, offsets: dict[MessageQueue, int]
+    ) -> None:
+        """Go on elsewhere (220): only push consumers do, as in Java."""
+
+    @abstractmethod
+    async def running_info(self) -> ConsumerRunningInfo:
+        """The consumer's inner state, as tools show it (307)."""
+
+    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
+        """Call the listener for one message now and report what it returned (309); None without a listener."""
+        return None
+
+    def reconnected(self, address: str) -> None:  # noqa: B027  # only a push consumer tells its user
+        """A broker has a new connection."""
+
+    # -- giving queues up
 
     def drop(self, queue: MessageQueue) -> ProcessQueue | None:
         """Mark a queue dropped and stop its pulls; it stays in the table until it is released."""

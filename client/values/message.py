@@ -188,32 +188,32 @@ class MessageExt(msgspec.Struct, eq=False, gc=False):
     queue_offset: int
     broker_name: str
     reconsume_times: int
-    around: bytes
+    _around: bytes
     """The stored record without its body: a message that is kept keeps none of the others of its pull."""
     min_offset: int = -1
     max_offset: int = -1
     """Of the queue, when the message was pulled; `max_offset` is one past the last message."""
     consume_start_ms: int = 0
     """When the listener got it; 0 before."""
-    decoded_record: Record | None = None
-    decoded_properties: dict[str, str] | None = None
+    _record: Record | None = None
+    _properties: dict[str, str] | None = None
 
     @property
     def record(self) -> Record:
         """As stored; its topic is the one it was read from."""
-        record = self.decoded_record
+        record = self._record
         if record is None:
-            record = self.decoded_record = restore_record(self.around, self.body)
+            record = self._record = restore_record(self._around, self.body)
         return record
 
     @property
     def properties(self) -> dict[str, str]:
         """All properties, the system's among them; decoded when first asked for."""
-        properties = self.decoded_properties
+        properties = self._properties
         if properties is None:
-            record = self.decoded_record
-            stored = record.properties if record else properties_around(self.around)
-            properties = self.decoded_properties = decode_properties(stored)
+            record = self._record
+            stored = record.properties if record else properties_around(self._around)
+            properties = self._properties = decode_properties(stored)
             if self.max_offset >= 0:
                 properties[names.MIN_OFFSET] = str(self.min_offset)
                 properties[names.MAX_OFFSET] = str(self.max_offset)
@@ -360,7 +360,7 @@ def as_message(
         b"",
         min_offset,
         max_offset,
-        decoded_record=msgspec.structs.replace(record, body=stored, properties=bytes(record.properties)),
+        _record=msgspec.structs.replace(record, body=stored, properties=bytes(record.properties)),
     )
 
 

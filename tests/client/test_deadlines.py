@@ -12,7 +12,7 @@ from pocketmq.client.connections import connection as connection_module
 from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.errors import CallTimeout, TooManyCalls
 from pocketmq.client.instance.broker_addresses import BrokerAddresses
-from pocketmq.client.instance.groups import GroupTable
+from pocketmq.client.instance.groups import GroupProducer, GroupTable
 from pocketmq.client.instance.heartbeats import GRACE_SECONDS, Heartbeats
 from pocketmq.client.values.results import PullStatus
 from pocketmq.protocol.bodies.routes import TopicRouteData
@@ -360,7 +360,7 @@ def test_heartbeats_wait_for_no_dead_broker() -> None:
     groups = GroupTable()
 
     async def scenario() -> tuple[float, Any]:
-        groups.add_producer(producer())
+        groups.add_producer(GroupProducer("p"))
         heartbeats = Heartbeats("c", groups, addresses, ConnectionPool(), timeout_seconds=3)
         return await timed(heartbeats.send())
 
@@ -377,7 +377,7 @@ def test_heartbeats_to_one_broker_follow_one_another_and_are_shared() -> None:
     addresses.keep({"b": {0: "b:1"}})
 
     async def scenario() -> list[tuple[float, Any]]:
-        groups.add_producer(producer())
+        groups.add_producer(GroupProducer("p"))
         heartbeats = Heartbeats("c", groups, addresses, ConnectionPool(), timeout_seconds=3)
         return await asyncio.gather(*(timed(heartbeats.send()) for _ in range(5)))
 

@@ -58,7 +58,7 @@ async def test_a_member_follows_the_brokers_reset_and_reports_its_offsets(
         body = await instance.connections.call_for_body(broker, question)
         table = GetConsumerStatusBody.decode(body).consumer_table[consumer.client_id]
         assert sorted(table.values()) == [2, 2, 2, 2]
-        await consumer.persist_offsets()
+        await consumer._queues.persist_offsets()
         reset = InvokeBrokerToResetOffset(topic="T", group="g", timestamp=0, is_force=True)
         await instance.connections.call_for_body(broker, reset)
         await until(lambda: len(seen.messages) == 16)

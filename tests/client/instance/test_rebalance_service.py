@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 from pocketmq.client.instance import rebalance_service
-from pocketmq.client.instance.groups import GroupTable
+from pocketmq.client.instance.groups import GroupProducer, GroupTable
 from pocketmq.client.instance.rebalance_service import (
     RebalanceService,
     early_round_in_ms,
     next_round_in_ms,
 )
-from pocketmq.client.producing.producer import Producer
 
 from waiting import until
 
@@ -62,7 +61,7 @@ async def test_an_unbalanced_consumer_is_asked_again_and_a_balanced_one_waits(
     monkeypatch.setattr(rebalance_service, "early_round_in_ms", lambda now_ms, last_round_ms: 0)
     consumer, groups = Consumer(), GroupTable()
     groups.add_consumer(consumer)  # type: ignore[arg-type]
-    groups.add_producer(Producer("p", namesrv_addr="127.0.0.1:1"))
+    groups.add_producer(GroupProducer("p"))
     service = RebalanceService(groups)
     running = asyncio.create_task(service.run())
     consumer.balanced, consumer.raises = False, raises

@@ -90,9 +90,9 @@ BEFORE_TOO: dict[str, list[Use]] = {
 }
 """What may be done before the start as well."""
 AFTERWARDS_TOO: dict[str, list[Use]] = {
-    "listening": [lambda one: one.running_info(), lambda one: one.client_id],
+    "listening": [lambda one: one.client_id],
     "iterated": [lambda one: one.fetch(1, 1), lambda one: one.__aiter__().__anext__()],
-    "lite": [lambda one: one.running_info()],
+    "lite": [lambda one: one.client_id],
 }
 """What is known after shutdown as well; to read what is not there any more is no error."""
 LITE_BY_HAND: list[Use] = [lambda one: one.assign([QUEUE])]

@@ -54,7 +54,7 @@ async def test_invalid_offsets_and_counts_are_refused(namesrv_addr: str) -> None
     async with LitePullConsumer("l", namesrv_addr=namesrv_addr) as lite:
         with pytest.raises(ClientError, match=r"^offset < 0$"):
             await lite.commit({queue: 3, MessageQueue("T", "broker-a", 1): -1})
-        assert lite.offsets.read(queue) < 0
+        assert lite._queues.offsets.read(queue) < 0
 
 
 async def test_a_pull_may_wait_for_its_message_and_for_its_tag(namesrv_addr: str) -> None:

@@ -189,7 +189,7 @@ async def test_messages_are_popped_and_acknowledged_one_by_one() -> None:
         )
         await until(lambda: len(broker.acks) == 4)
         await until(lambda: member.assignment())
-        info = await member.running_info()
+        info = await member._queues.running_info()
         assert [queue.queue_id for queue in member.assignment()] == [-1]
         assert await member.lag() == {}
     asked, pop = broker.assignments_asked[0], broker.pops[0]
@@ -328,10 +328,10 @@ async def test_a_queue_that_was_not_popped_for_two_minutes_is_popped_anew() -> N
         table = member._queues.pops.table
         ((queue, first),) = table.items()
         first.last_pop_ms -= 119_000
-        await member.rebalance()
+        await member._queues.rebalance()
         assert table[queue] is first
         first.last_pop_ms -= 2_000
-        await member.rebalance()
+        await member._queues.rebalance()
         assert table[queue] is not first
         assert first.dropped
 
@@ -345,7 +345,7 @@ async def test_expired_messages_are_neither_consumed_nor_acknowledged() -> None:
         broker.pop_time_ms = 4_000_000_000_000
         broker.bring(record("T", 1, b"in time"))
         await until(lambda: broker.acks)
-        info = await member.running_info()
+        info = await member._queues.running_info()
     assert seen.bodies == [b"in time"]
     assert [ack["offset"] for ack in broker.acks] == ["1"]
     assert [one.wait_ack_count for one in info.mq_pop_table.values()] == [0]

@@ -89,7 +89,7 @@ async def test_a_tool_makes_the_consumer_handle_one_message_and_reads_its_runnin
         )
         result = await consumer._running.connections.call_for_body(node.broker_address, question)
         assert b'"consumeResult":"CR_SUCCESS"' in result
-        info = await consumer.running_info()
+        info = await consumer._queues.running_info()
     assert len(seen.messages) == 2
     assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
     assert info.properties["PROP_CONSUMEORDERLY"] == "false"

@@ -125,7 +125,7 @@ async def pop(prefix: str) -> Found:
             15
         )  # longer than the invisible time and its revival: a message without an acknowledgement is delivered again
         popped = [queue.queue_id for queue in consumer.assignment()]
-        info = await consumer.running_info()
+        info = await consumer._queues.running_info()
         waiting = [one.wait_ack_count for one in info.mq_pop_table.values()]
     bodies = seen.bodies
     retried = [message for message in seen.messages if message.body == b"7"]
