@@ -115,7 +115,7 @@ class Connection(asyncio.Protocol):
             while unhandled and left and self._out_bytes <= PASS_BYTES:
                 left -= 1
                 command = unhandled.popleft()
-                if isinstance(command, Send) or command.code == END_TRANSACTION:
+                if isinstance(command, Send):
                     left -= self._run_received(command, left)
                 elif command.flag & RESPONSE_FLAG:
                     self.calls.reply_received(command)
@@ -180,38 +180,22 @@ class Connection(asyncio.Protocol):
 
     # -- answering requests
 
-    def _run_received(self, first: Command | Send, most_others: int) -> int:
-        """Handle a send or the end of a transaction, and at most so many of both that follow it;
-        returns how many followed. Ends are handled first: then all of these sends are stored together. (The official
-        broker handles the two in different threads.)"""
-        unhandled, count = self._unhandled, 0
-        sends: list[Send] = []
-        ends: list[Command] = []
-        frame: Any = first
-        while True:
-            (sends if frame.__class__ is Send else ends).append(frame)
-            if count == most_others or not unhandled:
-                break
-            frame = unhandled[0]
-            if frame.__class__ is not Send and frame.code != END_TRANSACTION:
+    def _run_received(self, first: Send, most_others: int) -> int:
+        """Handle a send, and at most so many requests behind it that are sends or ends of transactions; returns how
+        many those were. The sends are stored together. (The official broker handles the two in different threads.)"""
+        unhandled, count, sends = self._unhandled, 0, [first]
+        while count < most_others and unhandled:
+            frame: Any = unhandled[0]
+            if frame.__class__ is Send:
+                sends.append(frame)
+            elif frame.code == END_TRANSACTION:
+                self.request_received(frame)
+            else:
                 break
             unhandled.popleft()
             count += 1
-        if ends:
-            self._ends_received(ends)
-        if sends:
-            self._sends_received(sends)
+        self._sends_received(sends)
         return count
-
-    def _ends_received(self, ends: list[Command]) -> None:
-        if self._sends is None or self._guard is not None:
-            for command in ends:
-                self.request_received(command)
-            return
-        watch = self.watch
-        if watch is not None:
-            ends = [command for command in ends if not watch.received(self, command)]
-        self._sends.end(self, ends)
 
     def _sends_received(self, frames: list[Send]) -> None:
         watch = self.watch

@@ -7,7 +7,7 @@ Mirrors what `NettyRemotingAbstract` shares between its channels: the processor 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -55,9 +55,6 @@ class Sends(Protocol):
 
     def take(self, connection: Any, frames: list[Send]) -> None:
         """Handle the frames in their order."""
-
-    def end(self, connection: Any, commands: Sequence[Command]) -> None:
-        """Handle ends of transactions in their order."""
 
 
 class Role(Protocol):

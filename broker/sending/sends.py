@@ -6,20 +6,18 @@
 Owned by the event loop. The same steps for one decoded request: `send_handlers.py`.
 """
 
-from collections.abc import Sequence
 from itertools import accumulate
 
 from pocketmq.core.properties import read_properties
 from pocketmq.core.sends import Send
 from pocketmq.protocol.message.offset_id import encode_message_ids
-from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.wire.command import ONEWAY_FLAG
 from pocketmq.store import PutStatus
 from pocketmq.store.put_values import Placed
 
 from ..network.connection import Connection
 from ..network.dispatch import Call
 from ..state.broker_state import BrokerState
-from ..transactions.ends import Ends
 from .decision import Decision, Decisions, decide, request_of
 from .durable_answers import send_answer, waits, when_durable, with_status
 from .reply_form import ReplyForm
@@ -34,7 +32,6 @@ class Sends:
     def __init__(self, state: BrokerState, sending: Sending) -> None:
         self._sending = sending
         self._config = state.config
-        self._ends = Ends(sending.transactions)
         self._decisions = Decisions()
 
     def take(self, connection: Connection, sends: list[Send]) -> None:
@@ -72,10 +69,6 @@ class Sends:
                 connection.refuse(send.decode(), error)
                 first = at = at + 1
         self._store(connection, pending)
-
-    def end(self, connection: Connection, commands: Sequence[Command]) -> None:
-        """Handle ends of transactions of one pass, in their order."""
-        self._ends.take(connection, commands)
 
     def _decision(self, connection: Connection, send: Send) -> Decision:
         """What holds for such sends: decided before, or now. Raises `Refusal`, FrameError."""

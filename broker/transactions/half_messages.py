@@ -14,6 +14,7 @@ loop.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from pocketmq.core.properties import BUCKETS, encode_stored
@@ -83,8 +84,11 @@ class HalfMessages:
             self._timer.cancel()
             self._timer = None
 
-    def committed(self, half: Record, topic: str | None, queue_text: str | None) -> NewMessage:
-        """The message that a half message becomes, for its consumers. `topic` and `queue_text` are the real ones.
+    def committed(
+        self, half: Record, topic: str | None, queue_text: str | None, *, may_wait: bool
+    ) -> NewMessage:
+        """The message that a half message becomes, for its consumers. `topic` and `queue_text` are the real ones; if it
+        `may_wait`, a delay level or a time is among its properties.
 
         5.x removes them from the stored text, 4.9 does not. Raises ValueError if the record does not name them,
         `Refusal` if its DELAY is not a number.
@@ -98,24 +102,25 @@ class HalfMessages:
             message = copy_of(half, topic, queue_id, (), _WITHOUT_PLACE + _WITHOUT_MARK)
         message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
         message.prepared_transaction_offset = half.position
-        return self._delayed.time_if_asked(self._delayed.delay_if_asked(message))
+        if may_wait:
+            message = self._delayed.time_if_asked(self._delayed.delay_if_asked(message))
+        return message
 
-    def stored(self, half: Record, topic: str, real_topic: str | None, size: int) -> None:
-        """A half message was stored as a message of `topic`."""
-        self.ended(half.queue_id, half.queue_offset)
-        if self._state.config.is_5:
-            self._state.statistics.message_put(topic, 1, size)
-            self.count_down(real_topic)
+    def count_stored(self, stored: Sequence[tuple[str, str | None, int]]) -> None:
+        """Count half messages that were stored as messages: (topic, real topic, bytes) of each."""
+        if not self._state.config.is_5:
+            return
+        sizes_in: dict[tuple[str, str | None], list[int]] = {}
+        for topic, real_topic, size in stored:
+            sizes_in.setdefault((topic, real_topic), []).append(size)
+        for (topic, real_topic), sizes in sizes_in.items():
+            self._state.statistics.message_put(topic, len(sizes), sum(sizes), sends=len(sizes))
+            self.count_down(real_topic, len(sizes))
 
-    def roll_back(self, half: Record, real_topic: str | None) -> None:
-        """Drop the message: no consumer gets it."""
-        self.ended(half.queue_id, half.queue_offset)
-        self.count_down(real_topic)
-
-    def count_down(self, real_topic: str | None) -> None:
-        """Count one open transaction less."""
+    def count_down(self, real_topic: str | None, count: int = 1) -> None:
+        """Count so many open transactions less."""
         if real_topic is not None and self._state.config.is_5:
-            self._open_count.add(real_topic, -1)
+            self._open_count.add(real_topic, -count, changes=count)
 
     def ended(self, queue_id: int, offset: int) -> None:
         """Record that this half message has ended: the check skips it from now on."""

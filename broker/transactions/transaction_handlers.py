@@ -6,7 +6,7 @@ producer group of a message can end it. Mirrors `EndTransactionProcessor` and
 """
 
 import logging
-from typing import Final, NamedTuple
+from typing import Final
 
 from pocketmq.core.properties import read_values
 from pocketmq.protocol.errors import BodyError
@@ -17,14 +17,17 @@ from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from pocketmq.protocol.requests.send import EndTransaction, ResumeCheckHalfMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store import PutStatus
+from pocketmq.store.put_values import RefusedError
 
+from ..delayed.timer_sends import ASKS
 from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held, handles
-from ..state.refusals import UNSET_REMARK, refusal_of
+from ..state.refusals import UNSET_REMARK
 from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from ..storing.records import record_named
+from .ends import End, refused_commit
 from .transactions import Transactions
 
 _log = logging.getLogger("pocketmq.transactions")
@@ -34,32 +37,14 @@ _VALUES: Final = (
     names.PGROUP,
     names.REAL_TOPIC,
     names.REAL_QID,
+    names.DELAY,
+    *ASKS,
 )
-
-
-class Commit(NamedTuple):
-    """A half message, and the message that it becomes."""
-
-    half: Record
-    message: NewMessage
-    real_topic: str | None
 
 
 @handles(EndTransaction)
 def end_transaction(transactions: Transactions, request: EndTransaction, call: Call) -> Answer | Held:
     """Commit or roll back. "Not known yet" gets no answer, as in the official broker: the broker checks again later."""
-    commit = prepare_end(transactions, request)
-    if not isinstance(commit, Commit):
-        return commit
-    result = transactions.store.append(commit.message)
-    if result.status is not PutStatus.PUT_OK:
-        raise refused_commit(transactions, result.status)
-    transactions.half_messages.stored(commit.half, commit.message.topic, commit.real_topic, result.size)
-    return Answer()
-
-
-def prepare_end(transactions: Transactions, request: EndTransaction) -> Commit | Answer | Held:
-    """What a commit stores. Any other end is done, and this is its answer. Raises `Refusal`."""
     if transactions.config.is_slave:
         return Answer(code=ResponseCode.SLAVE_NOT_AVAILABLE, remark=UNSET_REMARK)
     verdict = request.commit_or_rollback
@@ -68,35 +53,22 @@ def prepare_end(transactions: Transactions, request: EndTransaction) -> Commit |
     if verdict not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
     half = _half_record(transactions, request.commit_log_offset)
-    immunity, group, real_topic, queue_text = read_values(half.properties, (), _VALUES)
+    immunity, group, real_topic, queue_text, *times = read_values(half.properties, (), _VALUES)
     if transactions.config.is_5 and _is_too_late(transactions, request, half, immunity):
         return Answer(code=ResponseCode.ILLEGAL_OPERATION, remark=UNSET_REMARK)
     _check_match(request, half, group)
     if verdict == TRANSACTION_ROLLBACK:
-        transactions.half_messages.roll_back(half, real_topic)
-        return Answer(remark=UNSET_REMARK)
+        return transactions.ends.add(End(call, half, real_topic, None))
+    may_wait = any(text is not None for text in times)
     try:
-        return Commit(half, transactions.half_messages.committed(half, real_topic, queue_text), real_topic)
+        message = transactions.half_messages.committed(half, real_topic, queue_text, may_wait=may_wait)
+        return transactions.ends.add(End(call, half, real_topic, transactions.store.packed(message)))
+    except RefusedError as error:
+        raise refused_commit(transactions.config, error.status) from error
     except ValueError as error:
         raise Refusal(
             ResponseCode.SYSTEM_ERROR, f"the half message does not name its real topic and queue: {error!r}"
         ) from error
-
-
-def refused_commit(transactions: Transactions, status: PutStatus) -> Refusal:
-    """The refusal of a send, with the remarks of this request."""
-    refusal = refusal_of(transactions.config, status)
-    match status:
-        case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
-            refusal.remark = refusal.remark.replace("the message", "The message", 1)
-        case PutStatus.SERVICE_NOT_AVAILABLE:
-            refusal.remark = "Service not available now."
-        case PutStatus.OS_PAGE_CACHE_BUSY:
-            refusal.code = ResponseCode.SYSTEM_ERROR
-            refusal.remark = "OS page cache busy, please try another machine"
-        case PutStatus.CREATE_MAPPED_FILE_FAILED:
-            refusal.remark = "Create mapped file failed."
-    return refusal
 
 
 def _half_record(transactions: Transactions, position: int) -> Record:
