@@ -120,11 +120,9 @@ def main() -> None:
 async def broker_address(namesrv: str) -> str:
     """The broker behind a name server."""
     connection = await Connection.connect(namesrv)
-    body = await connection.call_for_body(GetRouteInfoByTopic(topic=TOPIC))
+    route = await connection.call(GetRouteInfoByTopic(topic=TOPIC))
     connection.close()
-    found = re.search(rb"127\.0\.0\.1:\d+", bytes(body))
-    assert found is not None
-    return found[0].decode()
+    return (route.broker_datas[0].broker_addrs or {})[0]
 
 
 if __name__ == "__main__":

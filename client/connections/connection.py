@@ -14,7 +14,6 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
-import msgspec
 from pocketmq.protocol.errors import FieldError, FrameError, ProtocolError
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.requests.send import SendMessageV2
@@ -51,8 +50,18 @@ Push = Callable[["Connection", Command], None]
 """Called with each request of the server."""
 
 
-class Waiter(Protocol):
-    """What waits for the end of a call. The connection calls exactly one of the two, once."""
+class Call(Protocol):
+    """A request under way. The connection calls one of `stored`, `replied` and `failed` with its end, once."""
+
+    due: float
+    """When the reply is late, loop time."""
+    timeout_seconds: float
+    """How long before that the request was sent."""
+    request: Request[Any]
+
+    def stored(self, reply: StoredReply) -> bool:
+        """The broker stored the message that was sent. False if `replied` must read the reply."""
+        ...
 
     def replied(self, reply: Command) -> None:
         """The reply arrived, whatever its code."""
@@ -63,13 +72,21 @@ class Waiter(Protocol):
         ...
 
 
-class FutureWaiter:
+class _FutureCall:
     """A call whose end a future gets; a future that is cancelled ignores it."""
 
-    __slots__ = ("future",)
+    __slots__ = ("due", "future", "request", "timeout_seconds")
 
-    def __init__(self, future: asyncio.Future[Command]) -> None:
+    def __init__(
+        self, future: asyncio.Future[Command], request: Request[Any], due: float, timeout_seconds: float
+    ) -> None:
         self.future = future
+        self.request = request
+        self.due = due
+        self.timeout_seconds = timeout_seconds
+
+    def stored(self, reply: StoredReply) -> bool:
+        return False
 
     def replied(self, reply: Command) -> None:
         if not self.future.done():
@@ -78,35 +95,6 @@ class FutureWaiter:
     def failed(self, error: Exception) -> None:
         if not self.future.done():
             self.future.set_exception(error)
-
-
-class _Call(msgspec.Struct):
-    """A request under way."""
-
-    waiter: Waiter
-    due: float
-    """When the reply is late, loop time."""
-    timeout_seconds: float
-    """How long before that the request was sent."""
-    request: Request[Any]
-    stored: None = None
-
-
-class FramedCall(Waiter, Protocol):
-    """A send whose frame was made from a template: its own waiter, which hears at once that it is stored."""
-
-    due: float
-    request: Request[Any]
-    timeout_seconds: float
-
-    @property
-    def waiter(self) -> Waiter:
-        """Itself."""
-        ...
-
-    def stored(self, reply: StoredReply) -> bool:
-        """The broker stored the message. False if the reply has to be read in the ordinary way."""
-        ...
 
 
 class Connection(asyncio.Protocol):
@@ -130,7 +118,7 @@ class Connection(asyncio.Protocol):
         """Whether frames may be made from a template: no hook looks at the header."""
         self._transport: asyncio.Transport | None = None
         self._cutter = FrameCutter(takes_header=self._takes_header)
-        self._calls: dict[int, _Call | FramedCall] = {}
+        self._calls: dict[int, Call] = {}
         self._opaque = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._unsent: list[bytes] = []
@@ -181,27 +169,8 @@ class Connection(asyncio.Protocol):
         """
         return self.read_reply(
             request,
-            await self.exchange(request, encode_request_body(request, body), timeout_seconds=timeout_seconds),
+            await self.post(request, encode_request_body(request, body), timeout_seconds=timeout_seconds),
         )
-
-    async def call_for_body(
-        self,
-        request: Request[Any],
-        body: RawBody | None = None,
-        *,
-        timeout_seconds: float = CALL_TIMEOUT_SECONDS,
-    ) -> bytes:
-        """The reply's body, empty if it has none; refusals as `call`."""
-        command = await self.exchange(request, body, timeout_seconds=timeout_seconds)
-        if command.code != 0:
-            raise RequestRefused(command.code, command.remark or "", request.name)
-        return b"" if command.body is None else bytes(command.body)
-
-    async def exchange(
-        self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
-    ) -> Command:
-        """The reply frame, whatever its code; `NotReachable` if none arrives in time."""
-        return await self.post(request, body, timeout_seconds=timeout_seconds)
 
     def post(
         self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
@@ -209,25 +178,14 @@ class Connection(asyncio.Protocol):
         """Send now; the future gets the reply frame, `CallTimeout` or `NotReachable`. A reply to a cancelled future is
         dropped."""
         future: asyncio.Future[Command] = self._loop.create_future()
-        self.post_for(FutureWaiter(future), request, body, timeout_seconds=timeout_seconds)
+        due = self._loop.time() + timeout_seconds
+        self.post_call(_FutureCall(future, request, due, timeout_seconds), body)
         return future
 
-    def post_for(
-        self,
-        waiter: Waiter,
-        request: Request[Any],
-        body: RawBody | None = None,
-        *,
-        timeout_seconds: float,
-    ) -> None:
-        """Send now; the waiter gets the reply or the failure. `NotReachable` if it cannot be sent."""
+    def post_call(self, call: Call, body: RawBody | None = None) -> None:
+        """Send its request now; `NotReachable` if it cannot be sent."""
         opaque = self.next_opaque()
-        frame = self._frame(request, opaque, 0, body)
-        due = self._loop.time() + timeout_seconds
-        self._calls[opaque] = _Call(waiter, due, timeout_seconds, request)
-        if self._timer is None or due < self._timer_due:
-            self._set_timer(due)
-        self._write(frame)
+        self.post_frame(call, opaque, self._frame(call.request, opaque, 0, body), b"")
 
     def template(self, request: SendMessageV2) -> SendTemplate | None:
         """For `post_frame` over any connection with this one's language."""
@@ -243,7 +201,7 @@ class Connection(asyncio.Protocol):
             )
         return next(self._opaque) & 0x7FFFFFFF
 
-    def post_frame(self, call: FramedCall, opaque: int, head: bytes, body: bytes) -> None:
+    def post_frame(self, call: Call, opaque: int, head: bytes, body: bytes) -> None:
         """Send a frame whose head is ready; `opaque` is from `next_opaque`, just before."""
         due = call.due
         self._calls[opaque] = call
@@ -377,7 +335,7 @@ class Connection(asyncio.Protocol):
             self.close()
         for call in late:
             text = f"{self.address} did not answer {call.request.name} within {call.timeout_seconds:.3g} s"
-            call.waiter.failed(CallTimeout(text))
+            call.failed(CallTimeout(text))
         if self._calls and not self.closed:
             self._set_timer(min(call.due for call in self._calls.values()))
 
@@ -395,7 +353,7 @@ class Connection(asyncio.Protocol):
                     if self._hooks:
                         self._run_hooks(call, command)
                     else:
-                        call.waiter.replied(command)
+                        call.replied(command)
             elif self._on_push is not None:
                 self._on_push(self, command)
         if self._cutter.failure is not None:
@@ -408,20 +366,20 @@ class Connection(asyncio.Protocol):
         if reply is None:
             return False
         call = self._calls.get(reply.opaque)
-        if call is None or call.stored is None or not call.stored(reply):
+        if call is None or not call.stored(reply):
             return False
         del self._calls[reply.opaque]
         return True
 
-    def _run_hooks(self, call: _Call | FramedCall, command: Command) -> None:
+    def _run_hooks(self, call: Call, command: Command) -> None:
         """What a hook raises is the outcome of the call it looked at."""
         try:
             for hook in self._hooks:
                 hook.after_response(self.address, call.request, command)
         except Exception as error:
-            call.waiter.failed(error)
+            call.failed(error)
         else:
-            call.waiter.replied(command)
+            call.replied(command)
 
     def pause_writing(self) -> None:
         self._writable = asyncio.Event()
@@ -439,4 +397,4 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         calls, self._calls = self._calls, {}
         for call in calls.values():
-            call.waiter.failed(NotReachable(f"the connection to {self.address} ended"))
+            call.failed(NotReachable(f"the connection to {self.address} ended"))

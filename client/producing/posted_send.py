@@ -97,11 +97,6 @@ class PostedSend:
         self.began_ms = observer.attempt_begins()
         self.result: asyncio.Future[SendResult] = loop.create_future()
 
-    @property
-    def waiter(self) -> "PostedSend":
-        """Itself."""
-        return self
-
     def stored(self, reply: StoredReply) -> bool:
         """Fast path for a stored message. Returns False if the full parser is needed."""
         fields, chosen, observer = reply.fields, self.chosen, self.observer

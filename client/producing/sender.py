@@ -233,8 +233,8 @@ class Sender(GroupProducer):
         try:
             framed = self.headers.framed(outgoing, send.chosen, connection)
             if framed is None:
-                request = self.headers.request(outgoing, send.chosen)
-                connection.post_for(send, request, outgoing.body, timeout_seconds=send.timeout_seconds)
+                send.request = self.headers.request(outgoing, send.chosen)
+                connection.post_call(send, outgoing.body)
                 return send.result
             opaque = connection.next_opaque()
         except NotReachable as error:

@@ -250,7 +250,7 @@ class BatchSender:
             target = queue or queues[next(self._turns) % len(queues)]
             connection = await self._client.broker(request.topic, target.broker_name)
             sent = msgspec.structs.replace(request, queue_id=target.queue_id, broker_name=target.broker_name)
-            command = await connection.exchange(sent, body, timeout_seconds=self._timeout_seconds)
+            command = await connection.post(sent, body, timeout_seconds=self._timeout_seconds)
             if command.code not in STORED:
                 raise RequestRefused(command.code, command.remark or "", sent.name)
             self.unflushed_requests += command.code != ResponseCode.SUCCESS

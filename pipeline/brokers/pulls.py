@@ -85,8 +85,8 @@ class Puller:
                 opaque = connection.next_opaque()
                 connection.post_frame(pull, opaque, self._form.head((offset, count, opaque), 0), b"")
             else:
-                request = self._request_at(offset, count)
-                connection.post_for(pull, request, timeout_seconds=self._timeout_seconds)
+                pull.request = self._request_at(offset, count)
+                connection.post_call(pull)
         except ClientError:
             return False
         return True
@@ -103,7 +103,7 @@ class Puller:
             connection, is_slave = await self._client.broker_or_slave(
                 queue.topic, queue.broker_name, fresh=fresh
             )
-            command = await connection.exchange(request, timeout_seconds=self._timeout_seconds)
+            command = await connection.post(request, timeout_seconds=self._timeout_seconds)
             # The broker is just starting, or the topic was deleted.
             if command.code == ResponseCode.TOPIC_NOT_EXIST:
                 raise RouteNotFound(command.remark or f"{queue} does not exist")
@@ -145,7 +145,7 @@ class Puller:
 
 
 class _QuickPull:
-    """Waits for the reply to one pull. A `FramedCall`, which stores nothing."""
+    """One pull under way: a `Call` of the connection."""
 
     __slots__ = ("_done", "_offset", "due", "request", "timeout_seconds")
 
@@ -162,10 +162,6 @@ class _QuickPull:
         self.request: Request[Any] = request
         self.timeout_seconds = timeout_seconds
         self.due = due
-
-    @property
-    def waiter(self) -> "_QuickPull":
-        return self
 
     def stored(self, reply: object) -> bool:
         return False
