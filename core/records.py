@@ -134,14 +134,7 @@ def pack_records(
             is_in_queue,
             delays_ms,
         ) = head
-        try:
-            elements = (
-                decode_batch(body)
-                if text is None
-                else [BatchElement(_INT.unpack_from(constants, 4)[0], body, text)]
-            )
-        except BodyError:
-            elements = []
+        elements = _elements(body, text, constants)
         around = _FIXED_BYTES + len(born_host) + len(store_host) + len(topic_bytes) + 2
         stop = _judge(
             elements if text is not None or not delays_ms else [], around, end - at, most_body_bytes
@@ -188,6 +181,16 @@ def pack_records(
             queue.next_offset = first + len(elements)
     added = _added(runs, positions, sizes, entries)
     return stop, runs, positions, sizes, bytes(entries), bytes(keys), texts, added
+
+
+def _elements(body: bytes, text: bytes | None, constants: bytes) -> list[BatchElement]:
+    """Those of a batch, which has no text of its own, none if it cannot be read; else the message alone."""
+    if text is not None:
+        return [BatchElement(_INT.unpack_from(constants, 4)[0], body, text)]
+    try:
+        return decode_batch(body)
+    except BodyError:
+        return []
 
 
 def _added(runs: list[Run], positions: list[int], sizes: list[int], entries: bytearray) -> list[Added]:

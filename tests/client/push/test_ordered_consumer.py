@@ -142,7 +142,7 @@ async def test_a_failing_offset_store_stops_no_queue(
     async with PushConsumer(
         "g", listener, orderly=True, namesrv_addr=namesrv_addr, consume_from_where=FIRST
     ) as consumer:
-        update, failures = consumer.offsets.update, iter([OSError("disk full")])
+        update, failures = consumer._queues.offsets.update, iter([OSError("disk full")])
 
         def failing(queue: MessageQueue, offset: int, **options: bool) -> None:
             for error in failures:
@@ -152,7 +152,7 @@ async def test_a_failing_offset_store_stops_no_queue(
         await send(namesrv_addr, 0)
         consumer.subscribe("T")
         await until(lambda: bool(bodies))
-        monkeypatch.setattr(consumer.offsets, "update", failing)
+        monkeypatch.setattr(consumer._queues.offsets, "update", failing)
         async with Producer("p", namesrv_addr=namesrv_addr) as producer:
             for number in range(3):
                 await producer.send("T", b"%d" % number, queue_id=0)
