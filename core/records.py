@@ -119,27 +119,17 @@ def pack_records(
     positions: list[int] = []
     sizes: list[int] = []
     texts: list[bytes | None] = []
-    entries, keys = bytearray(), bytearray()
-    stop = Stop.NO_MORE
+    entries, keys, stop = bytearray(), bytearray(), Stop.NO_MORE
     for message in messages:
         head, queue_id, body, text, born_timestamp, prepared_offset, code = message
-        (
-            constants,
-            born_host,
-            store_host,
-            topic_bytes,
-            keys_start,
-            tags_start,
-            topic,
-            is_in_queue,
-            delays_ms,
-        ) = head
+        constants, born_host, store_host, topic_bytes = head[:4]
+        delays_ms, is_in_queue = head.delays_ms, head.is_in_queue
         elements = _elements(body, text, constants)
         around = _FIXED_BYTES + len(born_host) + len(store_host) + len(topic_bytes) + 2
         stop = _judge(
             elements if text is not None or not delays_ms else [], around, end - at, most_body_bytes
         )
-        queue = topics.get(topic, {}).get(queue_id)
+        queue = topics.get(head.topic, {}).get(queue_id)
         if stop is Stop.NO_MORE and queue is None:
             stop = Stop.NO_QUEUE
         if stop is not Stop.NO_MORE or queue is None:
@@ -165,7 +155,7 @@ def pack_records(
             records += topic_bytes + len(element.properties).to_bytes(2, "big") + element.properties
             properties = decode_properties(bytes(element.properties))
             due_ms = delivery_time(properties, delays_ms, store_timestamp) if code is None else code
-            tags_code, hashes = _code_and_hashes(properties, keys_start, tags_start)
+            tags_code, hashes = _code_and_hashes(properties, head.keys_start, head.tags_start)
             entries += _ENTRY.pack(position, size, tags_code if due_ms is None else due_ms)
             for key_hash in hashes:
                 keys += KEY.pack(key_hash, position)
@@ -183,7 +173,7 @@ def pack_records(
     return stop, runs, positions, sizes, bytes(entries), bytes(keys), texts, added
 
 
-def _elements(body: bytes, text: bytes | None, constants: bytes) -> list[BatchElement]:
+def _elements(body: bytes | memoryview, text: bytes | None, constants: bytes) -> list[BatchElement]:
     """Those of a batch, which has no text of its own, none if it cannot be read; else the message alone."""
     if text is not None:
         return [BatchElement(_INT.unpack_from(constants, 4)[0], body, text)]
