@@ -23,7 +23,7 @@ from .header_blocks import HEADER_LIST_BYTES, HeaderBlocks
 from .headers import HeadersRefused, check_trailers, read_head, refusal_frame
 from .outgoing import WRITE_BYTES, Outgoing
 from .port_limits import ConnectionOwner, keep_alive
-from .rate_limits import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW, RateLimit
+from .rate_limits import CONTROL_FRAMES, FRAMES_OF_A_CALL, RESETS, SETTINGS, SMALL_WINDOW, RateLimit
 from .server_stream import RECEIVE_WINDOW, ServerStream
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -300,6 +300,7 @@ class Http2Connection(asyncio.Protocol):
             return
         stream = ServerStream(out, stream_id, self._stream_window, self)
         self.streams[stream_id] = stream
+        self._controls.earn(FRAMES_OF_A_CALL)
         if out.queued_bytes > limits.unread_bytes:
             self._warn_once("it does not read its replies")
             stream.finish(RESOURCE_EXHAUSTED, "the client does not read its replies")

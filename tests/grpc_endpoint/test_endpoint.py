@@ -228,7 +228,7 @@ def test_the_limits_of_the_document_are_those_of_the_program() -> None:
         f"at most {MOST_CALLS:,} a connection",
         f"| replies that a client does not read | {limits.unread_bytes >> 20} MiB",
         f"because it breaks a rule | {RESETS:,} in ten seconds |",
-        f"| {CONTROL_FRAMES:,} in ten seconds |",
+        f"| {CONTROL_FRAMES:,} in ten seconds, and four for each call |",
         f"| SETTINGS | {SETTINGS} in ten seconds, {MAX_SETTINGS} entries each |",
         f"windows opened by less than {SMALL_WINDOW >> 10} KiB",
         f"becomes at most {INFLATED_TIMES} times as long and {INFLATED_MORE_BYTES >> 20} MiB longer",

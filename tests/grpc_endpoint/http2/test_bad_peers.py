@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode, frame, settings
-from pocketmq.grpc_endpoint.http2.rate_limits import CONTROL_FRAMES, RESETS, SETTINGS
+from pocketmq.grpc_endpoint.http2.rate_limits import CONTROL_FRAMES, FRAMES_OF_A_CALL, RESETS, SETTINGS
 
 from grpc_client import GrpcClient, RpcError, framed
 from http2_echo import CALL, PREFACE, Limited, RawPeer, echo_port, goaway_in, raw_peer
@@ -127,9 +127,26 @@ FLOODS: list[tuple[str, int, Callable[[int], bytes]]] = [
 async def test_a_flood_of_frames_that_carry_no_request_ends_the_connection(
     most: int, one: Callable[[int], bytes]
 ) -> None:
-    goaway = await after(PREFACE + b"".join(one(number) for number in range(most + 2)))
+    goaway = await after(PREFACE + b"".join(one(number) for number in range(most + 2 + FRAMES_OF_A_CALL)))
     assert goaway is not None
     assert goaway[0] == ErrorCode.ENHANCE_YOUR_CALM
+
+
+async def test_a_busy_client_may_return_the_windows_of_its_replies() -> None:
+    """As grpc's C core does after each reply: a window of the stream, one of the connection, and pings."""
+    calls = CONTROL_FRAMES // 3
+    async with echo_port() as (port, _, _), raw_peer(port) as peer:
+        peer.write(PREFACE)
+        for number in range(calls):
+            stream_id = 2 * number + 1
+            opened = frames.window_update(0, 6) + frames.window_update(stream_id, 6)
+            peer.write(call_frames(stream_id, flags=5) + opened + frame(frames.PING, 0, 0, bytes(8)) * 2)
+        peer.write(frame(frames.PING, 0, 0, b"the last"))
+        while True:
+            kind, flags, _, payload = await peer.frame()
+            assert kind != frames.GOAWAY, payload
+            if (kind, flags, payload) == (frames.PING, frames.ACK, b"the last"):
+                break
 
 
 async def test_rapid_resets_end_the_connection_and_leave_no_call_behind() -> None:
