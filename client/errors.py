@@ -66,7 +66,7 @@ class RequestRefused(ClientError):
     """A server answered with a code other than success (official MQBrokerException)."""
 
     def __init__(self, code: int, remark: str, request_name: str) -> None:
-        super().__init__(f"{request_name}: code {code}, {remark or 'no remark'}")
+        super().__init__(f"{request_name}: code {code_text(code)}, {remark or 'no remark'}")
         self.code = code
         self.remark = remark
         self.retriable = code in RETRIABLE_CODES
@@ -96,16 +96,34 @@ class RouteNotFound(ClientError):
     retriable = True
 
 
+CLIENT_CODES: Final = {
+    10001: "no connection",
+    10002: "no answer in time",
+    10003: "no address of the broker",
+    10004: "no name server is configured",
+    10005: "no route",
+}
+"""Codes of the client's own (official ClientErrorCode)."""
+
+
+def code_text(code: int) -> str:
+    """A code with its meaning: `16 NO_PERMISSION`, `10002 no answer in time`."""
+    if code in CLIENT_CODES:
+        return f"{code} {CLIENT_CODES[code]}"
+    return f"{code} {ResponseCode(code).name}" if code in ResponseCode._value2member_map_ else str(code)
+
+
 class SendFailed(ClientError):
     """No attempt to send got the message stored (official MQClientException of DefaultMQProducerImpl).
 
-    `code` is the broker's response code or one of the client's own: 10001 no connection, 10002 no answer in time,
-    10003 no address of the broker, 10005 no route, -1 anything else (official ClientErrorCode). `__cause__` is the
-    failure of the last attempt. After a failure without an answer of the broker the message may be stored all the same.
+    `code` is the broker's response code or one of the client's own (`CLIENT_CODES`), -1 for anything else. `__cause__`
+    is the failure of the last attempt. After a failure without an answer of the broker the message may be stored all
+    the same.
     """
 
     def __init__(self, code: int, text: str, *, retriable: bool = True) -> None:
-        super().__init__(text)
+        has_code = code == -1 or f"code {code}" in text
+        super().__init__(text if has_code else f"{text} (code {code_text(code)})")
         self.code = code
         self.retriable = retriable
 

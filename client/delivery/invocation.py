@@ -27,11 +27,9 @@ from ..values.listener_returns import (
     return_type,
 )
 from ..values.message import MessageExt
-from .listeners import Context, ListenerCall, RetryLater, SuspendQueue, failure_of
+from .listeners import Context, ListenerCall, RetryLater, Status, SuspendQueue, failure_of
 
 _log = logging.getLogger(__name__)
-
-Status = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus
 
 
 class ListenerInvoker:

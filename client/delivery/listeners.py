@@ -19,14 +19,31 @@ from typing import Any
 
 from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import is_coroutine_function
-from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeOrderlyContext
+from ..values.listener_returns import (
+    ConsumeConcurrentlyContext,
+    ConsumeConcurrentlyStatus,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+)
 from ..values.message import MessageExt
 
 _log = logging.getLogger(__name__)
 
-Listener = Callable[..., Any]
-"""Takes a MessageExt (batch_listener: a list of them) and, if it wants, the context as second argument."""
 Context = ConsumeConcurrentlyContext | ConsumeOrderlyContext
+Status = ConsumeConcurrentlyStatus | ConsumeOrderlyStatus
+_Returned = Status | None | Awaitable[Status | None]
+Listener = (
+    Callable[[MessageExt], _Returned]
+    | Callable[[MessageExt, ConsumeConcurrentlyContext], _Returned]
+    | Callable[[MessageExt, ConsumeOrderlyContext], _Returned]
+)
+"""Takes a message and, if it wants, the context as second argument."""
+BatchListener = (
+    Callable[[list[MessageExt]], _Returned]
+    | Callable[[list[MessageExt], ConsumeConcurrentlyContext], _Returned]
+    | Callable[[list[MessageExt], ConsumeOrderlyContext], _Returned]
+)
+"""Takes a list of messages and, if it wants, the context as second argument."""
 
 
 class RetryLater(Exception):  # named for how it reads: raise RetryLater(delay_level=4)
@@ -48,7 +65,7 @@ class SuspendQueue(Exception):
 class ListenerCall:
     """One listener, called the same way whatever its shape. `close` ends its threads."""
 
-    def __init__(self, listener: Listener, *, takes_batch: bool, threads: int) -> None:
+    def __init__(self, listener: Callable[..., Any], *, takes_batch: bool, threads: int) -> None:
         if not callable(listener):
             raise InvalidArgument(f"a listener must be a function, not {type(listener).__name__}")
         self._listener = listener
@@ -98,7 +115,7 @@ def failure_of(raised: Exception | asyncio.CancelledError) -> Exception:
     return failure
 
 
-def _accepts_two(listener: Listener) -> bool:
+def _accepts_two(listener: Callable[..., Any]) -> bool:
     """Whether the listener takes the context: a second argument without default."""
     try:
         parameters = inspect.signature(listener).parameters.values()

@@ -98,7 +98,7 @@ def queue_of_topic(queue: MessageQueue, topic: str, namespace: Namespace) -> Mes
 def read_arguments(
     topic: str | Message, body: bytes | str | None, keywords: SendKeywords
 ) -> tuple[Message, Destination | None]:
-    """The message, and its destination; None means any queue. TypeError for a keyword that no send has."""
+    """The message, and its destination; None means any queue. InvalidArgument for a keyword that no send has."""
     if not keywords:
         return message_of(topic, body), None
     try:
@@ -112,7 +112,7 @@ def read_arguments(
 
         near = get_close_matches(unknown, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        raise TypeError(f"this send has no keyword {unknown}: {hint}") from None
+        raise InvalidArgument(f"this send has no keyword {unknown}: {hint}") from None
 
 
 def _read(

@@ -10,7 +10,7 @@ coroutines, or plain functions, which run in a thread. Mirrors `TransactionMQPro
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any, Final, Unpack
 
@@ -58,9 +58,10 @@ class TransactionSendResult(msgspec.Struct, frozen=True):
     state: LocalTransactionState
 
 
-Execute = Callable[[Message, Any], Any]
+_Returned = LocalTransactionState | Awaitable[LocalTransactionState]
+Execute = Callable[[Message, Any], _Returned]
 """Runs the local transaction: gets the message and the argument, returns a LocalTransactionState."""
-Checker = Callable[[MessageExt], Any]
+Checker = Callable[[MessageExt], _Returned]
 """Gets a half message, perhaps of another process of the group, and returns its LocalTransactionState."""
 
 

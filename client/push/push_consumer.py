@@ -27,7 +27,7 @@ from pocketmq.protocol.requests.membership import CheckClientConfig
 
 from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.invocation import ListenerInvoker
-from ..delivery.listeners import Listener, ListenerCall
+from ..delivery.listeners import BatchListener, Listener, ListenerCall
 from ..delivery.send_back import topic_for_listener
 from ..errors import InvalidArgument
 from ..hooks.callbacks import check_plain
@@ -71,7 +71,7 @@ class PushConsumer(GroupMember[PushQueues]):
         group: str,
         listener: Listener | None = None,
         *,
-        batch_listener: Listener | None = None,
+        batch_listener: BatchListener | None = None,
         orderly: bool = False,
         start: Start | None = None,
         settings: PushConsumerSettings | None = None,

@@ -34,6 +34,8 @@ _NOT_JAVA_SPACE: Final = frozenset("\x85\xa0\u2007\u202f")
 
 def check_group(group: str) -> None:
     """Raises ValidationFailed unless `group` is a legal producer or consumer group."""
+    if not isinstance(group, str):
+        raise ValidationFailed(f"a group must be text, not {type(group).__name__}")
     if _is_blank(group):
         raise ValidationFailed("the specified group is blank")
     if _java_length(group) > MAX_GROUP_LENGTH:
@@ -60,6 +62,8 @@ def check_consumer_group(group: str) -> None:
 
 def check_topic(topic: str) -> None:
     """Raises ValidationFailed unless `topic` is a legal name."""
+    if not isinstance(topic, str):
+        raise ValidationFailed(f"a topic must be text, not {type(topic).__name__}")
     if _is_blank(topic):
         raise ValidationFailed("The specified topic is blank")
     if _java_length(topic) > MAX_TOPIC_LENGTH:
@@ -82,6 +86,8 @@ def check_message(
     properties: Mapping[str, str] | None = None,
 ) -> None:
     """Raises ValidationFailed for a message that cannot be sent; `max_message_size` in bytes of body."""
+    if not isinstance(topic, str):
+        check_topic(topic)  # not in the table of known topics, which wants a hash
     _check_destination(topic)
     if body is None:
         raise ValidationFailed("the message body is null", ResponseCode.MESSAGE_ILLEGAL)

@@ -56,6 +56,20 @@ def test_retriable_says_whether_the_same_call_may_succeed_later(error: ClientErr
     assert error.retriable is retriable
 
 
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (errors.RequestRefused(16, "not here", "PULL"), "PULL: code 16 NO_PERMISSION, not here"),
+        (errors.RequestRefused(9999, "", "PULL"), "PULL: code 9999, no remark"),
+        (errors.SendFailed(10005, "failed"), "failed (code 10005 no route)"),
+        (errors.SendFailed(16, "PULL: code 16 NO_PERMISSION, no"), "PULL: code 16 NO_PERMISSION, no"),
+        (errors.SendFailed(-1, "failed"), "failed"),
+    ],
+)
+def test_a_text_says_the_code_and_its_meaning(error: ClientError, text: str) -> None:
+    assert str(error) == text
+
+
 def test_texts_of_exceptions_with_a_builtin_base_are_kept() -> None:
-    assert str(errors.SendTimedOut(10002, "out of time")) == "out of time"
+    assert str(errors.SendTimedOut(10002, "out of time")) == "out of time (code 10002 no answer in time)"
     assert str(errors.NotReachable("cannot connect")) == "cannot connect"

@@ -24,7 +24,7 @@ async def test_a_topic_that_nobody_may_create_is_to_be_created_first() -> None:
         error = await failure(server.namesrv_addr)
     assert str(error) == (
         "No route info of this topic: orders; it does not exist, and is not created by a send "
-        "(autoCreateTopicEnable=false at broker-a): create it first"
+        "(autoCreateTopicEnable=false at broker-a): create it first (code 10005 no route)"
     )
     assert isinstance(error.__cause__, RouteNotFound)
     assert error.retriable
@@ -33,7 +33,9 @@ async def test_a_topic_that_nobody_may_create_is_to_be_created_first() -> None:
 async def test_a_template_that_does_not_exist_is_named() -> None:
     with EmbeddedServer() as server:
         error = await failure(server.namesrv_addr, template="mine")
-    assert str(error).endswith("; it does not exist, and neither does its template mine")
+    assert str(error).endswith(
+        "; it does not exist, and neither does its template mine (code 10005 no route)"
+    )
 
 
 async def test_a_name_server_without_brokers_is_named() -> None:
@@ -41,7 +43,8 @@ async def test_a_name_server_without_brokers_is_named() -> None:
         cluster.broker("b0").stop()
         error = await failure(cluster.namesrv_addr)
         assert str(error) == (
-            f"No route info of this topic: orders; no broker is registered at name server {cluster.namesrv_addr}"
+            f"No route info of this topic: orders; no broker is registered at name server {cluster.namesrv_addr} "
+            "(code 10005 no route)"
         )
 
 
@@ -66,4 +69,4 @@ async def test_a_name_server_that_answers_no_more_leaves_the_official_words() ->
     with EmbeddedServer(autoCreateTopicEnable=False) as server:
         server.faults.refuse(code="GET_BROKER_CLUSTER_INFO")
         error = await failure(server.namesrv_addr)
-    assert str(error) == "No route info of this topic: orders"
+    assert str(error) == "No route info of this topic: orders (code 10005 no route)"

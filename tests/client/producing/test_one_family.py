@@ -8,6 +8,7 @@ import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client import (
     CallTimeout,
+    InvalidArgument,
     MessageQueue,
     NotReachable,
     Producer,
@@ -85,7 +86,7 @@ async def test_back_pressure_that_lasts_too_long_is_a_timeout(node: Node, faults
 
 async def test_a_keyword_that_no_send_has_is_named(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        with pytest.raises(TypeError, match=r"^this send has no keyword tag: did you mean tags\?$"):
+        with pytest.raises(InvalidArgument, match=r"^this send has no keyword tag: did you mean tags\?$"):
             await producer.send("Orders", b"x", tag="a")  # type: ignore[call-arg]
-        with pytest.raises(TypeError, match="this send has no keyword zzz: there are tags, keys"):
+        with pytest.raises(InvalidArgument, match="this send has no keyword zzz: there are tags, keys"):
             await producer.send_oneway("Orders", b"x", zzz=1)  # type: ignore[call-arg]

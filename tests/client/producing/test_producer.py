@@ -81,7 +81,7 @@ async def test_a_sharding_key_is_the_official_selector_by_hash(namesrv_addr: str
     ("keywords", "error", "words"),
     [
         ({"queue_id": 1, "sharding_key": "k"}, ValueError, "give only one of queue, queue_id"),
-        ({"tag": "a"}, TypeError, "no keyword tag: did you mean tags"),
+        ({"tag": "a"}, ValueError, "no keyword tag: did you mean tags"),
     ],
 )
 async def test_arguments_that_contradict_or_do_not_exist_are_refused(

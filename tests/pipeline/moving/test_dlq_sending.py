@@ -77,7 +77,7 @@ def test_a_dry_run_sends_only_questions(rocketmq: RocketMQ) -> None:
 def test_what_was_sent_before_a_broker_refused_is_not_sent_again(rocketmq: RocketMQ, tmp_path: Path) -> None:
     rocketmq.faults.refuse(code="SEND_BATCH_MESSAGE", topic="Bills", response="NO_PERMISSION", times=None)
     ran = run(rocketmq, "--send-back", "origin")
-    line = "pocketmq: send to Bills: SEND_BATCH_MESSAGE: code 16, no remark; copies sent before that: 5\n"
+    line = "pocketmq: send to Bills: SEND_BATCH_MESSAGE: code 16 NO_PERMISSION, no remark; copies sent before that: 5\n"
     assert (ran.exit_code, ran.output) == (2, line)
     rocketmq.faults.clear()
     assert tables(rocketmq, tmp_path, "--send-back", "origin")["sent"] == [

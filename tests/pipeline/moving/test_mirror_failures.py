@@ -196,7 +196,7 @@ def test_a_mirror_of_once_gives_up_with_the_reason(quick: None, monkeypatch: pyt
         target.faults.refuse(code=SEND_CODES[0], response="SYSTEM_BUSY", times=None)
         with pytest.raises(
             PipelineError,
-            match=r"broker b0 of the target does not answer: .* code 2, .*, given up after 0.1 s",
+            match=r"broker b0 of the target does not answer: .* code 2 .*, given up after 0.1 s",
         ):
             run(mirror_of(source, target, "T"))
 
