@@ -74,3 +74,9 @@ def test_documents_import_clients_from_the_face_only() -> None:
         if (name in client.__all__ and module != "pocketmq.client") or module.startswith("pocketmq.client.")
     ]
     assert behind == []
+
+
+@pytest.mark.parametrize("name", client.__all__)
+def test_every_name_is_on_a_page_for_users(name: str) -> None:
+    pages = [(ROOT / "docs" / page).read_text("utf-8") for page in ("client.md", "admin.md")]
+    assert any(re.search(rf"\b{name}\b", page) for page in pages)
