@@ -6,8 +6,8 @@ master that returns gets those that only its slave has.
 """
 
 import logging
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from pocketmq.protocol.requests.topic import QueryTopicConsumeByWho
@@ -52,6 +52,8 @@ class MirrorPositions:
         self._group = group
         self._next: Offsets = {}
         self._reached: dict[Queue, int | None] = {}
+        self._learned: tuple[dict[Queue, int | None], dict[Queue, int | None]] = ({}, {})
+        """The committed offsets of queues that were asked for together."""
         self._uncommitted: tuple[Offsets, Offsets] = ({}, {})
         self._for_master: Offsets = {}
         """Offsets of the source that were committed at a slave."""
@@ -59,13 +61,27 @@ class MirrorPositions:
         """Topic and broker of the source: whether the mirror has no position there. Known for one round."""
         self._is_told_of_target = False
 
+    def learn(self, pairs: Mapping[Queue, Queue]) -> None:
+        """Ask for what is committed of new queues and their targets, of all of them at once. What is not answered is
+        asked again by the methods below, which say what is wrong."""
+        new = [queue for queue in pairs if queue not in self._next]
+        new_targets = [queue for queue in set(pairs.values()) if queue not in self._reached]
+        for client, learned, queues in zip(self._clients, self._learned, (new, new_targets), strict=True):
+            learned.clear()
+            if len(queues) > 1:
+                with suppress(PipelineError):
+                    learned |= client.committed(self._group, queues, COMMIT_MS)
+
     def next_of(self, queue: Queue, held: QueueBounds, *, starts_at_end: bool, is_first_run: bool) -> int:
         """The next message to copy. Read from the source once.
 
         `SourceUnreachable` if its broker does not answer, or if it is a slave that does not know and cannot be right.
         """
         if queue not in self._next:
-            committed = self._clients[0].committed(self._group, [queue], COMMIT_MS)[queue]
+            if queue in self._learned[0]:
+                committed = self._learned[0][queue]
+            else:
+                committed = self._clients[0].committed(self._group, [queue], COMMIT_MS)[queue]
             if starts_at_end and not committed:
                 starts_at_end = self._is_new_to(queue.topic, queue.broker_name)
                 committed = None if starts_at_end else committed  # 4.9 brokers say 0 for an unknown group
@@ -117,6 +133,8 @@ class MirrorPositions:
 
     def reached_in(self, target: Queue) -> int | None:
         """One past the last known copy; None if no run has committed it. `SourceUnreachable` as above."""
+        if target in self._learned[1]:
+            self._reached.setdefault(target, self._learned[1][target])
         if target not in self._reached:
             self._clients[1].bounds([target], COMMIT_MS)  # a wrong key is an error, no right to commit is not
             try:
@@ -133,6 +151,11 @@ class MirrorPositions:
         self._next[queue] = self._uncommitted[0][queue] = following
         if target is not None:
             self._reached[target] = self._uncommitted[1][target] = reached
+
+    @property
+    def has_uncommitted(self) -> bool:
+        """Whether `commit` has something to do."""
+        return any(self._uncommitted)
 
     def commit(self, away: Collection[tuple[str, str]] = (), slaves: Collection[str] = ()) -> None:
         """Commit what is new. What a broker does not take now is committed by a later call, also what belongs to one

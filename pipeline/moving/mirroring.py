@@ -74,6 +74,8 @@ class Mirroring:
         self._positions = MirrorPositions(self._source, self._target, group)
         self._sure: set[Queue] = set()
         """Queues of the source all of whose copies were acknowledged."""
+        self._target_bounds: dict[Queue, QueueBounds] = {}
+        """What the target queues of this round's unsure queues hold, as far as they were asked together."""
         self._most_bytes: dict[str, int] = {}
         """How large a request to a broker of the target may be, as far as its refusals have shown."""
         self.queues = QueuePairs(self._source, self._target, target)
@@ -103,6 +105,9 @@ class Mirroring:
         self.slaves = {queue.broker_name for queue, held in bounds.items() if held.is_of_slave}
         try:
             parts = self._new_parts(bounds, is_ended)
+            # Before anything is sent: a mirror that is killed in its first round then knows that it must look.
+            if self._positions.has_uncommitted:
+                self._positions.commit(self.away, self.slaves)
             self._source.run(self._copy_parts(parts, is_ended))
         finally:
             self._positions.commit(self.away, self.slaves)
@@ -130,6 +135,12 @@ class Mirroring:
     def _new_parts(self, bounds: Bounds, is_ended: Callable[[], bool]) -> dict[Range, Queue]:
         """What each queue has that the target does not, with the target queue."""
         parts: dict[Range, Queue] = {}
+        self._positions.learn({queue: self.queues.pairs[queue] for queue in bounds})
+        self._target_bounds.clear()
+        unsure = {self.queues.pairs[queue] for queue in bounds if queue not in self._sure}
+        if len(unsure) > 1:
+            with contextlib.suppress(PipelineError):  # then each is asked by itself, which says what is wrong
+                self._target_bounds |= self._target.bounds(unsure, ROUND_MS)
         for queue, held in bounds.items():
             target = self.queues.pairs[queue]
             if is_ended() or self._is_away(queue, target):
@@ -193,14 +204,14 @@ class Mirroring:
         self, part: Range, source: QueueBounds, target: Queue, *, is_first_run: bool
     ) -> int:
         """Pass over the messages that the target already has; the next message to copy."""
-        with asking(TARGET):
-            held = self._target.bounds([target], ROUND_MS)[target]
+        held = self._target_bounds.get(target)
+        if held is None:
+            with asking(TARGET):
+                held = self._target.bounds([target], ROUND_MS)[target]
         if held.is_of_slave:
             raise SideUnreachable(TARGET, SourceUnreachable(f"{target} has no master in its route"))
         if is_first_run:
             self._positions.advance(part.queue, part.lo, target, held.high)
-            # Before anything is sent: a mirror that is killed then knows that it must look.
-            self._positions.commit(self.away, self.slaves)
             self._sure.add(part.queue)
             return part.lo
         with asking(SOURCE):

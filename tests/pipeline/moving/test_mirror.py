@@ -16,8 +16,10 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.errors import OptionError, PipelineError
 from pocketmq.pipeline.moving.mirror import Mirror, build
+from pocketmq.pipeline.moving.mirror_positions import MirrorPositions
 from pocketmq.pipeline.moving.offset_map import OffsetMap, Piece
 from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.planning.ranges import QueueBounds
 from pocketmq.pipeline.session.own_folder import only_one
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.testing import EmbeddedServer, RocketMQ
@@ -84,6 +86,31 @@ def test_queues_are_copied_side_by_side_and_the_requests_of_one_wait_for_each_ot
         "two of each queue, none answered"
     )
     assert len(target.messages(topic)) == 24
+
+
+class FakeClient:
+    """A cluster that knows each position, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def committed(self, group: str, queues: list[Queue], timeout_ms: int) -> dict[Queue, int]:
+        self.asked.append(len(queues))
+        return {queue: 10 + queue.queue_id for queue in queues}
+
+
+def test_the_positions_of_new_queues_are_asked_for_together() -> None:
+    """Between distant clusters each answer takes long."""
+    source, other = FakeClient(), FakeClient()
+    positions = MirrorPositions(source, other, "group")  # type: ignore[arg-type]
+    pairs = {Queue("T", "a", number): Queue("T", "b", number) for number in range(8)}
+    positions.learn(pairs)
+    for queue, place in pairs.items():
+        held = QueueBounds(0, 100)
+        assert positions.next_of(queue, held, starts_at_end=False, is_first_run=False) == 10 + queue.queue_id
+        assert positions.reached_in(place) == 10 + queue.queue_id
+    positions.learn(pairs)
+    assert (source.asked, other.asked) == ([8], [8])
 
 
 def test_copies_have_the_time_at_which_the_first_message_of_their_request_was_born(
