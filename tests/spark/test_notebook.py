@@ -1,0 +1,25 @@
+"""The notebook for Spark runs from its first cell to its last, and shows what was sent and written."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pocketmq.pipeline.errors import NoJavaError
+from pocketmq.pipeline.session.java import find_java
+
+import notebooks
+
+
+def test_cells_show_the_orders(tmp_path: Path) -> None:
+    try:
+        find_java()
+    except NoJavaError as error:
+        pytest.skip(f"Spark suite skipped: {error}")
+    printed = notebooks.run("spark.ipynb", tmp_path, seconds=150)
+    cells = [re.findall(r"\w+", line) for line in printed.splitlines()]
+    assert ["open", "25"] in cells
+    assert ["paid", "75"] in cells
+    assert ["102"] in cells, "and the two that the notebook writes"
