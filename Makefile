@@ -132,7 +132,7 @@ browser: ## Chromium and its driver, for the tests of the HTTP port's page: Debi
 # From what git has, so that no file of this folder is missed or added.
 package: export PIP_DISABLE_PIP_VERSION_CHECK := 1
 package: BUILD := build/package
-package: ## wheel and source distribution in dist/; each is installed into an environment of its own and shown to work
+package: ## wheel and source distribution in dist/; each is installed into an environment of its own and shown to work; an install from a clone leaves it as it was
 	rm -rf $(BUILD) dist && mkdir -p $(BUILD)/source
 	git archive HEAD | tar --extract --directory $(BUILD)/source
 	"$(PYTHON)" -m venv $(BUILD)/tools
@@ -145,6 +145,9 @@ package: ## wheel and source distribution in dist/; each is installed into an en
 		[ -z "$(TAG)" ] || $(BUILD)/user/bin/pocketmq --version | grep --quiet --word-regexp --fixed-strings "$(TAG:v%=%)" || \
 			{ echo "the tag $(TAG) is not this version" >&2; exit 2; }; \
 	done
+	git clone --quiet . $(BUILD)/clone
+	$(BUILD)/user/bin/pip install --quiet --no-deps --force-reinstall $(BUILD)/clone
+	@left=$$(git -C $(BUILD)/clone status --short --ignored); [ -z "$$left" ] || { echo "pip install leaves $$left" >&2; exit 1; }
 	rm -rf $(BUILD)
 
 image: ## the container image, and whether it serves (needs Docker)

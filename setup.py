@@ -17,6 +17,9 @@ def packages() -> list[str]:
 
 
 if __name__ == "__main__":
+    import sys
+    import tempfile
+
     from setuptools import Extension, setup
 
     # Optional: where it cannot be built, the functions in Python beside them are used.
@@ -28,4 +31,10 @@ if __name__ == "__main__":
         extra_link_args=["-s"],
         optional=True,
     )
-    setup(packages=packages(), ext_modules=[native])
+    # What setuptools writes on its way to a wheel stays out of the checkout: a later build would take deleted files
+    # from `build`, and an egg-info beside the source would be a second distribution. Only an sdist needs it there.
+    with tempfile.TemporaryDirectory(prefix="pocketmq-build-") as scratch:
+        options = {"build": {"build_base": scratch}}
+        if "sdist" not in sys.argv:
+            options["egg_info"] = {"egg_base": scratch}
+        setup(packages=packages(), ext_modules=[native], options=options)

@@ -10,6 +10,7 @@ import runpy
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 from typing import Any
 
@@ -150,4 +151,23 @@ def test_source_distribution_has_what_the_repository_has() -> None:
     if listed.returncode != 0:
         pytest.skip("not a git work tree: nothing to compare against")
     folders = set(listed.stdout.split())
-    assert folders - set(FOLDERS) - grafted == set()
+    assert folders - set(FOLDERS) - grafted == {".namespace"}, "links, which would be copies"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_inside"), [("bdist_wheel", False), ("egg_info", False), ("sdist", True)]
+)
+def test_an_install_writes_nothing_into_the_checkout(
+    command: str, is_inside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where setuptools is told to build. An sdist has the egg-info as its own file; `make package` looks at a clone."""
+    called: dict[str, Any] = {}
+    setuptools = types.ModuleType("setuptools")
+    setuptools.Extension = lambda *args, **options: None  # type: ignore[attr-defined]
+    setuptools.setup = called.update  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "setuptools", setuptools)
+    monkeypatch.setattr(sys, "argv", ["setup.py", command])
+    runpy.run_path(str(ROOT / "setup.py"), run_name="__main__")
+    places = [Path(path) for options in called["options"].values() for path in options.values()]
+    assert [path for path in places if not path.is_absolute() or path.is_relative_to(ROOT)] == []
+    assert ("egg_info" not in called["options"]) == is_inside
