@@ -121,11 +121,10 @@ def pack_records(
     texts: list[bytes | None] = []
     entries, keys, stop = bytearray(), bytearray(), Stop.NO_MORE
     for message in messages:
-        head, queue_id, body, text, born_timestamp, prepared_offset, code = message
-        constants, born_host, store_host, topic_bytes = head[:4]
+        head, queue_id, body, text, _, _, code = message
         delays_ms, is_in_queue = head.delays_ms, head.is_in_queue
-        elements = _elements(body, text, constants)
-        around = _FIXED_BYTES + len(born_host) + len(store_host) + len(topic_bytes) + 2
+        elements = _elements(body, text, head.constants)
+        around = _FIXED_BYTES + len(head.born_host) + len(head.store_host) + len(head.topic_bytes) + 2
         stop = _judge(
             elements if text is not None or not delays_ms else [], around, end - at, most_body_bytes
         )
@@ -139,20 +138,7 @@ def pack_records(
         for number, element in enumerate(elements):
             size = around + len(element.body) + len(element.properties)
             position = base + at + len(records)
-            records += _INT.pack(size) + _FRONT.pack(
-                constants[:4],
-                crc32(element.body) & 0x7FFFFFFF,
-                queue_id,
-                _INT.pack(element.flag),
-                first + number,
-                position,
-                constants[8:],
-                born_timestamp,
-            )
-            records += born_host + _LONG.pack(store_timestamp) + store_host
-            records += struct.pack(">qi", prepared_offset, len(element.body))
-            records += element.body
-            records += topic_bytes + len(element.properties).to_bytes(2, "big") + element.properties
+            records += _record(message, element, first + number, position, store_timestamp)
             properties = decode_properties(bytes(element.properties))
             due_ms = delivery_time(properties, delays_ms, store_timestamp) if code is None else code
             tags_code, hashes = _code_and_hashes(properties, head.keys_start, head.tags_start)
@@ -171,6 +157,33 @@ def pack_records(
             queue.next_offset = first + len(elements)
     added = _added(runs, positions, sizes, entries)
     return stop, runs, positions, sizes, bytes(entries), bytes(keys), texts, added
+
+
+def _record(
+    message: Message, element: BatchElement, queue_offset: int, position: int, store_timestamp: int
+) -> bytes:
+    """The record of a message, or of one in a batch, with its checksum and its numbers."""
+    head, queue_id, _, _, born_timestamp, prepared_offset, _ = message
+    constants, born_host, store_host, topic_bytes = head[:4]
+    front = _FRONT.pack(
+        constants[:4],
+        crc32(element.body) & 0x7FFFFFFF,
+        queue_id,
+        _INT.pack(element.flag),
+        queue_offset,
+        position,
+        constants[8:],
+        born_timestamp,
+    )
+    parts = [
+        front + born_host + _LONG.pack(store_timestamp) + store_host,
+        struct.pack(">qi", prepared_offset, len(element.body)),
+        element.body,
+        topic_bytes + len(element.properties).to_bytes(2, "big"),
+        element.properties,
+    ]
+    record = b"".join(parts)
+    return _INT.pack(4 + len(record)) + record
 
 
 def _elements(body: bytes | memoryview, text: bytes | None, constants: bytes) -> list[BatchElement]:

@@ -60,8 +60,7 @@ class Http2Connection(asyncio.Protocol):
         self._is_ending = False
         """GOAWAY was sent: no new calls."""
         self._last_stream_id = 0
-        self._stream_window = FIRST_WINDOW
-        self._receive_window = FIRST_WINDOW
+        self._stream_window = self._receive_window = FIRST_WINDOW
         self._unacknowledged = 0
         self._pass_requests = 0
         self._has_warned = False
