@@ -204,8 +204,8 @@ golden: $(STAMP) ## record tests/golden and tests/conformance/requests/recorded 
 behaviour: $(STAMP) ## docs/behaviour.md: what clients in six languages do while their brokers have trouble (15 minutes)
 	PYTHONPATH=tests $(BIN)/python -m conformance.behaviour.document
 
-pictures: $(STAMP) ## the pictures of the documents, from what the program prints
-	$(BIN)/python docs/pictures/draw.py
+pictures: $(STAMP) ## the pictures of the documents: drawings, terminals, and with a browser the page
+	PYTHONPATH=tests $(BIN)/python docs/pictures/draw.py
 
 docs: $(SITE) ## the site in build/site: every link and anchor is checked, and nothing in it is loaded from the network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,4 +1,4 @@
-"""Dockerfile, action.yml and docs/ci.md: what they say to shells, to GitHub and to Docker works with this program.
+"""Dockerfile, action.yml and docs/languages.md: what they say to shells, GitHub and Docker works with this program.
 
 Neither Docker nor GitHub is needed: the steps of the action run in bash, and what the image would run is run here.
 """
@@ -106,7 +106,7 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
 
 
 def test_the_workflow_of_the_document_runs_with_the_server_of_the_action(runner: Runner) -> None:
-    [text] = blocks(ROOT / "docs" / "ci.md", "yaml")
+    [text] = blocks(ROOT / "docs" / "languages.md", "yaml")
     checkout, action, look, own = yaml.safe_load(text)["jobs"]["test"]["steps"]
     assert [checkout["uses"].split("@")[0], own["run"]] == ["actions/checkout", "mvn --batch-mode test"]
     assert action["with"].keys() <= ACTION["inputs"].keys()
@@ -141,7 +141,7 @@ def test_every_input_of_the_action_is_used_and_described() -> None:
         for name in re.findall(r"inputs\.([a-z-]+)", text)
     }
     assert used == ACTION["inputs"].keys()
-    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
     assert [name for name in ACTION["inputs"] if f"`{name}`" not in text] == []
     assert all(one["description"] for one in (*ACTION["inputs"].values(), *ACTION["outputs"].values()))
 

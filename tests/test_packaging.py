@@ -71,7 +71,7 @@ def test_changelog_and_documents_name_the_version_of_the_source() -> None:
     version = PROJECT["project"]["version"]
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[:2] == ["Unreleased", version]
-    tags = re.findall(r"pocketmq@(\S+)", (ROOT / "docs" / "ci.md").read_text(encoding="utf-8"))
+    tags = re.findall(r"pocketmq@(\S+)", (ROOT / "docs" / "languages.md").read_text(encoding="utf-8"))
     assert set(tags) == {f"v{version}"}
 
 
@@ -136,7 +136,7 @@ def test_java_module_has_the_version_of_the_source() -> None:
     """Its examples and documents depend on that version."""
     version = PROJECT["project"]["version"]
     named = re.compile(r"pocketmq-junit5(?:</artifactId>\s*<version>|:)(\d[\w.-]*)")
-    files = [ROOT / "docs" / "java.md", *ROOT.glob("java/*.*"), *ROOT.glob("examples/*/pom.xml")]
+    files = [ROOT / "docs" / "languages.md", *ROOT.glob("java/*.*"), *ROOT.glob("examples/*/pom.xml")]
     found = {path.name: set(named.findall(path.read_text(encoding="utf-8"))) for path in files}
     assert {name: versions for name, versions in found.items() if versions != {version}} == {}
 

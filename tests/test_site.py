@@ -12,6 +12,7 @@ from pocketmq import client, testing
 from documents import ROOT
 
 SETTINGS: dict[str, Any] = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+PAGES_AT_MOST = 25
 FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
 HOOKS = runpy.run_path(str(ROOT / "docs" / "site.py"))
 
@@ -25,6 +26,7 @@ def pages(part: object) -> list[str]:
 def test_every_page_is_in_the_navigation_once() -> None:
     listed = pages(SETTINGS["nav"])
     assert sorted(listed) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+    assert len(listed) <= PAGES_AT_MOST
 
 
 def test_the_reference_has_every_public_name() -> None:

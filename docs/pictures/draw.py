@@ -2,9 +2,11 @@
 
     demo.svg        the first two acts of `pocketmq demo`
     explain.svg     `pocketmq explain` after three messages
+    page-*.png      the page of the HTTP port, light and dark, if there is a browser (`make browser`)
+    the others      drawings, see `diagrams.py`
 
-A picture is the terminal's text, with its colours, as SVG. Addresses and the size of this machine's memory differ from
-run to run and are replaced by fixed ones; a test draws both again and compares.
+A picture of a terminal is its text, with its colours, as SVG. Addresses and the size of this machine's memory differ
+from run to run and are replaced by fixed ones; a test draws all but the page again and compares.
 """
 
 import os
@@ -14,11 +16,21 @@ import sys
 from io import StringIO
 from pathlib import Path
 
+from diagrams import DIAGRAMS
+from pocketmq.testing import EmbeddedServer
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
+from console.browser import MISSING, browser
+
 FOLDER = Path(__file__).parent
+STATE = {
+    "topics": {"orders": 4, "payments": 2},
+    "groups": ["billing", "shipping"],
+    "messages": [{"topic": "orders", "body": f"order {number}", "tags": "created"} for number in range(12)]
+    + [{"topic": "payments", "body": f"payment {number}", "keys": [str(number)]} for number in range(5)],
+}
 COLUMNS = 92
 PROGRAM = str(Path(sys.executable).with_name("pocketmq"))
 ANSI = r"(?:\x1b\[[\d;]*m)*"
@@ -74,9 +86,23 @@ def explain() -> str:
     return picture("pocketmq explain", "pocketmq explain -g billing -t Orders", first_queue)
 
 
+def photograph() -> None:
+    """The page after some traffic, as a browser shows it."""
+    with EmbeddedServer(admin_port=0, load=[STATE]) as server, browser() as window:
+        for dark in (False, True):
+            window.look(1100, dark=dark)
+            window.open(server.admin_url)
+            window.sees("orders", "payments")
+            window.screenshot(FOLDER / f"page-{'dark' if dark else 'light'}.png")
+
+
 def main() -> None:
-    (FOLDER / "demo.svg").write_text(demo(), encoding="utf-8")
-    (FOLDER / "explain.svg").write_text(explain(), encoding="utf-8")
+    for name, draw in {"demo": demo, "explain": explain, **DIAGRAMS}.items():
+        (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
+    if MISSING:
+        print(f"no pictures of the page: {', '.join(MISSING)} is missing; `make browser` installs it")
+    else:
+        photograph()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Only for error messages: a program that moves from Kafka is told the name to write. Nothing is accepted under these
 names, since the values differ (addresses are separated by `;`, queues belong to brokers). All names:
-docs/pipeline-kafka.md.
+docs/pipeline-practice.md.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""The blocks of docs/tables.md, docs/data-frames.md and docs/jobs.md run in order, and print what the documents show.
+"""The blocks of docs/tables.md and docs/jobs.md run in order, and print what the documents show.
 
 All Python blocks of a document are one program, run after its first console block.
 """
@@ -17,7 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PROGRAM_AND_OUTPUT = re.compile(
     r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
 )
-DOCUMENTS = {"tables.md": (), "data-frames.md": ("polars", "pandas"), "jobs.md": ()}
+DOCUMENTS = {"tables.md": ("polars", "pandas"), "jobs.md": ()}
 """Document -> packages that its program needs besides the extra `tables`."""
 NEXT_BLOCK = "-- next block"
 

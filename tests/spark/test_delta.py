@@ -1,4 +1,4 @@
-"""Topics into a Delta table: by the job `ingest`, and by the MERGE of docs/pipeline-recipes.md.
+"""Topics into a Delta table: by the job `ingest`, and by the MERGE of docs/pipeline-practice.md.
 
 Delta must be built for the Spark that runs it, and is for Spark 4.2: it is installed into a folder of its own, with
 Delta's Python package; Spark fetches Delta's jars. That takes minutes and a network.
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.on_demand, pytest.mark.timeout(1500)]
 PACKAGES = ("pyspark==4.2.0", "delta-spark==4.4.0")
 INSTALL_SECONDS = 600
 RUN_SECONDS = 400
-DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline-recipes.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline-practice.md"
 SETTINGS = {
     "spark.jars.packages": "io.delta:delta-spark_2.13:4.4.0",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

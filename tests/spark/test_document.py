@@ -1,4 +1,4 @@
-"""Every console and Python block of docs/pipeline.md and its further pages runs, and prints what the document shows.
+"""Every console and Python block of docs/pipeline.md and docs/pipeline-practice.md runs, and prints what they show.
 
 All Python blocks are one program, run where the first of them is; those of the further pages follow. A text block
 directly after a Python block is the output of that block.
@@ -18,10 +18,7 @@ from pocketmq.pipeline.session.java import find_java
 from documents import ADDRESS, ANYTHING, FENCE, Terminal, blocks, commands
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline.md"
-PAGES = [
-    DOCUMENT.with_name(f"pipeline-{name}.md")
-    for name in ("topics", "kafka", "stores", "journals", "recipes", "sink", "cluster")
-]
+PAGES = [DOCUMENT.with_name("pipeline-practice.md")]
 """In the order in which their blocks run."""
 PROGRAM_AND_OUTPUT = re.compile(
     r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL

@@ -98,7 +98,7 @@ def test_executors_of_a_cluster_import_the_package_from_py_files(
 def test_executors_of_a_cluster_unpack_an_environment_made_by_venv_pack(
     wheel: Path, topic: tuple[str, str, Path], tmp_path: Path
 ) -> None:
-    """The recipe of docs/pipeline-cluster.md. The executors' own Python has none of the packages."""
+    """The recipe of docs/pipeline-practice.md. The executors' own Python has none of the packages."""
     try:
         packed = make_environment(tmp_path / "environment", wheel)
     except WheelUnavailable as missing:

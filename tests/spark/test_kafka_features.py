@@ -1,4 +1,4 @@
-"""What users of Spark's Kafka connector expect, where no other test shows it. The table: docs/pipeline-kafka.md."""
+"""What users of Spark's Kafka connector expect, where no other test shows it. The table: docs/pipeline-practice.md."""
 
 from typing import Any
 
