@@ -23,7 +23,7 @@ from ..config import StoreConfig
 from ..errors import StoreError
 from ..files import disk
 from .index_file import IndexEntry, IndexFile, IndexHeader, index_file_bytes
-from .key_hash import KeyHash
+from .key_hash import hash_starts, key_hash
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,6 @@ class KeyIndex:
         self._units = config.max_index_num
         self._index_tags = config.emulate == 5
         self._clock = clock
-        self._hashes = KeyHash()
         self.files: list[IndexFile] = []
         self.unflushed: list[IndexFile] = []
         """Full files that the flusher has yet to force to disk."""
@@ -106,21 +105,19 @@ class KeyIndex:
         tags = properties.get(TAGS) if self._index_tags else None
         if not (unique_key or keys or tags) or sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
             return None
-        hashes = self._hashes
-        wanted = [hashes.of_unique(topic, unique_key)] if unique_key else []
-        if keys and " " not in keys:
-            wanted.append(hashes.of(topic, keys))
-        elif keys:
-            wanted += [hashes.of(topic, key) for key in keys.split(" ") if key]
+        of_keys, of_tags = hash_starts(topic)
+        wanted = [key_hash(of_keys, unique_key)] if unique_key else []
+        if keys:
+            wanted += [key_hash(of_keys, key) for key in keys.split(" ") if key]
         if tags:
-            wanted.append(hashes.of_tags(topic, tags))
+            wanted.append(key_hash(of_tags, tags))
         return wanted
 
     def key_starts(self, topic: str) -> tuple[int, int]:
         """The hashes of what stands before a key and before tags in a key of the index; -1 for what is not indexed."""
         if not self.enabled:
             return -1, -1
-        of_keys, of_tags = self._hashes.starts(topic)
+        of_keys, of_tags = hash_starts(topic)
         return of_keys, of_tags if self._index_tags else -1
 
     def put_keys(self, keys: bytes, store_timestamp: int) -> None:
@@ -191,11 +188,11 @@ class KeyIndex:
 
     def query(self, topic: str, key: str, limit: int, begin_ms: int, end_ms: int, *, tags: bool) -> list[int]:
         """Log positions of messages whose key may be `key`, newest file first (IndexService.queryOffset)."""
-        key_hash = self._hashes.of_tags(topic, key) if tags else self._hashes.of(topic, key)
+        wanted = key_hash(hash_starts(topic)[tags], key)
         found: list[int] = []
         for file in reversed(self.files):
             if file.overlaps(begin_ms, end_ms):
-                file.find(key_hash, begin_ms, end_ms, limit, found)
+                file.find(wanted, begin_ms, end_ms, limit, found)
             if file.begin_timestamp < begin_ms or len(found) >= limit:
                 break
         return found
