@@ -2,9 +2,9 @@
 
     body -> read_changes -> refuse_changes (the black list) -> apply_changes -> write_changes (the file, in a thread)
 
-As in the official servers, unknown keys and bad values are skipped but the answer is SUCCESS; the log names them. A key
-with the trait `restart` appears in 26 and 319 and is written to the file, but takes effect at the next start. Mirrors
-`Configuration`.
+As in the official servers, unknown keys and bad values are skipped but the answer is SUCCESS; the log names them. Any
+text but `true` makes a boolean key false, as there. A key with the trait `restart` appears in 26 and 319 and is written
+to the file, but takes effect at the next start. Mirrors `Configuration`.
 """
 
 import logging
@@ -69,7 +69,10 @@ def apply_changes(config: Config, requested: dict[str, str], peer: str) -> dict[
     accepted: dict[str, str] = {}
     ignored: list[str] = []
     for name, text in requested.items():
-        reason = _apply(config, keys.get(name), text)
+        key = keys.get(name)
+        if key is not None and key.kind == "boolean":
+            text = "true" if text.lower() == "true" else "false"
+        reason = _apply(config, key, text)
         if reason is None:
             accepted[name] = text
         elif len(ignored) < _NAMED_KEYS:

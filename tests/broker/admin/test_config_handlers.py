@@ -66,13 +66,23 @@ async def test_change_is_in_force_at_once_and_counted(broker: Broker, clock: Vir
     assert version == {"counter": 1, "stateVersion": 0, "timestamp": clock.now_ms()}
 
 
-async def test_a_text_that_is_no_truth_value_is_skipped(broker: Broker) -> None:
-    """The official broker reads every such text as false."""
-    before = await settings(broker)
-    answer = await update(broker, "traceOn=maybe")
+@pytest.mark.parametrize(
+    ("text", "is_on"),
+    [
+        ("abc", False),
+        ("1", False),
+        ("yes", False),
+        ("", False),
+        (" true", True),
+        ("TRUE", True),
+    ],
+)
+async def test_any_text_but_true_is_false(broker: Broker, text: str, is_on: bool) -> None:
+    """As 5.5.0 answers."""
+    await update(broker, "autoCreateTopicEnable=true")
+    answer = await update(broker, f"autoCreateTopicEnable={text}")
     assert (answer.code, answer.remark) == (0, None)
-    assert await settings(broker) == before
-    assert broker.state.settings_version.counter == 1
+    assert (await settings(broker))["autoCreateTopicEnable"] == str(is_on).lower()
 
 
 async def test_black_list_can_be_longer(broker_maker: MakeBroker) -> None:

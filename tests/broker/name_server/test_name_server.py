@@ -138,7 +138,8 @@ async def test_changed_settings_are_returned_and_kept(
     assert returned["orderMessageEnable"] == "false"
     assert returned["serverWorkerThreads"] == "5"
     assert "odd" not in returned
-    kept = "# ours\nproductEnvName=d\\u00e9mo\nlistenPort=9\nserverWorkerThreads=5\n"
+    lines = "listenPort=9", "orderMessageEnable=false", "serverWorkerThreads=5"
+    kept = "\n".join(("# ours", "productEnvName=d\\u00e9mo", *lines, ""))
     assert path.read_text() == kept
 
 
