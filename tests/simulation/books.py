@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pocketmq.client import MessageExt, SendResult, SendStatus
+from pocketmq.protocol.message.offset_id import decode_message_id
 
 from simulation.plan import Plan
 
@@ -27,11 +28,11 @@ class InvariantError(AssertionError):
 class Sent:
     """One message that its producer was told is stored."""
 
-    def __init__(self, key: str, result: SendResult, at: float) -> None:
+    def __init__(self, key: str, result: SendResult, at: float, number: int = 0) -> None:
         queue = result.queue
         self.key, self.at, self.status = key, at, result.status
         self.place: Place = queue.broker_name, queue.topic, queue.queue_id
-        self.offset = result.queue_offset
+        self.offset = result.queue_offset + number
         self.may_be_lost = False
 
 
@@ -43,7 +44,19 @@ class Books:
         self._now, self._trace = now, trace
         self.violations: list[str] = []
         self.sent: dict[str, Sent] = {}
-        self.tried: set[str] = set()
+        self.promises: dict[str, Sent] = {}
+        self.rolled_back: set[str] = set()
+        self.tried: dict[str, float] = {}
+        """Keys, and when they were made."""
+        self._power_lost_at = -1.0
+        self._due: dict[str, float] = {}
+        self.hurried_seconds = 0.0
+        """By how much clocks were set forward."""
+        self.flushed: Callable[[], int] = lambda: 1 << 62
+        """Up to where the master says that its log is on disk."""
+        self.slave_end = 0
+        self.has_diverged = False
+        """Whether the master has lost records that its slave has."""
         self.counts: Counter[str] = Counter()
         self.handled: defaultdict[tuple[str, Place], set[int]] = defaultdict(set)
         """Offsets that a group's listener has returned for, by queue."""
@@ -59,21 +72,77 @@ class Books:
 
     # -- while it runs
 
-    def acknowledged(self, key: str, result: SendResult) -> None:
-        self.counts[result.status.name] += 1
-        self.sent[key] = Sent(key, result, self._now())
+    def new_key(self, sender: str) -> str:
+        key = f"{sender}-{len(self.tried)}"
+        self.tried[key] = self._now()
+        return key
+
+    def acknowledged(self, key: str, result: SendResult, number: int = 0) -> None:
+        """A message, or one of a batch, is at the offset of its result."""
+        self._stored(result)
+        self.sent[key] = self._kept(Sent(key, result, self._now(), number))
         self._trace(f"{key} is {result.status.name} at {result.queue_offset} of {result.queue.queue_id}")
+
+    def promised(self, key: str, result: SendResult) -> None:
+        """A message that is to be consumed later: delayed, or in a transaction that commits."""
+        self._stored(result)
+        self.promises[key] = self._kept(Sent(key, result, self._now()))
+        self._trace(f"{key} is promised")
+
+    def _kept(self, sent: Sent) -> Sent:
+        """The answer may have been under way when the power was lost."""
+        is_promised = self.plan.flush == "SYNC_FLUSH" and sent.status is SendStatus.SEND_OK
+        sent.may_be_lost = not is_promised and self.tried[sent.key] <= self._power_lost_at
+        return sent
+
+    def _stored(self, result: SendResult) -> None:
+        self.counts[result.status.name] += 1
+        if result.status is not SendStatus.SEND_OK:
+            return
+        position = decode_message_id(result.offset_message_id.split(",")[0]).position
+        if self.plan.role == "SYNC_MASTER" and position >= self.slave_end:
+            self.violated(
+                f"the message at {position} is acknowledged, the slave's log ended at {self.slave_end}"
+            )
+        self._must_be_on_disk(position, "acknowledged")
+
+    def _must_be_on_disk(self, position: int, what: str) -> None:
+        if self.plan.flush == "SYNC_FLUSH" and position >= self.flushed():
+            self.violated(f"the message at {position} is {what}, and not on disk")
+
+    def delayed(self, key: str, seconds: float) -> None:
+        """A message is about to be sent that must not be consumed before."""
+        self._due[key] = self._now() + seconds
+
+    def copied(self, end: int) -> None:
+        """The slave's log has reached this position."""
+        self.slave_end = max(self.slave_end, end)
 
     def listened(self, group: str, message: MessageExt) -> None:
         """A listener has returned without failing."""
-        key = bytes(message.body).split(b" ", 1)[0].decode()
+        key = key_in(message.body)
         self.consumed[group][key] += 1
         if key not in self.tried:
             self.violated(f"{group} got {key}, which nobody has sent")
+        if key in self.rolled_back:
+            self.violated(f"{group} got {key}, whose transaction was rolled back")
+        if self._now() < self._due.get(key, 0) - self.hurried_seconds:
+            self.violated(f"{group} got {key} before it was due at {self._due[key]:.3f} s")
+
+    def is_in_turn(self, group: str, message: MessageExt) -> None:
+        """An ordered listener gets a message: it must have got, and returned for, all before it."""
+        place = message.broker_name, message.record.topic, message.queue_id
+        lost_from, lost_to = self.regressed.get(place, (0, 0))
+        handled = self.handled[group, place]
+        early = [n for n in range(message.queue_offset) if n not in handled and not lost_from <= n < lost_to]
+        if early:
+            self.violated(f"{group} got {message.queue_offset} of {place} before {early[:3]}")
 
     def returned(self, group: str, message: MessageExt) -> None:
         """A listener has returned, or failed."""
-        if message.reconsume_times == 0:
+        if self.plan.emulate == "5":  # 4.9 shows messages at once
+            self._must_be_on_disk(message.commit_log_offset, "consumed")
+        if not message.record.topic.startswith("%"):
             place = message.broker_name, message.record.topic, message.queue_id
             self.handled[group, place].add(message.queue_offset)
         self._trace(f"{group} consumed {message.queue_offset} of {message.record.topic} {message.queue_id}")
@@ -83,7 +152,9 @@ class Books:
         self._trace(f"{group} commits {offset} of {topic} {queue_id}")
         place = broker_name, topic, queue_id
         key = group, place
-        if topic.startswith("%") or key not in self.handled:
+        if (
+            topic.startswith("%") or group == "g-pop" or key not in self.handled
+        ):  # pops are recorded elsewhere
             return
         handled = self.handled[key]
         lost_from, lost_to = self.regressed.get(place, (0, 0))
@@ -95,19 +166,24 @@ class Books:
     def power_lost(self, broker_name: str, *, was_unsafe: bool) -> None:
         """ASYNC_FLUSH may lose what is younger than the last pass over the whole log; `was_unsafe`: all of it that
         the disk had refused or delayed."""
-        if self.plan.flush == "SYNC_FLUSH":
-            for sent in self.sent.values():
-                sent.may_be_lost |= sent.status is not SendStatus.SEND_OK and sent.place[0] == broker_name
-            return
-        since = self._now() - FORCED_WITHIN_SECONDS
-        for sent in self.sent.values():
-            if sent.place[0] == broker_name and (sent.at >= since or was_unsafe):
+        self._power_lost_at = self._now()
+        since = self._power_lost_at - FORCED_WITHIN_SECONDS
+        for sent in (*self.sent.values(), *self.promises.values()):
+            if sent.place[0] != broker_name:
+                continue
+            if self.plan.flush == "SYNC_FLUSH":
+                sent.may_be_lost |= sent.status is not SendStatus.SEND_OK
+            elif sent.at >= since or was_unsafe:
                 sent.may_be_lost = True
 
     def queues_after(self, before: dict[Place, int], after: dict[Place, int]) -> None:
         """The max offsets of a broker's queues before and after a power loss."""
         for place, offset in before.items():
             if after.get(place, 0) < offset:
+                if self.plan.flush == "SYNC_FLUSH" and self.plan.emulate == "5":  # 4.9 shows messages at once
+                    self.violated(
+                        f"{place} ended at {offset} before a power loss, and ends at {after.get(place, 0)}"
+                    )
                 first, last = self.regressed.get(place, (1 << 62, 0))
                 self.regressed[place] = min(first, after.get(place, 0)), max(last, offset)
 
@@ -137,7 +213,7 @@ class Books:
         for place, queue in records.items():
             lost_from, lost_to = self.regressed.get(place, (0, 0))
             missing += [
-                f"{key_of(record)} at {record.queue_offset} of {place}"
+                f"{group}: {key_of(record)} at {record.queue_offset} of {place}"
                 for record in queue
                 if place[1] == topic
                 and not self.consumed[group][key_of(record)]
@@ -145,6 +221,24 @@ class Books:
             ]
         return missing
 
+    def unkept_promises(self) -> list[str]:
+        """What was to be consumed later, and is not."""
+        got = set().union(*self.consumed.values())
+        return [
+            f"{key}, promised"
+            for key, sent in self.promises.items()
+            if key not in got and not sent.may_be_lost
+        ]
+
+    def check_once(self, group: str) -> None:
+        twice = [key for key, count in self.consumed[group].items() if count > 1]
+        if twice:
+            raise InvariantError(f"{group} got {twice[:3]} more than once, though nothing had failed")
+
 
 def key_of(record: Any) -> str:
-    return bytes(record.body).split(b" ", 1)[0].decode()
+    return key_in(record.body)
+
+
+def key_in(body: Any) -> str:
+    return bytes(body).split(b" ", 1)[0].decode()

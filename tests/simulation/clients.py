@@ -2,17 +2,60 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-from pocketmq.client import ClientError, ConsumeFromWhere, MessageExt, Producer, PushConsumer
+from pocketmq.client import (
+    ClientError,
+    ConsumeFromWhere,
+    LitePullConsumer,
+    LocalTransactionState,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+    TransactionProducer,
+)
 
-from simulation.books import Books, Place
+from simulation.books import Books, Place, key_in
 from simulation.machines import Machine
 from simulation.plan import Plan
 
-TOPIC, GROUP = "t-orders", "g-orders"
 RETRY_SECONDS = 1.0
+SHARDS = 3
+TIMER_PRECISION_SECONDS = 1
+DELAY_SECONDS = {1: 1, 2: 5, 3: 10}
+"""Of the first delay levels."""
+
+
+class Group(NamedTuple):
+    """A group of consumers, on every machine that consumes."""
+
+    name: str
+    topic: str
+    kind: str
+
+
+def groups_of(plan: Plan) -> list[Group]:
+    groups = [Group("g-orders", "t-orders", "concurrent")]
+    if "ordered" in plan.uses:
+        groups.append(Group("g-ordered", "t-ordered", "ordered"))
+    if "delayed" in plan.uses:
+        groups.append(Group("g-delayed", "t-delayed", "concurrent"))
+    if "transactions" in plan.uses:
+        groups.append(Group("g-paid", "t-paid", "concurrent"))
+    if "lite pull" in plan.uses:
+        groups.append(Group("g-lite", "t-orders", "lite pull"))
+    if "pop" in plan.uses and plan.emulate == "5":
+        groups.append(Group("g-pop", "t-orders", "pop"))
+    return groups
+
+
+def verdict_on(key: str) -> LocalTransactionState:
+    """What becomes of a transaction, by the last figure of its key."""
+    commits = int(key[-1]) % 2 == 0
+    return LocalTransactionState.COMMIT_MESSAGE if commits else LocalTransactionState.ROLLBACK_MESSAGE
 
 
 class Clients:
@@ -21,6 +64,7 @@ class Clients:
     def __init__(self, plan: Plan, machines: dict[str, Machine], books: Books, name_servers: str) -> None:
         self._plan, self._machines, self._books = plan, machines, books
         self._name_servers = name_servers
+        self._groups = groups_of(plan)
         self.is_ending = False
         self._stopped = asyncio.Event()
         self._chances = {name: plan.random(f"program {name}") for name in machines}
@@ -39,54 +83,177 @@ class Clients:
             except ClientError:
                 await asyncio.sleep(RETRY_SECONDS)
 
+    def _options(self, machine: Machine) -> dict[str, Any]:
+        return {"namesrv_addr": self._name_servers, "client_ip": machine.ip}
+
     # -- producing
 
     async def _produce(self, machine: Machine, chance: Random) -> None:
-        options: Any = {"namesrv_addr": self._name_servers, "client_ip": machine.ip}
-        async with (
-            Producer("p-orders", default_topic_queue_nums=self._plan.queues, **options) as producer,
-            asyncio.TaskGroup() as sends,
-        ):
+        options = self._options(machine) | {"default_topic_queue_nums": self._plan.queues}
+
+        async def check(message: MessageExt) -> LocalTransactionState:
+            return verdict_on(key_in(message.body))
+
+        kinds = [
+            "plain",
+            "plain",
+            *sorted(self._plan.uses & {"batches", "delayed", "ordered", "transactions"}),
+        ]
+        async with AsyncExitStack() as stack:
+            producer = await stack.enter_async_context(Producer("p-orders", **options))
+            payer = None
+            if "transactions" in kinds:
+                payer = await stack.enter_async_context(TransactionProducer("p-paid", check, **options))
+            sends = await stack.enter_async_context(asyncio.TaskGroup())
+            shards = [asyncio.Lock() for _ in range(SHARDS)]
             while not self.is_ending:
                 await asyncio.sleep(chance.expovariate(1 / self._plan.send_pause))
-                key = f"{machine.name}-{len(self._books.tried)}"
-                self._books.tried.add(key)
-                body = f"{key} ".encode().ljust(chance.choice((20, 20, 300, 3000)), b".")
-                sends.create_task(self._send(producer, key, body))
+                kind = chance.choice(kinds)
+                if kind == "plain":
+                    work = self._send(producer, self._message(machine, chance, "t-orders"))
+                elif kind == "batches":
+                    work = self._send_batch(
+                        producer, [self._message(machine, chance, "t-orders") for _ in range(3)]
+                    )
+                elif kind == "delayed":
+                    work = self._send_delayed(producer, self._message(machine, chance, "t-delayed"), chance)
+                elif kind == "ordered":
+                    shard = chance.randrange(SHARDS)
+                    work = self._send_ordered(producer, machine, chance, shard, shards[shard])
+                else:
+                    assert payer is not None
+                    work = self._pay(payer, self._message(machine, chance, "t-paid"), chance)
+                sends.create_task(work)
+            await self._stopped.wait()  # transactions are asked about
 
-    async def _send(self, producer: Producer, key: str, body: bytes) -> None:
+    def _message(self, machine: Machine, chance: Random, topic: str) -> Message:
+        key = self._books.new_key(machine.name)
+        return Message(topic, f"{key} ".encode().ljust(chance.choice((20, 20, 300, 3000)), b"."), keys=key)
+
+    async def _send(self, producer: Producer, message: Message, **keywords: Any) -> None:
         try:
-            result = await producer.send(TOPIC, body, keys=key)
+            result = await producer.send(message, **keywords)
         except ClientError:
             self._books.counts["failed sends"] += 1
         else:
-            self._books.acknowledged(key, result)
+            self._books.acknowledged(message.keys, result)
+
+    async def _send_batch(self, producer: Producer, messages: list[Message]) -> None:
+        try:
+            (result,) = await producer.send_batch(messages)
+        except ClientError:
+            self._books.counts["failed sends"] += 1
+        else:
+            for number, message in enumerate(messages):
+                self._books.acknowledged(message.keys, result, number)
+
+    async def _send_delayed(self, producer: Producer, message: Message, chance: Random) -> None:
+        if self._plan.emulate == "5" and chance.random() < 0.5:
+            seconds = float(chance.randrange(1, 30))
+            message.delay_ms = int(seconds * 1000)
+            seconds -= TIMER_PRECISION_SECONDS
+        else:
+            message.delay_level = chance.choice(sorted(DELAY_SECONDS))
+            seconds = DELAY_SECONDS[message.delay_level]
+        self._books.delayed(message.keys, seconds)
+        try:
+            result = await producer.send(message)
+        except ClientError:
+            self._books.counts["failed sends"] += 1
+        else:
+            self._books.promised(message.keys, result)
+
+    async def _send_ordered(
+        self, producer: Producer, machine: Machine, chance: Random, shard: int, turn: asyncio.Lock
+    ) -> None:
+        async with turn:
+            await self._send(producer, self._message(machine, chance, "t-ordered"), sharding_key=str(shard))
+
+    async def _pay(self, payer: TransactionProducer, message: Message, chance: Random) -> None:
+        """The verdict is lost now and then, and the broker has to ask."""
+        knows = chance.random() < 0.7
+        state = verdict_on(message.keys)
+        if state is LocalTransactionState.ROLLBACK_MESSAGE:
+            self._books.rolled_back.add(message.keys)
+
+        async def execute(_: Message, __: Any) -> LocalTransactionState:
+            await asyncio.sleep(chance.random() * 0.2)
+            return state if knows else LocalTransactionState.UNKNOW
+
+        try:
+            sent = await payer.send_in_transaction(message, None, execute)
+        except ClientError:
+            self._books.counts["failed sends"] += 1
+        else:
+            if state is sent.state or not knows:
+                self._books.counts[f"transactions {state.name}"] += 1
+                if state is LocalTransactionState.COMMIT_MESSAGE:
+                    self._books.promised(message.keys, sent.result)
 
     # -- consuming
 
     async def _consume(self, machine: Machine, chance: Random) -> None:
-        async def listen(message: MessageExt) -> None:
-            await asyncio.sleep(chance.random() * 0.02)
-            self._books.returned(GROUP, message)
-            if chance.random() < self._plan.share_failing:
-                raise RuntimeError("the listener fails")
-            self._books.listened(GROUP, message)
-
-        async with PushConsumer(
-            GROUP,
-            listen,
-            subscription={TOPIC: "*"},
-            namesrv_addr=self._name_servers,
-            client_ip=machine.ip,
-            poll_name_server_interval=1_000,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        ):
+        async with AsyncExitStack() as stack:
+            polling = await stack.enter_async_context(asyncio.TaskGroup())
+            for group in self._groups:
+                options = self._options(machine) | {
+                    "poll_name_server_interval": 1_000,
+                    "consume_from_where": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+                    "subscription": {group.topic: "*"},
+                }
+                if group.kind == "lite pull":
+                    del options["poll_name_server_interval"]
+                    options["topic_metadata_check_interval_millis"] = 1_000
+                    polling.create_task(self._poll(group, options))
+                    continue
+                if group.kind == "pop":
+                    options |= {"client_rebalance": False, "pop_invisible_time": 10_000}
+                consumer = PushConsumer(
+                    group.name, self._listener(group, chance), orderly=group.kind == "ordered", **options
+                )
+                await stack.enter_async_context(consumer)
             await self._stopped.wait()
+
+    def _listener(self, group: Group, chance: Random) -> Any:
+        async def listen(message: MessageExt) -> None:
+            if group.kind == "ordered":
+                self._books.is_in_turn(group.name, message)
+            await asyncio.sleep(chance.random() * 0.02)
+            fails = chance.random() < self._plan.share_failing
+            if not fails or group.kind != "ordered":
+                self._books.returned(group.name, message)
+            if fails:
+                raise RuntimeError("the listener fails")
+            self._books.listened(group.name, message)
+
+        return listen
+
+    async def _poll(self, group: Group, options: dict[str, Any]) -> None:
+        """What a poll brought may be committed by the next one."""
+        async with LitePullConsumer(group.name, **options) as consumer:
+            while not self._stopped.is_set():
+                for message in await consumer.poll(1_000):
+                    self._books.returned(group.name, message)
+                    self._books.listened(group.name, message)
 
     # -- the end
 
     def unfinished(self, records: dict[Place, list[Any]]) -> list[str]:
-        return self._books.unconsumed(GROUP, TOPIC, records)
+        """What the groups have not got yet."""
+        missing = [
+            text
+            for group in self._groups
+            for text in self._books.unconsumed(group.name, group.topic, records)
+        ]
+        return missing + self._books.unkept_promises()
+
+    def check_once(self) -> None:
+        """Where nothing has failed, nobody gets a message twice."""
+        if self._plan.events or self._plan.share_failing:
+            return
+        for group in self._groups:
+            if group.kind == "ordered" or len(self._plan.consumers) == 1:
+                self._books.check_once(group.name)
 
     async def stop(self) -> None:
         """Every client ends cleanly."""

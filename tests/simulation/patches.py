@@ -24,6 +24,7 @@ from typing import Any
 
 from pocketmq.store.files import disk, json_file
 from pocketmq.store.files.disk_usage import SystemDisk
+from pocketmq.store.timer import timer_store, timer_wheel
 
 from simulation.loop import SimulatedLoop
 from simulation.machines import LIFE, START_MS, Machine, SimulatedThread
@@ -31,6 +32,8 @@ from simulation.network import ListeningSocket
 
 PACKAGES = ("protocol", "core", "store", "broker", "client", "grpc_endpoint")
 PROCESS_ID = 4242
+WINDOW_SLOTS = 600
+"""A timer wheel of some minutes in place of a week: its file is copied each time it is forced."""
 
 
 class World:
@@ -39,6 +42,7 @@ class World:
     loop: SimulatedLoop
     network: Any = None
     books: Any = None
+    opened: Any = None
     random = random.Random(0)
     machines: dict[str, Machine]
     trace: Callable[[str, bytes], None]
@@ -270,6 +274,9 @@ def install() -> None:
     for name in ("pocketmq.broker.network.connection", "pocketmq.client.connections.connection"):
         _hash_by_number(sys.modules[name].Connection)
     _hash_by_number(sys.modules["pocketmq.broker.cluster.slave_connection"].SlaveConnection)
+    timer_wheel.SLOTS = 2 * WINDOW_SLOTS  # type: ignore[misc]
+    timer_wheel.WHEEL_BYTES = 2 * WINDOW_SLOTS * timer_wheel.SLOT_BYTES  # type: ignore[misc]
+    timer_store.WINDOW_SLOTS = WINDOW_SLOTS  # type: ignore[misc]
     os.getpid = lambda: PROCESS_ID
     SystemDisk.used_ratio = lambda self, path: 0.1  # type: ignore[method-assign]
     disk.sync_descriptor = _sync  # type: ignore[assignment]

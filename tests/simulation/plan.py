@@ -62,7 +62,7 @@ class Plan(NamedTuple):
         )
 
 
-USES = ("ordered", "delayed", "transactions", "pop", "broadcast", "lite pull", "batches")
+USES = ("ordered", "delayed", "transactions", "pop", "lite pull", "batches")
 
 
 def plan_of(seed: int) -> Plan:

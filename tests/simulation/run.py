@@ -16,7 +16,8 @@ from pathlib import Path
 
 from simulation.patches import install
 from simulation.plan import Plan, plan_of
-from simulation.world import Outcome, Run, watch_commits
+from simulation.watching import watch
+from simulation.world import Outcome, Run
 
 MEMORY = Path("/dev/shm")
 
@@ -70,12 +71,27 @@ def run_seeds(first: int, count: int) -> int:
     return failed
 
 
+def find(mutation: str, most: int) -> int:
+    """How many seeds it takes to find a mistake that was put into the product; 0 if none of so many does."""
+    from simulation.mutations import MUTATIONS
+
+    MUTATIONS[mutation]()
+    for seed in range(most):
+        failure = run_plan(plan_of(seed)).failure
+        if failure:
+            print(f"{mutation}: found by seed {seed}: {failure[:300]}", flush=True)
+            return seed + 1
+    print(f"{mutation}: not found by {most} seeds", flush=True)
+    return 0
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--events", help="numbers of the events to keep, or none")
+    parser.add_argument("--mutate", help="a mistake of mutations.py")
     parser.add_argument("--trace", action="store_true", help="print every line of the trace")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
@@ -85,7 +101,9 @@ def main() -> None:
     logging.getLogger("pocketmq").propagate = arguments.trace
     warnings.simplefilter("ignore", ResourceWarning)
     install()
-    watch_commits()
+    watch()
+    if arguments.mutate:
+        sys.exit(0 if find(arguments.mutate, arguments.seeds) else 1)
     if arguments.seed is None:
         sys.exit(1 if run_seeds(arguments.first, arguments.seeds) else 0)
     plan = plan_of(arguments.seed)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from simulation.mutations import MUTATIONS
+
 TESTS = Path(__file__).resolve().parent.parent
 
 pytestmark = pytest.mark.skipif(
@@ -38,3 +40,9 @@ def test_every_invariant_holds_for_a_few_seeds() -> None:
 @pytest.mark.slow
 def test_every_invariant_holds_for_two_hundred_seeds() -> None:
     assert " 0 failed" in simulate("--first", "1000", "--seeds", "200")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mistake", sorted(MUTATIONS))
+def test_a_mistake_in_the_product_is_found(mistake: str) -> None:
+    assert "found by seed" in simulate("--mutate", mistake, "--seeds", "500")

@@ -24,10 +24,9 @@ from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.role import Limits
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.node import Node
-from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.record import decode_record
-from pocketmq.store import StoreError
+from pocketmq.store import MessageStore, StoreError
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.testing.server.settings import broker_config
 
@@ -38,6 +37,7 @@ from simulation.machines import Life, Machine
 from simulation.network import NEUTRAL, Network
 from simulation.patches import World
 from simulation.plan import Event, Plan
+from simulation.watching import Logs, max_offsets
 
 NAME_SERVER_PORT, BROKER_PORT, HA_PORT = 9876, 10911, 10912
 OTHER_BOOT = "1 another-boot 1"
@@ -81,7 +81,8 @@ class Run:
         self.clients = Clients(
             plan, self.machines, self.books, f"{self.machines['n0'].ip}:{NAME_SERVER_PORT}"
         )
-        World.books = self.books
+        self.books.flushed = self._flushed
+        World.books, World.opened = self.books, self.opened
         self.nodes: dict[str, Node] = {}
         self._offsets: dict[Place, int] = {}
         """Max offsets of the queues when the master's power was lost."""
@@ -104,7 +105,7 @@ class Run:
         failure = ""
         asyncio.set_event_loop(self.loop)
         gc.disable()
-        logs = _Logs()
+        logs = Logs()
         logging.getLogger("pocketmq").addHandler(logs)
         try:
             self.loop.run_until_complete(self._live())
@@ -122,8 +123,12 @@ class Run:
 
     def start(self, machine: Machine, work: Coroutine[Any, Any, None]) -> Life:
         life = machine.begin()
-        self.loop.create_task(work, context=life.context.copy())
+        self.loop.create_task(work, context=life.context.copy()).add_done_callback(self._ended)
         return life
+
+    def _ended(self, program: asyncio.Task[None]) -> None:
+        if not program.cancelled() and program.exception() is not None:
+            self.loop.failures.append(f"a program has failed: {program.exception()!r}")
 
     async def _serve_names(self) -> None:
         config = NameServerConfig(listen_port=NAME_SERVER_PORT)
@@ -156,10 +161,15 @@ class Run:
             "mappedFileSizeConsumeQueue": 2_000,
             "maxHashSlotNum": 64,
             "maxIndexNum": 1_000,
-            "timerWheelEnable": False,
+            "timerWheelEnable": self.plan.emulate == "5",
+            "mappedFileSizeTimerLog": 65_536,
             "registerNameServerPeriod": 10_000,
+            "transactionCheckInterval": 5_000,
+            "transactionTimeOut": 3_000,
             "bindAddress": machine.ip,
         }
+        if self.plan.emulate == "5" and "pop" in self.plan.uses:
+            settings["defaultMessageRequestMode"] = "POP"
         if self.plan.emulate == "5" and self.plan.has_slave:
             settings["inSyncReplicas"] = 2
         config = broker_config(settings, conf=None, store=machine.root, is_temporary=False)
@@ -177,9 +187,17 @@ class Run:
                 await asyncio.sleep(RESTART_SECONDS)
                 node = Node(config, None, host=machine.ip, clock=machine.clock, seed=seed)
         self.nodes[name] = node
-        if not is_slave and self._offsets:
-            self.books.queues_after(self._offsets, self._max_offsets(node))
+
+    def opened(self, store: MessageStore) -> None:
+        """A broker has recovered its store, and serves nobody yet."""
+        if "b0-1" in self.machines and store.config.root == self.machines["b0-1"].root:
+            return
+        if self._offsets:
+            self.books.queues_after(self._offsets, max_offsets(store))
             self._offsets = {}
+        slave = self.nodes.get("b0-1")
+        if self.books.slave_end > store.log_end or (slave and slave.broker.store.log_end > store.log_end):
+            self.books.has_diverged = True
 
     def _start_again(self, name: str) -> None:
         machine = self.machines[name]
@@ -199,7 +217,7 @@ class Run:
             return
         life, node = machine.life, self.nodes.pop(name, None)
         assert life is not None
-        before = self._max_offsets(node)
+        before = {} if node is None or node._broker is None else max_offsets(node.broker.store)
         machine.end()
         if not loses_power:
             self.network.process_died(life)
@@ -230,16 +248,6 @@ class Run:
             if (root / "abort").exists() and len((root / "abort").read_text().split()) == 3:
                 (root / "abort").write_text(OTHER_BOOT)
         self._unsafe.discard(name)
-
-    def _max_offsets(self, node: Node | None) -> dict[Place, int]:
-        if node is None or node._broker is None:
-            return {}
-        store = node.broker.store
-        return {
-            ("b0", topic, queue.queue_id): queue.max_offset
-            for topic in store.topics_with_queues()
-            for queue in store.queues_of(topic)
-        }
 
     # -- faults
 
@@ -276,6 +284,7 @@ class Run:
                 after(event.seconds, setattr, machine, "slow_disk_seconds", 0.0)
             case "clock forward":
                 machine.clock.skew_ms += int(event.seconds * 1000)
+                self.books.hurried_seconds += event.seconds
             case "clock back":
                 machine.clock.skew_ms -= int(event.seconds * 1000)
 
@@ -322,12 +331,16 @@ class Run:
         await self._settled()
         records = self._records()
         self.books.check_stored(records)
+        self.clients.check_once()
+        self._check_copy()
         await self.clients.stop()
         for name in reversed(self.plan.brokers):
             node = self.nodes[name]
             life = self.machines[name].life
             assert life is not None
             await self.loop.create_task(node.stop(), context=life.context.copy())
+            if name == "b0-1" and self.books.has_diverged:
+                continue
             report = check_store(self.machines[name].root or Path())
             if report.damaged:
                 damage = [f"{one.place}: {one.what}" for one in report.findings if one.severity == "damage"]
@@ -347,11 +360,31 @@ class Run:
             for failure in (*self.books.violations, *self.loop.failures):
                 raise InvariantError(failure)
             if all(name in self.nodes for name in self.plan.brokers):
-                missing = self.clients.unfinished(self._records())
+                missing = self.clients.unfinished(self._records()) or self._uncopied()
             if missing and self.loop.now > deadline:
                 raise InvariantError(
                     f"not consumed {SETTLES_WITHIN_SECONDS:.0f} s after the last fault: {missing[:3]}"
                 )
+
+    def _flushed(self) -> int:
+        node = self.nodes.get("b0")
+        return 1 << 62 if node is None else node.broker.store.flushed_position
+
+    def _uncopied(self) -> list[str]:
+        if not self.plan.has_slave or self.books.has_diverged:
+            return []
+        master, slave = (self.nodes[name].broker.store.log_end for name in self.plan.brokers)
+        return [] if slave >= master else [f"the slave's log ends at {slave}, the master's at {master}"]
+
+    def _check_copy(self) -> None:
+        """The slave's log is the master's, byte for byte."""
+        if not self.plan.has_slave or self.books.has_diverged:
+            return
+        master, slave = (self.nodes[name].broker.store for name in self.plan.brokers)
+        for file in slave.log.files:
+            other = master.log.files.file_at(file.base)
+            if other is not None and file.view[: file.written] != other.view[: file.written]:
+                raise InvariantError(f"{file.path.name} of the slave differs from the master's")
 
     def _records(self) -> dict[Place, list[Any]]:
         """What the master's queues hold."""
@@ -398,29 +431,3 @@ class Run:
         gc.collect()
         logging.disable(logging.NOTSET)
         sys.unraisablehook = hook
-
-
-class _Logs(logging.Handler):
-    """Exceptions that the product has caught and logged, other than those of peers and disks."""
-
-    EXPECTED = (OSError, StoreError, TimeoutError)
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.failures: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, self.EXPECTED):
-            self.failures.append(f"{record.getMessage()}: {error!r}")
-
-
-def watch_commits() -> None:
-    """Let the books of the run see each offset that a broker stores."""
-    commit = OffsetTable.commit
-
-    def watched(self: OffsetTable, topic: str, group: str, queue_id: int, offset: int) -> None:
-        commit(self, topic, group, queue_id, offset)
-        World.books.committed("b0", topic, group, queue_id, offset)
-
-    OffsetTable.commit = watched  # type: ignore[method-assign]

@@ -1,0 +1,201 @@
+"""Mistakes put into the product on purpose: each must be found, or the simulation proves nothing.
+
+`python -m simulation.run --mutate NAME` runs seeds until one fails. Each function changes the product once, after
+`patches.install`.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import structs
+from pocketmq.broker.cluster.replication_master import ReplicationMaster
+from pocketmq.broker.delayed.delay_levels import DelayLevels
+from pocketmq.broker.pop import ack_handlers
+from pocketmq.broker.pulling.pull import Pull
+from pocketmq.broker.sending import durable_answers
+from pocketmq.broker.tables.delay_table import DelayTable
+from pocketmq.broker.transactions import transaction_handlers
+from pocketmq.broker.transactions.transaction_check import TransactionCheck
+from pocketmq.client.delivery.send_back import SendBack
+from pocketmq.client.push.push_queues import PushQueues
+from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.appending import Appending
+from pocketmq.store.durability.recovery import Recovery
+from pocketmq.store.files import disk, json_file
+from pocketmq.store.files.mapped_file import MappedFile
+from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, write_timer_checkpoint
+
+MUTATIONS: dict[str, Callable[[], None]] = {}
+
+
+def mutation(function: Callable[[], None]) -> Callable[[], None]:
+    MUTATIONS[function.__name__.replace("_", " ")] = function
+    return function
+
+
+def replace(former: Any, changed: Any) -> None:
+    """Wherever a module of the product has it by name."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("pocketmq."):
+            for attribute, value in list(vars(module).items()):
+                if value is former:
+                    setattr(module, attribute, changed)
+
+
+# -- disk and log
+
+
+@mutation
+def log_is_not_forced() -> None:
+    MappedFile.sync = lambda self, descriptor=None: None  # type: ignore[method-assign]
+
+
+@mutation
+def folders_are_not_forced() -> None:
+    disk.force_directory = lambda path: None
+
+
+@mutation
+def tables_are_not_forced() -> None:
+    class Unforced:
+        def __getattr__(self, name: str) -> Any:
+            return (lambda *_: None) if name == "force_file" else getattr(disk, name)
+
+    json_file.disk = Unforced()  # type: ignore[assignment]
+
+
+@mutation
+def answer_does_not_wait_for_the_disk() -> None:
+    def at_once(sending: Any, end: int, ended: Any) -> None:
+        durable_answers._when_at_slaves(sending, end, None, ended)
+
+    replace(durable_answers.when_durable, at_once)
+
+
+@mutation
+def messages_are_visible_before_they_are_on_disk() -> None:
+    made = Appending.__init__
+
+    def init(self: Appending, *arguments: Any) -> None:
+        made(self, *arguments)
+        self.dispatches_at_once = True
+
+    Appending.__init__ = init  # type: ignore[method-assign]
+
+
+@mutation
+def recovery_trusts_the_queues() -> None:
+    run = Recovery.run
+    Recovery.run = lambda self, **_: run(self, clean=True, intact=True, marks_are_ours=True)  # type: ignore[method-assign]
+
+
+# -- master and slave
+
+
+@mutation
+def answer_does_not_wait_for_the_slave() -> None:
+    ReplicationMaster._acknowledged = lambda self: self.log_end  # type: ignore[method-assign]
+
+
+@mutation
+def slave_answers_without_its_messages() -> None:
+    code_of = Pull._code
+
+    def code(self: Pull, result: Any) -> ResponseCode:
+        found = code_of(self, result)
+        return ResponseCode.PULL_RETRY_IMMEDIATELY if self._pulling.is_slave else found
+
+    Pull._code = code  # type: ignore[method-assign]
+
+
+# -- consumers
+
+
+@mutation
+def offset_is_committed_ahead_of_the_listener() -> None:
+    remove = ProcessQueue.remove
+
+    def ahead(self: ProcessQueue, messages: Any) -> int:
+        offset = remove(self, messages)
+        return offset if offset < 0 else self._offset_max + 1
+
+    ProcessQueue.remove = ahead  # type: ignore[method-assign]
+
+
+@mutation
+def failed_message_is_not_sent_back() -> None:
+    async def sent(*_: Any, **__: Any) -> bool:
+        return True
+
+    SendBack.send_back = sent  # type: ignore[method-assign]
+
+
+@mutation
+def queue_is_unlocked_before_its_offset_is_stored() -> None:
+    async def release(self: PushQueues, queue: Any, process_queue: Any) -> bool:
+        if self.locks is not None:
+            process_queue.note_locked(False)
+            await self.locks.unlock(queue)
+        await self.offsets.persist(queue)
+        self.offsets.remove(queue)
+        return True
+
+    PushQueues.release = release  # type: ignore[method-assign]
+
+
+# -- later
+
+
+@mutation
+def delay_is_a_second_short() -> None:
+    deliver = DelayTable.deliver_timestamp
+    DelayTable.deliver_timestamp = lambda self, level, ms: deliver(self, level, ms) - 1000  # type: ignore[method-assign]
+
+
+@mutation
+def delayed_message_is_delivered_twice() -> None:
+    store = DelayLevels._store
+
+    def twice(self: DelayLevels, *place: Any) -> Any:
+        store(self, *place)
+        return store(self, *place)
+
+    DelayLevels._store = twice  # type: ignore[method-assign]
+
+
+@mutation
+def timer_is_saved_before_the_log() -> None:
+    def flush(self: TimerStore, checkpoint: Any) -> None:
+        self.log.files.flush(0)
+        self.wheel.sync()
+        write_timer_checkpoint(checkpoint_path(self._config), checkpoint)
+
+    TimerStore.flush = flush  # type: ignore[method-assign]
+
+
+@mutation
+def rollback_commits() -> None:
+    prepare = transaction_handlers.prepare_end
+
+    def commit(transactions: Any, request: Any) -> Any:
+        return prepare(transactions, structs.replace(request, commit_or_rollback=TRANSACTION_COMMIT))
+
+    replace(prepare, commit)
+
+
+@mutation
+def nobody_is_asked_about_a_transaction() -> None:
+    TransactionCheck._send_question = lambda self, half, properties: None  # type: ignore[method-assign]
+
+
+@mutation
+def ack_counts_for_another_message() -> None:
+    acknowledge = ack_handlers._acknowledge
+
+    def other(popping: Any, topic: str, group: str, queue_id: int, offset: int, *rest: Any) -> Any:
+        return acknowledge(popping, topic, group, queue_id, offset ^ 1, *rest)
+
+    replace(acknowledge, other)

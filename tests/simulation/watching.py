@@ -1,0 +1,57 @@
+"""What the books of a run see of the product: stored offsets, copied records, opened stores, logged exceptions."""
+
+import logging
+
+from pocketmq.broker.tables.offset_table import OffsetTable
+from pocketmq.store import MessageStore, StoreError
+
+from simulation.books import Place
+from simulation.patches import World
+
+
+def max_offsets(store: MessageStore) -> dict[Place, int]:
+    """Of every queue of the master."""
+    return {
+        ("b0", topic, queue.queue_id): queue.max_offset
+        for topic in store.topics_with_queues()
+        for queue in store.queues_of(topic)
+    }
+
+
+class Logs(logging.Handler):
+    """Exceptions that the product has caught and logged, other than those of peers and disks."""
+
+    EXPECTED = (OSError, StoreError, TimeoutError)
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.failures: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, self.EXPECTED):
+            self.failures.append(f"{record.getMessage()}: {error!r}")
+
+
+def watch() -> None:
+    """Let the books of the run see each offset that a broker stores, and what a slave copies."""
+    commit = OffsetTable.commit
+
+    def watched(self: OffsetTable, topic: str, group: str, queue_id: int, offset: int) -> None:
+        commit(self, topic, group, queue_id, offset)
+        World.books.committed("b0", topic, group, queue_id, offset)
+
+    OffsetTable.commit = watched  # type: ignore[method-assign]
+    open_store, append_copied = MessageStore.open, MessageStore.append_copied
+
+    def watched_open(self: MessageStore) -> None:
+        open_store(self)
+        World.opened(self)
+
+    MessageStore.open = watched_open  # type: ignore[method-assign]
+
+    def watched_copy(self: MessageStore, position: int, data: memoryview) -> None:
+        append_copied(self, position, data)
+        World.books.copied(self.log_end)
+
+    MessageStore.append_copied = watched_copy  # type: ignore[method-assign]
