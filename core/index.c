@@ -3,7 +3,7 @@
 
 #include "core.h"
 
-enum { SLOTS_AT = 40, ENTRY_BYTES = 20, KEY_BYTES = 12, KEYS_AHEAD = 16 };
+enum { END_TIMESTAMP_AT = 8, END_POSITION_AT = 24, SLOTS_USED_AT = 32, COUNT_AT = 36, SLOTS_AT = 40, ENTRY_BYTES = 20, KEY_BYTES = 12, KEYS_AHEAD = 16 };
 
 /* How many slots got their first entry. */
 static Py_ssize_t write_entries(uint8_t *base, Py_ssize_t slots, Py_ssize_t entries_at, Py_ssize_t first, const uint8_t *keys,
@@ -35,7 +35,8 @@ PyObject *add_entries(PyObject *self, PyObject *args)
     Py_buffer memory, keys;
     Py_ssize_t slots, entries_at, first, used = -1;
     int seconds;
-    if (!PyArg_ParseTuple(args, "w*nnny*i", &memory, &slots, &entries_at, &first, &keys, &seconds))
+    long long store_timestamp;
+    if (!PyArg_ParseTuple(args, "w*nnny*iL", &memory, &slots, &entries_at, &first, &keys, &seconds, &store_timestamp))
         return NULL;
     Py_ssize_t count = keys.len / KEY_BYTES;
     int is_sound = keys.len % KEY_BYTES == 0;
@@ -46,6 +47,14 @@ PyObject *add_entries(PyObject *self, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "a key is cut off or has a negative hash, or the file has no room for these entries");
     else
         used = write_entries(memory.buf, slots, entries_at, first, keys.buf, count, seconds);
+    if (used >= 0 && count > 0) {
+        uint8_t *base = memory.buf;
+        STORES_BEFORE;
+        put64(base + END_TIMESTAMP_AT, (uint64_t)store_timestamp);
+        memcpy(base + END_POSITION_AT, (uint8_t *)keys.buf + keys.len - 8, 8);
+        put32(base + SLOTS_USED_AT, get32(base + SLOTS_USED_AT) + (uint32_t)used);
+        put32(base + COUNT_AT, (uint32_t)(first + count));
+    }
     PyBuffer_Release(&memory);
     PyBuffer_Release(&keys);
     return used < 0 ? NULL : PyLong_FromSsize_t(used);

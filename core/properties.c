@@ -64,6 +64,7 @@ struct entry {
 struct map {
     struct entry entries[MOST_PAIRS];
     int count;
+    char queue_id[24]; /* of the send, if a value is that */
 };
 
 /* 0 if the map is full, or the name is not UTF-8. A value without bytes removes the property. */
@@ -155,8 +156,28 @@ static int text_span(PyObject *item, struct span *s)
     return 1;
 }
 
+/* The value of a change: a text, None for no bytes, or a number, which names a value of the send. Results of `text_span`. */
+static int change_span(struct map *map, PyObject *value, PyObject *send, struct span *s)
+{
+    s->at = s->end = NULL;
+    if (value == Py_None)
+        return 1;
+    if (send == NULL || !PyLong_Check(value))
+        return text_span(value, s);
+    if (PyLong_AsLong(value) == UNIQUE_ID_ITEM)
+        return PyTuple_GET_ITEM(send, UNIQUE_ID_ITEM) == Py_None || bytes_span(PyTuple_GET_ITEM(send, UNIQUE_ID_ITEM), s);
+    if (PyLong_AsLong(value) != QUEUE_ID_ITEM)
+        PyErr_SetString(PyExc_ValueError, "a send has no such value");
+    long queue_id = PyLong_AsLong(PyTuple_GET_ITEM(send, QUEUE_ID_ITEM));
+    if (PyErr_Occurred())
+        return 0;
+    s->at = (const uint8_t *)map->queue_id;
+    s->end = s->at + PyOS_snprintf(map->queue_id, sizeof map->queue_id, "%ld", queue_id);
+    return 1;
+}
+
 /* The changed properties of a text; 0 if that fails, without an exception if Python has to do it. */
-static int read_map(struct map *map, struct span text, PyObject *changes)
+static int read_map(struct map *map, struct span text, PyObject *changes, PyObject *send)
 {
     struct pair pair;
     struct span name, value;
@@ -167,19 +188,17 @@ static int read_map(struct map *map, struct span text, PyObject *changes)
         if (!put(map, pair.name, pair.value))
             return 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(changes); i += 2) {
-        PyObject *new_value = PyTuple_GET_ITEM(changes, i + 1);
-        value.at = value.end = NULL;
-        if (!text_span(PyTuple_GET_ITEM(changes, i), &name) || (new_value != Py_None && !text_span(new_value, &value)) ||
-            !put(map, name, value))
+        if (!text_span(PyTuple_GET_ITEM(changes, i), &name) ||
+            !change_span(map, PyTuple_GET_ITEM(changes, i + 1), send, &value) || !put(map, name, value))
             return 0;
     }
     return 1;
 }
 
-static PyObject *restated(struct span text, PyObject *changes, uint32_t buckets, int has_final_separator)
+static PyObject *restated(struct span text, PyObject *changes, PyObject *send, uint32_t buckets, int has_final_separator)
 {
     struct map map;
-    return read_map(&map, text, changes) ? text_of(&map, buckets, has_final_separator) : NULL;
+    return read_map(&map, text, changes, send) ? text_of(&map, buckets, has_final_separator) : NULL;
 }
 
 static int are_possible(PyObject *changes, uint32_t buckets)
@@ -199,7 +218,7 @@ PyObject *restate(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*O!Ip", &text, &PyTuple_Type, &changes, &buckets, &has_final_separator))
         return NULL;
     if (are_possible(changes, buckets))
-        stored = restated(span_of(&text), changes, buckets, has_final_separator);
+        stored = restated(span_of(&text), changes, NULL, buckets, has_final_separator);
     PyBuffer_Release(&text);
     return or_none(stored);
 }
@@ -212,7 +231,7 @@ PyObject *values_of(PyObject *self, PyObject *args)
     struct map map;
     if (!PyArg_ParseTuple(args, "y*O!O!", &text, &PyTuple_Type, &changes, &PyTuple_Type, &names))
         return NULL;
-    if (are_possible(changes, 1) && read_map(&map, span_of(&text), changes))
+    if (are_possible(changes, 1) && read_map(&map, span_of(&text), changes, NULL))
         values = PyTuple_New(PyTuple_GET_SIZE(names));
     for (Py_ssize_t i = 0; values != NULL && i < PyTuple_GET_SIZE(names); i++) {
         PyObject *value = NULL;
@@ -234,6 +253,32 @@ PyObject *values_of(PyObject *self, PyObject *args)
     return or_none(values);
 }
 
+/* The value of a property; no bytes if a text does not have it. */
+static struct span value_in(struct span text, struct span name)
+{
+    struct pair pair;
+    struct span value = {NULL, NULL};
+    for (const uint8_t *p = text.at; next_pair(p, text.end, &pair); p = pair.next)
+        if (span_is(pair.name, (const char *)name.at, span_bytes(name)))
+            value = pair.value;
+    return value;
+}
+
+/* Whether two texts have the same values of the properties with these names. */
+static int have_same(PyObject *names, struct span text, struct span other)
+{
+    struct span name;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+        if (!text_span(PyTuple_GET_ITEM(names, i), &name))
+            return 0;
+        struct span value = value_in(text, name), other_value = value_in(other, name);
+        if (span_bytes(value) != span_bytes(other_value) ||
+            (value.at != NULL && memcmp(value.at, other_value.at, span_bytes(value)) != 0))
+            return 0;
+    }
+    return 1;
+}
+
 /* Whether a send has the kind of another, a unique id, and a queue below a number. */
 static int is_alike(PyObject *first, PyObject *send, int queues)
 {
@@ -246,12 +291,13 @@ static int is_alike(PyObject *first, PyObject *send, int queues)
 
 PyObject *messages_of(PyObject *self, PyObject *args)
 {
-    PyObject *sends, *head, *changes;
+    PyObject *sends, *same, *head, *queue_id, *changes;
+    struct span first = {NULL, NULL};
     Py_ssize_t start, end, max_text_bytes;
     unsigned int buckets;
     int queues, has_final_separator;
-    if (!PyArg_ParseTuple(args, "O!nninOO!Ip", &PyList_Type, &sends, &start, &end, &queues, &max_text_bytes, &head,
-                          &PyTuple_Type, &changes, &buckets, &has_final_separator) ||
+    if (!PyArg_ParseTuple(args, "O!nninO!OOO!Ip", &PyList_Type, &sends, &start, &end, &queues, &max_text_bytes, &PyTuple_Type,
+                          &same, &head, &queue_id, &PyTuple_Type, &changes, &buckets, &has_final_separator) ||
         !are_possible(changes, buckets))
         return NULL;
     if (start < 0 || end > PyList_GET_SIZE(sends)) {
@@ -267,9 +313,10 @@ PyObject *messages_of(PyObject *self, PyObject *args)
         } else if (i > start && !is_alike(PyList_GET_ITEM(sends, start), send, queues)) {
             if (!PyErr_Occurred())
                 break;
-        } else if (i > start && span_bytes(sent) > max_text_bytes) {
-            break;
-        } else if ((text = restated(sent, changes, buckets, has_final_separator)) != NULL) {
+        } else if (i > start && (span_bytes(sent) > max_text_bytes || !have_same(same, first, sent))) {
+            if (!PyErr_Occurred())
+                break;
+        } else if ((text = restated(sent, changes, send, buckets, has_final_separator)) != NULL) {
             Py_ssize_t body_at = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, BODY_ITEM));
             Py_ssize_t body_end = PyLong_AsSsize_t(PyTuple_GET_ITEM(send, END_ITEM));
             if (!PyErr_Occurred())
@@ -278,8 +325,10 @@ PyObject *messages_of(PyObject *self, PyObject *args)
             break;
         }
         if (body != NULL)
-            message = PyTuple_Pack(7, head, PyTuple_GET_ITEM(send, QUEUE_ID_ITEM), body, text,
+            message = PyTuple_Pack(7, head, queue_id == Py_None ? PyTuple_GET_ITEM(send, QUEUE_ID_ITEM) : queue_id, body, text,
                                    PyTuple_GET_ITEM(send, BORN_ITEM), zero, Py_None);
+        if (i == start)
+            first = sent;
         if (message == NULL || PyList_Append(messages, message) < 0)
             Py_CLEAR(messages);
         Py_XDECREF(message);

@@ -116,93 +116,101 @@ def pack_records(
     if not 0 <= at <= end <= len(memory) or not 0 <= base <= _MAX_POSITION - len(memory):
         raise ValueError("the file has no such bytes")
     runs: list[Run] = []
-    positions: list[int] = []
-    sizes: list[int] = []
+    records: list[_Record] = []
     texts: list[bytes | None] = []
-    entries, keys, stop = bytearray(), bytearray(), Stop.NO_MORE
+    stop = Stop.NO_MORE
     for message in messages:
-        head, queue_id, body, text, _, _, code = message
-        delays_ms, is_in_queue = head.delays_ms, head.is_in_queue
-        elements = _elements(body, text, head.constants)
-        around = _FIXED_BYTES + len(head.born_host) + len(head.store_host) + len(head.topic_bytes) + 2
-        stop = _judge(
-            elements if text is not None or not delays_ms else [], around, end - at, most_body_bytes
-        )
+        head, queue_id, body, text, *_ = message
+        try:
+            elements = [_element_of(message)] if text is not None else decode_batch(body)
+        except BodyError:
+            elements = []
+        if text is None and head.delays_ms:
+            elements = []  # each of its messages would need a delivery time of its own
+        stop = _judge(elements, _bytes_around(head), end - at, most_body_bytes)
         queue = topics.get(head.topic, {}).get(queue_id)
         if stop is Stop.NO_MORE and queue is None:
             stop = Stop.NO_QUEUE
         if stop is not Stop.NO_MORE or queue is None:
             break
-        first = queue.next_offset if is_in_queue else 0
-        records = bytearray()
-        for number, element in enumerate(elements):
-            size = around + len(element.body) + len(element.properties)
-            position = base + at + len(records)
-            records += _record(message, element, first + number, position, store_timestamp)
-            properties = decode_properties(bytes(element.properties))
-            due_ms = delivery_time(properties, delays_ms, store_timestamp) if code is None else code
-            tags_code, hashes = _code_and_hashes(properties, head.keys_start, head.tags_start)
-            entries += _ENTRY.pack(position, size, tags_code if due_ms is None else due_ms)
-            for key_hash in hashes:
-                keys += KEY.pack(key_hash, position)
-            positions.append(position)
-            sizes.append(size)
+        first = queue.next_offset if head.is_in_queue else 0
+        own = _records_of(message, elements, first, base + at, store_timestamp)
+        packed = b"".join([record.data for record in own])
         memory[at : at + 4] = bytes(4)
-        memory[at + 4 : at + len(records)] = records[4:]
-        memory[at : at + 4] = records[:4]
-        at += len(records)
-        runs.append((queue if is_in_queue else None, first, len(elements)))
+        memory[at + 4 : at + len(packed)] = packed[4:]
+        memory[at : at + 4] = packed[:4]
+        at += len(packed)
+        records += own
+        runs.append((queue if head.is_in_queue else None, first, len(elements)))
         texts.append(text)
-        if is_in_queue:
+        if head.is_in_queue:
             queue.next_offset = first + len(elements)
-    added = _added(runs, positions, sizes, entries)
-    return stop, runs, positions, sizes, bytes(entries), bytes(keys), texts, added
+    entries = b"".join([record.entry for record in records])
+    keys = b"".join([record.keys for record in records])
+    positions, sizes = [record.position for record in records], [len(record.data) for record in records]
+    return stop, runs, positions, sizes, entries, keys, texts, _added(runs, positions, sizes, entries)
 
 
-def _record(
-    message: Message, element: BatchElement, queue_offset: int, position: int, store_timestamp: int
-) -> bytes:
-    """The record of a message, or of one in a batch, with its checksum and its numbers."""
-    head, queue_id, _, _, born_timestamp, prepared_offset, _ = message
-    constants, born_host, store_host, topic_bytes = head[:4]
-    front = _FRONT.pack(
-        constants[:4],
-        crc32(element.body) & 0x7FFFFFFF,
-        queue_id,
-        _INT.pack(element.flag),
-        queue_offset,
-        position,
-        constants[8:],
-        born_timestamp,
-    )
-    parts = [
-        front + born_host + _LONG.pack(store_timestamp) + store_host,
-        struct.pack(">qi", prepared_offset, len(element.body)),
-        element.body,
-        topic_bytes + len(element.properties).to_bytes(2, "big"),
-        element.properties,
-    ]
-    record = b"".join(parts)
-    return _INT.pack(4 + len(record)) + record
+class _Record(NamedTuple):
+    position: int
+    data: bytes
+    entry: bytes
+    keys: bytes
 
 
-def _elements(body: bytes | memoryview, text: bytes | None, constants: bytes) -> list[BatchElement]:
-    """Those of a batch, which has no text of its own, none if it cannot be read; else the message alone."""
-    if text is not None:
-        return [BatchElement(_INT.unpack_from(constants, 4)[0], body, text)]
-    try:
-        return decode_batch(body)
-    except BodyError:
-        return []
+def _element_of(message: Message) -> BatchElement:
+    """A message that is no batch, as the only element of one."""
+    (constants, *_), _, body, text, *_ = message
+    return BatchElement(_INT.unpack_from(constants, 4)[0], body, text or b"")
 
 
-def _added(runs: list[Run], positions: list[int], sizes: list[int], entries: bytearray) -> list[Added]:
+def _bytes_around(head: Head) -> int:
+    """Of a record, without body and property text."""
+    return _FIXED_BYTES + len(head.born_host) + len(head.store_host) + len(head.topic_bytes) + 2
+
+
+def _records_of(
+    message: Message, elements: Sequence[BatchElement], first: int, position: int, store_timestamp: int
+) -> list[_Record]:
+    """The records of a message, of which the first has this number in its queue and this log position."""
+    head, queue_id, _, _, born_timestamp, prepared_offset, code = message
+    records = []
+    for number, element in enumerate(elements, first):
+        size = _bytes_around(head) + len(element.body) + len(element.properties)
+        front = _FRONT.pack(
+            head.constants[:4],
+            crc32(element.body) & 0x7FFFFFFF,
+            queue_id,
+            _INT.pack(element.flag),
+            number,
+            position,
+            head.constants[8:],
+            born_timestamp,
+        )
+        data = b"".join(
+            (
+                *(_INT.pack(size), front, head.born_host, _LONG.pack(store_timestamp), head.store_host),
+                *(_LONG.pack(prepared_offset), _INT.pack(len(element.body)), element.body),
+                *(head.topic_bytes, len(element.properties).to_bytes(2, "big"), element.properties),
+            )
+        )
+        properties = decode_properties(bytes(element.properties))
+        due_ms = delivery_time(properties, head.delays_ms, store_timestamp) if code is None else code
+        tags_code, hashes = _code_and_hashes(properties, head.keys_start, head.tags_start)
+        entry = _ENTRY.pack(position, size, tags_code if due_ms is None else due_ms)
+        keys = b"".join([KEY.pack(key_hash, position) for key_hash in hashes])
+        records.append(_Record(position, data, entry, keys))
+        position += size
+    return records
+
+
+def _added(runs: list[Run], positions: list[int], sizes: list[int], entries: bytes) -> list[Added]:
     """What is added to each queue."""
     found: dict[int, Added] = {}
     number = 0
     for queue, first, count in runs:
         end = number + count
-        own = bytes(entries[ENTRY_BYTES * number : ENTRY_BYTES * end])
+        own = entries[ENTRY_BYTES * number : ENTRY_BYTES * end]
         _, first, before, start, _ = found.get(id(queue), (queue, first, b"", positions[number], 0))
         found[id(queue)] = queue, first, before + own, start, positions[end - 1] + sizes[end - 1]
         number = end
@@ -250,8 +258,8 @@ def _code_and_hashes(
 
 def record_bytes(message: Message) -> int:
     """How many bytes the records of a message take; 0 for a batch that cannot be read."""
-    (_, born_host, store_host, topic, *_), _, body, text, *_ = message
-    around = _FIXED_BYTES + len(born_host) + len(store_host) + len(topic) + 2
+    head, _, body, text, *_ = message
+    around = _bytes_around(head)
     if text is not None:
         return around + len(body) + len(text)
     try:

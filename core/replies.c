@@ -79,24 +79,24 @@ static int is_word(PyObject *text)
 PyObject *fill_replies(PyObject *self, PyObject *args)
 {
     PyObject *form, *sends, *positions, *runs, *handles;
-    Py_ssize_t start;
+    Py_ssize_t first_position, first_run;
     int has_id;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!npO", &PyBytes_Type, &form, &PyList_Type, &sends, &PyList_Type, &positions,
-                          &PyList_Type, &runs, &start, &has_id, &handles))
+    if (!PyArg_ParseTuple(args, "O!O!O!nO!npO", &PyBytes_Type, &form, &PyList_Type, &sends, &PyList_Type, &positions,
+                          &first_position, &PyList_Type, &runs, &first_run, &has_id, &handles))
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(sends);
-    if ((handles != Py_None && (!PyList_Check(handles) || PyList_GET_SIZE(handles) != count)) || start < 0 ||
-        start > PyList_GET_SIZE(positions) - count || start > PyList_GET_SIZE(runs) - count) {
+    if ((handles != Py_None && (!PyList_Check(handles) || PyList_GET_SIZE(handles) != count)) || first_position < 0 ||
+        first_run < 0 || first_position > PyList_GET_SIZE(positions) - count || first_run > PyList_GET_SIZE(runs) - count) {
         PyErr_SetString(PyExc_ValueError, "there are not as many positions, runs or handles as sends");
         return NULL;
     }
     const char *first = PyBytes_AS_STRING(form);
     PyObject *frames = PyList_New(0);
     for (Py_ssize_t i = 0; frames != NULL && i < count; i++) {
-        PyObject *send = PyList_GET_ITEM(sends, i), *run = PyList_GET_ITEM(runs, start + i), *frame = NULL, *row[6];
+        PyObject *send = PyList_GET_ITEM(sends, i), *run = PyList_GET_ITEM(runs, first_run + i), *frame = NULL, *row[6];
         int values = 0, is_usual = is_send(send) && PyTuple_Check(run) && PyTuple_GET_SIZE(run) > 1;
         if (is_usual) {
-            row[values++] = PyList_GET_ITEM(positions, start + i);
+            row[values++] = PyList_GET_ITEM(positions, first_position + i);
             row[values++] = PyTuple_GET_ITEM(send, QUEUE_ID_ITEM);
             row[values++] = PyTuple_GET_ITEM(run, 1);
             if (has_id)

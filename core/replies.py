@@ -16,23 +16,24 @@ def fill_replies(
     form: bytes,
     sends: list[Send],
     positions: list[int],
+    first_position: int,
     runs: Sequence[Run],
-    start: int,
+    first_run: int,
     has_id: bool,
     handles: list[bytes] | None,
 ) -> list[bytes] | None:
     """A frame for each send: log position, queue id, queue offset, perhaps unique id and recall handle, and opaque, in
     the places of `form`, which are %016X, %d, %d, %b, %b, %d; %% is a percent sign.
 
-    Position and run number `start` belong to the first send. None if an id is no word of letters and digits; in C also
+    Positions and runs of the sends begin at these numbers. None if an id is no word of letters and digits; in C also
     if a frame would be longer than 2 KiB, or a value does not fit its place.
     """
     frames = []
     for number, send in enumerate(sends):
         row: tuple[int | bytes, ...] = (
-            positions[start + number],
+            positions[first_position + number],
             send.queue_id,
-            runs[start + number][1],
+            runs[first_run + number][1],
         )
         if has_id:
             if send.unique_id is None or not send.unique_id.isalnum():

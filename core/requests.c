@@ -380,9 +380,9 @@ static PyObject *make_send(PyTypeObject *type, struct header *h, PyObject *view,
 
 PyObject *read_sends(PyObject *self, PyObject *args)
 {
-    PyObject *view_in, *type, *frames, *newest;
+    PyObject *view_in, *type, *decode, *frames, *newest;
     Py_ssize_t at, max_frame_bytes;
-    if (!PyArg_ParseTuple(args, "OnnOO!O", &view_in, &at, &max_frame_bytes, &type, &PyList_Type, &frames, &newest))
+    if (!PyArg_ParseTuple(args, "OnnOOO!O", &view_in, &at, &max_frame_bytes, &type, &decode, &PyList_Type, &frames, &newest))
         return NULL;
     if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, &PyTuple_Type) || at < 0) {
         PyErr_SetString(PyExc_TypeError, "a class of tuples and a place in the bytes are expected");
@@ -393,7 +393,7 @@ PyObject *read_sends(PyObject *self, PyObject *args)
         return NULL;
     const uint8_t *first = data.buf;
     int failed = 0;
-    PyObject *kind = newest;
+    PyObject *kind = Py_NewRef(newest);
     while (!failed && data.len - at >= PREFIX_BYTES) {
         int64_t length = (int32_t)get32(first + at);
         uint32_t word = get32(first + at + 4);
@@ -405,13 +405,14 @@ PyObject *read_sends(PyObject *self, PyObject *args)
         if (body_at < end && (h.form == JSON_FORM ? read_json(&h) : h.form == BINARY_FORM && read_binary(&h)))
             frame = make_send((PyTypeObject *)type, &h, view_in, kind, header_at, body_at, end);
         if (frame != NULL)
-            kind = PyTuple_GET_ITEM(frame, 0);
+            Py_SETREF(kind, Py_NewRef(PyTuple_GET_ITEM(frame, 0)));
         else if (!PyErr_Occurred())
-            frame = Py_BuildValue("Innn", word, header_at, body_at, end);
+            frame = PyObject_CallFunction(decode, "OInnn", view_in, word, header_at, body_at, end);
         failed = frame == NULL || PyList_Append(frames, frame) < 0;
         Py_XDECREF(frame);
         at = end;
     }
+    Py_DECREF(kind);
     PyBuffer_Release(&data);
     return failed ? NULL : PyLong_FromSsize_t(at);
 }

@@ -9,8 +9,8 @@ escape beyond ASCII or bytes that are not UTF-8, is a `Command` like any other r
 """
 
 import struct
-from collections.abc import Hashable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, NamedTuple
 
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.message import properties as names
@@ -20,7 +20,7 @@ from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, decode_header
 
 from . import choice
-from .properties import Changes, stored_text
+from .properties import read_values, stored_text
 from .records import Head, Message
 
 SPECIAL: Final = (
@@ -126,14 +126,12 @@ class RequestCutter(FrameCutter):
         super().__init__()
         self._newest: Hashable = None
 
-    def _cut(self, data: bytes | bytearray, frames: list[Command | Send]) -> int:  # type: ignore[override]
+    def _cut(self, data: bytes | bytearray, frames: list[Any]) -> int:
         view = memoryview(data)
-        found: list[Send | tuple[int, int, int, int]] = []
-        position = _read_sends(view, 0, self._max_frame_bytes, Send, found, self._newest)
-        if found and found[-1].__class__ is Send:
-            self._newest = found[-1][0]
-        frames.extend(frame if frame.__class__ is Send else self._decode(view, *frame) for frame in found)
-        return self._check_rest(data, position)
+        position = _read_sends(view, 0, self._max_frame_bytes, Send, self._decode, frames, self._newest)
+        if frames and frames[-1].__class__ is Send:
+            self._newest = frames[-1].kind
+        return position if position == len(data) else self._check_rest(data, position)
 
 
 def read_sends(
@@ -141,13 +139,15 @@ def read_sends(
     at: int,
     max_frame_bytes: int,
     make: type[Send],
-    found: list[Send | tuple[int, int, int, int]],
+    decode: Callable[[memoryview, int, int, int, int], Any],
+    frames: list[Any],
     newest: Hashable,
 ) -> int:
     """Cut whole frames from byte `at` on, up to one whose length is impossible; returns the byte behind the last.
 
-    Adds to `found` a `Send` for each that stores messages, and (second word, start of the header, start of the body,
-    end) for any other. `newest` is a kind that the next send may have: it is used again.
+    Adds to `frames` a `Send` for each that stores messages, and for any other what `decode` makes of view, second
+    word, start of the header, start of the body and end; what it raises is raised. `newest` is a kind that the next
+    send may have: it is used again.
     """
     while len(view) - at >= _PREFIX.size:
         length, word = _PREFIX.unpack_from(view, at)
@@ -157,7 +157,7 @@ def read_sends(
         header_start = at + _PREFIX.size
         body_start = header_start + (word & 0xFFFFFF)
         send = _send_of(view, word, header_start, body_start, end) if body_start < end else None
-        found.append((word, header_start, body_start, end) if send is None else send)
+        frames.append(decode(view, word, header_start, body_start, end) if send is None else send)
         at = end
     return at
 
@@ -213,24 +213,36 @@ def _is_canonical(text: str, bits: int) -> bool:
     return str(int(text)) == text and -(1 << bits) <= int(text) < 1 << bits
 
 
+QUEUE_ID: Final = Send._fields.index("queue_id")
+UNIQUE_ID: Final = Send._fields.index("unique_id")
+
+SendChanges = tuple[str | int | None, ...]
+"""As `properties.Changes`; a value may be QUEUE_ID or UNIQUE_ID, which is that of the send."""
+
+
 def messages_of_sends(
     sends: list[Send],
     start: int,
     end: int,
     queues: int,
     max_text_bytes: int,
+    same: tuple[str, ...],
     head: Head,
-    changes: Changes,
+    queue_id: int | None,
+    changes: SendChanges,
     buckets: int,
     has_final_separator: bool,
 ) -> list[Message]:
-    """The messages of send number `start`, and of those behind it, before number `end`, that share its kind, have a
-    unique id, a queue below `queues`, and at most so many bytes of properties.
+    """The messages of send number `start`, and of those behind it, before number `end`, that share its kind and its
+    values of the properties `same`, have a unique id, a queue below `queues`, and at most so many bytes of properties.
 
-    The last three arguments are those of `properties.stored_text`. At least one message, and perhaps not all.
+    They are stored in queue `queue_id`, or each in that of its send. The last two arguments are those of
+    `properties.stored_text`. At least one message, and perhaps not all.
     """
-    arguments = sends, start, end, queues, max_text_bytes, head, changes, buckets, has_final_separator
-    return _messages_of(*arguments) or messages_of(*arguments)
+    of_send = head, queue_id, changes, buckets, has_final_separator
+    return _messages_of(sends, start, end, queues, max_text_bytes, same, *of_send) or messages_of(
+        sends, start, end, queues, max_text_bytes, same, *of_send
+    )
 
 
 def messages_of(
@@ -239,25 +251,33 @@ def messages_of(
     end: int,
     queues: int,
     max_text_bytes: int,
+    same: tuple[str, ...],
     head: Head,
-    changes: Changes,
+    queue_id: int | None,
+    changes: SendChanges,
     buckets: int,
     has_final_separator: bool,
 ) -> list[Message]:
     """`messages_of_sends` in Python. The one in C ends before a text with more than 96 properties."""
-    kind = sends[start].kind
+    first = sends[start]
+    values = read_values(first.properties, (), same)
     messages: list[Message] = []
     for number in range(start, end):
         send = sends[number]
         if number > start and (
-            send.kind != kind
+            send.kind != first.kind
             or send.unique_id is None
             or not 0 <= send.queue_id < queues
             or len(send.properties) > max_text_bytes
+            or read_values(send.properties, (), same) != values
         ):
             break
-        text = stored_text(send.properties, changes, buckets, has_final_separator)
-        messages.append((head, send.queue_id, send.body, text, send.born_timestamp, 0, None))
+        unique_id = None if send.unique_id is None else send.unique_id.decode("utf-8", "replace")
+        own = {QUEUE_ID: str(send.queue_id), UNIQUE_ID: unique_id}
+        of_send = tuple([own[value] if isinstance(value, int) else value for value in changes])
+        text = stored_text(send.properties, of_send, buckets, has_final_separator)
+        place = send.queue_id if queue_id is None else queue_id
+        messages.append((head, place, send.body, text, send.born_timestamp, 0, None))
     return messages
 
 

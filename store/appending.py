@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from pocketmq.core.properties import BUCKETS, stored_text
-from pocketmq.core.records import Head, Message, Stop
+from pocketmq.core.records import Head, Message, Packed, Stop
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
 from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
@@ -129,44 +129,52 @@ class Appending:
         if not self._admission.accepting and not self._has_room_again(messages[0]):
             self.statistics.failed += 1
             return _joined([], now_ms, PutStatus.SERVICE_NOT_AVAILABLE)
+        placed = (
+            self._append_with_light_queues(messages, now_ms)
+            if self._has_light_queues
+            else self._append(messages, now_ms)
+        )
+        if placed.refusal is not None:
+            self.statistics.failed += 1
+        if placed.runs and self.after_append is not None:
+            self.after_append()
+        self.statistics.count(len(placed.sizes), sum(placed.sizes), started_ns)
+        return placed
+
+    def _append(self, messages: list[Message], now_ms: int) -> Placed:
+        """Store messages in their order, up to the first that is refused."""
         parts: list[Placed] = []
-        light: list[Counter[str]] = []
         refusal = None
-        if self._has_light_queues:
-            messages, light, refusal = self._number_light_queues(messages)
-        # Dispatch moves them on as well, where it does not wait for the disk.
-        light_offsets = {name: self._light_offset(name) for counts in light for name in counts}
         while messages:
             try:
                 placed = self._append_some(messages, now_ms)
             except RefusedError as error:
                 refusal = self._refused(messages[0][0].topic, error)
                 break
+            done = len(placed.runs)
+            if done == len(messages) and not parts:
+                return placed
             parts.append(placed)
-            messages = messages[len(placed.runs) :]
-        placed = parts[0] if len(parts) == 1 else _joined(parts, now_ms)
-        placed.refusal = refusal
-        if light:
-            for name, count in sum(light[: len(placed.runs)], Counter()).items():
-                self._queues.get_or_create(name, 0).next_offset = light_offsets[name] + count
-        if parts and self.after_append is not None:
-            self.after_append()
-        if refusal is not None:
-            self.statistics.failed += 1
-        self.statistics.count(len(placed.sizes), sum(placed.sizes), started_ns)
+            messages = messages[done:]
+        return _joined(parts, now_ms, refusal)
+
+    def _append_with_light_queues(self, messages: list[Message], now_ms: int) -> Placed:
+        numbered, light, refusal = self._number_light_queues(messages)
+        # Dispatch moves them on as well, where it does not wait for the disk.
+        offsets = {name: self._light_offset(name) for counts in light for name in counts}
+        placed = self._append(numbered, now_ms)
+        if placed.refusal is None:
+            placed.refusal = refusal
+        for name, count in sum(light[: len(placed.runs)], Counter()).items():
+            self._queues.get_or_create(name, 0).next_offset = offsets[name] + count
         return placed
 
     def _append_some(self, messages: list[Message], now_ms: int) -> Placed:
         """Store as many messages as the log's file has room for, at least one. Raises RefusedError for the first."""
         packed = self._log.append(messages, self._topics, now_ms)
-        for _ in range(_MOST_TRIES):
-            if packed[1]:
-                break
-            self._prepare(messages[0], packed[0])
-            packed = self._log.append(messages, self._topics, now_ms)
-        stop, runs, positions, sizes, entries, keys, texts, added = packed
-        if not runs:
-            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"its records are not packed: {Stop(stop).name}")
+        if not packed[1]:
+            packed = self._append_prepared(messages, packed[0], now_ms)
+        _, runs, positions, sizes, entries, keys, texts, added = packed
         placed = Placed(
             runs, positions, sizes, positions[-1] + sizes[-1], now_ms, entries, keys, texts, added
         )
@@ -178,6 +186,16 @@ class Appending:
         else:
             self._held.hold(placed)
         return placed
+
+    def _append_prepared(self, messages: list[Message], stop: int, now_ms: int) -> Packed:
+        """Prepare the first message and append again."""
+        for _ in range(_MOST_TRIES):
+            self._prepare(messages[0], stop)
+            packed = self._log.append(messages, self._topics, now_ms)
+            if packed[1]:
+                return packed
+            stop = packed[0]
+        raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"its records are not packed: {Stop(stop).name}")
 
     def _prepare(self, message: Message, stop: int) -> None:
         """Make the room or the queue that a message lacks. Raises RefusedError, also if no record can hold it."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from pocketmq.broker.sending import reply_form
 from pocketmq.core import properties as core_properties
 from pocketmq.core import sends as core_sends
 from pocketmq.core.choice import in_python
@@ -12,6 +13,9 @@ from pocketmq.store.lookup import index_file
 
 CORE: dict[str, tuple[object, str]] = {
     "read_sends": (core_sends, "_read_sends"),
+    "messages_of": (core_sends, "_messages_of"),
+    "fill_replies": (reply_form, "reply_frames"),
+    "values_of": (core_properties, "_values_of"),
     "restate": (core_properties, "_restate"),
     "map_of_text": (core_properties, "_map_of_text"),
     "text_of_map": (core_properties, "_text_of_map"),

@@ -42,8 +42,11 @@ class Traffic:
         self.calls += calls
         self.count += count
         self.size_bytes += size_bytes
-        if self.total is not None:
-            self.total.add(count, size_bytes, calls)
+        total = self.total
+        if total is not None:  # it has no total itself
+            total.calls += calls
+            total.count += count
+            total.size_bytes += size_bytes
 
     def snapshot(self, window: str, step_ms: int, now_ms: int) -> None:
         sums: deque[_Sum] = getattr(self, window)

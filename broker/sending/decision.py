@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from pocketmq.core.properties import Changes
 from pocketmq.core.records import Head
-from pocketmq.core.sends import SPECIAL
+from pocketmq.core.sends import SPECIAL, SendChanges
 from pocketmq.protocol.bodies.topic_config import MULTI_TAG, TopicConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
@@ -47,7 +47,10 @@ REROUTING: Final = frozenset(
 )
 """Properties that may store a message elsewhere or refuse it, by their values."""
 MAX_DECISIONS: Final = 1024
-"""A kind has at most 4 KiB, its request as many, and its heads 12 KiB: 20 MiB, if peers want that."""
+"""A kind has at most 4 KiB, its request as many, and its routes 40 KiB: 50 MiB, if peers want that."""
+_MAX_ROUTES: Final = 64
+_MAX_DECIDING: Final = 32
+"""Characters of a value; an unusual one is decided each time."""
 
 
 class Decision(msgspec.Struct, gc=False, eq=False):
@@ -68,21 +71,33 @@ class Decision(msgspec.Struct, gc=False, eq=False):
     """Properties that they have, of `core.sends.SPECIAL`."""
     is_plain: bool
     """Whether it is no batch, and no property or topic reroutes it."""
+    deciding: tuple[str, ...] | None
+    """Properties whose values decide where such messages are stored; None if each is decided for itself."""
     changes: Changes
     """What the stored text has beside the sent one; without the unique id that the broker makes if there is none."""
     is_oneway: bool = False
     reply: ReplyForm | None = None
     """Made by the first that is answered."""
-    heads: dict[bytes, Head] = {}
-    """By born host."""
+    routes: dict[tuple[bytes, tuple[str | None, ...]], "Route"] = {}
+    """By born host and values of the deciding properties."""
 
-    def is_current(self, sending: Sending) -> bool:
-        """Whether it holds for one send more."""
-        return (
-            self.settings is sending.state.settings_version
-            and sending.topics.find(self.request.topic) is self.topic_config
-            and sending.waiting_sends < sending.config.send_thread_pool_queue_capacity
-        )
+    def keep_route(self, born_host: bytes, values: tuple[str | None, ...], route: "Route") -> None:
+        """Remember where messages with these values are stored, unless one is long."""
+        if all(value is None or len(value) <= _MAX_DECIDING for value in values):
+            if len(self.routes) >= _MAX_ROUTES:
+                self.routes.clear()
+            self.routes[born_host, values] = route
+
+
+class Route(msgspec.Struct, gc=False, eq=False):
+    """Where messages are stored that differ in nothing that decides it."""
+
+    head: Head
+    queue_id: int | None
+    """None: that of the send."""
+    changes: SendChanges
+    real_topic: str | None
+    """Of half messages."""
 
 
 class Decisions(dict[Hashable, Decision]):
@@ -91,7 +106,14 @@ class Decisions(dict[Hashable, Decision]):
     def current(self, kind: Hashable, sending: Sending) -> Decision | None:
         """What holds for one more send of this kind; `None` if that has to be decided."""
         decision = self.get(kind)
-        return decision if decision is not None and decision.is_current(sending) else None
+        if (
+            decision is None
+            or decision.settings is not sending.state.settings_version
+            or sending.topics.find(decision.request.topic) is not decision.topic_config
+            or sending.waiting_sends >= sending.config.send_thread_pool_queue_capacity
+        ):
+            return None
+        return decision
 
     def keep(self, kind: Hashable, decision: Decision) -> None:
         if len(self) >= MAX_DECISIONS:
@@ -117,13 +139,22 @@ def decide(sending: Sending, request: AnySend, call: Call, properties: Iterable[
         sys_flag=request.sys_flag | multi_tag,
         is_batch=is_batch,
         special=special,
-        is_plain=not is_batch
-        and REROUTING.isdisjoint(special)
-        and not is_retry_topic(request.topic)
-        and not request.sys_flag & flags.INNER_BATCH,
+        is_plain=not is_batch and REROUTING.isdisjoint(special) and not is_retry_topic(request.topic),
+        deciding=None if is_batch or is_retry_topic(request.topic) else _deciding(sending, special),
         changes=sending.added,
-        heads={},
+        routes={},
     )
+
+
+def _deciding(sending: Sending, special: frozenset[str]) -> tuple[str, ...] | None:
+    """The properties, of the special ones, whose values alone decide where a message is stored. A time is compared with
+    the clock; a message with two of these may be rerouted twice."""
+    rerouting = special & REROUTING
+    if len(rerouting) > 1 or not rerouting <= {names.TRAN_MSG, names.DELAY}:
+        return None
+    if rerouting and not sending.is_5:
+        rerouting |= special & {names.WAIT}  # it is put again
+    return tuple(sorted(rerouting))
 
 
 def request_of(command: Command) -> AnySend:

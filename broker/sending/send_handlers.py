@@ -9,12 +9,13 @@ Mirrors `SendMessageProcessor`.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
 from pocketmq.core.properties import BUCKETS, Changes, read_properties, read_values
 from pocketmq.core.records import Head, Message
-from pocketmq.core.sends import Send, messages_of_sends, send_of
+from pocketmq.core.sends import QUEUE_ID, UNIQUE_ID, Send, SendChanges, messages_of_sends, send_of
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
@@ -35,7 +36,7 @@ from ..storing.numbers import INT_MAX, parse_number
 from ..storing.rerouting import values_in
 from ..transactions.half_messages import half_message
 from .batches import batch_message
-from .decision import Decision, decide
+from .decision import Decision, Route, decide
 from .durable_answers import answer_when_durable, send_answer
 from .retry_handlers import redirect_if_exhausted
 from .send_checks import MAX_SENT_PROPERTIES, check_properties, is_delay, queue_of
@@ -46,8 +47,6 @@ _WAIT: Final = (names.WAIT,)
 _OF_HALF: Final = (names.TRAN_MSG, names.DELAY)
 _OF_PRIORITY: Final = (names.PRIORITY, names.DELAY, names.SHARDING_KEY, *ASKS)
 """The first has no effect beside one of the others."""
-_MAX_HEADS: Final = 64
-"""Of one decision; a head has some 200 bytes."""
 
 
 class Prepared(msgspec.Struct, gc=False, eq=False):
@@ -69,6 +68,12 @@ class Prepared(msgspec.Struct, gc=False, eq=False):
         return Prepared(
             self.decision, self.sends[start:end], self.messages[start:end], self.real_topic, handles
         )
+
+    def records_in(self, placed: Placed, start: int) -> int:
+        """How many records these sends became; the first has this number among those that were placed."""
+        if not self.decision.is_batch:
+            return len(self.sends)
+        return sum([count for _, _, count in placed.runs[start : start + len(self.sends)]])
 
     def join(self, other: "Prepared") -> bool:
         """Add the sends of `other`; False, and nothing is added, if they are counted or answered in another way."""
@@ -122,26 +127,34 @@ def prepare(
         queue_id = queue_of(sending, send.queue_id, decision.topic_config, connection.peer)
         sends, start, end = [send := send._replace(queue_id=queue_id)], 0, 1
     if decision.is_batch:
-        message = batch_message(sending, decision, send, head_of(sending, decision, born_host))
+        message = batch_message(sending, decision, send, _head_of(sending, decision, born_host))
         return Prepared(decision, [send], [message])
     if send.unique_id is None and is_5:
         unique_id = sending.unique_ids.next()
-        sends, start, end = [send := send._replace(unique_id=unique_id.encode())], 0, 1
+        send = send._replace(unique_id=unique_id.encode())
         changes = (*changes[:-2], names.UNIQ_KEY, unique_id, *changes[-2:])
-    if not decision.is_plain:
-        return _prepare_rerouted(sending, decision, send, changes, born_host)
-    head = decision.heads.get(born_host) or head_of(sending, decision, born_host)
+        return _prepare_one(sending, decision, send, changes, born_host)[0]
+    deciding = decision.deciding
+    if deciding is None:
+        return _prepare_one(sending, decision, send, changes, born_host)[0]
+    values = read_values(send.properties, (), deciding) if deciding else ()
+    route = decision.routes.get((born_host, values))
+    if route is None:
+        prepared, route = _prepare_one(sending, decision, send, changes, born_host)
+        decision.keep_route(born_host, values, route)
+        return prepared
     messages = messages_of_sends(
-        sends, start, end, decision.queues, MAX_SENT_PROPERTIES, head, changes, BUCKETS[is_5], is_5
+        *(sends, start, end, decision.queues, MAX_SENT_PROPERTIES, deciding),
+        *(route.head, route.queue_id, route.changes, BUCKETS[is_5], is_5),
     )
-    return Prepared(decision, sends[start : start + len(messages)], messages)
+    return Prepared(decision, sends[start : start + len(messages)], messages, route.real_topic)
 
 
-def head_of(sending: Sending, decision: Decision, born_host: bytes) -> Head:
-    """What the records of such messages share. Raises `Refusal` for a topic that no record can hold."""
+def _head_of(sending: Sending, decision: Decision, born_host: bytes) -> Head:
+    """What the records of a batch share. Raises `Refusal` for a topic that no record can hold."""
     request = decision.request
     try:
-        head = sending.store.head(
+        return sending.store.head(
             request.topic,
             request.flag,
             decision.sys_flag,
@@ -151,16 +164,12 @@ def head_of(sending: Sending, decision: Decision, born_host: bytes) -> Head:
         )
     except RefusedError as error:
         raise refusal_of(sending.config, error.status) from error
-    if len(decision.heads) >= _MAX_HEADS:
-        decision.heads.clear()
-    decision.heads[born_host] = head
-    return head
 
 
-def _prepare_rerouted(
+def _prepare_one(
     sending: Sending, decision: Decision, send: Send, changes: Changes, born_host: bytes
-) -> Prepared:
-    """The message of a send that its properties or its topic may store elsewhere."""
+) -> tuple[Prepared, Route]:
+    """The message of a send, which its properties or its topic may store elsewhere, and where that is."""
     request, special, is_5 = decision.request, decision.special, sending.is_5
     topic, queue_id = request.topic, send.queue_id
     if topic[0] == "%" and is_retry_topic(topic):
@@ -204,7 +213,16 @@ def _prepare_rerouted(
     if queue_id != send.queue_id:
         send = send._replace(queue_id=queue_id)
     real_topic = topic if message.topic == HALF_TOPIC else None
-    return Prepared(decision, [send], [packed], real_topic, None if handle is None else [handle])
+    prepared = Prepared(decision, [send], [packed], real_topic, None if handle is None else [handle])
+    stored_queue_id = None if message.topic == topic else message.queue_id
+    return prepared, Route(packed[0], stored_queue_id, _of_any_send(message.changes or ()), real_topic)
+
+
+def _of_any_send(changes: Changes) -> SendChanges:
+    """The changes with the queue id and the unique id of whichever send it is."""
+    of_send = {names.REAL_QID: QUEUE_ID, names.TRANSACTION_ID: UNIQUE_ID}
+    pairs = zip(changes[0::2], changes[1::2], strict=True)
+    return tuple(chain.from_iterable((name, of_send.get(name or "", value)) for name, value in pairs))
 
 
 def refused(sending: Sending, prepared: Prepared, status: PutStatus) -> Exception:

@@ -46,36 +46,29 @@ class Sends:
                 first = at
             try:
                 check_properties(sending, send.properties)
-                decision = self._decision(connection, send)
+                decision = self._decisions.current(send.kind, sending) or self._decide(connection, send)
                 if decision.is_oneway and connection.watch is not None:
                     # Watchers see the answers of a pass; of a send without one they see the request.
                     self._store(connection, pending)
                     connection.request_received(send.decode())
                     first = at = at + 1
                     continue
-                if decision.is_batch:  # it is the only one in its append
-                    self._store(connection, pending)
-                    first = at
-                end = min(len(sends), max(first + capacity - sending.waiting_sends, at + 1))
+                end, room = len(sends), capacity - sending.waiting_sends
+                if end - first > room:
+                    end = max(first + room, at + 1)
                 prepared = prepare(sending, decision, sends, at, end, connection)
                 if not pending or not pending[-1].join(prepared):
                     pending.append(prepared)
                 at += len(prepared.sends)
-                if decision.is_batch:
-                    self._store(connection, pending)
-                    first = at
             except Exception as error:
                 self._store(connection, pending)  # answers are in order
                 connection.refuse(send.decode(), error)
                 first = at = at + 1
         self._store(connection, pending)
 
-    def _decision(self, connection: Connection, send: Send) -> Decision:
-        """What holds for such sends: decided before, or now. Raises `Refusal`, FrameError."""
+    def _decide(self, connection: Connection, send: Send) -> Decision:
+        """Decide what holds for such sends. Raises `Refusal`, FrameError."""
         sending = self._sending
-        decision = self._decisions.current(send.kind, sending)
-        if decision is not None:
-            return decision
         command = send.decode()
         properties = read_properties(send.properties)
         decision = decide(sending, request_of(command), Call(connection, command), properties)
@@ -89,9 +82,12 @@ class Sends:
             messages = pending[0].messages
             if len(pending) > 1:
                 messages = [message for prepared in pending for message in prepared.messages]
+            stored = pending
+            left: list[Prepared] = []
             try:
                 placed = self._sending.store.append_all(messages)
-                stored, left = _parted(pending, placed)
+                if placed.refusal is not None:
+                    stored, left = _parted(pending, len(placed.runs))
                 if stored:
                     self._answer(connection, stored, placed)
             except Exception as error:  # our mistake must not end the connection; some may be in the log
@@ -157,19 +153,20 @@ class Sends:
     def _replies(self, connection: Connection, stored: list[Prepared], placed: Placed) -> list[bytes]:
         """Count what was stored; returns the frame that answers each, empty for a one-way request."""
         replies: list[bytes] = []
+        record = 0
         for prepared in stored:
-            sends, start = prepared.sends, len(replies)
+            start, sizes = len(replies), placed.sizes
             form = prepared.decision.reply or self._form(connection, prepared)
-            if prepared.decision.is_batch:
-                count_stored(self._sending, prepared, placed.sizes)
-                offset = placed.runs[0][1]
-                return [b"" if form is None else form.frame(sends[0], placed.positions, offset)]
-            sizes = placed.sizes if len(stored) == 1 else placed.sizes[start : start + len(sends)]
+            if len(stored) > 1:
+                sizes = sizes[record : record + prepared.records_in(placed, start)]
             count_stored(self._sending, prepared, sizes)
             if form is None:
-                replies += [b""] * len(sends)
+                replies += [b""] * len(prepared.sends)
+            elif prepared.decision.is_batch:
+                replies += form.frames_of_batches(prepared.sends, placed, start, record)
             else:
-                replies += form.frames(sends, placed, start, prepared.handles)
+                replies += form.frames(prepared.sends, placed, start, record, prepared.handles)
+            record += len(sizes)
         return replies
 
     def _form(self, connection: Connection, prepared: Prepared) -> ReplyForm | None:
@@ -200,11 +197,9 @@ class Sends:
             connection.answer(send.decode(), with_status(answer, failure))
 
 
-def _parted(pending: list[Prepared], placed: Placed) -> tuple[list[Prepared], list[Prepared]]:
-    """What was stored, and what was not: the first of those is refused."""
-    if placed.refusal is None:
-        return pending, []
-    stored, left, count = [], [], len(placed.runs)
+def _parted(pending: list[Prepared], count: int) -> tuple[list[Prepared], list[Prepared]]:
+    """The first so many sends, which are stored, and the others, of which the first is refused."""
+    stored, left = [], []
     for prepared in pending:
         if count > 0:
             stored.append(prepared.part(0, count))

@@ -121,16 +121,16 @@ class CommitLog:
         if end <= at:
             return _NO_ROOM
         packed = pack_records(file.memory, at, end, base, store_timestamp, most_bytes, messages, topics)
-        stop, runs, positions, sizes, *_ = packed
+        stop, runs, positions, sizes, _, _, texts, _ = packed
         if stop == Stop.NOT_UTF8 and not runs and record_count(messages[0]) <= _MOST_ODD:
             packed = pack_in_python(
                 file.memory, at, end, base, store_timestamp, most_bytes, messages[:1], topics
             )
-            _, runs, positions, sizes, *_ = packed
+            _, runs, positions, sizes, _, _, texts, _ = packed
         if runs:
             if self._has_crc:
                 self._write_crc(file, sizes)
-                packed[6][:] = [None] * len(runs)  # the stored texts have one property more
+                texts[:] = [None] * len(texts)  # the stored ones have one property more
             file.written = positions[-1] + sizes[-1] - base
             self.newest_store_timestamp = store_timestamp
         return packed

@@ -168,10 +168,12 @@ class IndexFile:
         seconds = (store_timestamp - self.begin_timestamp) // 1000 if self.begin_timestamp > 0 else 0
         if not 0 <= seconds <= _MAX_INT:
             seconds = 0 if seconds < 0 else _MAX_INT
-        self.slots_used += add_entries(self.file.memory, self._slots, self._units_at, count, keys, seconds)
+        self.slots_used += add_entries(
+            self.file.memory, self._slots, self._units_at, count, keys, seconds, store_timestamp
+        )
         _, self.end_position = KEY.unpack_from(keys, len(keys) - KEY_BYTES)
         self.end_timestamp = store_timestamp
-        self._write_count(count + added)
+        self.count = count + added
         return True
 
     def _write_count(self, count: int) -> None:

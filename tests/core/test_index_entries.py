@@ -26,7 +26,7 @@ def test_entries_of_keys_are_chained_alike(native, slots, first, hashes, old, ne
         memory = bytearray(entries_at + 20 * (first + len(hashes)))
         memory[40:entries_at] = slot_bytes[: 4 * slots]
         maps = memory, bytearray(memory)
-        arguments = slots, entries_at, first, keys, seconds
+        arguments = slots, entries_at, first, keys, seconds, 1 << 40
         assert in_python["add_entries"](maps[0], *arguments) == native.add_entries(maps[1], *arguments)
         assert maps[0] == maps[1]
 
@@ -42,6 +42,7 @@ def test_entries_of_keys_are_chained_alike(native, slots, first, hashes, old, ne
         (2, 48, 1, KEY.pack(1 << 31, 1), 0),
         (2, 48, 1, "text", 0),
         (2, 48, 1, KEY.pack(1, 1), 1 << 40),
+        (2, 48, 1, KEY.pack(1, 1), 0, 1 << 63),
         (2**62, 48, 1, KEY.pack(1, 1), 0),
         (2, 2**62, 1, KEY.pack(1, 1), 0),
         (2, 48, 2**62, KEY.pack(1, 1), 0),
@@ -50,7 +51,15 @@ def test_entries_of_keys_are_chained_alike(native, slots, first, hashes, old, ne
 def test_entries_that_do_not_fit_are_refused(native, arguments) -> None:
     memory = bytearray(48 + 40)
     with pytest.raises(REFUSALS):
-        native.add_entries(memory, *arguments)
+        native.add_entries(memory, *arguments[:5], *(arguments[5:] or (0,)))
     assert not any(memory)
     with pytest.raises(REFUSALS):
-        native.add_entries(bytes(100), 2, 48, 1, KEY.pack(1, 1), 0)
+        native.add_entries(bytes(100), 2, 48, 1, KEY.pack(1, 1), 0, 0)
+
+
+def test_the_header_says_what_was_added(native) -> None:
+    for add_entries in (native.add_entries, in_python["add_entries"]):
+        memory = bytearray(48 + 100)
+        memory[:40] = struct.pack(">qqqqii", 1, 2, 3, 4, 5, 1)
+        assert add_entries(memory, 2, 48, 1, KEY.pack(1, 8) + KEY.pack(1, 9), 0, 7) == 1
+        assert struct.unpack_from(">qqqqii", memory) == (1, 7, 3, 9, 6, 3)

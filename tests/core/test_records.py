@@ -343,7 +343,7 @@ def with_item(place: int, value: Any) -> list[Any]:
         {"messages": with_head(delays_ms=None)},
         {"topics": []},
         {"topics": {"t": []}},
-        {"topics": {"t": {3: "no queue"}}},
+        {"topics": {"t": {3: 7}}},
         {"topics": {"t": {3: Queue("1")}}},  # type: ignore[arg-type]
         {"topics": {"t": {3: Queue(2**63)}}},
         {"topics": {"t": {3: Queue(2**63 - 1)}}},

@@ -32,7 +32,16 @@ def test_replies_are_filled_alike(native, rows, before) -> None:
     sends = [a_send(queue_id, unique_id, opaque) for _, queue_id, _, unique_id, _, opaque in rows]
     positions = [7] * before + [row[0] for row in rows]
     runs = [(None, 7, 1)] * before + [(None, row[2], 1) for row in rows]
-    arguments = FORM, sends, positions, runs, before, True, [row[4] for row in rows]
+    arguments = (
+        FORM,
+        sends,
+        positions,
+        before,
+        [(None, 9, 1), *runs],
+        before + 1,
+        True,
+        [row[4] for row in rows],
+    )
     wanted, found = in_python["fill_replies"](*arguments), native.fill_replies(*arguments)
     assert (wanted is None) is any(row[3] is None or not row[3].isalnum() for row in rows)
     if found is None and wanted is not None:
@@ -42,7 +51,7 @@ def test_replies_are_filled_alike(native, rows, before) -> None:
 
 
 def test_a_reply_has_both_lengths_before_its_header() -> None:
-    frames = reply_frames(b"%016X %d %d %d", [a_send(3, None, 5)], [255], [(None, -7, 1)], 0, False, None)
+    frames = reply_frames(b"%016X %d %d %d", [a_send(3, None, 5)], [255], 0, [(None, -7, 1)], 0, False, None)
     assert frames == [b"\0\0\0\x1b\0\0\0\x17" + b"00000000000000FF 3 -7 5"]
 
 
@@ -63,22 +72,24 @@ def test_a_reply_has_both_lengths_before_its_header() -> None:
     ],
 )
 def test_what_does_not_fit_is_left_to_python(native, form, send, position) -> None:
-    assert native.fill_replies(form, [send], [position], [(None, 1, 1)], 0, False, None) is None
-    assert native.fill_replies(form, [send], [position], [7], 0, False, None) is None
+    assert native.fill_replies(form, [send], [position], 0, [(None, 1, 1)], 0, False, None) is None
+    assert native.fill_replies(form, [send], [position], 0, [7], 0, False, None) is None
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("%d", [], [], [], 0, False, None),
-        (b"%d", (), [], [], 0, False, None),
+        ("%d", [], [], 0, [], 0, False, None),
+        (b"%d", (), [], 0, [], 0, False, None),
         (b"%d",),
-        (b"%d", [a_send()], [], [(None, 1, 1)], 0, False, None),
-        (b"%d", [a_send()], [1], [], 0, False, None),
-        (b"%d", [a_send()], [1], [(None, 1, 1)], 1, False, None),
-        (b"%d", [a_send()], [1], [(None, 1, 1)], -1, False, None),
-        (b"%d", [a_send()], [1], [(None, 1, 1)], 0, False, []),
-        (b"%d", [a_send()], [1], [(None, 1, 1)], 0, False, 7),
+        (b"%d", [a_send()], [], 0, [(None, 1, 1)], 0, False, None),
+        (b"%d", [a_send()], [1], 0, [], 0, False, None),
+        (b"%d", [a_send()], [1], 0, [(None, 1, 1)], 1, False, None),
+        (b"%d", [a_send()], [1], 1, [(None, 1, 1)], 0, False, None),
+        (b"%d", [a_send()], [1], 0, [(None, 1, 1)], -1, False, None),
+        (b"%d", [a_send()], [1], -1, [(None, 1, 1)], 0, False, None),
+        (b"%d", [a_send()], [1], 0, [(None, 1, 1)], 0, False, []),
+        (b"%d", [a_send()], [1], 0, [(None, 1, 1)], 0, False, 7),
     ],
 )
 def test_other_arguments_are_refused(native, arguments) -> None:

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.core.choice import in_python
-from pocketmq.core.records import Head
-from pocketmq.core.sends import SPECIAL, RequestCutter, Send, frames_of, messages_of_sends
+from pocketmq.core.sends import SPECIAL, RequestCutter, Send, frames_of
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
-from property_texts import MANY_PAIRS, TEXTS
-from send_headers import COMMANDS, LETTERS, NUMBERS, commands, decoded, framed, read, same_sends
+from property_texts import TEXTS
+from send_headers import COMMANDS, LETTERS, NUMBERS, commands, decoded, framed, place_of, read, same_sends
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -345,95 +344,15 @@ def test_a_header_of_a_send_that_cannot_be_read_ends_the_stream() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("text", 0, 100, Send, [], None),
-        (memoryview(a_send()), -1, 100, Send, [], None),
-        (memoryview(a_send()), 0, 100, dict, [], None),
-        (memoryview(a_send()), 0, 100, None, [], None),
-        (memoryview(a_send()), 0, 100, Send, (), None),
-        (memoryview(a_send()), "0", 100, Send, [], None),
+        ("text", 0, 1000, Send, place_of, [], None),
+        (memoryview(a_send()), -1, 1000, Send, place_of, [], None),
+        (memoryview(a_send()), 0, 1000, dict, place_of, [], None),
+        (memoryview(a_send()), 0, 1000, None, place_of, [], None),
+        (memoryview(a_send()), 0, 1000, Send, place_of, (), None),
+        (memoryview(a_send()), "0", 1000, Send, place_of, [], None),
+        (memoryview(framed(0, b"{}", b"")), 0, 1000, Send, None, [], None),
     ],
 )
 def test_other_arguments_are_refused(native, arguments) -> None:
     with pytest.raises((TypeError, ValueError)):
         native.read_sends(*arguments)
-
-
-HEAD = Head(b"", b"", b"", b"", -1, -1, "orders", True)
-"""Messages only carry it."""
-
-
-def of_kind(
-    texts: list[bytes], kind: object = b"kind", queue_id: int = 3, unique_id: bytes | None = b"a"
-) -> list[Send]:
-    view = memoryview(bytes(range(100)))
-    return [
-        Send(kind, number, queue_id, 17, text, unique_id, view, 8, 10 + number, 20)
-        for number, text in enumerate(texts)
-    ]
-
-
-@given(
-    texts=st.lists(TEXTS | MANY_PAIRS, min_size=1, max_size=4),
-    changes=st.sampled_from([(), ("KEYS", None, "CLUSTER", "c"), ("KEYS", "\ud800")]),
-    is_5=st.booleans(),
-)
-def test_sends_become_the_same_messages(native, texts, changes, is_5) -> None:
-    sends = of_kind(texts)
-    arguments = sends, 0, len(sends), 4, 1 << 20, HEAD, changes, 128 if is_5 else 16, is_5
-    found, wanted = native.messages_of(*arguments), in_python["messages_of"](*arguments)
-    assert len(wanted) == len(sends)
-    assert found == wanted[: len(found)]
-    if len(found) < len(sends):
-        text = texts[len(found)]
-        assert (
-            "\ud800" in changes
-            or text.count(b"\x01") > 90
-            or text.decode("utf-8", "replace").encode() != text
-        )
-    together = messages_of_sends(*arguments)
-    assert together
-    assert together == wanted[: len(together)]
-    assert [bytes(message[2]) for message in wanted] == [bytes(send.body) for send in sends]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        of_kind([b""], kind=b"other"),
-        of_kind([b""], queue_id=4),
-        of_kind([b""], queue_id=-1),
-        of_kind([b""], unique_id=None),
-        of_kind([b"x" * 11]),
-    ],
-)
-@pytest.mark.parametrize("form", ["python", "c"])
-def test_messages_end_before_a_send_that_is_not_alike(native, form, other) -> None:
-    messages_of = in_python["messages_of"] if form == "python" else native.messages_of
-    same = of_kind([b"a\x01b", b"c\x01d"], kind=bytes(bytearray(b"kind")))
-    rest = 4, 10, HEAD, (), 16, True
-    assert len(messages_of([*same, *other, *same], 0, 5, *rest)) == 2
-    assert len(messages_of([*same, *other, *same], 1, 5, *rest)) == 1
-    assert len(messages_of([*same, *same], 0, 3, *rest)) == 3
-    assert len(messages_of([*other, *same], 0, 1, *rest)) == 1, "the first one is not looked at"
-
-
-@pytest.mark.parametrize(
-    "sends",
-    [
-        (),
-        [7],
-        [(1, 2)],
-        [(b"", 1, 2, 3, "text", None, b"", 0, 0, 0)],
-        [(b"", 1, 2, 3, b"", None, 7, 0, 0, 0)],
-        [(b"", 1, 2, 3, b"", None, b"", 0, "0", 0)],
-    ],
-)
-def test_what_is_no_send_becomes_no_message(native, sends) -> None:
-    with pytest.raises(TypeError):
-        native.messages_of(sends, 0, 1, 4, 100, HEAD, (), 16, True)
-
-
-@pytest.mark.parametrize(("start", "end"), [(-1, 1), (0, 2), (1, 2)])
-def test_there_are_no_other_sends(native, start, end) -> None:
-    with pytest.raises(ValueError, match="so many"):
-        native.messages_of(of_kind([b"a\x01b"]), start, end, 4, 100, HEAD, (), 16, True)

@@ -5,6 +5,7 @@ Compared are the log, the queues, the index, the replies and the statistics.
 """
 
 import asyncio
+from collections.abc import Hashable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.sending import decision as decisions
+from pocketmq.broker.sending.decision import Decision, Decisions
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
@@ -232,6 +234,15 @@ SHAPES: list[dict[str, Any]] = [
     {"code": 320, "m": "true", "pairs": {"DELAY": "2"}},
     {"code": 320, "m": "true", "f": "4"},
     {"code": 320, "m": "true", "f": "8", "b": "other1"},
+    {"pairs": {"DELAY": "99"}},
+    {"pairs": {"DELAY": "0"}},
+    {"pairs": {"DELAY": "x"}},
+    {"pairs": {"DELAY": "2", "WAIT": "true"}},
+    {"pairs": {"DELAY": "2", "WAIT": "false"}},
+    {"pairs": {"DELAY": "1", "TIMER_DELAY_SEC": "5"}},
+    {"f": "4", "pairs": {"TRAN_MSG": "false", "PGROUP": "group"}},
+    {"f": "4", "pairs": {"TRAN_MSG": "True", "PGROUP": "group"}},
+    {"f": "4", "pairs": {"TRAN_MSG": "true", "DELAY": "2", "PGROUP": "group"}},
 ]
 """What does not change from one send of a producer to the next."""
 TEXTS = ["0", "1", "3", "7", "12", "03", "+1", "-1", " 2", "٣", "", "x", "1_0", "99999999999"]
@@ -312,6 +323,13 @@ def batch_body(values: dict[str, Any]) -> bytes:
     return encode_batch(elements)[: -1 if values["odd"] == "cut" else None]
 
 
+class Forgotten(Decisions):
+    """None is kept: each send is decided for itself."""
+
+    def keep(self, kind: Hashable, decision: Decision) -> None:
+        pass
+
+
 async def played(
     folder: str, actions: list[Any], *, emulate: int, flush: str, in_passes: bool
 ) -> tuple[list[bytes], dict[str, dict[int, bytes]], list[object], bool]:
@@ -319,6 +337,8 @@ async def played(
     broker = make_broker(Path(folder), clock, emulate=emulate, store={"flush_disk_type": flush})
     broker.sending.unique_ids = UniqueIdMaker(b"\x7f\0\0\1", 1, 1, clock.now_ms)
     broker.delayed.timer.start()
+    if not in_passes:
+        broker.sends._decisions = Forgotten()
     wire, written = Wire(broker, in_passes=in_passes), []
     for action in actions:
         broker.state.random.seed(1)  # a queue of -1 lets the broker choose
@@ -372,8 +392,17 @@ BATCH_WITHOUT_ID = {
 }
 
 
+OF_FEW_KINDS = [
+    {**BATCH_WITHOUT_ID, "shape": shape, "body": b"a", "e": str(number % 3), "id": IDS[0].format(number)}
+    for number, shape in enumerate([*range(len(SHAPES)), *range(len(SHAPES)), *range(-9, 0), *range(-9, 0)])
+]
+"""Several of each kind, some of which differ in a value that decides where they are stored."""
+
+
 @settings(max_examples=6, deadline=None)
 @given(games)
+@example((5, "ASYNC_FLUSH", [], [sorted(OF_FEW_KINDS, key=lambda values: values["shape"]), OF_FEW_KINDS]))
+@example((4, "ASYNC_FLUSH", [], [sorted(OF_FEW_KINDS, key=lambda values: values["shape"]), OF_FEW_KINDS]))
 @example((5, "ASYNC_FLUSH", [BATCH_WITHOUT_ID], []))
 @example((4, "ASYNC_FLUSH", [BATCH_WITHOUT_ID], []))
 def test_nothing_tells_sends_of_a_pass_from_others(
