@@ -7,23 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from pocketmq.protocol.bodies.body import PropertiesText, Text
+from pocketmq.protocol.bodies.body import PropertiesText
 from pocketmq.protocol.bodies.broker import BrokerStatsData
-from pocketmq.protocol.bodies.replication import EpochEntryCache, HARuntimeInfo
-from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.bodies.replication import HARuntimeInfo
 from pocketmq.protocol.requests.admin import (
     GetBrokerConfig,
     GetBrokerRuntimeInfo,
-    GetColdDataFlowCtrInfo,
-    RemoveColdDataFlowCtrConfig,
-    SetCommitLogReadMode,
-    SwitchTimerEngine,
     UpdateBrokerConfig,
-    UpdateColdDataFlowCtrConfig,
     ViewBrokerStatsData,
 )
 from pocketmq.protocol.requests.replication import (
-    GetBrokerEpochCache,
     GetBrokerHaStatus,
     ResetMasterFlushOffset,
 )
@@ -32,12 +25,10 @@ from pocketmq.protocol.requests.topic import (
     CleanUnusedTopic,
     DeleteExpiredCommitLog,
 )
-from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.schema import Request
 
-from ..connections.connection import Connection
 from ..connections.route import MASTER_ID
-from ..errors import ClientError, UnreadableReply
+from ..errors import ClientError
 from .calls import parse_settings, settings_text
 from .offsets import AdminOffsets
 
@@ -123,61 +114,9 @@ class AdminBrokers(AdminOffsets):
         """How far slaves are behind; 5.x (getBrokerHAStatus)."""
         return await self._call(address, GetBrokerHaStatus())
 
-    async def epochs(self, address: str) -> EpochEntryCache:
-        """The epochs of mastership a broker knows; 5.x (getBrokerEpochCache)."""
-        return await self._call(address, GetBrokerEpochCache())
-
     async def reset_master_flush_offset(self, address: str, offset: int) -> None:
         """Set at a slave how far its master has flushed; 5.x (resetMasterFlushOffset)."""
         await self._call(address, ResetMasterFlushOffset(master_flush_offset=offset))
-
-    async def switch_timer_engine(
-        self, engine_type: str, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
-        """Choose where timed messages are kept: ROCKSDB_TIMELINE or FILE_TIME_WHEEL; 5.5 (switchTimerEngine)."""
-        targets = await self._targets(address, cluster)
-        for target in targets:
-            await self._call(target, SwitchTimerEngine(engine_type=engine_type))
-        return targets
-
-    # -- reading from disk; 5.x
-
-    async def update_cold_data_limit(
-        self, group: str, threshold: str, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
-        """Limit the bytes a group may read from disk (updateColdDataFlowCtrGroupConfig)."""
-        targets = await self._targets(address, cluster)
-        for target in targets:
-            await self._call(target, UpdateColdDataFlowCtrConfig(), settings_text({group: threshold}))
-        return targets
-
-    async def remove_cold_data_limit(
-        self, group: str, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
-        """Remove such a limit (removeColdDataFlowCtrGroupConfig)."""
-        targets = await self._targets(address, cluster)
-        for target in targets:
-            await self._call(target, RemoveColdDataFlowCtrConfig(), Text(group))
-        return targets
-
-    async def cold_data_info(self, address: str) -> dict[str, Any]:
-        """The limits and what was read, in the broker's form (getColdDataFlowCtrInfo)."""
-        text = await self._call(address, GetColdDataFlowCtrInfo())
-        try:
-            return fastjson.decode(text.encode(), dict[str, Any]) if text else {}
-        except BodyError as error:
-            raise UnreadableReply(f"the cold data of {address} cannot be read: {error}") from error
-
-    async def set_read_ahead_mode(self, address: str, mode: str) -> str:
-        """Advise the operating system how the log is read, 0 normal, 1 random (setCommitLogReadAheadMode).
-
-        Returns the broker's words."""
-        request = SetCommitLogReadMode(read_ahead_mode=mode)
-        reply = await self._require_running().connections.exchange(
-            address, request, timeout_seconds=self.timeout_ms / 1000
-        )
-        Connection.read_reply(request, reply)
-        return reply.remark or ""
 
     # -- clean-up: of one broker, a cluster, or without either of all brokers; returns the brokers that were asked
 

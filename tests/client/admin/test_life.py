@@ -7,7 +7,7 @@ import pytest
 from pocketmq.client import AdminClient, ClientError, Producer
 from pocketmq.client.errors import InvalidSetting, UnreadableReply
 from pocketmq.client.values.results import SendStatus
-from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, GetColdDataFlowCtrInfo
+from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo
 from pocketmq.protocol.requests.group import GetAllSubscriptionGroupConfig
 from pocketmq.protocol.requests.name_server import (
     GetAllTopicListFromNameServer,
@@ -46,7 +46,6 @@ READS: dict[str, tuple[int, Ask]] = {
     "topic table": (GetAllTopicConfig.code, lambda admin, at: admin.topic_table(at)),
     "group table": (GetAllSubscriptionGroupConfig.code, lambda admin, at: admin.group_table(at)),
     "users": (AuthListUser.code, lambda admin, at: admin.users(at)),
-    "cold data": (GetColdDataFlowCtrInfo.code, lambda admin, at: admin.cold_data_info(at)),
     "messages": (QueryMessage.code, lambda admin, _: admin.messages_by_key("T", "k")),
 }
 
