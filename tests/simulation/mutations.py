@@ -18,7 +18,6 @@ from pocketmq.broker.tables.delay_table import DelayTable
 from pocketmq.broker.transactions import transaction_handlers
 from pocketmq.broker.transactions.transaction_check import TransactionCheck
 from pocketmq.client.delivery.send_back import SendBack
-from pocketmq.client.push.push_queues import PushQueues
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -131,19 +130,6 @@ def failed_message_is_not_sent_back() -> None:
         return True
 
     SendBack.send_back = sent  # type: ignore[method-assign]
-
-
-@mutation
-def queue_is_unlocked_before_its_offset_is_stored() -> None:
-    async def release(self: PushQueues, queue: Any, process_queue: Any) -> bool:
-        if self.locks is not None:
-            process_queue.note_locked(False)
-            await self.locks.unlock(queue)
-        await self.offsets.persist(queue)
-        self.offsets.remove(queue)
-        return True
-
-    PushQueues.release = release  # type: ignore[method-assign]
 
 
 # -- later
