@@ -38,8 +38,9 @@ def test_every_invariant_holds_for_a_few_seeds() -> None:
 
 
 @pytest.mark.slow
-def test_every_invariant_holds_for_two_hundred_seeds() -> None:
-    assert " 0 failed" in simulate("--first", "1000", "--seeds", "200")
+@pytest.mark.parametrize("first", [1000, 1050, 1100, 1150])
+def test_every_invariant_holds_for_fifty_seeds(first: int) -> None:
+    assert " 0 failed" in simulate("--first", str(first), "--seeds", "50")
 
 
 @pytest.mark.soak
