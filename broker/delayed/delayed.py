@@ -67,8 +67,8 @@ class Delayed:
 
     def time_if_asked(self, message: NewMessage) -> NewMessage:
         """Reroute a message with a time to the timer topic."""
-        return time_if_asked(self.state, message, self.timer.is_crowded)
+        return time_if_asked(self.state, message, self.timer.is_slot_full)
 
     def delay_until(self, message: NewMessage, deliver_ms: int, *, is_recall: bool = False) -> NewMessage:
         """Reroute a message of the broker's own to the timer topic; its TIMER_DELIVER_MS is this time."""
-        return delay_until(self.state, message, deliver_ms, self.timer.is_crowded, is_recall=is_recall)
+        return delay_until(self.state, message, deliver_ms, self.timer.is_slot_full, is_recall=is_recall)

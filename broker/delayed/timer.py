@@ -61,7 +61,7 @@ class MessageTimer:
         """Delivery of the slot that is over; yields the milliseconds until it continues."""
         self._timer: Timer | None = None
         """The next tick by the broker's clock; `_wake_ms` is its time."""
-        self._look: Timer | None = None
+        self._retry_timer: Timer | None = None
         """The next tick by the wall's time."""
         self._is_running = False
         self._flushed_ms = self._cleaned_ms = _LONG_AGO_MS
@@ -208,7 +208,7 @@ class MessageTimer:
             self._is_running = False
             return None
 
-    def is_crowded(self, out_ms: int) -> bool:
+    def is_slot_full(self, out_ms: int) -> bool:
         """Whether to refuse a message for that slot: at random above the limit, always above twice the limit."""
         most = self._state.config.store.timer_congest_num_each_slot
         timers = self._timers
@@ -267,12 +267,12 @@ class MessageTimer:
         if timers is None or not self._is_running:
             return
         if ms:
-            self._look_again(ms / 1000)
+            self._retry_in(ms / 1000)
             return
         now_ms = self._state.clock.now_ms()
         wake_ms = self._next_due_ms(timers) if ms is None else now_ms
-        if (wake_ms is None or self._state.timers.is_virtual) and self._is_open(timers):
-            self._look_again(OPEN_SECONDS)
+        if (wake_ms is None or self._state.timers.is_virtual) and self._has_unscheduled_work(timers):
+            self._retry_in(OPEN_SECONDS)
         if wake_ms is None:
             return
         if self._timer is not None:
@@ -282,15 +282,15 @@ class MessageTimer:
         self._wake_ms = wake_ms
         self._timer = self._state.timers.call_at(wake_ms, self._tick)
 
-    def _look_again(self, seconds: float) -> None:
-        if self._look is None:
-            self._look = self._state.timers.call_by_wall(seconds, self._tick)
+    def _retry_in(self, seconds: float) -> None:
+        if self._retry_timer is None:
+            self._retry_timer = self._state.timers.call_by_wall(seconds, self._tick)
 
     def _cancel_timers(self) -> None:
-        for timer in (self._timer, self._look):
+        for timer in (self._timer, self._retry_timer):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._look = None
+        self._timer = self._retry_timer = None
 
     def _next_due_ms(self, timers: TimerStore) -> int | None:
         """The end of the next slot with messages, if they are to be delivered."""
@@ -303,7 +303,7 @@ class MessageTimer:
             return None
         return None if first_ms is None else first_ms + timers.precision_ms
 
-    def _is_open(self, timers: TimerStore) -> bool:
+    def _has_unscheduled_work(self, timers: TimerStore) -> bool:
         """Whether there is something to do that no slot's end announces."""
         return timers.last_ms >= timers.read_ms or self.messages_behind > 0 or self._has_unsaved(timers)
 
@@ -362,7 +362,7 @@ class MessageTimer:
                     return RETRY_MS
             timers.queue_offset += 1
             if record is not None:
-                timers.note_progress(timers.delivered)
+                timers.save_progress(timers.delivered)
         return 0 if timers.queue_offset < queue.max_offset else None
 
     def _enqueue_late(
@@ -381,7 +381,7 @@ class MessageTimer:
         """Enqueue messages that are due at the same time, all or none."""
         timers.skip_idle(now_ms)
         try:
-            timers.note(due_ms, messages, now_ms)
+            timers.enqueue(due_ms, messages, now_ms)
         except StoreError as error:
             _log.error("timed messages wait: %s", error)
             return False

@@ -66,7 +66,7 @@ class TimerDelivery:
             while unit is not None and not _only_deletes(unit) and not self._attempt(unit, recalled):
                 yield RETRY_MS
             first += 1
-            timers.note_progress(first)
+            timers.save_progress(first)
             if budget.is_spent:
                 yield 0
                 budget = Budget()
@@ -100,20 +100,22 @@ class TimerDelivery:
             return None
         result = None
         if not recalled or self._key(properties) not in recalled:
-            result = self.store_copy(record, properties, unit.noted_at, rolls=bool(unit.magic & MAGIC_ROLL))
+            result = self.store_copy(
+                record, properties, unit.enqueued_at, rolls=bool(unit.magic & MAGIC_ROLL)
+            )
         if is_done(result):
             self._count(properties, -1)
         return result
 
     def store_copy(
-        self, record: Record, properties: dict[str, str], noted_at: int, *, rolls: bool
+        self, record: Record, properties: dict[str, str], enqueued_at: int, *, rolls: bool
     ) -> AppendResult | None:
         """Store a message in its real topic, or if it `rolls`, once more in the timer topic; `None` if it names no
         topic, or is a recall."""
         if names.TIMER_DEL_UNIQKEY in properties and not rolls:
             return None
         state = self._state
-        changes: Changes = (names.TIMER_ENQUEUE_MS, str(noted_at))
+        changes: Changes = (names.TIMER_ENQUEUE_MS, str(enqueued_at))
         topic, queue_id = (
             properties.get(names.REAL_TOPIC),
             number_property(properties, names.REAL_QID, 0, INT_MAX),

@@ -35,7 +35,7 @@ _OF_HANDLE: Final = (names.TIMER_OUT_MS, names.REAL_TOPIC, names.UNIQ_KEY)
 _TIMED: Final = (TRANSACTION_NONE, TRANSACTION_COMMIT)
 
 
-def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[[int], bool]) -> NewMessage:
+def time_if_asked(state: BrokerState, message: NewMessage, is_slot_full: Callable[[int], bool]) -> NewMessage:
     """Reroute a message with a time to the timer topic; return any other unchanged. Raises `Refusal` as `delay_until`.
 
     TIMER_DELIVER_MS is a time of the clients' clocks. While the broker's stands still it falls behind them, so these
@@ -46,14 +46,16 @@ def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[
     *asked, out_text, deletion = values_in(message, _VALUES)
     if asked == _NOTHING or out_text is not None or transaction_type(message.sys_flag) not in _TIMED:
         return message
-    return delay_until(state, message, _deliver_ms(state, asked), is_crowded, is_recall=deletion is not None)
+    return delay_until(
+        state, message, _deliver_ms(state, asked), is_slot_full, is_recall=deletion is not None
+    )
 
 
 def delay_until(
     state: BrokerState,
     message: NewMessage,
     deliver_ms: int | None,
-    is_crowded: Callable[[int], bool],
+    is_slot_full: Callable[[int], bool],
     *,
     is_recall: bool = False,
 ) -> NewMessage:
@@ -73,7 +75,7 @@ def delay_until(
         return message
     precision_ms = config.timer_precision_ms
     out_ms = (deliver_ms - 1) // precision_ms * precision_ms
-    if is_crowded(out_ms):
+    if is_slot_full(out_ms):
         raise refusal_of(state.config, PutStatus.WHEEL_TIMER_FLOW_CONTROL)
     return reroute(message, TIMER_TOPIC, 0, (names.TIMER_OUT_MS, str(out_ms)))
 

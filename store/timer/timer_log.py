@@ -1,11 +1,11 @@
-"""The timer log: one unit for each timed message that was noted for delivery, in files of mappedFileSizeTimerLog bytes.
+"""The timer log: one unit for each timed message that is enqueued, in files of mappedFileSizeTimerLog bytes.
 
     timerlog/00000000000000000000
 
      0  size          4   52
-     4  previous      8   position of the unit noted before for the same moment; -1: none
+     4  previous      8   position of the unit enqueued before for the same moment; -1: none
     12  magic         4   1; +2: stored again before its time (roll); +4: deletes another timed message
-    16  noted at      8   ms, a multiple of the precision
+    16  enqueued at   8   ms, a multiple of the precision
     24  delay         4   ms from there to the moment of delivery
     28  position      8   of the message in the commit log
     36  message size  4
@@ -50,7 +50,7 @@ class TimerUnit(msgspec.Struct, frozen=True, gc=False):
 
     previous: int
     magic: int
-    noted_at: int
+    enqueued_at: int
     delay: int
     position: int
     size: int
@@ -59,10 +59,10 @@ class TimerUnit(msgspec.Struct, frozen=True, gc=False):
     @property
     def due_ms(self) -> int:
         """The moment in the wheel, which for a rolled unit is not yet that of delivery."""
-        return self.noted_at + self.delay
+        return self.enqueued_at + self.delay
 
     def is_for(self, out_ms: int | None) -> bool:
-        """Whether a message with this TIMER_OUT_MS can be the one that was noted; always, if it is to be rolled.
+        """Whether a message with this TIMER_OUT_MS can be the one that was enqueued; always, if it is to be rolled.
 
         Another message may have got the place of one that a power loss took from the log.
         """
@@ -86,7 +86,7 @@ class TimerLog:
         self,
         previous: int,
         magic: int,
-        noted_at: int,
+        enqueued_at: int,
         delay: int,
         position: int,
         size: int,
@@ -112,7 +112,7 @@ class TimerLog:
             UNIT_BYTES,
             previous,
             magic,
-            noted_at,
+            enqueued_at,
             delay,
             position,
             size,
@@ -122,7 +122,7 @@ class TimerLog:
         file.written = at + UNIT_BYTES
         return file.base + at
 
-    def take_back(self, end: int) -> None:
+    def remove_from(self, end: int) -> None:
         """Forget the units just written from `end` on, which the log's end was before them."""
         file = self.files[-1]
         if end >= file.base:
@@ -141,7 +141,7 @@ class TimerLog:
         return TimerUnit(*values)
 
     def previous(self, position: int) -> int:
-        """Position of the unit noted before for the same moment; -1 at the beginning, or if the chain is broken."""
+        """Position of the unit enqueued before for the same moment; -1 at the beginning, or if the chain is broken."""
         file = self.files.file_at(position)
         if file is None or position + UNIT_BYTES > file.end:
             return NO_POSITION

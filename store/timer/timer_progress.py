@@ -1,7 +1,7 @@
 """config/timerprogress: what was delivered since the checkpoint was written, for a start after a kill.
 
      0  moment     8   ms; every moment before this one has been delivered
-     8  delivered  8   messages of this moment that have been delivered, in the order in which they were noted
+     8  delivered  8   messages of this moment that have been delivered, in the order in which they were enqueued
     16  offset     8   messages of the timer topic before this one are in the timer log, or were delivered
 
 Written after each step of delivery and never forced: it is true as long as the system's page cache lives, which also

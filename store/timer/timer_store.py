@@ -1,18 +1,18 @@
 """Timed messages that wait, on disk: wheel, timer log and checkpoint together.
 
-    message in rmq_sys_wheel_timer  -- note() ----->  unit in the timer log, end of its moment's chain in the wheel
-    its moment is over              -- collect() -->  positions of the units noted for it, newest first
+    message in rmq_sys_wheel_timer  -- enqueue() -->  unit in the timer log, end of its moment's chain in the wheel
+    its moment is over              -- collect() -->  positions of the units enqueued for it, newest first
 
 Nothing is kept in memory for a message that waits. The first unit of a moment is written to the wheel at once, because
 the file may need room on disk for it; later ones change the slot in memory, and `write_slots` writes it before each
 save. What the wheel lacks after a kill is behind the checkpoint's mark, and opening adds it.
 
 A moment is over one precision step after its time, because requested times are rounded down. A message due beyond
-timerRollWindowSlot is noted for an earlier moment with the roll bit; at that moment it is stored again.
+timerRollWindowSlot is enqueued for an earlier moment with the roll bit; at that moment it is stored again.
 
 Opening continues after any stop, of this broker or an official one (`timer_recovery.py`). If the timer log was lost,
-the messages of the timer topic are noted again. Mirrors the disk side of `TimerMessageStore`; owned by the event loop,
-except that `flush` may run in another thread.
+the messages of the timer topic are enqueued again. Mirrors the disk side of `TimerMessageStore`; owned by the event
+loop, except that `flush` may run in another thread.
 """
 
 import functools
@@ -31,7 +31,6 @@ from .. import layout
 from ..config import StoreConfig
 from ..errors import StoreError, refused_by_system
 from ..message_store import MessageStore
-from .noted_moments import NotedMoments
 from .timer_checkpoint import (
     TimerCheckpoint,
     read_timer_checkpoint,
@@ -48,6 +47,7 @@ from .timer_log import (
 from .timer_progress import TimerProgress, read_timer_progress
 from .timer_recovery import recover_log
 from .timer_wheel import Slot, TimerWheel
+from .used_moments import UsedMoments
 
 WINDOW_SLOTS: Final = 604_800
 """A week of seconds: moments further back are not delivered."""
@@ -97,12 +97,12 @@ class TimerStore:
             self.floor(self._checkpoint.last_read_time_ms), self.floor(progress[0]), earliest_ms
         )
         self.last_ms = 0
-        """The last moment with a noted message; if it is before `read_ms`, no message waits."""
+        """The last moment with a enqueued message; if it is before `read_ms`, no message waits."""
         self.waiting = 0
-        """Messages noted and not delivered, by the counts of the slots."""
+        """Messages enqueued and not delivered, by the counts of the slots."""
         self._slots: dict[int, Slot] = {}
         """Moment -> its slot, of the moments used last: many messages are due at the same moment."""
-        self._noted = NotedMoments()
+        self._used = UsedMoments()
         self._first_ms = 0
         """What `first_ms` has found, if it is not before `read_ms`."""
         self._unwritten: dict[int, None] = {}
@@ -112,15 +112,15 @@ class TimerStore:
             self._go_back(now_ms)
         self._count_waiting(now_ms)
         self.delivered = progress[1] if progress[0] == self.read_ms else 0
-        """Messages of the moment `read_ms` that have been delivered, in the order in which they were noted."""
+        """Messages of the moment `read_ms` that have been delivered, in the order in which they were enqueued."""
         self._log_end = 0
         """The commit log up to here is what the checkpoint relies on."""
         self.has_unsaved = False
-        """Set when messages are noted or delivered; the owner clears it after `checkpoint`."""
+        """Set when messages are enqueued or delivered; the owner clears it after `checkpoint`."""
         self.queue_offset = self._next_queue_offset(progress[2])
-        """Next message of the timer topic to be noted."""
+        """Next message of the timer topic to be enqueued."""
         # At a former slave, the second field is how far its master had come.
-        self._noted_before = max(
+        self._enqueued_before = max(
             self._checkpoint.last_timer_queue_offset, self._checkpoint.master_timer_queue_offset, progress[2]
         )
         self._delivered_before_ms = self.floor(max(self._checkpoint.last_read_time_ms, progress[0]))
@@ -135,18 +135,18 @@ class TimerStore:
 
     def was_delivered(self, queue_offset: int, due_ms: int) -> bool:
         """Whether a message of the timer topic, read again because the timer log was lost, was already delivered."""
-        return queue_offset < self._noted_before and due_ms < self._delivered_before_ms
+        return queue_offset < self._enqueued_before and due_ms < self._delivered_before_ms
 
     # -- noting and reading
 
-    def note(self, due_ms: int, messages: Sequence[TimedMessage], now_ms: int) -> None:
+    def enqueue(self, due_ms: int, messages: Sequence[TimedMessage], now_ms: int) -> None:
         """Put messages of the timer topic on the wheel; `due_ms` is the moment of all, not before `read_ms`.
 
-        Raises StoreError if the disk refuses one, and then nothing was noted.
+        Raises StoreError if the disk refuses one, and then nothing was enqueued.
         """
-        noted_at = self.floor(now_ms)
-        due_ms, magic = self._first_stage(due_ms, noted_at)
-        slot, end, delay = self.slot(due_ms), self.log.end, due_ms - noted_at
+        enqueued_at = self.floor(now_ms)
+        due_ms, magic = self._first_stage(due_ms, enqueued_at)
+        slot, end, delay = self.slot(due_ms), self.log.end, due_ms - enqueued_at
         last = NO_POSITION if slot is None else slot.last
         units: list[int] = []
         change = 0
@@ -154,28 +154,28 @@ class TimerStore:
             for position, size, topic, deletes in messages:
                 topic_hash = 0 if topic is None else _topic_hash(topic)
                 unit_magic = magic | MAGIC_DELETE if deletes else magic
-                last = self.log.append(last, unit_magic, noted_at, delay, position, size, topic_hash)
+                last = self.log.append(last, unit_magic, enqueued_at, delay, position, size, topic_hash)
                 units.append(last)
                 change += -1 if deletes else 1
             self.link(units[0], last, due_ms, slot, change)
         except StoreError:
             if units:
-                self.log.take_back(end)
+                self.log.remove_from(end)
             raise
         self.has_unsaved = True
 
-    def _first_stage(self, due_ms: int, noted_at: int) -> tuple[int, int]:
-        """(moment to note, magic): a message due beyond the window is noted half a window ahead, or a whole one."""
-        ahead_ms = due_ms - noted_at
+    def _first_stage(self, due_ms: int, enqueued_at: int) -> tuple[int, int]:
+        """(moment, magic): a message due beyond the window is enqueued half a window ahead, or a whole one."""
+        ahead_ms = due_ms - enqueued_at
         if ahead_ms < self._roll_ms:
             return self.floor(due_ms), MAGIC_DEFAULT
         slots = self._roll_ms // self.precision_ms
         is_little_more = ahead_ms - self._roll_ms < slots // 3 * self.precision_ms
         stage_ms = slots // 2 * self.precision_ms if is_little_more else self._roll_ms
-        return self.floor(noted_at + stage_ms), MAGIC_DEFAULT | MAGIC_ROLL
+        return self.floor(enqueued_at + stage_ms), MAGIC_DEFAULT | MAGIC_ROLL
 
     def slot(self, due_ms: int) -> Slot | None:
-        """The slot of a moment; None if nothing is noted for it. Raises StoreError."""
+        """The slot of a moment; None if nothing is enqueued for it. Raises StoreError."""
         return self._slots.get(due_ms) or self.wheel.slot(due_ms)
 
     def link(self, first: int, last: int, due_ms: int, slot: Slot | None, change: int) -> None:
@@ -189,7 +189,7 @@ class TimerStore:
         if slot is None:
             slot = Slot(due_ms, first, last, change)
             self.wheel.put(slot)
-            self._noted.add(due_ms // self.precision_ms)
+            self._used.add(due_ms // self.precision_ms)
         else:
             slot = Slot(due_ms, slot.first, last, slot.count + change)
             self._unwritten[due_ms] = None
@@ -207,7 +207,7 @@ class TimerStore:
             self._unwritten.clear()
 
     def count_at(self, time_ms: int) -> int:
-        """How many messages are noted for a moment."""
+        """How many messages are enqueued for a moment."""
         slot = self.slot(self.floor(time_ms))
         return 0 if slot is None else slot.count
 
@@ -218,15 +218,15 @@ class TimerStore:
             return None
         if self._first_ms < self.read_ms:
             precision_ms = self.precision_ms
-            number = self._noted.first(
-                self.read_ms // precision_ms, self.last_ms // precision_ms, self._is_noted
+            number = self._used.first(
+                self.read_ms // precision_ms, self.last_ms // precision_ms, self._is_used
             )
             if number is None:
                 return None
             self._first_ms = number * precision_ms
         return self._first_ms
 
-    def _is_noted(self, number: int) -> bool:
+    def _is_used(self, number: int) -> bool:
         slot = self.slot(number * self.precision_ms)
         return slot is not None and slot.last >= 0
 
@@ -236,7 +236,7 @@ class TimerStore:
         self.read_ms = max(self.read_ms, end_ms if first_ms is None else min(first_ms, end_ms))
 
     def chain_end(self) -> int | None:
-        """Position of the newest unit of the moment `read_ms`; None if nothing is noted for it."""
+        """Position of the newest unit of the moment `read_ms`; None if nothing is enqueued for it."""
         slot = self.slot(self.read_ms)
         return None if slot is None or slot.last < 0 else slot.last
 
@@ -259,19 +259,19 @@ class TimerStore:
         if slot is not None:
             self.waiting -= slot.count
         self.read_ms += self.precision_ms
-        self.note_progress(0)
+        self.save_progress(0)
 
-    def note_progress(self, delivered: int) -> None:
-        """So many messages of the moment `read_ms` have been delivered, and all before `queue_offset` are noted or were
-        delivered: a start after a kill does not deliver them again."""
+    def save_progress(self, delivered: int) -> None:
+        """So many messages of the moment `read_ms` have been delivered, and all before `queue_offset` are enqueued or
+        were delivered: a start after a kill does not deliver them again."""
         self.delivered, self.has_unsaved = delivered, True
         self._progress.write(self.read_ms, delivered, self.queue_offset)
 
     # -- saving
 
     def checkpoint(self, now_ms: int) -> TimerCheckpoint:
-        """The checkpoint to write once everything noted so far is on disk, and all delivered messages; a new version if
-        a field has changed."""
+        """The checkpoint to write once all enqueued and delivered messages are on disk; a new version if a
+        field has changed."""
         former = self._checkpoint
         if self.has_unsaved:
             self._log_end = self._store.log_end
@@ -317,7 +317,7 @@ class TimerStore:
 
     def clear_wheel(self) -> None:
         self.wheel.clear()
-        self._noted.clear()
+        self._used.clear()
         self._slots.clear()
         self._unwritten.clear()
 
@@ -326,8 +326,8 @@ class TimerStore:
         return any(path.suffix[1:].isdecimal() for path in self._config.root.glob(f"{layout.TIMER_WHEEL}.*"))
 
     def _go_back(self, now_ms: int) -> None:
-        """The clock was set back since the last run: free the slots that were delivered, so that messages can be noted
-        for their moments again."""
+        """The clock was set back since the last run: free the slots that were delivered, so that messages can be
+        enqueued for their moments again."""
         delivered = [slot for slot in self.wheel.slots() if slot.time_ms < self.read_ms]
         self.wheel.put_all(Slot(slot.time_ms, NO_POSITION, NO_POSITION, 0) for slot in delivered)
         self.read_ms = self.floor(now_ms)
@@ -340,7 +340,7 @@ class TimerStore:
                 self.waiting += slot.count
                 self.last_ms = max(self.last_ms, slot.time_ms)
                 first_ms = min(first_ms, slot.time_ms)
-                self._noted.add(slot.time_ms // self.precision_ms)
+                self._used.add(slot.time_ms // self.precision_ms)
         self.read_ms = max(self.read_ms, first_ms)
 
     def _next_queue_offset(self, delivered_to: int) -> int:
@@ -350,10 +350,10 @@ class TimerStore:
             return 0
         offset = max(self._checkpoint.last_timer_queue_offset, delivered_to)
         if self.log.end < self._checkpoint.last_timer_log_flush_position:
-            offset = 0  # damage has cut the timer log: what it lacks is noted again
+            offset = 0  # damage has cut the timer log: what it lacks is enqueued again
         unit = self.log.last_unit()
         if unit is None:
-            # The timer log was lost: all messages are noted again, except those that `was_delivered` names.
+            # The timer log was lost: all messages are enqueued again, except those that `was_delivered` names.
             offset = 0
         else:
             record = self._record_of(unit)

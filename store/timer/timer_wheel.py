@@ -3,7 +3,7 @@
     timerwheel, 1,209,600 slots of 32 bytes; slot number = moment modulo 1,209,600
 
      0  moment       8   ms / timerPrecisionMs; another moment, or 0: the slot is free
-     8  first        8   position in the timer log of the first unit noted for it
+     8  first        8   position in the timer log of the first unit enqueued for it
     16  last         8   position of the newest one, where the chain backwards begins
     24  count        4   units; one that deletes another message counts as -1
     28  magic        4   0
@@ -63,7 +63,7 @@ class TimerWheel:
         os.ftruncate(self._descriptor, WHEEL_BYTES)
 
     def slot(self, time_ms: int) -> Slot | None:
-        """The slot of a moment; None if nothing is noted for it. Raises StoreError."""
+        """The slot of a moment; None if nothing is enqueued for it. Raises StoreError."""
         try:
             data = os.pread(self._descriptor, SLOT_BYTES, self._position(time_ms))
         except OSError as error:

@@ -265,7 +265,7 @@ async def test_enqueue_and_dequeue_can_be_stopped(timed: Broker, loop: FakeLoop)
     config.timer_stop_dequeue = True
     await send(timed, b"b", TIMER_DELAY_SEC="2")
     loop.run_for(10_000)
-    assert bodies(timed) == [b"a"], "its time was over when it could be noted"
+    assert bodies(timed) == [b"a"], "its time was over when it could be enqueued"
     config.timer_stop_dequeue = False
     loop.run_for(2000)
     assert bodies(timed) == [b"a", b"b"]

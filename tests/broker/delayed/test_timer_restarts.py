@@ -97,7 +97,7 @@ async def test_record_that_is_due_later_than_its_unit_is_not_delivered_for_it(
     later, soon = timers.log.read(0), timers.log.read(52)
     assert later is not None
     assert soon is not None
-    timers.note(soon.due_ms, [(later.position, later.size, "T", False)], clock.now_ms())
+    timers.enqueue(soon.due_ms, [(later.position, later.size, "T", False)], clock.now_ms())
     loop.run_for(10_000)
     assert bodies(broker) == [b"soon"]
     stop(broker)

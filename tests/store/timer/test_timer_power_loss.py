@@ -1,4 +1,4 @@
-"""Power fails while messages are noted, delivered and saved: none that the log has is lost, or delivered too early.
+"""Power fails while messages are enqueued, delivered and saved: none that the log has is lost, or delivered too early.
 
 A run has a seed: messages for some moments, deliveries, saves, passes of the flusher, then a power loss. The store and
 the timer are opened on what the disk kept (`losing_disk.py`). Deliveries since the last save may be repeated.
@@ -91,9 +91,9 @@ class Life:
                 self.append("T", bytes(record.body), due_ms)
             else:
                 self.timers.skip_idle(now_ms)
-                self.timers.note(due_ms, [(position, size, "T", False)], now_ms)
+                self.timers.enqueue(due_ms, [(position, size, "T", False)], now_ms)
             self.timers.queue_offset += 1
-            self.timers.note_progress(self.timers.delivered)
+            self.timers.save_progress(self.timers.delivered)
 
     def deliver(self) -> None:
         slot_ms = self.timers.floor(self.clock.now_ms())

@@ -55,12 +55,12 @@ class Timers:
         self.store.open()
         self.timers = TimerStore(self.store, now_ms)
 
-    def note(self, due_ms: int, *, topic: str = "T", deletes: bool = False, now_ms: int = NOW_MS) -> int:
-        """Store and note a message; its queue offset."""
+    def enqueue(self, due_ms: int, *, topic: str = "T", deletes: bool = False, now_ms: int = NOW_MS) -> int:
+        """Store and enqueue a message; its queue offset."""
         properties = {"TIMER_OUT_MS": str(due_ms)}
         message = NewMessage(TIMER_TOPIC, 0, b"x", encode_properties(properties))
         result = self.store.append(message)
-        self.timers.note(due_ms, [(result.position, result.size, topic, deletes)], now_ms)
+        self.timers.enqueue(due_ms, [(result.position, result.size, topic, deletes)], now_ms)
         self.timers.queue_offset = result.queue_offset + 1
         self.messages += 1
         return result.queue_offset
@@ -73,7 +73,7 @@ class Timers:
         self.timers.close()
         self.store.close()
 
-    def note_again(self, offset: int) -> None:
+    def enqueue_again(self, offset: int) -> None:
         """Note a message of the timer topic that the timer log has lost."""
         queue = self.store.consume_queue(TIMER_TOPIC, 0)
         assert queue is not None
@@ -82,7 +82,7 @@ class Timers:
         data = self.store.read_record(unit[0], unit[1])
         assert data is not None
         due_ms = int(decode_properties(bytes(decode_record(data).properties))["TIMER_OUT_MS"])
-        self.timers.note(due_ms, [(*unit[:2], "T", False)], NOW_MS)
+        self.timers.enqueue(due_ms, [(*unit[:2], "T", False)], NOW_MS)
 
     def pending(self, until_ms: int, *, skips_damaged: bool = False) -> dict[int, list[int]]:
         """The queue offsets of each moment from `read_ms` to `until_ms`, in insertion order; advances the timer."""
@@ -121,9 +121,9 @@ def test_units_and_slots_have_the_official_layout(tmp_path: Path) -> None:
     store, now_ms = timers.timers, 1795246617139
     store.read_ms = 1795246617000
     for place, size, between in ((0, 312, 0), (312, 316, 0), (628, 327, 2), (2340, 313, 0)):
-        store.note(1795246619000, [(place, size, "T", False)], now_ms)
+        store.enqueue(1795246619000, [(place, size, "T", False)], now_ms)
         for _ in range(between):
-            store.note(1795246620000, [(955, 329, "T", False)], now_ms)
+            store.enqueue(1795246620000, [(955, 329, "T", False)], now_ms)
     timers.save()
     log = (tmp_path / "timerlog" / f"{0:020d}").read_bytes()
     assert struct.unpack_from(">iqiqiqiiq", log, 52) == OFFICIAL_UNITS[0]
@@ -137,7 +137,7 @@ def test_units_and_slots_have_the_official_layout(tmp_path: Path) -> None:
 
 def test_checkpoint_counts_its_editions(timers: Timers) -> None:
     path = timers.folder / "config" / "timercheck"
-    timers.note(NOW_MS + 5000)
+    timers.enqueue(NOW_MS + 5000)
     timers.save()
     assert path.stat().st_size == 4096
     first = read_timer_checkpoint(path)
@@ -145,7 +145,7 @@ def test_checkpoint_counts_its_editions(timers: Timers) -> None:
     assert (first.last_timer_log_flush_position, first.last_timer_queue_offset) == (UNIT_BYTES, 1)
     timers.save()
     assert read_timer_checkpoint(path) == first, "nothing has moved"
-    timers.note(NOW_MS + 5000)
+    timers.enqueue(NOW_MS + 5000)
     timers.save(NOW_MS + 1)
     second = read_timer_checkpoint(path)
     assert second is not None
@@ -154,10 +154,10 @@ def test_checkpoint_counts_its_editions(timers: Timers) -> None:
 
 
 def test_torn_unit_at_the_end_is_cut(timers: Timers) -> None:
-    timers.note(NOW_MS + 1000)
+    timers.enqueue(NOW_MS + 1000)
     timers.save()
-    timers.note(NOW_MS + 1000)
-    timers.note(NOW_MS + 2000)
+    timers.enqueue(NOW_MS + 1000)
+    timers.enqueue(NOW_MS + 2000)
     file = timers.timers.log.files[0]
     file.map[2 * UNIT_BYTES : 2 * UNIT_BYTES + 4] = bytes(4)
     timers.close()
@@ -169,7 +169,7 @@ def test_torn_unit_at_the_end_is_cut(timers: Timers) -> None:
 
 def test_units_of_messages_that_a_power_loss_took_are_cut(timers: Timers) -> None:
     """The next message gets the place of the lost one; it must not be delivered at the lost one's time."""
-    timers.note(NOW_MS + 1000)
+    timers.enqueue(NOW_MS + 1000)
     timers.save()
     timers.store.close()
     before = {
@@ -179,8 +179,8 @@ def test_units_of_messages_that_a_power_loss_took_are_cut(timers: Timers) -> Non
     }
     timers.timers.close()
     timers.open()
-    timers.note(NOW_MS + 2000)
-    timers.note(NOW_MS + 3000)
+    timers.enqueue(NOW_MS + 2000)
+    timers.enqueue(NOW_MS + 3000)
     timers.timers.write_slots()
     timers.timers.close()
     timers.store.close()
@@ -189,7 +189,7 @@ def test_units_of_messages_that_a_power_loss_took_are_cut(timers: Timers) -> Non
     timers.open()
     assert timers.timers.log.end == UNIT_BYTES
     assert timers.timers.queue_offset == 1
-    offset = timers.note(NOW_MS + 9000)
+    offset = timers.enqueue(NOW_MS + 9000)
     assert timers.pending(NOW_MS + 20_000) == {NOW_MS + 1000: [0], NOW_MS + 9000: [offset]}
     timers.close()
 
@@ -206,7 +206,7 @@ def test_checkpoint_is_written_once_log_and_units_are_forced(
         forced.append(path.parent.name if path.name.isdecimal() else path.name)
         sync(descriptor)
 
-    timers.note(NOW_MS + 1000)
+    timers.enqueue(NOW_MS + 1000)
     monkeypatch.setattr(disk, "sync_descriptor", noted_sync)
     timers.save()
     assert forced == ["commitlog", "timerlog", "timerwheel", "timercheck"]
@@ -215,8 +215,8 @@ def test_checkpoint_is_written_once_log_and_units_are_forced(
 
 @pytest.mark.parametrize("wheel", ["kept", "lost"])
 def test_damaged_unit_costs_no_message_behind_it(timers: Timers, wheel: str) -> None:
-    """The start cuts the timer log there if it reads it; what the log then lacks is noted again."""
-    noted = {NOW_MS + 1000 * number: [timers.note(NOW_MS + 1000 * number)] for number in range(1, 11)}
+    """The start cuts the timer log there if it reads it; what the log then lacks is enqueued again."""
+    enqueued = {NOW_MS + 1000 * number: [timers.enqueue(NOW_MS + 1000 * number)] for number in range(1, 11)}
     timers.save()
     timers.timers.log.files[0].map[4 * UNIT_BYTES] ^= 1
     timers.close()
@@ -225,18 +225,18 @@ def test_damaged_unit_costs_no_message_behind_it(timers: Timers, wheel: str) -> 
         timers.open()
         assert timers.timers.queue_offset == 4
         for offset in range(4, 10):
-            timers.note_again(offset)
+            timers.enqueue_again(offset)
     else:
         timers.open()
-        del noted[NOW_MS + 5000]  # nobody looked at it
+        del enqueued[NOW_MS + 5000]  # nobody looked at it
     found = timers.pending(NOW_MS + 20_000, skips_damaged=True)
-    assert {due_ms: offsets for due_ms, offsets in found.items() if offsets} == noted
+    assert {due_ms: offsets for due_ms, offsets in found.items() if offsets} == enqueued
     timers.close()
 
 
 @pytest.mark.parametrize("moment", [1 << 62, NOW_MS // 1000 + 7])
 def test_damaged_slot_has_the_wheel_made_again(timers: Timers, moment: int) -> None:
-    noted = {NOW_MS + 1000 * number: [timers.note(NOW_MS + 1000 * number)] for number in range(1, 4)}
+    enqueued = {NOW_MS + 1000 * number: [timers.enqueue(NOW_MS + 1000 * number)] for number in range(1, 4)}
     timers.save()
     timers.close()
     number = (NOW_MS // 1000 + 2) % SLOTS
@@ -245,7 +245,7 @@ def test_damaged_slot_has_the_wheel_made_again(timers: Timers, moment: int) -> N
         file.write(moment.to_bytes(8, "big"))
     timers.open()
     assert timers.timers.last_ms == NOW_MS + 3000
-    assert timers.pending(NOW_MS + 20_000) == noted
+    assert timers.pending(NOW_MS + 20_000) == enqueued
     timers.close()
 
 
@@ -260,10 +260,10 @@ def test_each_slot_is_read_once(timers: Timers, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(TimerWheel, "slot", slot)
     moments = [NOW_MS + 1000, NOW_MS + 2000, NOW_MS + 3000]
     for due_ms in (*moments, *moments):
-        timers.note(due_ms)
+        timers.enqueue(due_ms)
     assert asked == moments
-    timers.note(NOW_MS + 4000)  # more than are cached: all are read again
-    timers.note(moments[0])
+    timers.enqueue(NOW_MS + 4000)  # more than are cached: all are read again
+    timers.enqueue(moments[0])
     assert asked == [*moments, NOW_MS + 4000, moments[0]]
     assert timers.pending(moments[-1]) == {
         moments[0]: [0, 3, 7],
@@ -275,7 +275,7 @@ def test_each_slot_is_read_once(timers: Timers, monkeypatch: pytest.MonkeyPatch)
 
 def test_chain_with_a_forward_pointer_ends_there(timers: Timers) -> None:
     for _ in range(3):
-        timers.note(NOW_MS + 1000)
+        timers.enqueue(NOW_MS + 1000)
     file = timers.timers.log.files[0]
     struct.pack_into(">q", file.map, UNIT_BYTES + 4, 2 * UNIT_BYTES)
     assert timers.pending(NOW_MS + 1000) == {NOW_MS + 1000: [1, 2]}
@@ -284,7 +284,7 @@ def test_chain_with_a_forward_pointer_ends_there(timers: Timers) -> None:
 
 def test_timer_files_are_deleted_once_their_messages_are(timers: Timers) -> None:
     for number in range(50):
-        timers.note(NOW_MS + 1000 * number)
+        timers.enqueue(NOW_MS + 1000 * number)
     files = timers.timers.log.files
     assert len(files) == 3
     last = timers.timers.log.read(files[0].base + 19 * UNIT_BYTES)
@@ -299,7 +299,7 @@ def test_a_unit_is_taken_back_if_the_disk_has_no_room_for_its_slot(
     timers: Timers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(15):
-        timers.note(NOW_MS + 2000)
+        timers.enqueue(NOW_MS + 2000)
     end = timers.timers.log.end
 
     def full(wheel: TimerWheel, slot: Slot) -> None:
@@ -308,7 +308,7 @@ def test_a_unit_is_taken_back_if_the_disk_has_no_room_for_its_slot(
     with monkeypatch.context() as patch:
         patch.setattr(TimerWheel, "put", full)
         with pytest.raises(DiskFullError):
-            timers.timers.note(NOW_MS + 1000, [(0, 300, "T", False)], NOW_MS)
+            timers.timers.enqueue(NOW_MS + 1000, [(0, 300, "T", False)], NOW_MS)
     assert (timers.timers.log.end, timers.timers.waiting) == (end, 15)
 
     def short(log: TimerLog, *unit: int) -> int:
@@ -320,15 +320,15 @@ def test_a_unit_is_taken_back_if_the_disk_has_no_room_for_its_slot(
     with monkeypatch.context() as patch:
         patch.setattr(TimerLog, "append", short)
         with pytest.raises(DiskFullError):
-            timers.timers.note(NOW_MS + 1000, [(0, 300, "T", False)] * 9, NOW_MS)
+            timers.timers.enqueue(NOW_MS + 1000, [(0, 300, "T", False)] * 9, NOW_MS)
     assert (timers.timers.log.end, timers.timers.waiting) == (end, 15)
-    timers.note(NOW_MS + 1000)
+    timers.enqueue(NOW_MS + 1000)
     assert timers.pending(NOW_MS + 2000) == {NOW_MS + 1000: [15], NOW_MS + 2000: list(range(15))}
     timers.close()
 
 
 def test_with_snapshots_of_an_official_wheel_ours_is_rebuilt(timers: Timers) -> None:
-    timers.note(NOW_MS + 1000)
+    timers.enqueue(NOW_MS + 1000)
     timers.save()
     timers.close()
     (timers.folder / "timerwheel").write_bytes(bytes(WHEEL_BYTES))
@@ -346,11 +346,11 @@ def test_every_message_is_in_the_chain_of_its_moment_after_any_stop(
     """For any last save, and also if the wheel, the checkpoint or both were lost."""
     chance = random.Random(seed)
     timers = Timers(tmp_path_factory.mktemp("timers"))
-    noted: dict[int, list[int]] = {}
+    enqueued: dict[int, list[int]] = {}
     for _ in range(chance.randrange(1, 5)):
         for _ in range(chance.randrange(30)):
             due_ms = NOW_MS + 1000 * chance.randrange(12)
-            noted.setdefault(due_ms, []).append(timers.note(due_ms))
+            enqueued.setdefault(due_ms, []).append(timers.enqueue(due_ms))
             if chance.random() < 0.1:
                 timers.save()
         if chance.random() < 0.5:
@@ -363,8 +363,8 @@ def test_every_message_is_in_the_chain_of_its_moment_after_any_stop(
             (timers.folder / "config" / "timercheck").unlink(missing_ok=True)
         timers.open()
         assert timers.timers.queue_offset == queue_offset
-        assert timers.timers.waiting == sum(map(len, noted.values()))
-    assert timers.pending(NOW_MS + 20_000) == noted
+        assert timers.timers.waiting == sum(map(len, enqueued.values()))
+    assert timers.pending(NOW_MS + 20_000) == enqueued
     timers.close()
 
 

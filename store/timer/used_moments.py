@@ -14,7 +14,7 @@ GROUPS: Final = SLOTS // GROUP
 assert GROUPS * GROUP == SLOTS
 
 
-class NotedMoments:
+class UsedMoments:
     """Moments are numbers here: ms divided by the precision."""
 
     def __init__(self) -> None:
@@ -26,15 +26,15 @@ class NotedMoments:
     def clear(self) -> None:
         self._groups = bytearray(GROUPS)
 
-    def first(self, number: int, last: int, is_noted: Callable[[int], bool]) -> int | None:
-        """The first moment from `number` to `last` for which `is_noted` is true; they are less than a lap apart."""
+    def first(self, number: int, last: int, is_used: Callable[[int], bool]) -> int | None:
+        """The first moment from `number` to `last` for which `is_used` is true; they are less than a lap apart."""
         groups = self._groups
         while number <= last:
             group = number // GROUP % GROUPS
             next_group = (number // GROUP + 1) * GROUP
             if groups[group]:
                 for moment in range(number, min(next_group, last + 1)):
-                    if is_noted(moment):
+                    if is_used(moment):
                         return moment
                 if number == next_group - GROUP and next_group <= last + 1:
                     groups[group] = 0  # nothing was found in all of it: it was used in an earlier lap
