@@ -81,7 +81,10 @@ class SharedWork(Generic[ResultT]):
         if task is None:
             task = self._tasks[key] = asyncio.get_running_loop().create_task(self._start(key), name=key)
             task.add_done_callback(self._ended)
-        await asyncio.wait({task})
+        ended = asyncio.get_running_loop().create_future()
+        # Not `asyncio.wait`: each of many callers would search the list of all callbacks for its own.
+        task.add_done_callback(lambda _: None if ended.done() else ended.set_result(None))
+        await ended
         return None if task.cancelled() else task.result()
 
     def is_under_way(self, key: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
+from ..connections.connection import MAX_CALLS
 from ..connections.route import Route
 from ..errors import SendBufferFull, SendTimedOut
 from ..hooks.hooks import CommunicationMode
@@ -47,6 +48,13 @@ class AsyncSends:
             if quick is not None:
                 return quick
         return self.in_background(self._send(outgoing, queue, due))
+
+    def check_room(self) -> None:
+        """`SendBufferFull` if too many sends wait in the background: for a route, a connection, or a repeat."""
+        if len(self._tasks) >= MAX_CALLS:
+            raise SendBufferFull(
+                NO_CODE, f"{MAX_CALLS} sends wait to leave: wait for some before sending more"
+            )
 
     async def flush(self) -> None:
         """Return when every send of before this call has ended, at the latest when their timeouts are over."""

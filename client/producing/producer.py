@@ -158,12 +158,13 @@ class Producer(Client):
         """Send now and return a future of the result (official ASYNC): many sends share a write.
 
         Arguments and errors are those of `send`. Wrong arguments raise at once, and so does `SendBufferFull`, a
-        BufferError too, if 65,536 requests wait for replies of the broker: `flush`, then send again. If the broker
-        cannot be reached, the send is repeated, to the given queue or to another broker; an error response is final.
-        With `enable_backpressure_for_async_mode` a send waits, within its timeout, for earlier ones to end.
+        BufferError too, if 65,536 sends wait to leave or for replies of one broker: `flush`, then send again. If the
+        broker cannot be reached, the send is repeated, to the given queue or to another broker; an error response is
+        final. With `enable_backpressure_for_async_mode` a send waits, within its timeout, for earlier ones to end.
         """
         message, destination = read_arguments(topic, body, keywords)
         parts = self._ready
+        parts.async_sends.check_room()
         due = parts.sender.due_in(self.settings.send_msg_timeout if timeout_ms is None else timeout_ms)
         queue = None
         if destination is not None:

@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from pocketmq.client import Producer
+from pocketmq.client import Producer, SendBufferFull
+from pocketmq.client.producing import async_sends
 
 from client_network import Network, broker, name_server, passed, route, timed
 
@@ -57,3 +58,20 @@ def test_flush_waits_for_repeats_and_for_what_waits_for_a_batch() -> None:
         return done
 
     assert network.run(scenario) == [True] * 8
+
+
+def test_sends_that_cannot_leave_yet_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one turn of the loop the first send asks for the route, and all others wait with it."""
+    monkeypatch.setattr(async_sends, "MAX_CALLS", 50)
+    network = cluster("b:1")
+
+    async def scenario() -> int:
+        async with producer() as sender:
+            sends = [sender.send_nowait("T", b"x") for _ in range(50)]
+            with pytest.raises(SendBufferFull, match="50 sends wait to leave"):
+                sender.send_nowait("T", b"x")
+            await sender.flush()
+            sends.append(sender.send_nowait("T", b"x"))
+            return len(await asyncio.gather(*sends))
+
+    assert network.run(scenario) == 51
