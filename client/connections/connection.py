@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
         self.takes_templates = not hooks
         """Whether frames may be made from a template: no hook looks at the header."""
         self._transport: asyncio.Transport | None = None
-        self._cutter = FrameCutter(takes_header=self._takes_header)
+        self._cutter = FrameCutter(takes_header=None if hooks else self._takes_header)
         self._calls: dict[int, Call] = {}
         self._opaque = itertools.count(1)
         self._loop = asyncio.get_running_loop()

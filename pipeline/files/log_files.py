@@ -9,14 +9,15 @@ The format is drawn in `store/FORMAT.md`.
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-import numpy as np
 
 from ..errors import PathError
-from ..records.slices import Ints
 from .mapped_file import FILE_NAME, data_end, map_file
+
+if TYPE_CHECKING:
+    from ..records.slices import Ints
 
 MAX_SPLITS: Final = 10_000
 """Tasks of one scan: Spark keeps each of them in the driver, and starts some twenty in a second."""
@@ -60,11 +61,12 @@ def log_holes(files: list[LogFile]) -> list[tuple[LogFile, int]]:
     ]
 
 
-def files_at(files: Sequence[LogFile], positions: Ints) -> list[LogFile]:
+def files_at(files: Sequence[LogFile], positions: "Ints") -> list[LogFile]:
     """The files in which one of these log positions lies; those of a hole are given the file before it."""
-    bases = np.fromiter((file.base for file in files), np.int64, len(files))
-    numbers = np.unique(np.searchsorted(bases, positions, side="right") - 1)
-    return [files[number] for number in numbers.tolist() if number >= 0]
+    ordered = positions.copy()
+    ordered.sort()
+    edges = [*ordered.searchsorted([file.base for file in files]).tolist(), len(ordered)]
+    return [file for file, (start, end) in zip(files, itertools.pairwise(edges), strict=True) if start < end]
 
 
 def mapped(file: LogFile, maps: dict[str, memoryview]) -> memoryview:
