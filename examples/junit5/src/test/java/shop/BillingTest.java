@@ -45,7 +45,7 @@ class BillingTest {
         } finally {
             billing.shutdown();
         }
-        mq.assertClean("orders", "billing", "offset_moved_back"); // a commit of this client may be late: docs/java.md
+        mq.assertClean("orders", "billing", "offset_moved_back"); // a commit of this client may be late: docs/languages.md
     }
 
     @Test
