@@ -185,7 +185,8 @@ class Clients:
         except ClientError:
             self._books.counts["failed sends"] += 1
         else:
-            if state is sent.state or not knows:
+            # A half message that no slave has is rolled back at once: its program is not run.
+            if sent.state in (state, LocalTransactionState.UNKNOW):
                 self._books.counts[f"transactions {state.name}"] += 1
                 if state is LocalTransactionState.COMMIT_MESSAGE:
                     self._books.promised(message.keys, sent.result)
