@@ -208,7 +208,7 @@ pictures: $(STAMP) ## the pictures of the documents: drawings, terminals, and wi
 	PYTHONPATH=tests $(BIN)/python docs/pictures/draw.py
 
 docs: $(SITE) ## the site in build/site: every link and anchor is checked, and nothing in it is loaded from the network
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pins: $(SPARK) $(SITE) ## write constraints.txt from what .venv holds
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt
