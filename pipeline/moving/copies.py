@@ -18,21 +18,17 @@ from pocketmq.protocol.message.flags import COMPRESSED, COMPRESSION_MASK
 from pocketmq.protocol.message.properties import (
     DLQ_ORIGIN_MESSAGE_ID,
     DLQ_ORIGIN_TOPIC,
-    KEYS,
     ORIGIN_MESSAGE_ID,
     RETRY_TOPIC,
-    SHARDING_KEY,
-    TAGS,
 )
 from pocketmq.protocol.message.topics import is_retry_topic
 
 from ..brokers.batch_sender import BatchSender
 from ..planning.positions import Queue
-from ..records.batch_encoder import RESERVED, copied_texts, elements, requests
+from ..records.batch_encoder import NOT_SENT, copied_texts, elements, requests
 
 COLUMNS: Final = ("body", "properties", "msgId", "flag", "sysFlag", "bornTimestamp")
 """The columns that a copy needs: the body as it is stored, which `sysFlag` says."""
-DROPPED: Final = RESERVED - {KEYS, TAGS, SHARDING_KEY}
 OF_ATTEMPTS: Final = frozenset((RETRY_TOPIC, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID))
 ATTEMPTS: Final = "reconsumeTimes"
 """The column with the number of attempts."""
@@ -80,7 +76,7 @@ def copies_of(
 
     A request has at most `max_bytes`, with 0 one message. `keeps_attempts` needs the column `ATTEMPTS`.
     """
-    dropped = DROPPED - OF_ATTEMPTS if keeps_attempts else DROPPED
+    dropped = NOT_SENT - OF_ATTEMPTS if keeps_attempts else NOT_SENT
     texts = copied_texts(batch.column("properties"), batch.column("msgId"), extra or {}, dropped)
     rows = _Rows(batch, texts, keeps_attempts=keeps_attempts)
     if keeps_attempts or is_retry_topic(

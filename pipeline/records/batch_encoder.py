@@ -32,7 +32,12 @@ RESERVED: Final = frozenset(
     for name, value in vars(names).items()
     if name.isupper() and isinstance(value, str) and len(value) > 1
 )
-"""Property names with a meaning in the protocol: columns and options set them, the column `properties` must not."""
+"""Property names with a meaning in the protocol."""
+OWN_COLUMNS: Final = {names.KEYS: "keys", names.TAGS: "tags", names.SHARDING_KEY: "shardingKey"}
+"""Names that a message carries for its consumers, with the column of the sink for each."""
+NOT_SENT: Final = RESERVED - OWN_COLUMNS.keys()
+"""Names that clients and brokers set: sent once more they would be wrong (an id, a region), or act once more (a delay,
+a transaction, retries)."""
 _HEAD: Final = np.dtype(
     [("total", ">i4"), ("magic", ">i4"), ("crc", ">i4"), ("flag", ">i4"), ("body", ">i4")]
 )
@@ -71,12 +76,14 @@ def row_ids(writer: str, first: int, count: int) -> Any:
 def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None) -> Any:
     """The property text of each row, from the columns of the batch and from `extra`, which maps names to columns.
 
-    `OptionError` for a reserved name in the map, or a separator byte in a name or value.
+    A map that was read from a topic can be sent as it is: names in `NOT_SENT` are left out, and those that a column of
+    the batch sets. `OptionError` for a separator byte in a name or value.
     """
     present = batch.schema.names
     pieces: list[Any] = []
     if "properties" in present:
-        pieces.append(_map_texts(batch.column("properties")))
+        set_otherwise = {name for name, column in OWN_COLUMNS.items() if column in present}
+        pieces.append(_map_texts(batch.column("properties"), NOT_SENT | set_otherwise))
     if "keys" in present:
         keys = batch.column("keys")
         if pa.types.is_list(keys.type):
@@ -95,8 +102,7 @@ def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None)
 
 def copied_texts(maps: Any, ids: Any, extra: Mapping[str, str], dropped: Iterable[str]) -> Any:
     """The property text of each copy: the pairs of its map without the names in `dropped`, `extra`, and its id."""
-    without = pa.array(sorted({*dropped, *extra, names.WAIT, names.UNIQ_KEY}), pa.string())
-    pieces = [_joined_pairs(maps, pc.invert(pc.is_in(maps.keys, value_set=without)))]
+    pieces = [_joined_pairs(maps, {*dropped, *extra, names.WAIT, names.UNIQ_KEY})]
     pieces += [f"{name}\x01{value}\x02" for name, value in extra.items()]
     pieces += [f"{names.WAIT}\x01true\x02{names.UNIQ_KEY}\x01", ids, "\x02"]
     return _checked_lengths(pc.binary_join_element_wise(*pieces, ""))
@@ -144,32 +150,24 @@ def _are_filled(values: Any) -> bool:
     return not values.null_count and bool(pc.min(pc.binary_length(values)).as_py())
 
 
-def _map_texts(maps: Any) -> Any:
-    """The pairs of each row's map."""
-    keys, items = maps.keys, maps.items
-    distinct = pc.unique(keys)
-    reserved = distinct.filter(pc.is_in(distinct, value_set=pa.array(sorted(RESERVED))))
-    if len(reserved):
-        raise OptionError(
-            f"column properties: {reserved[0].as_py()} is reserved; keys, tags and the like have their own columns"
-        )
+def _map_texts(maps: Any, dropped: Iterable[str]) -> Any:
+    """The pairs of each row's map, without the dropped names."""
+    distinct = pc.unique(maps.keys)
     if pc.any(pc.equal(pc.binary_length(distinct), 0)).as_py():
         raise OptionError("column properties: a name must not be empty")
     _refuse_separators("properties", distinct)
-    _refuse_separators("properties", items)
-    return _joined_pairs(maps, None)
+    _refuse_separators("properties", maps.items)
+    return _joined_pairs(maps, dropped)
 
 
-def _joined_pairs(maps: Any, are_wanted: Any) -> Any:
-    """The pairs of each row's map as one text, without empty values, and without those that are not wanted."""
-    keys, items = maps.keys, maps.items
-    if not _are_filled(items):
-        items = pc.fill_null(items, "")
-        has_value = pc.greater(pc.binary_length(items), 0)
-        are_wanted = has_value if are_wanted is None else pc.and_(has_value, are_wanted)
-    pairs = pc.binary_join_element_wise(keys, "\x01", items, "\x02", "")
-    if are_wanted is not None:
-        pairs = pc.if_else(are_wanted, pairs, "")
+def _joined_pairs(maps: Any, dropped: Iterable[str]) -> Any:
+    """The pairs of each row's map as one text, without empty values, and without the dropped names."""
+    keys, items = maps.keys, pc.fill_null(maps.items, "")
+    are_wanted = pc.and_(
+        pc.greater(pc.binary_length(items), 0),
+        pc.invert(pc.is_in(keys, value_set=pa.array(sorted(dropped), pa.string()))),
+    )
+    pairs = pc.if_else(are_wanted, pc.binary_join_element_wise(keys, "\x01", items, "\x02", ""), "")
     lengths = np.diff(np.asarray(maps.offsets))
     if len(pairs) == len(lengths) and (lengths == 1).all():
         return pairs

@@ -78,5 +78,5 @@ def test_documents_import_clients_from_the_face_only() -> None:
 
 @pytest.mark.parametrize("name", client.__all__)
 def test_every_name_is_on_a_page_for_users(name: str) -> None:
-    pages = [(ROOT / "docs" / page).read_text("utf-8") for page in ("client.md", "admin.md")]
+    pages = [(ROOT / "docs" / page).read_text("utf-8") for page in ("client.md", "command-line.md")]
     assert any(re.search(rf"\b{name}\b", page) for page in pages)

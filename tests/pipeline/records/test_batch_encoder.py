@@ -102,11 +102,23 @@ def test_batches_hold_every_row_once_within_both_limits(
         assert sum(sizes[first:stop]) <= most_bytes or stop - first == 1
 
 
-@pytest.mark.parametrize("name", ["KEYS", "UNIQ_KEY", "DELAY", "TRAN_MSG", "__SHARDINGKEY"])
-def test_reserved_property_names_are_refused(name: str) -> None:
-    batch = batch_of([(b"x", None, None, {name: "1"}, 0)])
-    with pytest.raises(OptionError, match=f"{name} is reserved"):
-        property_texts(batch, row_ids("w", 0, 1))
+@pytest.mark.parametrize("name", ["UNIQ_KEY", "MSG_REGION", "DELAY", "TRAN_MSG", "RETRY_TOPIC", "WAIT"])
+def test_what_clients_and_brokers_set_is_not_sent_again(name: str) -> None:
+    batch = batch_of([(b"x", None, None, {name: "1", "color": "red"}, 0)])
+    (text,) = property_texts(batch, ids := row_ids("w", 0, 1)).to_pylist()
+    assert decode_properties(text) == {"color": "red", "WAIT": "true", "UNIQ_KEY": ids[0].as_py()}
+
+
+def test_a_map_that_was_read_keeps_keys_and_tags_unless_columns_set_them() -> None:
+    read = {"KEYS": "k1 k2", "TAGS": "A", "__SHARDINGKEY": "s", "color": "red"}
+    maps = pa.array([list(read.items())], pa.map_(pa.string(), pa.string()))
+    alone = pa.RecordBatch.from_pydict({"body": [b"x"], "properties": maps})
+    (text,) = property_texts(alone, row_ids("w", 0, 1)).to_pylist()
+    assert decode_properties(text).items() >= read.items()
+    beside = pa.RecordBatch.from_pydict({"body": [b"x"], "properties": maps, "tags": ["B"], "keys": ["k3"]})
+    (text,) = property_texts(beside, row_ids("w", 0, 1)).to_pylist()
+    assert decode_properties(text).items() >= {**read, "TAGS": "B", "KEYS": "k3"}.items()
+    assert text.count("TAGS") == text.count("KEYS") == 1
 
 
 def test_a_separator_inside_a_value_is_refused() -> None:
