@@ -209,26 +209,30 @@ class Books:
 
     def unconsumed(self, group: str, topic: str, records: dict[Place, list[Any]]) -> list[str]:
         """What is stored and the group has not got."""
-        missing = []
-        for place, queue in records.items():
-            lost_from, lost_to = self.regressed.get(place, (0, 0))
-            missing += [
-                f"{group}: {key_of(record)} at {record.queue_offset} of {place}"
-                for record in queue
-                if place[1] == topic
-                and not self.consumed[group][key_of(record)]
-                and not lost_from <= record.queue_offset < lost_to
-            ]
-        return missing
+        return [
+            f"{group}: {key_of(record)} at {record.queue_offset} of {place}"
+            for place, queue in records.items()
+            for record in queue
+            if place[1] == topic
+            and not self.consumed[group][key_of(record)]
+            and not self._is_numbered_again(place, record)
+        ]
 
-    def unkept_promises(self) -> list[str]:
+    def unkept_promises(self, records: dict[Place, list[Any]]) -> list[str]:
         """What was to be consumed later, and is not."""
-        got = set().union(*self.consumed.values())
+        excused = set().union(*self.consumed.values())
+        for place, queue in records.items():
+            excused |= {key_of(record) for record in queue if self._is_numbered_again(place, record)}
         return [
             f"{key}, promised"
             for key, sent in self.promises.items()
-            if key not in got and not sent.may_be_lost
+            if key not in excused and not sent.may_be_lost
         ]
+
+    def _is_numbered_again(self, place: Place, record: Any) -> bool:
+        """Whether a lost message had its number: a group that had passed that one does not look there again."""
+        lost_from, lost_to = self.regressed.get(place, (0, 0))
+        return lost_from <= record.queue_offset < lost_to
 
     def check_once(self, group: str) -> None:
         twice = [key for key, count in self.consumed[group].items() if count > 1]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from random import Random
 from typing import Any, NamedTuple
 
@@ -150,7 +151,7 @@ class Clients:
     async def _send_delayed(self, producer: Producer, message: Message, chance: Random) -> None:
         if self._plan.emulate == "5" and chance.random() < 0.5:
             seconds = float(chance.randrange(1, 30))
-            message.delay_ms = int(seconds * 1000)
+            message.delay = timedelta(seconds=seconds)
             seconds -= TIMER_PRECISION_SECONDS
         else:
             message.delay_level = chance.choice(sorted(DELAY_SECONDS))
@@ -246,7 +247,7 @@ class Clients:
             for group in self._groups
             for text in self._books.unconsumed(group.name, group.topic, records)
         ]
-        return missing + self._books.unkept_promises()
+        return missing + self._books.unkept_promises(records)
 
     def check_once(self) -> None:
         """Where nothing has failed, nobody gets a message twice."""
