@@ -5,8 +5,9 @@ SharedWork     one task for each key, for all who wait for its result
 """
 
 import asyncio
+import functools
 import logging
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Hashable
 from typing import Any, Final, Generic, TypeVar
 
 _log = logging.getLogger(__name__)
@@ -68,26 +69,29 @@ class Tasks:
 class SharedWork(Generic[ResultT]):
     """Work of which one at a time is under way for each key, such as connecting to an address. `cancel` ends it all."""
 
-    def __init__(self, start: Callable[[str], Coroutine[Any, Any, ResultT]]) -> None:
+    def __init__(self, start: Callable[..., Coroutine[Any, Any, ResultT]]) -> None:
+        """`start` gets the parts of the key as its arguments."""
         self._start = start
-        self._tasks: dict[str, asyncio.Task[ResultT]] = {}
+        self._tasks: dict[tuple[Hashable, ...], asyncio.Task[ResultT]] = {}
 
-    async def result(self, key: str) -> ResultT | None:
+    async def result(self, *key: Hashable) -> ResultT | None:
         """What the work for a key returned or raised; it begins now unless it is under way. None if it was cancelled.
 
         A caller that is cancelled does not end the work: others may wait for it.
         """
         task = self._tasks.get(key)
         if task is None:
-            task = self._tasks[key] = asyncio.get_running_loop().create_task(self._start(key), name=key)
-            task.add_done_callback(self._ended)
+            task = self._tasks[key] = asyncio.get_running_loop().create_task(
+                self._start(*key), name=str(key[0])
+            )
+            task.add_done_callback(functools.partial(self._ended, key))
         ended = asyncio.get_running_loop().create_future()
         # Not `asyncio.wait`: each of many callers would search the list of all callbacks for its own.
         task.add_done_callback(lambda _: None if ended.done() else ended.set_result(None))
         await ended
         return None if task.cancelled() else task.result()
 
-    def is_under_way(self, key: str) -> bool:
+    def is_under_way(self, *key: Hashable) -> bool:
         """Whether a caller would wait for work that began before."""
         return key in self._tasks
 
@@ -97,8 +101,8 @@ class SharedWork(Generic[ResultT]):
             task.cancel()
         return set(self._tasks.values())
 
-    def _ended(self, task: asyncio.Task[ResultT]) -> None:
-        del self._tasks[task.get_name()]
+    def _ended(self, key: tuple[Hashable, ...], task: asyncio.Task[ResultT]) -> None:
+        del self._tasks[key]
         if not task.cancelled():
             task.exception()  # seen: all who waited may have left
 

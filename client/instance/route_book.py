@@ -9,7 +9,7 @@ under way. What was not used lately is forgotten. Mirrors the route part of `MQC
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -41,6 +41,7 @@ class RouteBook:
         """Routes of topics that the broker creates with the first message sent to them."""
         self._finding = SharedWork(self._find)
         self._finding_template = SharedWork(name_servers.find)
+        self._finding_publish_route = SharedWork(self._find_publish_route)
         self._cluster: Mapping[str, Mapping[int, str]] | None = None
         """Every broker, for a client that all of them must know."""
         self._unused: dict[str, int] = {}
@@ -67,16 +68,7 @@ class RouteBook:
     async def find_route(self, topic: str) -> Route:
         """Ask a name server and keep the answer. Raises what `NameServers.find` raises."""
         self._unused.pop(topic, None)
-        joined = self._finding.is_under_way(topic)
-        try:
-            route = await self._finding.result(topic)
-        except RouteNotFound:
-            if not joined:
-                raise
-            route = await self._finding.result(topic)  # it was asked before us: the topic may exist now
-        if route is None:
-            raise NotReachable(f"the client is shut down: no route of {topic}")
-        return route
+        return await _shared(self._finding, topic)
 
     async def _find(self, topic: str) -> Route:
         route = await self.name_servers.find(topic)
@@ -90,7 +82,7 @@ class RouteBook:
 
     def close(self) -> set[asyncio.Task[Route]]:
         """End the questions under way, and return their tasks."""
-        return self._finding.cancel() | self._finding_template.cancel()
+        return self._finding_publish_route.cancel() | self._finding.cancel() | self._finding_template.cancel()
 
     async def find_publish_route(self, topic: str, create_topic: str, queue_nums: int) -> Route:
         """The route to send to a topic: its own, or that of the template `create_topic` if it does not exist yet.
@@ -98,18 +90,19 @@ class RouteBook:
 
         The route of a topic that may not be written has no queues.
         """
+        return await _shared(self._finding_publish_route, topic, create_topic, queue_nums)
+
+    async def _find_publish_route(self, topic: str, create_topic: str, queue_nums: int) -> Route:
         try:
             return await self.find_route(topic)
         except RouteNotFound:
             if create_topic == topic:
                 raise
         try:
-            template = await self._finding_template.result(create_topic)
+            template = await _shared(self._finding_template, create_topic)
         except RouteNotFound as error:
             why = await self.name_servers.why_no_route(create_topic)
             raise RouteNotFound(f"No route info of this topic: {topic}{why and '; '}{why}") from error
-        if template is None:
-            raise NotReachable(f"the client is shut down: no route of {topic}")
         route = self._templates[topic] = template.for_new_topic(topic, queue_nums)
         self.brokers.keep(route.addresses)
         return route
@@ -239,6 +232,20 @@ class RouteBook:
             raise RouteNotFound(f"no broker for topic {topic}")
         connected = [address for address in found if self.name_servers.connections.live(address) is not None]
         return random.choice(connected or found)
+
+
+async def _shared(finding: SharedWork[Route], topic: str, *how: Hashable) -> Route:
+    """The result of the one question for this topic; `NotReachable` if the client is shut down meanwhile."""
+    joined = finding.is_under_way(topic, *how)
+    try:
+        route = await finding.result(topic, *how)
+    except RouteNotFound:
+        if not joined:
+            raise
+        route = await finding.result(topic, *how)  # it was asked before us: the topic may exist now
+    if route is None:
+        raise NotReachable(f"the client is shut down: no route of {topic}")
+    return route
 
 
 def _moved(address: str, by: int) -> str:

@@ -1,28 +1,47 @@
 """Sends whose results are futures: many under way at once, repeats in the background, limits on how many.
 
-If the route and the connection exist already, a send is one write and one callback (`_QuickSend`); only a send that has
-to wait for something becomes a task. Mirrors the ASYNC mode of `DefaultMQProducerImpl` and the retries of
-`MQClientAPIImpl`.
+    known route, open connection    one write and one callback
+    anything else                   the send is queued: first behind the one question for its topic's route, then
+                                    behind the one connect to its broker; both queues are left in the order of the calls
+
+A repeat after a failure is queued the same way. Only a producer with hooks or `enable_backpressure_for_async_mode` has
+a task for each send. Mirrors the ASYNC mode of `DefaultMQProducerImpl` and the retries of `MQClientAPIImpl`.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from ..connections.connection import MAX_CALLS
+from ..connections.connection import MAX_CALLS, Connection
 from ..connections.route import Route
-from ..errors import SendBufferFull, SendTimedOut
+from ..errors import (
+    CallTimeout,
+    ClientError,
+    NotReachable,
+    SendBufferFull,
+    SendFailed,
+    SendTimedOut,
+    TooManyCalls,
+)
 from ..hooks.hooks import CommunicationMode
 from ..instance.instance import ClientInstance
 from ..settings.producer_settings import ProducerSettings
+from ..tasks import Tasks
 from ..values.results import SendResult
 from .outgoing import Outgoing
 from .posted_send import AttemptFailed, PostedSend
+from .send_arguments import Destination
 from .send_retry import NO_CODE, Failure, is_async_repeated, send_failed, send_timed_out
 from .sender import Sender
+
+SENDS_PER_TURN: Final = 256
+"""Queued sends that get their queue, or their error, before other tasks run."""
+FULL_WAIT_SECONDS: Final = 0.01
+"""How long a queued send waits before it looks again whether its connection takes one more request."""
 
 
 class AsyncSends:
@@ -33,6 +52,11 @@ class AsyncSends:
         self.settings = sender.settings
         self.loop = instance.loop
         self._tasks: set[asyncio.Task[SendResult]] = set()
+        self._lines: dict[tuple[str, str], deque[_QueuedSend]] = {}
+        """What waits for the route of a topic, with "", and for the connection to a broker, with its name."""
+        self._openers = Tasks()
+        """One for each line."""
+        self._queued = 0
         self.round = _Round()
         """Counts the sends of now."""
         self._flushed_rounds: set[_Round] = set()
@@ -40,18 +64,39 @@ class AsyncSends:
         self._limits = _BackPressure(sender.settings)
         self._may_be_quick = not sender.settings.enable_backpressure_for_async_mode and sender.hooks is None
 
-    def send(self, outgoing: Outgoing, queue: MessageQueue | None, due: float) -> asyncio.Future[SendResult]:
-        """Send to a queue, or round robin; the future gets the result, or `SendFailed`. Raises `SendBufferFull`."""
-        if self._may_be_quick:
-            route = self.sender.known_route(outgoing.topic)
-            quick = None if route is None else self._send_quickly(outgoing, queue, route, due)
-            if quick is not None:
-                return quick
-        return self.in_background(self._send(outgoing, queue, due))
+    def send(
+        self, outgoing: Outgoing, queue: MessageQueue | None, destination: Destination | None, due: float
+    ) -> asyncio.Future[SendResult]:
+        """Send to a queue, to the `destination` once its topic's queues are known, or round robin; the future gets the
+        result, or `SendFailed`. Raises `SendBufferFull`."""
+        if not self._may_be_quick:
+            return self._in_background(self._send(outgoing, queue, destination, due))
+        sender, lines, topic = self.sender, self._lines, outgoing.topic
+        chosen = queue
+        if queue is None:
+            route = sender.known_route(topic) if destination is None else None
+            chosen = None if route is None else sender.choose(route, None)
+        if chosen is None or (lines and (topic, "") in lines):
+            return self._queue(outgoing, queue, destination, due, None)
+        connection = sender.live_connection(chosen)
+        if connection is None or (lines and (topic, chosen.broker_name) in lines):
+            return self._queue(outgoing, queue, None, due, chosen)
+        send = _QuickSend(sender, outgoing, chosen, connection, due)
+        send.sends, send.queue, send.round, send.retries_done = self, queue, self.round, 0
+        try:
+            sender.post(send)
+        except AttemptFailed as failed:  # too many requests wait for replies: a repeat would not help
+            failure = failed.as_send_failed()
+            if isinstance(failure, SendBufferFull):
+                raise failure from failed.error
+            send.result.set_exception(failure)
+        else:
+            self.round.under_way += 1
+        return send.result
 
     def check_room(self) -> None:
-        """`SendBufferFull` if too many sends wait in the background: for a route, a connection, or a repeat."""
-        if len(self._tasks) >= MAX_CALLS:
+        """`SendBufferFull` if too many sends wait to leave: for a route, a connection, or a repeat."""
+        if self._queued + len(self._tasks) >= MAX_CALLS:
             raise SendBufferFull(
                 NO_CODE, f"{MAX_CALLS} sends wait to leave: wait for some before sending more"
             )
@@ -67,83 +112,239 @@ class AsyncSends:
         if self._tasks:
             await asyncio.wait(list(self._tasks))
 
-    def in_background(self, work: Coroutine[Any, Any, SendResult]) -> asyncio.Task[SendResult]:
-        """Run a send that cannot leave at once: `finish` waits for it."""
+    def close(self) -> None:
+        """Fail what still waits to leave: nothing after `flush`, unless that was cancelled."""
+        self._openers.cancel()
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            while (send := self._first(line)) is not None:
+                self._fail(send, send_failed(None, NotReachable("the client is shut down")))
+
+    def ended(self, round_: "_Round") -> None:
+        """A send of this round ended. One that is repeated begins again before the loop turns."""
+        round_.under_way -= 1
+        if not round_.under_way and round_ is not self.round:
+            self.loop.call_soon(round_.look)
+
+    # -- sends that wait
+
+    def _queue(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue | None,
+        destination: Destination | None,
+        due: float,
+        chosen: MessageQueue | None,
+    ) -> asyncio.Future[SendResult]:
+        send = _QueuedSend(outgoing, queue, destination, due, self.round, self.loop.create_future())
+        self._admit(send)
+        if chosen is None:
+            self._wait_for_route(send)
+        else:
+            self._wait_for_broker(send, chosen)
+        return send.result
+
+    def _admit(self, send: "_QueuedSend") -> None:
+        send.timer = self.loop.call_at(send.due, self._expire, send)
+        send.round.under_way += 1
+        self._queued += 1
+
+    def _release(self, send: "_QueuedSend") -> None:
+        """It waits no longer."""
+        assert send.timer is not None
+        send.timer.cancel()
+        send.timer = None
+        self._queued -= 1
+
+    def _fail(self, send: "_QueuedSend", error: Exception) -> None:
+        self._release(send)
+        self.ended(send.round)
+        if not send.result.done():
+            send.result.set_exception(error)
+
+    def _expire(self, send: "_QueuedSend") -> None:
+        chosen = send.chosen
+        if chosen is None:
+            text = f"No route info of this topic: {send.outgoing.topic}; no name server answered in time"
+            self._fail(send, send_timed_out(text))
+            return
+        error = CallTimeout(f"no connection to broker {chosen.broker_name} in time")
+        failed = self.sender.note_failure(Failure.TIMEOUT, error, chosen, self.sender.attempt_begins())
+        self._fail(send, failed.as_send_failed())
+
+    def _first(self, line: "deque[_QueuedSend]") -> "_QueuedSend | None":
+        """The first send that still waits; those before it were cancelled, or are out of time."""
+        while line:
+            send = line[0]
+            if send.timer is not None:
+                if send.result.done():
+                    self._release(send)
+                    self.ended(send.round)
+                elif self.loop.time() >= send.due:
+                    self._expire(send)
+                else:
+                    return send
+            line.popleft()
+        return None
+
+    async def _each(self, line: "deque[_QueuedSend]") -> AsyncIterator["_QueuedSend"]:
+        """Take one send after another out of a line; other tasks run in between."""
+        count = 0
+        while (send := self._first(line)) is not None:
+            line.popleft()
+            yield send
+            count += 1
+            if count % SENDS_PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    def _wait_for_route(self, send: "_QueuedSend") -> None:
+        key = send.outgoing.topic, ""
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = deque()
+            self._openers.spawn(self._find_route(send.outgoing.topic, line), f"sends to {key[0]}")
+        line.append(send)
+
+    async def _find_route(self, topic: str, line: "deque[_QueuedSend]") -> None:
+        """Ask once; then each send of the line gets its queue, or its error."""
+        try:
+            route = await self.sender.find_route(topic)
+        except SendFailed as error:
+            del self._lines[topic, ""]  # sends of from now on ask again
+            async for send in self._each(line):
+                failure = type(error)(error.code, str(error), retriable=error.retriable)
+                failure.__cause__ = error.__cause__
+                self._fail(send, failure)
+            return
+        async for send in self._each(line):
+            try:
+                chosen = self._choose(send, route)
+            except ClientError as error:
+                self._fail(send, error)
+            else:
+                self._wait_for_broker(send, chosen)
+        del self._lines[topic, ""]
+
+    def _choose(self, send: "_QueuedSend", route: Route | None) -> MessageQueue:
+        """The queue of the next attempt; the route is needed unless the user gave it. What `Destination.resolve`
+        raises."""
+        if send.destination is not None:
+            send.queue = self.sender.resolve(send.destination, send.outgoing.message, route)
+            send.destination = None
+        if send.queue is not None:
+            return send.queue
+        assert route is not None
+        return self.sender.choose(route, send.failed_on)
+
+    def _wait_for_broker(self, send: "_QueuedSend", chosen: MessageQueue) -> None:
+        send.chosen = chosen
+        key = send.outgoing.topic, chosen.broker_name
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = deque()
+            self._openers.spawn(self._connect(key, chosen, line), f"sends to {key[0]} at {key[1]}")
+        line.append(send)
+
+    async def _connect(self, key: tuple[str, str], queue: MessageQueue, line: "deque[_QueuedSend]") -> None:
+        """Connect to the broker unless there is a connection, then send what waits, as the broker accepts it."""
+        while self._first(line) is not None:
+            try:
+                connection = await self.sender.reach(queue)
+            except AttemptFailed as failed:
+                del self._lines[key]  # repeats connect again
+                async for send in self._each(line):
+                    self._release(send)
+                    self.ended(send.round)
+                    self.failed(send, failed)
+                return
+            while (next_send := self._first(line)) and self.sender.live_connection(queue) is connection:
+                if self._post(next_send, connection):
+                    line.popleft()
+                    await connection.drained()
+                else:
+                    await asyncio.sleep(FULL_WAIT_SECONDS)
+        del self._lines[key]
+
+    def _post(self, queued: "_QueuedSend", connection: Connection) -> bool:
+        """Send now. False if the connection takes no more requests."""
+        assert queued.chosen is not None
+        send = _QuickSend(self.sender, queued.outgoing, queued.chosen, connection, queued.due, queued.result)
+        send.sends, send.queue, send.round = self, queued.queue, queued.round
+        send.retries_done = queued.retries_done
+        try:
+            self.sender.post(send)
+        except AttemptFailed as failed:
+            if isinstance(failed.error, TooManyCalls):
+                return False
+            self._release(queued)
+            self.ended(queued.round)
+            self.failed(queued, failed)
+        except ClientError as error:
+            self._fail(queued, error)
+        else:
+            self._release(queued)
+        return True
+
+    def failed(self, send: "_QuickSend | _QueuedSend", failed: AttemptFailed) -> None:
+        """An attempt did not reach the broker, or got no answer: the send is queued again, or fails."""
+        result, retries = send.result, send.retries_done
+        if result.done():
+            return
+        if not self._is_repeated(failed.kind, retries, send.due):
+            result.set_exception(failed.as_send_failed())
+            return
+        assert send.chosen is not None
+        again = _QueuedSend(send.outgoing, send.queue, None, send.due, send.round, result)
+        again.retries_done, again.failed_on = retries + 1, send.chosen.broker_name
+        self._admit(again)
+        topic = send.outgoing.topic
+        route = self.sender.known_route(topic)
+        if (topic, "") in self._lines or (route is None and send.queue is None):
+            self._wait_for_route(again)
+        else:
+            self._wait_for_broker(again, self._choose(again, route))
+
+    # -- as a task
+
+    def _in_background(self, work: Coroutine[Any, Any, SendResult]) -> asyncio.Task[SendResult]:
         task = self.loop.create_task(work, name="send")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # -- without a task
-
-    def _send_quickly(
-        self, outgoing: Outgoing, queue: MessageQueue | None, route: Route, due: float
-    ) -> asyncio.Future[SendResult] | None:
-        """One write and a callback; None if there is no connection to the queue's broker."""
-        sender = self.sender
-        chosen = queue or sender.choose(route, None)
-        connection = sender.live_connection(chosen)
-        if connection is None:
-            return None
-        send = _QuickSend(sender, outgoing, chosen, connection, due)
-        send.sends, send.queue, send.round = self, queue, self.round
-        try:
-            sender.post(send)
-        except AttemptFailed as failed:  # too many requests wait for replies: a repeat would not help
-            failure = failed.as_send_failed()
-            if isinstance(failure, SendBufferFull):
-                raise failure from failed.error
-            send.result.set_exception(failure)
-        else:
-            self.round.under_way += 1
-        return send.result
-
-    def repeat(
-        self, outgoing: Outgoing, queue: MessageQueue | None, due: float, *, failed_on: MessageQueue
-    ) -> asyncio.Task[SendResult]:
-        """Go on with a quick send whose attempt failed."""
-        return self.in_background(self._send(outgoing, queue, due, failed_on=failed_on))
-
-    # -- as a task
-
     async def _send(
-        self,
-        outgoing: Outgoing,
-        queue: MessageQueue | None,
-        due: float,
-        *,
-        failed_on: MessageQueue | None = None,
+        self, outgoing: Outgoing, queue: MessageQueue | None, destination: Destination | None, due: float
     ) -> SendResult:
         """Official ASYNC with its repeats: to another broker, unless the queue is given."""
-        retries_done = 0 if failed_on is None else 1
+        retries_done, failed_on, sender = 0, None, self.sender
+        if destination is not None:
+            queue = await sender.queue_for(destination, outgoing.message, due)
         async with self._limits.room_for(len(outgoing.body), due):
             while True:
-                chosen = queue or await self._next_queue(outgoing.topic, failed_on, due)
+                chosen = queue
+                if chosen is None:
+                    route = sender.known_route(outgoing.topic) or await sender.find_route(outgoing.topic, due)
+                    chosen = sender.choose(route, failed_on)
                 if self.loop.time() >= due:
                     raise send_timed_out("DEFAULT ASYNC send call timeout")
                 try:
-                    return await self.sender.attempt(outgoing, chosen, due, CommunicationMode.ASYNC)
+                    return await sender.attempt(outgoing, chosen, due, CommunicationMode.ASYNC)
                 except AttemptFailed as failed:
-                    if not self.is_repeated(failed.kind, retries_done, due):
+                    if not self._is_repeated(failed.kind, retries_done, due):
                         failure = failed.as_send_failed()
                         break
-                    failed_on = chosen
+                    failed_on = chosen.broker_name
                     retries_done += 1
         raise failure
 
-    def is_repeated(self, failure: Failure, retries_done: int, due: float) -> bool:
+    def _is_repeated(self, failure: Failure, retries_done: int, due: float) -> bool:
         left_ms = int((due - self.loop.time()) * 1000)
         retry_times = self.settings.retry_times_when_send_async_failed
         return is_async_repeated(failure, retries_done=retries_done, retry_times=retry_times, left_ms=left_ms)
 
-    async def _next_queue(self, topic: str, failed_on: MessageQueue | None, due: float) -> MessageQueue:
-        sender = self.sender
-        route = sender.known_route(topic) or await sender.find_route(topic, due)
-        return sender.choose(route, None if failed_on is None else failed_on.broker_name)
-
 
 class _Round:
-    """Quick sends between two calls of `flush`."""
+    """Sends without a task between two calls of `flush`."""
 
     __slots__ = ("ended", "under_way")
 
@@ -151,34 +352,74 @@ class _Round:
         self.under_way = 0
         self.ended = asyncio.Event()
 
+    def look(self) -> None:
+        if not self.under_way:
+            self.ended.set()
+
+
+class _QueuedSend:
+    """One send that waits for a route or a connection."""
+
+    __slots__ = (
+        "chosen",
+        "destination",
+        "due",
+        "failed_on",
+        "outgoing",
+        "queue",
+        "result",
+        "retries_done",
+        "round",
+        "timer",
+    )
+
+    def __init__(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue | None,
+        destination: Destination | None,
+        due: float,
+        round_: _Round,
+        result: asyncio.Future[SendResult],
+    ) -> None:
+        self.outgoing = outgoing
+        self.queue = queue
+        """As the user gave it."""
+        self.destination = destination
+        """Becomes `queue` once the route is known."""
+        self.chosen: MessageQueue | None = None
+        """Of this attempt, once the route is known."""
+        self.due = due
+        self.round = round_
+        self.result = result
+        self.retries_done = 0
+        self.failed_on: str | None = None
+        """The broker of the attempt before."""
+        self.timer: asyncio.TimerHandle | None = None
+        """Fires at `due`; None once the send does not wait any more."""
+
 
 class _QuickSend(PostedSend):
     """One send whose future the user holds. It counts as under way until the reply, even if that is cancelled."""
 
-    __slots__ = ("queue", "round", "sends")
+    __slots__ = ("queue", "retries_done", "round", "sends")
 
     sends: AsyncSends
     queue: MessageQueue | None
     """As the user gave it."""
+    retries_done: int
     round: _Round
 
     def ended(self) -> None:
-        self.round.under_way -= 1
-        if not self.round.under_way and self.round is not self.sends.round:
-            self.sends.loop.call_soon(self.round.ended.set)
+        self.sends.ended(self.round)
 
     def refused(self, failed: AttemptFailed) -> None:
         """A refusal is final."""
         self.result.set_exception(failed.as_send_failed())
 
     def unanswered(self, kind: Failure, error: Exception) -> None:
-        """The send is repeated as a task, or fails."""
-        sends, result = self.sends, self.result
-        if not sends.is_repeated(kind, 0, self.due):
-            result.set_exception(send_failed(kind, error))
-            return
-        again = sends.repeat(self.outgoing, self.queue, self.due, failed_on=self.chosen)
-        again.add_done_callback(lambda task: _pass_on(task, result))
+        """The send is queued again, or fails."""
+        self.sends.failed(self, self.observer.note_failure(kind, error, self.chosen, self.began_ms))
 
 
 class _BackPressure:
@@ -210,16 +451,3 @@ class _BackPressure:
             self._bytes += body_bytes
             async with self._changed:
                 self._changed.notify_all()
-
-
-def _pass_on(task: asyncio.Task[SendResult], result: asyncio.Future[SendResult]) -> None:
-    """Let the user's future end as the task did that repeated the send, unless the user cancelled it."""
-    error = None if task.cancelled() else task.exception()  # seen, whether or not the user still waits
-    if result.done():
-        return
-    if task.cancelled():
-        result.cancel()
-    elif error is not None:
-        result.set_exception(error)
-    else:
-        result.set_result(task.result())

@@ -86,6 +86,7 @@ class PostedSend:
         chosen: MessageQueue,
         connection: Connection,
         due: float,
+        result: asyncio.Future[SendResult] | None = None,
     ) -> None:
         loop = observer.loop
         self.observer = observer
@@ -95,7 +96,7 @@ class PostedSend:
         self.due = due
         self.timeout_seconds = due - loop.time()
         self.began_ms = observer.attempt_begins()
-        self.result: asyncio.Future[SendResult] = loop.create_future()
+        self.result: asyncio.Future[SendResult] = loop.create_future() if result is None else result
 
     def stored(self, reply: StoredReply) -> bool:
         """Fast path for a stored message. Returns False if the full parser is needed."""

@@ -35,7 +35,7 @@ from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
 from .batch_split import check_batch, element_bytes, split_batch
 from .outgoing import Outgoing, reply_to
-from .send_arguments import Destination, SendKeywords, queue_of_topic, read_arguments
+from .send_arguments import SendKeywords, queue_of_topic, read_arguments
 from .sender import Sender, detect_brokers
 
 CHECKED_UNIQUE_KEY_BYTES: Final = 46
@@ -111,6 +111,8 @@ class Producer(Client):
         await instance.unregister_producer(self._group)
 
     def _withdraw(self, instance: ClientInstance) -> None:
+        assert self._parts is not None
+        self._parts.async_sends.close()
         instance.groups.remove_producer(self._group)
 
     # -- sending
@@ -170,11 +172,10 @@ class Producer(Client):
         if destination is not None:
             queue = parts.sender.known_queue_for(destination, message)
             if queue is None:
-                later = self._send_once_known(parts, self._prepare(parts.sender, message), destination, due)
-                return parts.async_sends.in_background(later)
+                return parts.async_sends.send(self._prepare(parts.sender, message), None, destination, due)
         if parts.accumulator is not None and timeout_ms is None and parts.accumulator.accepts(message):
             return self._add(parts.accumulator, message, queue)
-        return parts.async_sends.send(self._prepare(parts.sender, message), queue, due)
+        return parts.async_sends.send(self._prepare(parts.sender, message), queue, None, due)
 
     async def flush(self) -> None:
         """Return when every send that began before has ended: stored, or failed within its timeout.
@@ -308,13 +309,6 @@ class Producer(Client):
     def _prepare(self, sender: Sender, message: Message) -> Outgoing:
         self._check(message)
         return sender.prepare_message(message)
-
-    async def _send_once_known(
-        self, parts: Parts, outgoing: Outgoing, destination: Destination, due: float
-    ) -> SendResult:
-        """`send_nowait` to a queue of a topic whose queues are not known yet."""
-        queue = await parts.sender.queue_for(destination, outgoing.message, due)
-        return await parts.async_sends.send(outgoing, queue, due)
 
     def _add(
         self, accumulator: ProduceAccumulator, message: Message, queue: MessageQueue | None

@@ -209,14 +209,26 @@ class Sender(GroupProducer):
     async def _connect_and_post(
         self, outgoing: Outgoing, queue: MessageQueue, address: str, due: float
     ) -> SendResult:
+        connection = self._live(address) or await self._connect(queue, address, due - self.loop.time())
+        return await self.post(PostedSend(self, outgoing, queue, connection, due))
+
+    async def _connect(self, queue: MessageQueue, address: str, timeout_seconds: float | None) -> Connection:
         began_ms = steady_ms()
         try:
-            connection = self._live(address) or await self._connections.get(address, due - self.loop.time())
+            return await self._connections.get(address, timeout_seconds)
         except CallTimeout as error:
             raise self.note_failure(Failure.TIMEOUT, error, queue, began_ms) from error
         except NotReachable as error:
             raise self.note_failure(Failure.CONNECT, error, queue, began_ms) from error
-        return await self.post(PostedSend(self, outgoing, queue, connection, due))
+
+    async def reach(self, queue: MessageQueue) -> Connection:
+        """The connection to a queue's master, for every send that waits for it; `AttemptFailed`."""
+        began_ms = steady_ms()
+        try:
+            address = await self._address_of(queue, None)
+        except ClientError as error:
+            raise self.note_failure(Failure.CLIENT, error, queue, began_ms) from error
+        return await self._connect(queue, address, None)
 
     def live_connection(self, queue: MessageQueue) -> Connection | None:
         """The connection to a queue's master, if there is one."""
@@ -272,7 +284,7 @@ class Sender(GroupProducer):
         route = self._instance.routes.publish_route(topic)
         return route if route is not None and route.queues else None
 
-    async def _address_of(self, queue: MessageQueue, due: float) -> str:
+    async def _address_of(self, queue: MessageQueue, due: float | None) -> str:
         """The address of a queue's master; if it is unknown, a name server is asked, for the template too."""
         if self._master(queue.broker_name) is None:
             try:
@@ -286,7 +298,8 @@ class Sender(GroupProducer):
     async def find_route(self, topic: str, due: float | None = None) -> Route:
         """Ask a name server; `SendFailed` if neither the topic nor its template has a route: code 10005, or 10004 if no
         name server is configured; `SendTimedOut` if it does not answer until `due`."""
-        self._turns.setdefault(topic, QueueTurn())
+        if topic not in self._turns:
+            self._turns[topic] = QueueTurn()
         settings, routes = self.settings, self._instance.routes
         try:
             async with asyncio.timeout_at(due):
@@ -324,6 +337,10 @@ class Sender(GroupProducer):
         """The queue a user asks for; None if the topic's route must be asked for first."""
         needs_route = destination.queue is None
         route = self.known_route(self.namespace.wrap(message.topic)) if needs_route else None
+        return self.resolve(destination, message, route)
+
+    def resolve(self, destination: Destination, message: Message, route: Route | None) -> MessageQueue | None:
+        """The queue a user asks for, of this route; what `Destination.resolve` raises."""
         return destination.resolve(message, route, self.namespace, next(self._broker_turn))
 
     async def queue_for(self, destination: Destination, message: Message, due: float) -> MessageQueue:
@@ -331,7 +348,7 @@ class Sender(GroupProducer):
         queue = self.known_queue_for(destination, message)
         if queue is None:
             route = await self.find_route(self.namespace.wrap(message.topic), due)
-            queue = destination.resolve(message, route, self.namespace, next(self._broker_turn))
+            queue = self.resolve(destination, message, route)
             assert queue is not None
         return queue
 
