@@ -1,18 +1,18 @@
 """Sends whose results are futures: many under way at once, repeats in the background, limits on how many.
 
     known route, open connection    one write and one callback
-    anything else                   the send is queued: first behind the one question for its topic's route, then
-                                    behind the one connect to its broker; both queues are left in the order of the calls
+    anything else                   queued in the order of the calls, behind the question for its topic's route, then
+                                    behind the connect to its broker: one of each, however many sends wait
 
-A repeat after a failure is queued the same way. Only a producer with hooks or `enable_backpressure_for_async_mode` has
-a task for each send. Mirrors the ASYNC mode of `DefaultMQProducerImpl` and the retries of `MQClientAPIImpl`.
+A repeat after a failure is queued the same way. Only a producer with hooks or backpressure has a task for each send.
+Mirrors the ASYNC mode of `DefaultMQProducerImpl` and the retries of `MQClientAPIImpl`.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
@@ -70,7 +70,10 @@ class AsyncSends:
         """Send to a queue, to the `destination` once its topic's queues are known, or round robin; the future gets the
         result, or `SendFailed`. Raises `SendBufferFull`."""
         if not self._may_be_quick:
-            return self._in_background(self._send(outgoing, queue, destination, due))
+            task = self.loop.create_task(self._send(outgoing, queue, destination, due), name="send")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return task
         sender, lines, topic = self.sender, self._lines, outgoing.topic
         chosen = queue
         if queue is None:
@@ -253,9 +256,7 @@ class AsyncSends:
             except AttemptFailed as failed:
                 del self._lines[key]  # repeats connect again
                 async for send in self._each(line):
-                    self._release(send)
-                    self.ended(send.round)
-                    self.failed(send, failed)
+                    self._attempt_failed(send, failed)
                 return
             while (next_send := self._first(line)) and self.sender.live_connection(queue) is connection:
                 if self._post(next_send, connection):
@@ -276,41 +277,36 @@ class AsyncSends:
         except AttemptFailed as failed:
             if isinstance(failed.error, TooManyCalls):
                 return False
-            self._release(queued)
-            self.ended(queued.round)
-            self.failed(queued, failed)
+            self._attempt_failed(queued, failed)
         except ClientError as error:
             self._fail(queued, error)
         else:
             self._release(queued)
         return True
 
+    def _attempt_failed(self, send: "_QueuedSend", failed: AttemptFailed) -> None:
+        self._release(send)
+        self.ended(send.round)
+        self.failed(send, failed)
+
     def failed(self, send: "_QuickSend | _QueuedSend", failed: AttemptFailed) -> None:
         """An attempt did not reach the broker, or got no answer: the send is queued again, or fails."""
-        result, retries = send.result, send.retries_done
-        if result.done():
+        if send.result.done():
             return
-        if not self._is_repeated(failed.kind, retries, send.due):
-            result.set_exception(failed.as_send_failed())
+        if not self._is_repeated(failed.kind, send.retries_done, send.due):
+            send.result.set_exception(failed.as_send_failed())
             return
         assert send.chosen is not None
-        again = _QueuedSend(send.outgoing, send.queue, None, send.due, send.round, result)
-        again.retries_done, again.failed_on = retries + 1, send.chosen.broker_name
+        again = _QueuedSend(send.outgoing, send.queue, None, send.due, send.round, send.result)
+        again.retries_done, again.failed_on = send.retries_done + 1, send.chosen.broker_name
         self._admit(again)
-        topic = send.outgoing.topic
-        route = self.sender.known_route(topic)
-        if (topic, "") in self._lines or (route is None and send.queue is None):
+        route = self.sender.known_route(send.outgoing.topic)
+        if (send.outgoing.topic, "") in self._lines or (route is None and send.queue is None):
             self._wait_for_route(again)
         else:
             self._wait_for_broker(again, self._choose(again, route))
 
     # -- as a task
-
-    def _in_background(self, work: Coroutine[Any, Any, SendResult]) -> asyncio.Task[SendResult]:
-        task = self.loop.create_task(work, name="send")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
     async def _send(
         self, outgoing: Outgoing, queue: MessageQueue | None, destination: Destination | None, due: float
