@@ -2,13 +2,17 @@
 
 Tasks          the tasks of one owner, which ends them
 SharedWork     one task for each key, for all who wait for its result
+BackPressure   how many sends may be under way, and how many bytes
 """
 
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Collection, Coroutine, Hashable
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Hashable
+from contextlib import asynccontextmanager
 from typing import Any, Final, Generic, TypeVar
+
+from .errors import SendTimedOut
 
 _log = logging.getLogger(__name__)
 
@@ -115,3 +119,34 @@ async def until_ended(tasks: Collection[asyncio.Task[Any]]) -> None:
     _, stubborn = await asyncio.wait(tasks, timeout=CANCEL_TIMEOUT_SECONDS)
     for task in stubborn:
         _log.error("%s does not end although it was cancelled", task.get_name())
+
+
+class BackPressure:
+    """Limits on sends under way as futures: how many, and how many bytes."""
+
+    def __init__(self, *, is_on: bool, count: int, size: int) -> None:
+        self._is_on = is_on
+        self._count = count
+        self._bytes = size
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def room_for(self, body_bytes: int, due: float) -> AsyncIterator[None]:
+        """Wait for room and hold it; `SendTimedOut` in the official words if there is none in time."""
+        if not self._is_on:
+            yield
+            return
+        try:
+            async with asyncio.timeout_at(due), self._changed:
+                await self._changed.wait_for(lambda: self._count > 0 and self._bytes >= body_bytes)
+                self._count -= 1
+                self._bytes -= body_bytes
+        except TimeoutError:
+            raise SendTimedOut(-1, "send message tryAcquire semaphoreAsyncNum timeout") from None
+        try:
+            yield
+        finally:
+            self._count += 1
+            self._bytes += body_bytes
+            async with self._changed:
+                self._changed.notify_all()

@@ -61,7 +61,8 @@ ROOMS: dict[str, list[str]] = {
         "__main__",
     ],
     "client": [
-        "errors clock tasks",
+        "errors clock",
+        "tasks",
         "values",
         "settings",
         "hooks",

@@ -10,8 +10,7 @@ Mirrors the ASYNC mode of `DefaultMQProducerImpl` and the retries of `MQClientAP
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -24,13 +23,11 @@ from ..errors import (
     NotReachable,
     SendBufferFull,
     SendFailed,
-    SendTimedOut,
     TooManyCalls,
 )
 from ..hooks.hooks import CommunicationMode
 from ..instance.instance import ClientInstance
-from ..settings.producer_settings import ProducerSettings
-from ..tasks import Tasks
+from ..tasks import BackPressure, Tasks
 from ..values.results import SendResult
 from .outgoing import Outgoing
 from .posted_send import AttemptFailed, PostedSend
@@ -61,7 +58,11 @@ class AsyncSends:
         """Counts the sends of now."""
         self._flushed_rounds: set[_Round] = set()
         """Earlier ones that `flush` still waits for."""
-        self._limits = _BackPressure(sender.settings)
+        self._limits = BackPressure(
+            is_on=self.settings.enable_backpressure_for_async_mode,
+            count=self.settings.back_pressure_for_async_send_num,
+            size=self.settings.back_pressure_for_async_send_size,
+        )
         self._may_be_quick = not sender.settings.enable_backpressure_for_async_mode and sender.hooks is None
 
     def send(
@@ -120,8 +121,7 @@ class AsyncSends:
         self._openers.cancel()
         lines, self._lines = self._lines, {}
         for line in lines.values():
-            while (send := self._first(line)) is not None:
-                self._fail(send, send_failed(None, NotReachable("the client is shut down")))
+            self._fail_all(line, NotReachable("the client is shut down"))
 
     def ended(self, round_: "_Round") -> None:
         """A send of this round ended. One that is repeated begins again before the loop turns."""
@@ -200,12 +200,35 @@ class AsyncSends:
             if count % SENDS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
+    def _open(
+        self, key: tuple[str, str], line: "deque[_QueuedSend]", work: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Run what a line waits for; the line ends with it."""
+
+        async def run() -> None:
+            failure: Exception = NotReachable("the client is shut down")
+            try:
+                await work()
+            except Exception as error:  # our mistake: its sends do not wait for their time to be over
+                failure = error
+                raise
+            finally:
+                if self._lines.get(key) is line:
+                    del self._lines[key]
+                    self._fail_all(line, failure)
+
+        self._openers.spawn(run(), f"sends to {key}")
+
+    def _fail_all(self, line: "deque[_QueuedSend]", error: Exception) -> None:
+        while (send := self._first(line)) is not None:
+            self._fail(send, send_failed(None, error))
+
     def _wait_for_route(self, send: "_QueuedSend") -> None:
         key = send.outgoing.topic, ""
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = deque()
-            self._openers.spawn(self._find_route(send.outgoing.topic, line), f"sends to {key[0]}")
+            self._open(key, line, lambda: self._find_route(send.outgoing.topic, line))
         line.append(send)
 
     async def _find_route(self, topic: str, line: "deque[_QueuedSend]") -> None:
@@ -226,7 +249,6 @@ class AsyncSends:
                 self._fail(send, error)
             else:
                 self._wait_for_broker(send, chosen)
-        del self._lines[topic, ""]
 
     def _choose(self, send: "_QueuedSend", route: Route | None) -> MessageQueue:
         """The queue of the next attempt; the route is needed unless the user gave it. What `Destination.resolve`
@@ -245,7 +267,7 @@ class AsyncSends:
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = deque()
-            self._openers.spawn(self._connect(key, chosen, line), f"sends to {key[0]} at {key[1]}")
+            self._open(key, line, lambda: self._connect(key, chosen, line))
         line.append(send)
 
     async def _connect(self, key: tuple[str, str], queue: MessageQueue, line: "deque[_QueuedSend]") -> None:
@@ -264,7 +286,6 @@ class AsyncSends:
                     await connection.drained()
                 else:
                     await asyncio.sleep(FULL_WAIT_SECONDS)
-        del self._lines[key]
 
     def _post(self, queued: "_QueuedSend", connection: Connection) -> bool:
         """Send now. False if the connection takes no more requests."""
@@ -416,34 +437,3 @@ class _QuickSend(PostedSend):
     def unanswered(self, kind: Failure, error: Exception) -> None:
         """The send is queued again, or fails."""
         self.sends.failed(self, self.observer.note_failure(kind, error, self.chosen, self.began_ms))
-
-
-class _BackPressure:
-    """Limits on sends under way as futures: how many, and how many bytes."""
-
-    def __init__(self, settings: ProducerSettings) -> None:
-        self._enabled = settings.enable_backpressure_for_async_mode
-        self._count = settings.back_pressure_for_async_send_num
-        self._bytes = settings.back_pressure_for_async_send_size
-        self._changed = asyncio.Condition()
-
-    @asynccontextmanager
-    async def room_for(self, body_bytes: int, due: float) -> AsyncIterator[None]:
-        """Wait for room and hold it; `SendTimedOut` in the official words if there is none in time."""
-        if not self._enabled:
-            yield
-            return
-        try:
-            async with asyncio.timeout_at(due), self._changed:
-                await self._changed.wait_for(lambda: self._count > 0 and self._bytes >= body_bytes)
-                self._count -= 1
-                self._bytes -= body_bytes
-        except TimeoutError:
-            raise SendTimedOut(NO_CODE, "send message tryAcquire semaphoreAsyncNum timeout") from None
-        try:
-            yield
-        finally:
-            self._count += 1
-            self._bytes += body_bytes
-            async with self._changed:
-                self._changed.notify_all()

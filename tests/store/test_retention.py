@@ -48,7 +48,7 @@ def age(store: MessageStore, clock: VirtualClock, hours: float, count: int | Non
 
 def test_nothing_is_deleted_outside_the_hour(config, store, clock):
     age(store, clock, 1000)
-    assert Retention(config, store, clock).run() == 0
+    assert Retention(config, store, clock, FakeDisks()).run() == 0
     assert store.log_start == 0
 
 
@@ -58,7 +58,7 @@ def test_expired_files_are_deleted_on_request_and_min_offsets_follow(config, sto
     for file in store.log.files[2:]:
         written = (clock.now_ms() - age_of_rest_hours * HOUR_MS) / 1000
         os.utime(file.path, (written, written))
-    retention = Retention(config, store, clock)
+    retention = Retention(config, store, clock, FakeDisks())
     retention.request_manual()
     assert retention.run() == 2
     assert store.log_start == 2 * FILE_BYTES
@@ -69,7 +69,7 @@ def test_expired_files_are_deleted_on_request_and_min_offsets_follow(config, sto
 
 def test_the_newest_file_is_kept_however_old(config, store, clock):
     age(store, clock, 10_000)
-    retention = Retention(config, store, clock)
+    retention = Retention(config, store, clock, FakeDisks())
     retention.request_manual()
     while retention.run():
         pass
@@ -80,7 +80,7 @@ def test_the_newest_file_is_kept_however_old(config, store, clock):
 def test_a_round_deletes_at_most_its_batch(config, store, clock):
     config.delete_file_batch_max = 3
     age(store, clock, 100)
-    retention = Retention(config, store, clock)
+    retention = Retention(config, store, clock, FakeDisks())
     retention.request_manual()
     assert retention.run() == 3
 
@@ -89,13 +89,13 @@ def test_a_young_file_protects_those_after_it(config, store, clock):
     age(store, clock, 100)
     now = clock.now_ms() / 1000
     os.utime(store.log.files[0].path, (now, now))
-    retention = Retention(config, store, clock)
+    retention = Retention(config, store, clock, FakeDisks())
     retention.request_manual()
     assert retention.run() == 0
 
 
 def test_a_request_is_valid_for_twenty_rounds(config, store, clock):
-    retention = Retention(config, store, clock)
+    retention = Retention(config, store, clock, FakeDisks())
     retention.request_manual()
     for _ in range(20):
         retention.run()
@@ -216,7 +216,7 @@ def test_the_hours_of_delete_when_are_local_time(config, store, clock, monkeypat
         hour = datetime.fromtimestamp(clock.now_ms() / 1000).hour
         config.delete_when = f"99;{hour}"
         age(store, clock, 100)
-        assert Retention(config, store, clock).run() > 0
+        assert Retention(config, store, clock, FakeDisks()).run() > 0
     finally:
         monkeypatch.undo()
         time.tzset()
