@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-SECONDS = 170
+SECONDS = 400
+"""Of one Maven build, which downloads what it needs, on a busy machine."""
 PROGRAMS = Path(sys.executable).parent
 MODULE = "pocketmq-junit5"
+
+pytestmark = pytest.mark.timeout(2 * SECONDS)
 
 
 def mvn(project: Path, *words: str, before: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
