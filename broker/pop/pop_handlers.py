@@ -46,7 +46,7 @@ def _pop(popping: Popping, request: PopMessage, call: Call, sent_at: SentAt) -> 
     revive_queue_id = ORDERED_REVIVE_QUEUE if request.order else popping.next_revive_queue()
     reading = PopReading(popping, request, now_ms, revive_queue_id, matches, sql)
     _read(popping, request, reading, topic_config, group_config)
-    if reading.rest > 0 and reading.count:
+    if reading.rest > 0 and reading.count and not reading.is_refused:
         popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
     code, remark = ResponseCode.SUCCESS, "FOUND"
     if not reading.count:
@@ -54,7 +54,7 @@ def _pop(popping: Popping, request: PopMessage, call: Call, sent_at: SentAt) -> 
             request, call, sent_at, lambda: _pop(popping, request, call, sent_at), matches, sql
         )
         if result is HoldResult.HELD:
-            if reading.rest > 0 and request.max_msg_nums > 0:
+            if reading.rest > 0 and request.max_msg_nums > 0 and not reading.is_refused:
                 popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
             return HELD
         code = ResponseCode.POLLING_FULL if result is HoldResult.FULL else ResponseCode.POLLING_TIMEOUT

@@ -73,6 +73,8 @@ class PopReading:
         self._reads_left = MAX_READS if sql is None else sql.max_reads
         """Messages of all queues that a filter may still look at."""
         self.rest = 0
+        self.is_refused = False
+        """A checkpoint could not be stored: the disk is full, say. Trying again at once would not help."""
         self.count = 0
         self._bytes = 0
         self.body: list[RawBody] = []
@@ -161,6 +163,7 @@ class PopReading:
                     self._check_point(topic, queue_id, offset, offsets), self._revive_queue_id
                 )
             except Refusal:
+                self.is_refused = True
                 return False
             popping.offsets.commit(topic, group, queue_id, result.next_offset)
             popping.statistics.popped(request.topic, group)

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.dispatch import HELD
 from pocketmq.broker.pop import queue_alarms
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.requests.pop import Notification, PopMessage
 from pocketmq.protocol.requests.send import SendBatchMessage
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from broker.pop.pops import a_pop, an_ack, popped
 from broker_fakes import FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message
@@ -186,3 +188,24 @@ async def test_copy_in_the_retry_topic_wakes_the_group_that_it_names(filled: Bro
     for properties, codes in (({}, []), ({"ORIGIN_GROUP": "h"}, []), ({"ORIGIN_GROUP": "g"}, [0])):
         store_message(filled, "%RETRY%g_orders", 0, properties=dict(properties))
         assert await answers(connection) == codes
+
+
+async def test_a_pop_whose_checkpoint_is_refused_is_not_tried_again_at_once(
+    filled: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk it was, without an end."""
+    tried = []
+
+    def refuse(*_: object) -> None:
+        tried.append(1)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "the disk is full")
+
+    monkeypatch.setattr(filled.popping.revive_log, "put_checkpoint", refuse)
+    connection = await held(filled, is_pop=True)
+    at_first = len(tried)
+    assert at_first
+    assert await answers(connection) == []
+    assert len(tried) == at_first
+    monkeypatch.undo()
+    store_message(filled, "orders", 0)
+    assert await answers(connection) == [0]
