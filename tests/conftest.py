@@ -33,10 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def ctrl_c_as_on_a_terminal() -> Iterator[None]:
-    """SIGINT interrupts this process and those that it starts: in the background of a shell a suite ignores it."""
+    """SIGINT and SIGHUP end this process and those that it starts: in the background of a shell, or with nohup, a suite
+    ignores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGHUP, hangup)
 
 
 if sys.dont_write_bytecode:

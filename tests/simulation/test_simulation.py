@@ -40,6 +40,7 @@ def test_every_invariant_holds_for_a_small_seed(small: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", [1000, 1050, 1100, 1150])
 def test_every_invariant_holds_for_fifty_seeds(first: int) -> None:
     assert " 0 failed" in simulate("--first", str(first), "--seeds", "50")
