@@ -7,7 +7,7 @@ consumed.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from pocketmq.client import MessageExt, SendResult, SendStatus
 from pocketmq.protocol.message.offset_id import decode_message_id
@@ -19,6 +19,8 @@ FORCED_WITHIN_SECONDS = 12.0
 
 Place = tuple[str, str, int]
 """Broker name, topic, queue."""
+
+MILLISECOND: Final = 0.001
 
 
 class InvariantError(AssertionError):
@@ -112,7 +114,7 @@ class Books:
 
     def delayed(self, key: str, seconds: float) -> None:
         """A message is about to be sent that must not be consumed before."""
-        self._due[key] = self._now() + seconds
+        self._due[key] = self._now() + seconds - MILLISECOND  # brokers count whole ones
 
     def copied(self, end: int) -> None:
         """The slave's log has reached this position."""
