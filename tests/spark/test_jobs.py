@@ -175,7 +175,7 @@ async def _pull(connection: Connection, topic: str, queue_id: int) -> None:
         consumer_group="g", topic=topic, queue_id=queue_id, queue_offset=0, max_msg_nums=1, sys_flag=4,
         commit_offset=0, suspend_timeout_millis=0, subscription="*", sub_version=0,
     )  # fmt: skip
-    await connection.exchange(request, timeout_seconds=30)
+    await connection.post(request, timeout_seconds=30)
 
 
 async def _two_owners(address: str, topic: str) -> None:
