@@ -1,7 +1,6 @@
 """`pocketmq store check` and `show`: text for people, JSON for programs, exit codes for scripts."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,14 +10,13 @@ from pocketmq.cli.main import main
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock
 
+from time_zones import in_zone
+
 
 @pytest.fixture(autouse=True)
-def in_new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with monkeypatch.context() as changed:
-        changed.setenv("TZ", "EST5EDT")
-        time.tzset()
+def in_new_york() -> Iterator[None]:
+    with in_zone("EST5EDT"):
         yield
-    time.tzset()
 
 
 @pytest.fixture

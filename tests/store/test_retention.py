@@ -14,6 +14,8 @@ from pocketmq.store.files.disk_usage import SystemDisk
 from pocketmq.store.message_store import MessageStore
 from pocketmq.store.retention import HOUR_MS, Retention
 
+from time_zones import in_zone
+
 FILE_BYTES = 4096
 
 
@@ -206,20 +208,14 @@ def test_system_disk_rounds_up_to_whole_per_cent(tmp_path, monkeypatch):
     assert SystemDisk().used_ratio(tmp_path / "nothing") == -1.0
 
 
-def test_the_hours_of_delete_when_are_local_time(config, store, clock, monkeypatch):
-    import time
+def test_the_hours_of_delete_when_are_local_time(config, store, clock):
     from datetime import datetime
 
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    time.tzset()
-    try:
+    with in_zone("Asia/Tokyo"):
         hour = datetime.fromtimestamp(clock.now_ms() / 1000).hour
         config.delete_when = f"99;{hour}"
         age(store, clock, 100)
         assert Retention(config, store, clock, FakeDisks()).run() > 0
-    finally:
-        monkeypatch.undo()
-        time.tzset()
 
 
 def test_flusher_frees_the_blocks_of_a_deleted_log_file(store):

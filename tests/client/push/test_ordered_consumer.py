@@ -3,6 +3,8 @@
 import asyncio
 import random
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from pocketmq.broker.node import Node
@@ -12,6 +14,8 @@ from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push import push_queues
 from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.push.push_queues import PushQueues
+from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
@@ -37,6 +41,31 @@ def by_queue(seen: list[tuple[int, int]]) -> dict[int, list[int]]:
     for queue_id, offset in seen:
         found.setdefault(queue_id, []).append(offset)
     return found
+
+
+@asynccontextmanager
+async def listening(
+    namesrv_addr: str,
+) -> AsyncIterator[tuple[PushQueues, MessageQueue, ProcessQueue, asyncio.Event]]:
+    """A consumer whose listener waits for the event: its queues, and the one that the listener works on."""
+    going_on = asyncio.Event()
+
+    async def listener(message: MessageExt) -> None:
+        await going_on.wait()
+
+    async with PushConsumer(
+        "g",
+        listener,
+        orderly=True,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+    ) as consumer:
+        queues = consumer._queues
+        await until(lambda: any(state.count for state in queues.table.values()))
+        queue, state = next(item for item in queues.table.items() if item[1].count)
+        await until(lambda: queues._ordered and queues._ordered.consume_lock(state).locked())
+        yield queues, queue, state, going_on
 
 
 async def test_each_queue_is_consumed_in_order_by_one_listener_at_a_time(namesrv_addr: str) -> None:
@@ -103,24 +132,8 @@ async def test_a_queue_is_released_only_once_its_listener_ended(
 ) -> None:
     """Until then no other member may lock it (official removeUnnecessaryMessageQueue)."""
     monkeypatch.setattr(push_queues, "RELEASE_WAIT_SECONDS", 0.01)
-    going_on = asyncio.Event()
-
-    async def listener(message: MessageExt) -> None:
-        await going_on.wait()
-
     await send(namesrv_addr, 0)
-    async with PushConsumer(
-        "g",
-        listener,
-        orderly=True,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-    ) as consumer:
-        queues = consumer._queues
-        await until(lambda: any(state.count for state in queues.table.values()))
-        queue, state = next(item for item in queues.table.items() if item[1].count)
-        await until(lambda: queues._ordered and queues._ordered.consume_lock(state).locked())
+    async with listening(namesrv_addr) as (queues, queue, state, going_on):
         assert not await queues.release(queue, state)
         assert (state.locked, state.try_unlock_times) == (True, 1)
         going_on.set()
@@ -165,24 +178,8 @@ async def test_a_queue_whose_offset_is_corrected_is_not_taken_again_before_it_is
     namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the release would forget the new offset, and unlock the new lock."""
-    going_on = asyncio.Event()
-
-    async def listener(message: MessageExt) -> None:
-        await going_on.wait()
-
     await send(namesrv_addr, 8)
-    async with PushConsumer(
-        "g",
-        listener,
-        orderly=True,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-    ) as consumer:
-        queues = consumer._queues
-        await until(lambda: any(state.count for state in queues.table.values()))
-        queue, state = next(item for item in queues.table.items() if item[1].count)
-        await until(lambda: queues._ordered and queues._ordered.consume_lock(state).locked())
+    async with listening(namesrv_addr) as (queues, queue, state, going_on):
         queues.correct_offset(queue, state, 1)
         await until(lambda: state.dropped)
         await queues.rebalance()

@@ -1,8 +1,6 @@
 """First positions: every case of the official decision, and how its timestamp is read."""
 
-import os
 import re
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +20,7 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import plain, refusal, vectors
+from time_zones import in_zone
 
 MAX_OFFSET, FOUND_BY_TIME = 700, 300  # the answer of the recording program's broker
 CONSUME_TIMESTAMP = "20240229123456"
@@ -31,15 +30,8 @@ REFUSED_HERE = {" 20240131000000", "2024-01-31 00:00", "00010101000000", "999912
 
 @pytest.fixture(autouse=True)
 def _time_zone_of_the_recording() -> Iterator[None]:
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = "Europe/Berlin"
-    time.tzset()
-    yield
-    if before is None:
-        del os.environ["TZ"]
-    else:
-        os.environ["TZ"] = before
-    time.tzset()
+    with in_zone("Europe/Berlin"):
+        yield
 
 
 @pytest.mark.parametrize(("asked", "recorded"), vectors("first-position"))

@@ -1,7 +1,5 @@
 """Where a new group starts, said in Python's words: the official settings that follow, and what is refused."""
 
-import os
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,21 +15,16 @@ from pocketmq.client import (
 )
 from pocketmq.client.settings.timestamps import parse_timestamp
 
+from time_zones import in_zone
+
 MAKERS: list[Callable[..., Any]] = [PushConsumer, LitePullConsumer]
 EVERY_CONSUMER = pytest.mark.parametrize("make", MAKERS)
 
 
 @pytest.fixture
 def berlin() -> Iterator[None]:
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = "Europe/Berlin"
-    time.tzset()
-    yield
-    if before is None:
-        del os.environ["TZ"]
-    else:
-        os.environ["TZ"] = before
-    time.tzset()
+    with in_zone("Europe/Berlin"):
+        yield
 
 
 @EVERY_CONSUMER
