@@ -123,7 +123,7 @@ class Appending:
         """Store messages in their order, up to the first that is refused: `Placed.refusal` says why. The caller may
         pass those behind it in another call.
 
-        A batch is stored whole or not at all, and is the only one in its call. Never raises for a message.
+        A batch is stored whole or not at all. Never raises for a message.
         """
         started_ns, now_ms = time.perf_counter_ns(), self._now_ms()
         if not self._admission.accepting and not self._has_room_again(messages[0]):

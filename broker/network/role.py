@@ -67,7 +67,7 @@ class Role(Protocol):
     watch: Watch | None
     """What sees the requests and replies of all connections; `None` if nothing watches."""
     sends: "Sends | None"
-    """Takes sends whose headers repeat; `None` if each request is decoded."""
+    """Handles sends that were read without being decoded; `None` if each request is decoded."""
     version: int
     """Version number in our command headers."""
     json_replies: bool

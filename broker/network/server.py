@@ -63,7 +63,7 @@ class Server(Watchable):
         self.guard: Guard | None = None
         """Sees each request before its handler does; `None` without access control."""
         self.sends: Sends | None = None
-        """Takes sends whose headers repeat; `None` if each request is decoded."""
+        """Handles sends that were read without being decoded; `None` if each request is decoded."""
         self.signer = signer
         """Signs our requests on connections we open."""
         self.tls = tls

@@ -85,7 +85,7 @@ class Watcher:
         return False
 
     def needs_decoded(self, connection: Watched, frames: Sequence[Send]) -> bool:
-        """Some sends arrived whose headers repeat. True if `received` has to see one of them."""
+        """Sends arrived that were not decoded. True if `received` has to see one of them."""
         return False
 
     def exchanged(self, connection: Watched, frames: Sequence[Send], replies: Sequence[bytes]) -> None:

@@ -115,9 +115,9 @@ class Connection(asyncio.Protocol):
         self._hooks = hooks
         self._language = language
         self.takes_templates = not hooks
-        """Whether frames may be made from a template: no hook looks at the header."""
+        """Whether frames are made from a template, and replies read by one: no hook looks at the header."""
         self._transport: asyncio.Transport | None = None
-        self._cutter = FrameCutter(takes_header=None if hooks else self._takes_header)
+        self._cutter = FrameCutter(takes_header=self._takes_header if self.takes_templates else None)
         self._calls: dict[int, Call] = {}
         self._opaque = itertools.count(1)
         self._loop = asyncio.get_running_loop()

@@ -30,7 +30,6 @@ from .queue_unit import UNIT
 
 logger = logging.getLogger(__name__)
 
-
 Arrival = tuple[int, int, dict[str, str], int, int]
 """A message that can be read from its queue now: (queue offset, tags code, properties, log position, size); a plain
 tuple, because on the path of sends"""
