@@ -13,6 +13,7 @@ It can also fail to sync (EIO). The store runs on real files all the time. It re
 """
 
 import errno
+import mmap
 import os
 import random
 import shutil
@@ -36,6 +37,8 @@ class LosingDisk:
         self._chance = chance
         self.forced: dict[Path, tuple[int, bytes]] = {}
         """Inode and content: a file made anew under an old name has nothing of the old one."""
+        self._kept: dict[int, mmap.mmap] = {}
+        """A map of each forced file: while it exists, no new file gets the inode."""
         self.entries: set[Path] = set()
         """Files and folders."""
         self.broken = False
@@ -50,7 +53,15 @@ class LosingDisk:
             return
         if self.broken:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        self.forced[path] = os.fstat(descriptor).st_ino, path.read_bytes()
+        self.was_forced(path, path.read_bytes())
+
+    def was_forced(self, path: Path, content: bytes) -> None:
+        """The disk has this content of a file."""
+        with path.open("rb") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            if inode not in self._kept and content:
+                self._kept[inode] = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        self.forced[path] = inode, content
 
     def force_directory(self, path: Path) -> None:
         self.entries = {entry for entry in self.entries if entry.parent != path}
@@ -62,6 +73,11 @@ class LosingDisk:
             inode = entry.stat().st_ino
             if inode in renamed and self.forced.get(entry, (0, b""))[0] != inode:
                 self.forced[entry] = renamed[inode]
+        self.forced = {
+            file: forced for file, forced in self.forced.items() if file.parent != path or file.exists()
+        }
+        inodes = {inode for inode, _ in self.forced.values()}
+        self._kept = {inode: kept for inode, kept in self._kept.items() if inode in inodes}
 
     def moved(self, root: Path) -> None:
         """The directory has another name now."""
@@ -87,11 +103,12 @@ class LosingDisk:
             path.write_bytes(torn)
         self._lose_entries([path for path in present if path not in self.entries])
         self.forced.clear()
+        self._kept.clear()
         self.entries.clear()
         self.entries.update(self._root.rglob("*"))  # what the next start reads is what the disk holds
         for path in self.entries:
             if path.is_file():
-                self.forced[path] = path.stat().st_ino, path.read_bytes()
+                self.was_forced(path, path.read_bytes())
 
     def _lose_entries(self, unforced: list[Path]) -> None:
         for folder in sorted({path.parent for path in unforced}):

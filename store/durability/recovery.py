@@ -156,14 +156,16 @@ class Recovery:
             # The page cache may hold what the disk does not: a power loss now must not undo this recovery.
             for file in self._log.files.from_position(start.base):
                 file.sync()
-            disk.force_directory(self._log.files.directory)  # files behind the cut must not come back
+            folder = self._log.files.directory
+            disk.force_directory(folder)  # files behind the cut must not come back
+            disk.force_directory(folder.parent)  # its maker may have died before it did this
         self._log.files.flushed = end
         self._checkpoint.confirm_physical_offset = last_valid
         self._queues.settle_counters(self._log.start)
         if not clean:
             # The queues are forced too, but by the flusher, before it moves a mark of the checkpoint.
             for queue in self._queues:
-                queue.files.flushed = max(queue.files.start, 0)
+                queue.files.count_as_unforced()
         self._dispatcher.position = end
         return RecoveryReport(
             clean,

@@ -278,6 +278,11 @@ class MappedFiles(Sequence[MappedFile]):
         """As `delete_first`; the disk has the space once the map returned is dropped."""
         return self._files.pop(0).delete_keeping_map()
 
+    def count_as_unforced(self) -> None:
+        """Another process wrote these files and died: nothing is sure to be on disk, neither names nor folders."""
+        self.flushed = max(self.start, 0)
+        self._new_entries = self.directory.parent, self.directory.parent.parent
+
     def delete_all(self) -> None:
         while self._files:
             self._files.pop().delete()

@@ -183,7 +183,7 @@ def _sync(descriptor: int) -> None:
     if machine.disk.broken:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     if path.is_file():
-        machine.disk.forced[path] = os.fstat(descriptor).st_ino, content
+        machine.disk.was_forced(path, content)
     World.trace(f"{machine.name} sync {path.name} {len(content)}", b"")
 
 

@@ -1,7 +1,7 @@
 """Power fails at random moments; flushed data survives, and log, queues and index agree about the rest.
 
-Each run has a seed: appends, batches, passes of the flusher, deletions, failures of the disk, then a power loss, and
-the store is opened on what the disk kept (`losing_disk.py`); all of it several times. POCKETMQ_TORTURE_RUNS sets a
+Each run has a seed: appends, batches, passes of the flusher, deletions, kills, failures of the disk, then a power loss,
+and the store is opened on what the disk kept (`losing_disk.py`); all of it several times. POCKETMQ_TORTURE_RUNS sets a
 larger number of runs than the default suite has time for.
 """
 
@@ -68,8 +68,10 @@ class Life:
                 self.append([self.message()])
             elif step < 0.75:
                 self.append([self.message(1, 900) for _ in range(self.chance.randint(1, 6))])
-            elif step < 0.97:
+            elif step < 0.94:
                 self.flush()
+            elif step < 0.97:
+                self.kill()
             else:
                 self.delete()
 
@@ -111,6 +113,12 @@ class Life:
             return
         self.store.delete_oldest_log_file()
         self.records = [record for record in self.records if record[0] >= self.store.log_start]
+
+    def kill(self) -> None:
+        """The process dies and another one goes on: what was written, but not forced, is in the page cache."""
+        self.store._flusher = None
+        self.store._lock.release()
+        self.store = self.open()
 
     def lose_power(self) -> None:
         flushed = self.store.flushed_position
@@ -189,3 +197,18 @@ def test_flushed_data_survives_a_power_loss(
         life.check()
     life.store.close()
     assert not check_store(root).damaged
+
+
+def test_what_a_killed_process_wrote_is_forced_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of files and folders included: the one that made them may have died before it forced them."""
+    root = tmp_path / "store"
+    disk = LosingDisk(root, random.Random(1), monkeypatch)
+    life = Life(root, "ASYNC_FLUSH", random.Random(1), disk)
+    life.append([life.message(0)])
+    life.kill()
+    life.clock.advance(61_000)
+    life.store.flush_pass()
+    data = [path for part in ("commitlog", "consumequeue", "index") for path in (root / part).rglob("*")]
+    assert [path.relative_to(root) for path in data if path not in disk.entries] == []
