@@ -50,12 +50,12 @@ class Books:
         self.rolled_back: set[str] = set()
         self.tried: dict[str, float] = {}
         """Keys, and when they were made."""
-        self._power_lost_at = -1.0
+        self._power_lost_at: defaultdict[str, float] = defaultdict(lambda: -1.0)
         self._due: dict[str, float] = {}
         self.hurried_seconds = 0.0
         """By how much clocks were set forward."""
-        self.flushed: Callable[[], int] = lambda: 1 << 62
-        """Up to where the master says that its log is on disk."""
+        self.flushed: Callable[[str], int] = lambda _: 1 << 62
+        """Up to where a master says that its log is on disk."""
         self.slave_end = 0
         self.has_diverged = False
         """Whether the master has lost records that its slave has."""
@@ -67,6 +67,10 @@ class Books:
         self.regressed: dict[Place, tuple[int, int]] = {}
         """Where a power loss took messages away that consumers may have seen: offsets from and to."""
         self._checked: dict[tuple[str, Place], int] = {}
+        self._sent_back: dict[tuple[str, str], float] = {}
+        """Group and key of messages that listeners failed on, and when."""
+        self._retry_lost: set[tuple[str, str]] = set()
+        """Those whose copy for the retry a power loss may have taken."""
 
     def violated(self, what: str) -> None:
         """Not raised: the product would catch it."""
@@ -94,7 +98,7 @@ class Books:
     def _kept(self, sent: Sent) -> Sent:
         """The answer may have been under way when the power was lost."""
         is_promised = self.plan.flush == "SYNC_FLUSH" and sent.status is SendStatus.SEND_OK
-        sent.may_be_lost = not is_promised and self.tried[sent.key] <= self._power_lost_at
+        sent.may_be_lost = not is_promised and self.tried[sent.key] <= self._power_lost_at[sent.place[0]]
         return sent
 
     def _stored(self, result: SendResult) -> None:
@@ -102,19 +106,26 @@ class Books:
         if result.status is not SendStatus.SEND_OK:
             return
         position = decode_message_id(result.offset_message_id.split(",")[0]).position
-        if self.plan.role == "SYNC_MASTER" and position >= self.slave_end:
+        broker_name = result.queue.broker_name
+        if self.plan.role == "SYNC_MASTER" and broker_name == "b0" and position >= self.slave_end:
             self.violated(
                 f"the message at {position} is acknowledged, the slave's log ended at {self.slave_end}"
             )
-        self._must_be_on_disk(position, "acknowledged")
+        self._must_be_on_disk(broker_name, position, "acknowledged")
 
-    def _must_be_on_disk(self, position: int, what: str) -> None:
-        if self.plan.flush == "SYNC_FLUSH" and position >= self.flushed():
+    def _must_be_on_disk(self, broker_name: str, position: int, what: str) -> None:
+        if self.plan.flush == "SYNC_FLUSH" and position >= self.flushed(broker_name):
             self.violated(f"the message at {position} is {what}, and not on disk")
 
     def delayed(self, key: str, seconds: float) -> None:
         """A message is about to be sent that must not be consumed before."""
         self._due[key] = self._now() + seconds - MILLISECOND  # brokers count whole ones
+
+    def answered(self, question: str, answer: str) -> None:
+        """A request has got a reply."""
+        self.counts["answers"] += 1
+        if answer != question:
+            self.violated(f"{question} got the answer to {answer}")
 
     def copied(self, end: int) -> None:
         """The slave's log has reached this position."""
@@ -131,6 +142,10 @@ class Books:
         if self._now() < self._due.get(key, 0) - self.hurried_seconds:
             self.violated(f"{group} got {key} before it was due at {self._due[key]:.3f} s")
 
+    def failed(self, group: str, message: MessageExt) -> None:
+        """A listener is about to fail: its client has the broker store the message again."""
+        self._sent_back[group, key_in(message.body)] = self._now()
+
     def is_in_turn(self, group: str, message: MessageExt) -> None:
         """An ordered listener gets a message: it must have got, and returned for, all before it."""
         place = message.broker_name, message.record.topic, message.queue_id
@@ -143,7 +158,7 @@ class Books:
     def returned(self, group: str, message: MessageExt) -> None:
         """A listener has returned, or failed."""
         if self.plan.emulate == "5":  # 4.9 shows messages at once
-            self._must_be_on_disk(message.commit_log_offset, "consumed")
+            self._must_be_on_disk(message.broker_name, message.commit_log_offset, "consumed")
         if not message.record.topic.startswith("%"):
             place = message.broker_name, message.record.topic, message.queue_id
             self.handled[group, place].add(message.queue_offset)
@@ -168,8 +183,8 @@ class Books:
     def power_lost(self, broker_name: str, *, was_unsafe: bool) -> None:
         """ASYNC_FLUSH may lose what is younger than the last pass over the whole log; `was_unsafe`: all of it that
         the disk had refused or delayed."""
-        self._power_lost_at = self._now()
-        since = self._power_lost_at - FORCED_WITHIN_SECONDS
+        self._power_lost_at[broker_name] = self._now()
+        since = self._now() - FORCED_WITHIN_SECONDS
         for sent in (*self.sent.values(), *self.promises.values()):
             if sent.place[0] != broker_name:
                 continue
@@ -177,6 +192,8 @@ class Books:
                 sent.may_be_lost |= sent.status is not SendStatus.SEND_OK
             elif sent.at >= since or was_unsafe:
                 sent.may_be_lost = True
+        if self.plan.flush == "ASYNC_FLUSH":
+            self._retry_lost |= {back for back, at in self._sent_back.items() if at >= since or was_unsafe}
 
     def queues_after(self, before: dict[Place, int], after: dict[Place, int]) -> None:
         """The max offsets of a broker's queues before and after a power loss."""
@@ -217,6 +234,7 @@ class Books:
             for record in queue
             if place[1] == topic
             and not self.consumed[group][key_of(record)]
+            and (group, key_of(record)) not in self._retry_lost
             and not self._is_numbered_again(place, record)
         ]
 

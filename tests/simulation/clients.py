@@ -14,8 +14,10 @@ from pocketmq.client import (
     LocalTransactionState,
     Message,
     MessageExt,
+    MessageModel,
     Producer,
     PushConsumer,
+    Requester,
     TransactionProducer,
 )
 
@@ -50,7 +52,16 @@ def groups_of(plan: Plan) -> list[Group]:
         groups.append(Group("g-lite", "t-orders", "lite pull"))
     if "pop" in plan.uses and plan.emulate == "5":
         groups.append(Group("g-pop", "t-orders", "pop"))
+    if "broadcast" in plan.uses:
+        groups.append(Group("g-all", "t-orders", "broadcast"))
+    if "requests" in plan.uses:
+        groups.append(Group("g-asked", "t-asked", "requests"))
     return groups
+
+
+def member_of(group: Group, machine: str) -> str:
+    """Who gets all messages of the topic: the group, or each member of a broadcasting one."""
+    return f"{group.name} {machine}" if group.kind == "broadcast" else group.name
 
 
 def verdict_on(key: str) -> LocalTransactionState:
@@ -98,10 +109,13 @@ class Clients:
         kinds = [
             "plain",
             "plain",
-            *sorted(self._plan.uses & {"batches", "delayed", "ordered", "transactions"}),
+            *sorted(self._plan.uses & {"batches", "delayed", "ordered", "transactions", "requests"}),
         ]
         async with AsyncExitStack() as stack:
             producer = await stack.enter_async_context(Producer("p-orders", **options))
+            asker = None
+            if "requests" in kinds:
+                asker = await stack.enter_async_context(Requester("p-asks", **options))
             payer = None
             if "transactions" in kinds:
                 payer = await stack.enter_async_context(TransactionProducer("p-paid", check, **options))
@@ -121,6 +135,9 @@ class Clients:
                 elif kind == "ordered":
                     shard = chance.randrange(SHARDS)
                     work = self._send_ordered(producer, machine, chance, shard, shards[shard])
+                elif kind == "requests":
+                    assert asker is not None
+                    work = self._ask(asker, self._message(machine, chance, "t-asked"))
                 else:
                     assert payer is not None
                     work = self._pay(payer, self._message(machine, chance, "t-paid"), chance)
@@ -170,6 +187,15 @@ class Clients:
         async with turn:
             await self._send(producer, self._message(machine, chance, "t-ordered"), sharding_key=str(shard))
 
+    async def _ask(self, producer: Requester, question: Message) -> None:
+        """Nobody promises that an answer comes; the one that comes is the answer to this question."""
+        try:
+            answer = await producer.request(question, timeout_ms=5_000)
+        except ClientError:
+            self._books.counts["failed requests"] += 1
+        else:
+            self._books.answered(question.keys, key_in(answer.body))
+
     async def _pay(self, payer: TransactionProducer, message: Message, chance: Random) -> None:
         """The verdict is lost now and then, and the broker has to ask."""
         knows = chance.random() < 0.7
@@ -196,6 +222,9 @@ class Clients:
 
     async def _consume(self, machine: Machine, chance: Random) -> None:
         async with AsyncExitStack() as stack:
+            answerer = None
+            if "requests" in self._plan.uses:
+                answerer = await stack.enter_async_context(Producer("p-answers", **self._options(machine)))
             polling = await stack.enter_async_context(asyncio.TaskGroup())
             for group in self._groups:
                 options = self._options(machine) | {
@@ -210,23 +239,40 @@ class Clients:
                     continue
                 if group.kind == "pop":
                     options |= {"client_rebalance": False, "pop_invisible_time": 10_000}
+                if group.kind == "broadcast":
+                    options["message_model"] = MessageModel.BROADCASTING
                 consumer = PushConsumer(
-                    group.name, self._listener(group, chance), orderly=group.kind == "ordered", **options
+                    group.name,
+                    self._listener(group, machine, chance, answerer),
+                    orderly=group.kind == "ordered",
+                    **options,
                 )
                 await stack.enter_async_context(consumer)
             await self._stopped.wait()
 
-    def _listener(self, group: Group, chance: Random) -> Any:
+    def _listener(self, group: Group, machine: Machine, chance: Random, answerer: Producer | None) -> Any:
+        name = member_of(group, machine.name)
+
+        async def answer(question: MessageExt) -> None:
+            assert answerer is not None
+            try:
+                await answerer.reply(question, bytes(question.body))
+            except ClientError:
+                self._books.counts["failed answers"] += 1
+
         async def listen(message: MessageExt) -> None:
             if group.kind == "ordered":
                 self._books.is_in_turn(group.name, message)
             await asyncio.sleep(chance.random() * 0.02)
-            fails = chance.random() < self._plan.share_failing
+            if group.kind == "requests":
+                await answer(message)
+            fails = chance.random() < self._plan.share_failing and group.kind != "broadcast"
             if not fails or group.kind != "ordered":
-                self._books.returned(group.name, message)
+                self._books.returned(name, message)
             if fails:
+                self._books.failed(name, message)
                 raise RuntimeError("the listener fails")
-            self._books.listened(group.name, message)
+            self._books.listened(name, message)
 
         return listen
 
@@ -245,7 +291,8 @@ class Clients:
         missing = [
             text
             for group in self._groups
-            for text in self._books.unconsumed(group.name, group.topic, records)
+            for name in self._members(group)
+            for text in self._books.unconsumed(name, group.topic, records)
         ]
         return missing + self._books.unkept_promises(records)
 
@@ -254,8 +301,12 @@ class Clients:
         if self._plan.events or self._plan.share_failing:
             return
         for group in self._groups:
-            if group.kind == "ordered" or len(self._plan.consumers) == 1:
-                self._books.check_once(group.name)
+            if group.kind in ("ordered", "broadcast") or len(self._plan.consumers) == 1:
+                for name in self._members(group):
+                    self._books.check_once(name)
+
+    def _members(self, group: Group) -> list[str]:
+        return sorted({member_of(group, machine) for machine in self._plan.consumers})
 
     async def stop(self) -> None:
         """Every client ends cleanly."""

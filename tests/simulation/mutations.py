@@ -11,15 +11,16 @@ from typing import Any
 from msgspec import structs
 from pocketmq.broker.cluster.replication_master import ReplicationMaster
 from pocketmq.broker.delayed.delay_levels import DelayLevels
+from pocketmq.broker.network.dispatch import BROKER
 from pocketmq.broker.pop import ack_handlers
 from pocketmq.broker.pulling.pull import Pull
 from pocketmq.broker.sending import durable_answers
 from pocketmq.broker.tables.delay_table import DelayTable
-from pocketmq.broker.transactions import transaction_handlers
 from pocketmq.broker.transactions.transaction_check import TransactionCheck
 from pocketmq.client.delivery.send_back import SendBack
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT
+from pocketmq.protocol.requests.send import EndTransaction
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.appending import Appending
 from pocketmq.store.durability.recovery import Recovery
@@ -164,12 +165,13 @@ def timer_is_saved_before_the_log() -> None:
 
 @mutation
 def rollback_commits() -> None:
-    prepare = transaction_handlers.prepare_end
+    handler = BROKER.table[EndTransaction.code]
+    end = handler.function
 
-    def commit(transactions: Any, request: Any) -> Any:
-        return prepare(transactions, structs.replace(request, commit_or_rollback=TRANSACTION_COMMIT))
+    def commit(transactions: Any, request: Any, call: Any) -> Any:
+        return end(transactions, structs.replace(request, commit_or_rollback=TRANSACTION_COMMIT), call)
 
-    replace(prepare, commit)
+    handler.function = commit
 
 
 @mutation

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.store.files import disk, json_file
 from pocketmq.store.files.disk_usage import SystemDisk
 from pocketmq.store.timer import timer_store, timer_wheel
@@ -43,6 +44,8 @@ class World:
     network: Any = None
     books: Any = None
     opened: Any = None
+    folder: Path
+    """Of the files of clients; each has one."""
     random = random.Random(0)
     machines: dict[str, Machine]
     trace: Callable[[str, bytes], None]
@@ -209,8 +212,18 @@ def _open(path: Any, mode: str = "r", **keywords: Any) -> Any:
 
 def _refuse_if_full(path: Path) -> None:
     machine = _machine_of(path)
-    if machine is not None and machine.is_full:
+    if machine is None:
+        return
+    if machine.is_full:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if machine.disk is not None and machine.disk.broken:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def _pwrite(descriptor: int, data: bytes, position: int) -> int:
+    """As a system may: writes a part of the bytes only."""
+    _refuse_if_full(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+    return os.pwrite(descriptor, data[: World.random.randint(1, len(data))], position)
 
 
 # -- all together
@@ -269,6 +282,7 @@ def install() -> None:
     sys.modules["pocketmq.broker.network.listening"].socket = sockets  # type: ignore[attr-defined]
     sys.modules["pocketmq.client.instance.instance"].local_ip = _own_ip  # type: ignore[attr-defined]
     sys.modules["pocketmq.client.instance.instance_config"].local_ip = _own_ip  # type: ignore[attr-defined]
+    sys.modules["pocketmq.client.offsets.file_store"].default_offsets_dir = _own_folder  # type: ignore[attr-defined]
     sys.modules["pocketmq.client.clock"]._AHEAD_MS = 0  # type: ignore[attr-defined]
     sys.modules["pocketmq.client.instance.instance"]._PROCESS_HASH = 77  # type: ignore[attr-defined]
     for name in ("pocketmq.broker.network.connection", "pocketmq.client.connections.connection"):
@@ -282,7 +296,21 @@ def install() -> None:
     disk.sync_descriptor = _sync  # type: ignore[assignment]
     disk.force_directory = _force_directory
     disk.reserve_blocks = _reserve
+    disk.os = _Module(os, pwrite=_pwrite)  # type: ignore[assignment]
     json_file.open = _open  # type: ignore[attr-defined]
+
+
+def forget_instances(loop: SimulatedLoop, machine: Machine) -> None:
+    """What a program shares in its process has ended with it."""
+    instances = ClientInstance.by_loop.get(loop, {})
+    for client_id in [one for one in instances if one.startswith(f"{machine.ip}@")]:
+        del instances[client_id]
+
+
+def _own_folder() -> Path:
+    life = LIFE.get()
+    assert life is not None
+    return World.folder / life.machine.name
 
 
 def _own_ip() -> str:

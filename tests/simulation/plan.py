@@ -50,6 +50,10 @@ class Plan(NamedTuple):
     """What clients do beside sending and consuming."""
     events: tuple[Event, ...] = ()
 
+    @property
+    def masters(self) -> tuple[str, ...]:
+        return tuple(name for name in self.brokers if broker_name_of(name) == name)
+
     def random(self, name: str) -> Random:
         return Random(f"{self.seed} {name}")
 
@@ -62,7 +66,12 @@ class Plan(NamedTuple):
         )
 
 
-USES = ("ordered", "delayed", "transactions", "pop", "lite pull", "batches")
+USES = ("ordered", "delayed", "transactions", "pop", "lite pull", "batches", "broadcast", "requests")
+
+
+def broker_name_of(machine: str) -> str:
+    """b0 for the slave b0-1, and for its master."""
+    return machine.split("-")[0]
 
 
 def plan_of(seed: int) -> Plan:
@@ -80,7 +89,7 @@ def plan_of(seed: int) -> Plan:
         send_pause=chance.choice((0.05, 0.2, 0.5)),
         producers=("p0", "p1")[: chance.choice((1, 1, 2))],
         consumers=("c0", "c1")[: chance.choice((1, 2))],
-        brokers=("b0", "b0-1") if has_slave else ("b0",),
+        brokers=("b0", *(("b0-1",) if has_slave else ()), *(("b1",) if chance.random() < 0.25 else ())),
         share_failing=chance.choice((0.0, 0.0, 0.1)),
         uses=frozenset(use for use in USES if chance.random() < 0.3),
     )

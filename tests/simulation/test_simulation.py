@@ -50,3 +50,14 @@ def test_every_invariant_holds_for_fifty_seeds(first: int) -> None:
 @pytest.mark.parametrize("mistake", sorted(MUTATIONS))
 def test_a_mistake_in_the_product_is_found(mistake: str) -> None:
     assert "found by seed" in simulate("--mutate", mistake, "--seeds", "500")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", sorted(MUTATIONS))
+def test_a_mistake_can_still_be_made(mistake: str) -> None:
+    """The names that it changes exist."""
+    subprocess.run(
+        [sys.executable, "-c", "import sys; from simulation.patches import install; from simulation import mutations;"
+         "install(); mutations.MUTATIONS[sys.argv[1]]()", mistake],
+        cwd=TESTS, capture_output=True, text=True, check=True,
+    )  # fmt: skip

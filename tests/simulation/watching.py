@@ -6,13 +6,15 @@ from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.store import MessageStore, StoreError
 
 from simulation.books import Place
+from simulation.machines import LIFE
 from simulation.patches import World
+from simulation.plan import broker_name_of
 
 
-def max_offsets(store: MessageStore) -> dict[Place, int]:
-    """Of every queue of the master."""
+def max_offsets(broker_name: str, store: MessageStore) -> dict[Place, int]:
+    """Of every queue of a master."""
     return {
-        ("b0", topic, queue.queue_id): queue.max_offset
+        (broker_name, topic, queue.queue_id): queue.max_offset
         for topic in store.topics_with_queues()
         for queue in store.queues_of(topic)
     }
@@ -39,7 +41,9 @@ def watch() -> None:
 
     def watched(self: OffsetTable, topic: str, group: str, queue_id: int, offset: int) -> None:
         commit(self, topic, group, queue_id, offset)
-        World.books.committed("b0", topic, group, queue_id, offset)
+        life = LIFE.get()
+        assert life is not None
+        World.books.committed(broker_name_of(life.machine.name), topic, group, queue_id, offset)
 
     OffsetTable.commit = watched  # type: ignore[method-assign]
     open_store, append_copied = MessageStore.open, MessageStore.append_copied

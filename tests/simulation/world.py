@@ -16,7 +16,6 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.name_server.name_server import NameServer
@@ -35,8 +34,8 @@ from simulation.clients import DELAY_SECONDS, Clients
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.machines import Life, Machine
 from simulation.network import NEUTRAL, Network
-from simulation.patches import World
-from simulation.plan import Event, Plan
+from simulation.patches import World, forget_instances
+from simulation.plan import Event, Plan, broker_name_of
 from simulation.watching import Logs, max_offsets
 
 NAME_SERVER_PORT, BROKER_PORT, HA_PORT = 9876, 10911, 10912
@@ -82,10 +81,10 @@ class Run:
             plan, self.machines, self.books, f"{self.machines['n0'].ip}:{NAME_SERVER_PORT}"
         )
         self.books.flushed = self._flushed
-        World.books, World.opened = self.books, self.opened
+        World.books, World.opened, World.folder = self.books, self.opened, folder
         self.nodes: dict[str, Node] = {}
-        self._offsets: dict[Place, int] = {}
-        """Max offsets of the queues when the master's power was lost."""
+        self._offsets: dict[str, dict[Place, int]] = {}
+        """Max offsets of the queues of masters when their power was lost."""
         self._down: dict[str, float] = {}
         """Until when a machine stays down."""
         self._unsafe: set[str] = set()
@@ -144,11 +143,12 @@ class Run:
         """The broker of a machine; it is started again as long as it cannot start."""
         machine = self.machines[name]
         assert machine.root is not None
-        is_slave = name != "b0"
+        is_slave = name not in self.plan.masters
+        role = self.plan.role if name == "b0" else "ASYNC_MASTER"
         settings: dict[str, Any] = {
-            "brokerName": "b0",
+            "brokerName": broker_name_of(name),
             "brokerId": int(is_slave),
-            "brokerRole": "SLAVE" if is_slave else self.plan.role,
+            "brokerRole": "SLAVE" if is_slave else role,
             "emulate": "4.9" if self.plan.emulate == "4" else "5",
             "flushDiskType": self.plan.flush,
             "namesrvAddr": f"{self.machines['n0'].ip}:{NAME_SERVER_PORT}",
@@ -170,7 +170,7 @@ class Run:
         }
         if self.plan.emulate == "5" and "pop" in self.plan.uses:
             settings["defaultMessageRequestMode"] = "POP"
-        if self.plan.emulate == "5" and self.plan.has_slave:
+        if self.plan.emulate == "5" and self.plan.has_slave and broker_name_of(name) == "b0":
             settings["inSyncReplicas"] = 2
         config = broker_config(settings, conf=None, store=machine.root, is_temporary=False)
         config.store.memory_size_bytes = 1 << 30
@@ -190,11 +190,13 @@ class Run:
 
     def opened(self, store: MessageStore) -> None:
         """A broker has recovered its store, and serves nobody yet."""
-        if "b0-1" in self.machines and store.config.root == self.machines["b0-1"].root:
+        name = next(name for name, one in self.machines.items() if one.root == store.config.root)
+        if name not in self.plan.masters:
             return
-        if self._offsets:
-            self.books.queues_after(self._offsets, max_offsets(store))
-            self._offsets = {}
+        if name in self._offsets:
+            self.books.queues_after(self._offsets.pop(name), max_offsets(name, store))
+        if name != "b0":
+            return
         slave = self.nodes.get("b0-1")
         if self.books.slave_end > store.log_end or (slave and slave.broker.store.log_end > store.log_end):
             self.books.has_diverged = True
@@ -217,8 +219,9 @@ class Run:
             return
         life, node = machine.life, self.nodes.pop(name, None)
         assert life is not None
-        before = {} if node is None or node._broker is None else max_offsets(node.broker.store)
+        before = {} if node is None or node._broker is None else max_offsets(name, node.broker.store)
         machine.end()
+        forget_instances(self.loop, machine)
         if not loses_power:
             self.network.process_died(life)
         if node is not None and node._broker is not None:
@@ -241,9 +244,9 @@ class Run:
         machine.root = root
         machine.disk.moved(root)
         if loses_power and root.exists():
-            if name == "b0":
-                self.books.power_lost("b0", was_unsafe=name in self._unsafe)
-                self._offsets = before | self._offsets
+            if name in self.plan.masters:
+                self.books.power_lost(name, was_unsafe=name in self._unsafe)
+                self._offsets[name] = before | self._offsets.get(name, {})
             machine.disk.lose_power()
             if (root / "abort").exists() and len((root / "abort").read_text().split()) == 3:
                 (root / "abort").write_text(OTHER_BOOT)
@@ -368,30 +371,35 @@ class Run:
                     f"not consumed {SETTLES_WITHIN_SECONDS:.0f} s after the last fault: {missing[:3]}"
                 )
 
-    def _flushed(self) -> int:
-        node = self.nodes.get("b0")
+    def _flushed(self, broker_name: str) -> int:
+        node = self.nodes.get(broker_name)
         return 1 << 62 if node is None else node.broker.store.flushed_position
 
     def _uncopied(self) -> list[str]:
         if not self.plan.has_slave or self.books.has_diverged:
             return []
-        master, slave = (self.nodes[name].broker.store.log_end for name in self.plan.brokers)
+        master, slave = (self.nodes[name].broker.store.log_end for name in ("b0", "b0-1"))
         return [] if slave >= master else [f"the slave's log ends at {slave}, the master's at {master}"]
 
     def _check_copy(self) -> None:
         """The slave's log is the master's, byte for byte."""
         if not self.plan.has_slave or self.books.has_diverged:
             return
-        master, slave = (self.nodes[name].broker.store for name in self.plan.brokers)
+        master, slave = (self.nodes[name].broker.store for name in ("b0", "b0-1"))
         for file in slave.log.files:
             other = master.log.files.file_at(file.base)
             if other is not None and file.view[: file.written] != other.view[: file.written]:
                 raise InvariantError(f"{file.path.name} of the slave differs from the master's")
 
     def _records(self) -> dict[Place, list[Any]]:
-        """What the master's queues hold."""
-        broker: Broker = self.nodes["b0"].broker
-        store = broker.store
+        """What the masters' queues hold."""
+        found: dict[Place, list[Any]] = {}
+        for name in self.plan.masters:
+            found |= self._records_of(name)
+        return found
+
+    def _records_of(self, name: str) -> dict[Place, list[Any]]:
+        store = self.nodes[name].broker.store
         found: dict[Place, list[Any]] = {}
         for topic in store.topics_with_queues():
             if not topic.startswith("t-"):
@@ -404,7 +412,7 @@ class Run:
                     if record is None:
                         raise InvariantError(f"offset {offset} of {topic} {queue.queue_id} has no record")
                     records.append(decode_record(record))
-                found["b0", topic, queue.queue_id] = records
+                found[name, topic, queue.queue_id] = records
         return found
 
     def _end(self) -> None:
