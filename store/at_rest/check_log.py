@@ -72,7 +72,7 @@ class LogCheck:
         timestamp = store_timestamp_of(record)
         if report.first_store_time_ms < 0:
             report.first_store_time_ms = timestamp
-        report.last_store_time_ms = timestamp
+        report.last_store_time_ms = max(report.last_store_time_ms, timestamp)  # a clock may be set back
         if self._progress is not None and not report.records & 0xFFFF:
             self._progress(position)
         own_position = position_of(record)

@@ -28,6 +28,7 @@ from simulation.plan import Plan
 RETRY_SECONDS = 1.0
 SHARDS = 3
 TIMER_PRECISION_SECONDS = 1
+POP_INVISIBLE_MS = 10_000
 DELAY_SECONDS = {1: 1, 2: 5, 3: 10}
 """Of the first delay levels."""
 
@@ -238,7 +239,7 @@ class Clients:
                     polling.create_task(self._poll(group, options))
                     continue
                 if group.kind == "pop":
-                    options |= {"client_rebalance": False, "pop_invisible_time": 10_000}
+                    options |= {"client_rebalance": False, "pop_invisible_time": POP_INVISIBLE_MS}
                 if group.kind == "broadcast":
                     options["message_model"] = MessageModel.BROADCASTING
                 consumer = PushConsumer(

@@ -36,6 +36,8 @@ class Plan(NamedTuple):
     flush: str
     role: str
     has_slave: bool
+    has_record_crc: bool
+    """Whether records have a CRC of all their bytes, not only of the body."""
     queues: int
     seconds: float
     """From when on there are no faults, and nothing new is sent."""
@@ -84,6 +86,7 @@ def plan_of(seed: int) -> Plan:
         flush=chance.choice(("SYNC_FLUSH", "ASYNC_FLUSH")),
         role="SYNC_MASTER" if has_slave and chance.random() < 0.6 else "ASYNC_MASTER",
         has_slave=has_slave,
+        has_record_crc=chance.random() < 0.5,
         queues=chance.choice((1, 2, 4)),
         seconds=chance.uniform(15, 60),
         send_pause=chance.choice((0.05, 0.2, 0.5)),

@@ -30,7 +30,7 @@ from pocketmq.store.at_rest.check import check_store
 from pocketmq.testing.server.settings import broker_config
 
 from simulation.books import Books, InvariantError, Place
-from simulation.clients import DELAY_SECONDS, Clients
+from simulation.clients import DELAY_SECONDS, POP_INVISIBLE_MS, Clients
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.machines import Life, Machine
 from simulation.network import NEUTRAL, Network
@@ -43,6 +43,7 @@ OTHER_BOOT = "1 another-boot 1"
 SETTLES_WITHIN_SECONDS = 900.0
 RESTART_SECONDS = 1.0
 TRACE_LINES_KEPT = 400
+SLOWEST_POP_MS = 2_000
 
 
 class Outcome(NamedTuple):
@@ -89,6 +90,8 @@ class Run:
         """Until when a machine stays down."""
         self._unsafe: set[str] = set()
         """Brokers whose disk was refused or delayed since their last start."""
+        self._is_torn = False
+        """Whether records of the slave may have properties that were not forced, which no CRC protects."""
         self.is_calm = False
         self.trace_all = False
 
@@ -168,6 +171,8 @@ class Run:
             "transactionTimeOut": 3_000,
             "bindAddress": machine.ip,
         }
+        if self.plan.has_record_crc:
+            settings |= {"enabledAppendPropCRC": True, "forceVerifyPropCRC": True}
         if self.plan.emulate == "5" and "pop" in self.plan.uses:
             settings["defaultMessageRequestMode"] = "POP"
         if self.plan.emulate == "5" and self.plan.has_slave and broker_name_of(name) == "b0":
@@ -248,6 +253,7 @@ class Run:
                 self.books.power_lost(name, was_unsafe=name in self._unsafe)
                 self._offsets[name] = before | self._offsets.get(name, {})
             machine.disk.lose_power()
+            self._is_torn = self._is_torn or (name == "b0-1" and not self.plan.has_record_crc)
             if (root / "abort").exists() and len((root / "abort").read_text().split()) == 3:
                 (root / "abort").write_text(OTHER_BOOT)
         self._unsafe.discard(name)
@@ -288,10 +294,17 @@ class Run:
             case "clock forward":
                 machine.clock.skew_ms += int(event.seconds * 1000)
                 self.books.hurried_seconds += event.seconds
+                self._compare_clocks()
             case "clock back":
                 machine.clock.skew_ms -= int(event.seconds * 1000)
                 # A message that seems to wait longer than its level's delay is delivered at once, as officially.
                 self.books.hurried_seconds += max(DELAY_SECONDS.values())
+                self._compare_clocks()
+
+    def _compare_clocks(self) -> None:
+        skews = [machine.clock.skew_ms for machine in self.machines.values()]
+        if max(skews) - min(skews) > POP_INVISIBLE_MS - SLOWEST_POP_MS:
+            self.books.pops_expire = True
 
     def _repair(self, machine: Machine) -> None:
         """Its program has seen the disk fail, and must be started again."""
@@ -383,7 +396,7 @@ class Run:
 
     def _check_copy(self) -> None:
         """The slave's log is the master's, byte for byte."""
-        if not self.plan.has_slave or self.books.has_diverged:
+        if not self.plan.has_slave or self.books.has_diverged or self._is_torn:
             return
         master, slave = (self.nodes[name].broker.store for name in ("b0", "b0-1"))
         for file in slave.log.files:

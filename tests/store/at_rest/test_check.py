@@ -69,6 +69,19 @@ def test_store_after_a_clean_stop_has_no_damage_and_is_not_changed(root):
     assert report.last_store_time_ms - report.first_store_time_ms == 590
 
 
+def test_store_whose_clock_was_set_back_has_no_damage(open_store, put, clock):
+    store = open_store()
+    put(store)
+    clock.advance(60_000)
+    put(store)
+    clock.advance(61_000)
+    store.flush_pass()
+    clock.set_now_ms(clock.now_ms() - 3_600_000)
+    put(store)
+    store.abandon()
+    assert not check_store(store.config.root).damaged
+
+
 def test_killed_store_has_no_damage_but_was_not_stopped_cleanly(open_store, put, crash, tmp_path):
     store = open_store()
     for _ in range(10):
