@@ -1,7 +1,6 @@
 """`pocketmq admin` prints what mqadmin printed to the official broker, command by command, without Java."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from conformance.daily import DAILY
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.local_server import LocalServer
 from conformance.servers.raw_client import RawClient
-from conformance.servers.server import BROKER_PORT, NAME_SERVER_PORT, Server
+from conformance.servers.server import BROKER_PORT, NAME_SERVER_PORT, StartServer
 
 
 @DAILY
@@ -28,7 +27,7 @@ def test_admin_prints_what_mqadmin_did(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @ON_DEMAND
-def test_mqadmin_still_prints_that(fresh_server: Callable[..., Server]) -> None:
+def test_mqadmin_still_prints_that(fresh_server: StartServer) -> None:
     official = fresh_server("official-5.5", broker_conf={"mappedFileSizeCommitLog": 16 << 20})
     with RawClient(official) as client:
         recorded_commands.prepared(client)
