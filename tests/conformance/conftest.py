@@ -11,7 +11,7 @@ none of them.
 """
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from conformance.on_demand import ON_DEMAND, leave_out
 from conformance.servers import namespaces
 from conformance.servers.local_server import LocalServer
 from conformance.servers.our_server import OurServer
-from conformance.servers.server import Server, started_at_first_use
+from conformance.servers.raw_client import RawClient
+from conformance.servers.server import Names, Server, ServerOf, StartServer, started_at_first_use
 
 HERE = Path(__file__).parent
 SIDES = ("ours", "official-4.9", "official-5.5")
@@ -90,40 +91,40 @@ def open_server(request: pytest.FixtureRequest, side: str, home: Path, **options
 @pytest.fixture(scope="session")
 def session_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], Server]]:
+) -> Iterator[ServerOf]:
     """The one server of a side that the session shares, started at its first use."""
     with started_at_first_use(lambda side: open_server(request, side, tmp_path_factory.mktemp(side))) as get:
         yield get
 
 
 @pytest.fixture(params=SIDES)
-def side(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
+def side(request: pytest.FixtureRequest, session_server: ServerOf) -> Server:
     return session_server(request.param)
 
 
 @pytest.fixture(params=(pytest.param("ours", marks=DAILY), *SIDES[1:]))
-def asked_side(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
+def asked_side(request: pytest.FixtureRequest, session_server: ServerOf) -> Server:
     return session_server(request.param)
 
 
 @pytest.fixture(params=CHOSEN_SIDES)
-def chosen_side(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
+def chosen_side(request: pytest.FixtureRequest, session_server: ServerOf) -> Server:
     return session_server(request.param)
 
 
 @pytest.fixture
-def ours(session_server: Callable[[str], Server]) -> Server:
+def ours(session_server: ServerOf) -> Server:
     return session_server("ours")
 
 
 @pytest.fixture
-def official(session_server: Callable[[str], Server]) -> Callable[[str], Server]:
+def official(session_server: ServerOf) -> ServerOf:
     """official("4.9") or official("5.5")."""
     return lambda version: session_server(f"official-{version}")
 
 
 @pytest.fixture
-def fresh_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+def fresh_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartServer]:
     """fresh_server(side, **options of OurServer or OfficialServer): started, closed after the test."""
     made: list[Server] = []
 
@@ -139,7 +140,14 @@ def fresh_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cal
 
 
 @pytest.fixture
-def names() -> Callable[[str], str]:
+def client(server: Server) -> Iterator[RawClient]:
+    """A connection to the `server` of a file."""
+    with RawClient(server) as made:
+        yield made
+
+
+@pytest.fixture
+def names() -> Names:
     """names("orders") is a topic or group name no other test uses."""
     suffix = uuid.uuid4().hex[:8]
     return lambda word: f"{word}_{suffix}"

@@ -17,7 +17,7 @@ from conformance.official.servers import OfficialServer
 from conformance.servers import remoting
 from conformance.servers.namespaces import Namespace
 from conformance.servers.our_server import OurServer
-from conformance.servers.raw_client import wait_until
+from conformance.servers.raw_client import topic_fields, wait_until
 
 QUEUES = 2
 UNKNOWN_TOPIC = 17
@@ -125,17 +125,7 @@ class Cluster:
 
     def make_topic(self, member: Member, topic: str) -> None:
         """Create it on that one broker; returns when every name server has its route."""
-        fields: dict[str, object] = {
-            "topic": topic,
-            "defaultTopic": "TBW102",
-            "readQueueNums": QUEUES,
-            "writeQueueNums": QUEUES,
-            "perm": 6,
-            "topicFilterType": "SINGLE_TAG",
-            "topicSysFlag": 0,
-            "order": False,
-        }
-        assert self.call(member.broker_port, UPDATE_TOPIC, **fields).code == 0
+        assert self.call(member.broker_port, UPDATE_TOPIC, **topic_fields(topic, QUEUES)).code == 0
         for other in MEMBERS:
             wait_until(partial(self.knows_topic, other, topic), f"{other.side}: no route of {topic}")
 

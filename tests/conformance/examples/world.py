@@ -14,8 +14,8 @@ from conformance.examples.printed import Received, Sent, received, sent
 from conformance.examples.stage import Act, Stage
 from conformance.examples.stored import Stored, stored
 from conformance.servers import remoting
-from conformance.servers.raw_client import RawClient
-from conformance.servers.server import Server
+from conformance.servers.raw_client import RawClient, pull_fields
+from conformance.servers.server import BROKER_PORT, Server
 
 PULL_MESSAGE = 11
 QUERY_CONSUMER_OFFSET = 14
@@ -23,7 +23,6 @@ UPDATE_CONSUMER_OFFSET = 15
 GET_MAX_OFFSET = 30
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = 200
 SUCCESS = 0
-HAS_SUBSCRIPTION = 4  # bit of a pull's sysFlag: the request carries its own subscription
 
 QUEUES = range(4)  # a client's default for topics that the broker creates for it
 ONEWAY_COUNT = 100
@@ -180,20 +179,8 @@ class World:
 
     def pull(self, topic: str, queue: int, offset: int, count: int = 32) -> list[Stored]:
         """Messages from that offset on, as many as one pull returns; [] if there are none."""
-        reply = self.server.call(
-            PULL_MESSAGE,
-            consumerGroup="inspectors",
-            topic=topic,
-            queueId=queue,
-            queueOffset=offset,
-            maxMsgNums=count,
-            sysFlag=HAS_SUBSCRIPTION,
-            commitOffset=0,
-            suspendTimeoutMillis=0,
-            subscription="*",
-            subVersion=0,
-            expressionType="TAG",
-        )
+        fields = pull_fields("inspectors", topic, queue, queueOffset=offset, maxMsgNums=count)
+        reply = self.server.call(PULL_MESSAGE, BROKER_PORT, b"", 0, **fields)
         return list(stored(reply.body)) if reply.code == SUCCESS else []
 
     def pull_all(self, topic: str) -> list[Stored]:

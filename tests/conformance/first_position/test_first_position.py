@@ -12,7 +12,7 @@ import datetime
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -43,7 +43,7 @@ from conformance.first_position.first_position_rows import ROWS, UNKNOWN, ZERO, 
 from conformance.servers.namespaces import clean_environment
 from conformance.servers.processes import Running
 from conformance.servers.raw_client import RawClient, wait_until
-from conformance.servers.server import NAMESRV_ADDR, Server
+from conformance.servers.server import NAMESRV_ADDR, Names, Server, StartServer
 
 SIDES = (
     pytest.param("ours-4.9", marks=DAILY),
@@ -110,7 +110,7 @@ def side(request: pytest.FixtureRequest, servers: dict[str, Server]) -> Server:
 
 
 @pytest.fixture
-def place(side: Server, names: Callable[[str], str]) -> Iterator[Place]:
+def place(side: Server, names: Names) -> Iterator[Place]:
     with RawClient(side) as client:
         yield Place(client, names("group"), names("topic"))
 
@@ -232,7 +232,7 @@ def test_official_consumers_start_after_deleted_history(side: Server, version: s
 
 @DAILY
 @pytest.mark.parametrize("emulate", ["4.9", "5"])
-def test_ours_forgets_by_distance_from_the_log_end(fresh_server: Callable[..., Server], emulate: str) -> None:
+def test_ours_forgets_by_distance_from_the_log_end(fresh_server: StartServer, emulate: str) -> None:
     """Ours by default: a first message is hot until 30 % of memory lies behind it, in both lines."""
     server = fresh_server("ours", emulate=emulate, broker_conf={"memorySizeBytes": 10_000})
     with RawClient(server) as client:
@@ -272,7 +272,7 @@ def explained(side: Server, asked: dict[str, Place], log: Path) -> dict[str, tup
     return found
 
 
-def check_explained(side: Server, names: Callable[[str], str], rows: dict[str, Row], log: Path) -> None:
+def check_explained(side: Server, names: Names, rows: dict[str, Row], log: Path) -> None:
     asked: dict[str, Place] = {}
     with RawClient(side) as client:
         for name, row in rows.items():
@@ -290,22 +290,20 @@ def check_explained(side: Server, names: Callable[[str], str], rows: dict[str, R
 
 
 @JAVA_PROGRAMS
-def test_explain_names_the_rule_or_the_two_it_may_be(
-    side: Server, names: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_explain_names_the_rule_or_the_two_it_may_be(side: Server, names: Names, tmp_path: Path) -> None:
     check_explained(side, names, ROWS, tmp_path / "explain.out")
 
 
 @JAVA_PROGRAMS
 def test_explain_where_the_first_message_is_not_in_memory(
-    side: Server, names: Callable[[str], str], all_cold: None, tmp_path: Path
+    side: Server, names: Names, all_cold: None, tmp_path: Path
 ) -> None:
     check_explained(side, names, COLD_ROWS, tmp_path / "explain.out")
 
 
 @JAVA_PROGRAMS
 def test_explain_after_history_was_deleted(
-    side: Server, names: Callable[[str], str], history_deleted: None, tmp_path: Path
+    side: Server, names: Names, history_deleted: None, tmp_path: Path
 ) -> None:
     check_explained(side, names, HISTORY_ROWS, tmp_path / "explain.out")
 

@@ -13,6 +13,7 @@ from conformance.requests import query_answers, reading_rows
 from conformance.requests.query_rows import ask
 from conformance.requests.reading_rows import GROUP, TOPIC, commit, new_topic, offset_of, read
 from conformance.requests.transcripts import Row
+from conformance.servers.raw_client import send_fields
 from conformance.servers.remoting import Reply
 
 SETTINGS_SHOWN = (
@@ -103,7 +104,7 @@ def _deleted_topics() -> Iterator[Row]:
     """215: what goes with a topic."""
     for name in ("deleted", "%RETRY%managed_group_deleted", "%RETRY%managed_kept"):
         yield new_topic(name)
-    yield ask(10, b"x", **_send_fields("deleted"))
+    yield ask(10, b"x", **send_fields("p", "deleted", bornTimestamp=1))
     yield commit(1, topic="deleted")
     yield ask(215, topic="deleted")
     for name in ("deleted", "%RETRY%managed_group_deleted", "%RETRY%managed_kept"):
@@ -113,12 +114,6 @@ def _deleted_topics() -> Iterator[Row]:
     yield ask(215, topic="deleted")
     for name in ("", " ", "TBW102", "a b"):
         yield ask(215, topic=name)
-
-
-def _send_fields(topic: str) -> dict[str, object]:
-    fields: dict[str, object] = {"producerGroup": "p", "topic": topic, "defaultTopic": "TBW102"}
-    fields |= {"defaultTopicQueueNums": 4, "queueId": 0, "sysFlag": 0, "bornTimestamp": 1, "flag": 0}
-    return {**fields, "properties": "", "reconsumeTimes": 0, "unitMode": False, "batch": False}
 
 
 def _group(**settings: object) -> Row:

@@ -9,18 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.requests.transcripts import Row, remark_of
+from conformance.servers.raw_client import topic_fields
 from conformance.servers.remoting import Reply
 
 TOPIC = "rules_topic"
-PULL = {
-    "topic": TOPIC,
-    "queueId": 0,
-    "queueOffset": 0,
-    "maxMsgNums": 1,
-    "commitOffset": 0,
-    "suspendTimeoutMillis": 0,
-    "expressionType": "TAG",
-}
+PULL = {"topic": TOPIC, "queueId": 0, "queueOffset": 0, "maxMsgNums": 1}
+PULL |= {"commitOffset": 0, "suspendTimeoutMillis": 0, "expressionType": "TAG"}
 OWN_SUBSCRIPTION, GROUPS_SUBSCRIPTION = 4, 0
 
 
@@ -42,55 +36,25 @@ def group(name: str, **settings: object) -> Row:
 
 def pull(name: str, *, own: bool = True, version: int = 0, **changes: object) -> Row:
     fields = {"consumerGroup": name, **PULL, "subVersion": version}
-    if own:
-        fields |= {"subscription": "*", "sysFlag": OWN_SUBSCRIPTION}
-    else:
-        fields |= {"sysFlag": GROUPS_SUBSCRIPTION}
+    fields |= {"subscription": "*", "sysFlag": OWN_SUBSCRIPTION} if own else {"sysFlag": GROUPS_SUBSCRIPTION}
     return Row(None, 11, {**fields, **changes})
 
 
 def online(name: str, *, model: str = "CLUSTERING", version: int = 5, topic: str = TOPIC, **more: Any) -> Row:
     subscription = {"topic": topic, "subString": "*", "subVersion": version, "tagsSet": [], "codeSet": []}
-    consumer = {
-        "groupName": name,
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": model,
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "unitMode": False,
-        "subscriptionDataSet": [subscription],
-        **more,
-    }
+    consumer: dict[str, Any] = {"groupName": name, "consumeType": "CONSUME_PASSIVELY", "messageModel": model}
+    consumer |= {"consumeFromWhere": "CONSUME_FROM_LAST_OFFSET"}
+    consumer |= {"unitMode": False, "subscriptionDataSet": [subscription], **more}
     body = {"clientID": "rules", "producerDataSet": [], "consumerDataSet": [consumer]}
     return Row(None, 34, {}, json.dumps(body).encode())
 
 
 def topic(name: str, perm: int = 6, queues: int = 2) -> Row:
-    return Row(
-        None,
-        17,
-        {
-            "topic": name,
-            "defaultTopic": "TBW102",
-            "readQueueNums": queues,
-            "writeQueueNums": queues,
-            "perm": perm,
-            "topicFilterType": "SINGLE_TAG",
-            "topicSysFlag": 0,
-            "order": False,
-        },
-    )
+    return Row(None, 17, topic_fields(name, queues, perm))
 
 
-SEND = {
-    "producerGroup": "p",
-    "topic": TOPIC,
-    "defaultTopic": "TBW102",
-    "defaultTopicQueueNums": 4,
-    "queueId": 0,
-    "sysFlag": 0,
-    "bornTimestamp": 1,
-    "flag": 0,
-}
+SEND: dict[str, object] = {"producerGroup": "p", "topic": TOPIC, "defaultTopic": "TBW102"}
+SEND |= {"defaultTopicQueueNums": 4, "queueId": 0, "sysFlag": 0, "bornTimestamp": 1, "flag": 0}
 BACK = {"offset": 0, "delayLevel": 3, "originMsgId": "x", "originTopic": TOPIC, "unitMode": False}
 
 

@@ -1,11 +1,11 @@
 """Requests with a binary header, each for one way in which a server makes its reply."""
 
 import contextlib
-import json
 import socket
 import time
 from collections.abc import Callable
 
+from conformance.servers import raw_client
 from conformance.servers.binary_remoting import Frame, read_form, send_binary
 from conformance.servers.raw_client import RawClient
 from conformance.servers.server import BROKER_PORT, NAME_SERVER_PORT, Server
@@ -16,59 +16,16 @@ Fields = dict[str, object]
 
 
 def send_fields(**changes: object) -> Fields:
-    return {
-        "producerGroup": "forms",
-        "topic": TOPIC,
-        "defaultTopic": "TBW102",
-        "defaultTopicQueueNums": 4,
-        "queueId": 0,
-        "sysFlag": 0,
-        "bornTimestamp": 1_700_000_000_000,
-        "flag": 0,
-        "properties": "",
-        "reconsumeTimes": 0,
-        "unitMode": False,
-        "batch": False,
-        **changes,
-    }
+    return raw_client.send_fields("forms", TOPIC, **changes)
 
 
 def pull_fields(**changes: object) -> Fields:
-    return {
-        "consumerGroup": "forms",
-        "topic": TOPIC,
-        "queueId": 0,
-        "queueOffset": 0,
-        "maxMsgNums": 32,
-        "sysFlag": 4,
-        "commitOffset": 0,
-        "suspendTimeoutMillis": 0,
-        "subscription": "*",
-        "subVersion": 0,
-        "expressionType": "TAG",
-        **changes,
-    }
+    return raw_client.pull_fields("forms", TOPIC, **changes)
 
 
 def heartbeat(client: str) -> bytes:
-    subscription = {
-        "topic": TOPIC,
-        "subString": "*",
-        "subVersion": 1,
-        "expressionType": "TAG",
-        "codeSet": [],
-        "tagsSet": [],
-        "classFilterMode": False,
-    }
-    consumer = {
-        "groupName": "forms",
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "subscriptionDataSet": [subscription],
-        "unitMode": False,
-    }
-    return json.dumps({"clientID": client, "consumerDataSet": [consumer], "producerDataSet": []}).encode()
+    subscription = {"topic": TOPIC, "subString": "*", "subVersion": 1, "expressionType": "TAG"}
+    return raw_client.heartbeat(client, "forms", {**subscription, "codeSet": [], "tagsSet": []})
 
 
 BROKER_ROWS: list[tuple[str, int, Fields, bytes]] = [

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from conformance.requests.transcripts import Row, remark_of
-from conformance.servers.raw_client import RawClient, property_text
+from conformance.servers.raw_client import RawClient, send_fields
 from conformance.servers.remoting import Reply
 
 TOPIC = "refusing"
@@ -31,21 +31,8 @@ STATE = re.compile(r"\b[0-9A-F]{32}\b|\[java\.[^\]]*\]")
 
 
 def send(properties: dict[str, str], body: bytes = b"x", code: int = 10, **changes: object) -> Row:
-    fields: dict[str, object] = {
-        "producerGroup": "refused",
-        "topic": TOPIC,
-        "defaultTopic": "TBW102",
-        "defaultTopicQueueNums": 4,
-        "queueId": 0,
-        "sysFlag": 0,
-        "bornTimestamp": 1_700_000_000_000,
-        "flag": 0,
-        "properties": property_text({"UNIQ_KEY": "k", **properties}),
-        "reconsumeTimes": 0,
-        "unitMode": False,
-        "batch": False,
-    }
-    return Row(None, code, {**fields, **changes}, body)
+    fields = send_fields("refused", TOPIC, 0, {"UNIQ_KEY": "k", **properties}, **changes)
+    return Row(None, code, fields, body)
 
 
 def sizes() -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """SQL92 filters on ours, on official 4.9.7 and on official 5.5.0, and the official examples that use them."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,9 +9,9 @@ from pocketmq.protocol.message.record import decode_records
 
 from conformance.conftest import open_server
 from conformance.daily import DAILY, JAVA_PROGRAMS
-from conformance.servers.raw_client import RawClient
+from conformance.servers.raw_client import RawClient, heartbeat
 from conformance.servers.remoting import Reply
-from conformance.servers.server import Server
+from conformance.servers.server import Names, Server, ServerOf
 
 ON = {"enablePropertyFilter": True}
 
@@ -34,13 +34,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def client(server: Server) -> Iterator[RawClient]:
-    with RawClient(server) as made:
-        yield made
-
-
-@pytest.fixture
-def topic(client: RawClient, names: Callable[[str], str]) -> str:
+def topic(client: RawClient, names: Names) -> str:
     """Four messages of one queue, property n from 0 to 3."""
     name = names("sql")
     client.update_topic(name, 1)
@@ -55,11 +49,7 @@ def subscription(topic: str, expression: str, version: int = 7, kind: str = "SQL
 
 
 def join(client: RawClient, group: str, *subscriptions: dict[str, object]) -> None:
-    consumer = {"groupName": group, "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
-    consumer |= {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "unitMode": False}  # type: ignore[dict-item]
-    data = {**consumer, "subscriptionDataSet": subscriptions}
-    body = {"clientID": group, "consumerDataSet": [data], "producerDataSet": []}
-    assert client.call(34, json.dumps(body).encode()).code == 0
+    assert client.call(34, heartbeat(group, group, *subscriptions)).code == 0
 
 
 def pull(client: RawClient, group: str, topic: str, **changes: object) -> Reply:
@@ -79,7 +69,7 @@ def check(client: RawClient, data: dict[str, object]) -> tuple[int, str]:
 
 
 def test_pulls_filter_by_the_expression_the_group_registered(
-    client: RawClient, names: Callable[[str], str], topic: str
+    client: RawClient, names: Names, topic: str
 ) -> None:
     group = names("group")
     join(client, group, subscription(topic, "n > 1"))
@@ -95,9 +85,7 @@ def test_pulls_filter_by_the_expression_the_group_registered(
     )
 
 
-def test_a_pull_filters_by_its_own_expression(
-    client: RawClient, names: Callable[[str], str], topic: str
-) -> None:
+def test_a_pull_filters_by_its_own_expression(client: RawClient, names: Names, topic: str) -> None:
     def pulled(expression: str, kind: str = "SQL92") -> Reply:
         return pull(client, group, topic, sysFlag=4, subscription=expression, expressionType=kind)
 
@@ -111,7 +99,7 @@ def test_a_pull_filters_by_its_own_expression(
     assert pulled("").code == 23
 
 
-def test_46_compiles_the_expression(client: RawClient, names: Callable[[str], str], server: Server) -> None:
+def test_46_compiles_the_expression(client: RawClient, names: Names, server: Server) -> None:
     topic = names("checked")
     assert check(client, subscription(topic, "n > 1"))[0] == 0
     assert check(client, subscription(topic, "n >"))[0] == 23
@@ -123,9 +111,7 @@ def test_46_compiles_the_expression(client: RawClient, names: Callable[[str], st
 
 
 @DAILY
-def test_without_the_switch_sql_is_refused(
-    session_server: Callable[[str], Server], names: Callable[[str], str]
-) -> None:
+def test_without_the_switch_sql_is_refused(session_server: ServerOf, names: Names) -> None:
     remark = "The broker does not support consumer to filter message by SQL92"
     server = session_server("ours")
     with RawClient(server) as client:

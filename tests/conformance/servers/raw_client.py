@@ -27,6 +27,53 @@ def property_text(properties: Mapping[str, str]) -> str:
     return "".join(f"{name}\x01{value}\x02" for name, value in properties.items())
 
 
+def send_fields(
+    group: str,
+    topic: str,
+    queue_id: int = 0,
+    properties: Mapping[str, str] | None = None,
+    /,
+    **changes: object,
+) -> dict[str, object]:
+    """Header fields of SEND_MESSAGE (10)."""
+    fields: dict[str, object] = {"producerGroup": group, "topic": topic, "defaultTopic": "TBW102"}
+    fields |= {
+        "defaultTopicQueueNums": 4,
+        "queueId": queue_id,
+        "sysFlag": 0,
+        "bornTimestamp": 1_700_000_000_000,
+    }
+    fields |= {"flag": 0, "properties": property_text(properties or {}), "reconsumeTimes": 0}
+    return {**fields, "unitMode": False, "batch": False, **changes}
+
+
+def pull_fields(group: str, topic: str, queue_id: int = 0, /, **changes: object) -> dict[str, object]:
+    """Header fields of PULL_MESSAGE (11) with its own subscription, which is never suspended."""
+    fields: dict[str, object] = {
+        "consumerGroup": group,
+        "topic": topic,
+        "queueId": queue_id,
+        "queueOffset": 0,
+    }
+    fields |= {"maxMsgNums": 32, "sysFlag": 4, "commitOffset": 0, "suspendTimeoutMillis": 0}
+    return {**fields, "subscription": "*", "subVersion": 0, "expressionType": "TAG", **changes}
+
+
+def topic_fields(topic: str, queues: int, perm: int = 6, *, order: bool = False) -> dict[str, object]:
+    """Header fields of UPDATE_AND_CREATE_TOPIC (17)."""
+    fields: dict[str, object] = {"topic": topic, "defaultTopic": "TBW102", "readQueueNums": queues}
+    fields |= {"writeQueueNums": queues, "perm": perm, "topicFilterType": "SINGLE_TAG"}
+    return {**fields, "topicSysFlag": 0, "order": order}
+
+
+def heartbeat(client_id: str, group: str, *subscriptions: Mapping[str, object], **changes: object) -> bytes:
+    """Body of HEART_BEAT (34) of a client with one consumer."""
+    consumer = {"groupName": group, "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
+    consumer |= {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET"}
+    data = {**consumer, "unitMode": False, "subscriptionDataSet": subscriptions, **changes}
+    return json.dumps({"clientID": client_id, "consumerDataSet": [data], "producerDataSet": []}).encode()
+
+
 class RawClient:
     """Requests on one connection to a server's broker. Use it as a context manager."""
 
@@ -63,17 +110,7 @@ class RawClient:
     # -- topics, groups, settings
 
     def update_topic(self, topic: str, queues: int, perm: int = 6, *, order: bool = False) -> None:
-        self._must(
-            17,
-            topic=topic,
-            defaultTopic="TBW102",
-            readQueueNums=queues,
-            writeQueueNums=queues,
-            perm=perm,
-            topicFilterType="SINGLE_TAG",
-            topicSysFlag=0,
-            order=order,
-        )
+        self._must(17, b"", **topic_fields(topic, queues, perm, order=order))
 
     def update_group(self, group: str) -> None:
         self._must(200, json.dumps({"groupName": group, "consumeEnable": True}).encode())
@@ -93,22 +130,11 @@ class RawClient:
         born_ms: int | None = None,
     ) -> Reply:
         """SEND_MESSAGE (10), repeated while the broker is busy."""
-        return self._must(
-            10,
-            body,
-            producerGroup=self.group,
-            topic=topic,
-            defaultTopic="TBW102",
-            defaultTopicQueueNums=4,
-            queueId=queue_id,
-            sysFlag=0,
-            bornTimestamp=int(time.time() * 1000) if born_ms is None else born_ms,
-            flag=0,
-            properties=property_text(properties or {"WAIT": "true"}),
-            reconsumeTimes=0,
-            unitMode=False,
-            batch=False,
+        born_ms = int(time.time() * 1000) if born_ms is None else born_ms
+        fields = send_fields(
+            self.group, topic, queue_id, properties or {"WAIT": "true"}, bornTimestamp=born_ms
         )
+        return self._must(10, body, **fields)
 
     def send_batch(
         self,
@@ -127,22 +153,16 @@ class RawClient:
             text = property_text(properties).encode()
             rest = struct.pack(f">iiii{len(body)}sh{len(text)}s", 0, 0, 0, len(body), body, len(text), text)
             parts += struct.pack(">i", 4 + len(rest)) + rest
-        return self._must(
-            320,
-            bytes(parts),
-            a=self.group,
-            b=topic,
-            c="TBW102",
-            d=4,
-            e=queue_id,
-            f=0,
-            g=born_ms,
-            h=0,
-            i="",
-            j=0,
-            k=False,
-            m=True,
-        )
+        letters: dict[str, object] = {
+            "a": self.group,
+            "b": topic,
+            "c": "TBW102",
+            "d": 4,
+            "e": queue_id,
+            "f": 0,
+        }
+        letters |= {"g": born_ms, "h": 0, "i": "", "j": 0, "k": False, "m": True}
+        return self._must(320, bytes(parts), **letters)
 
     def fill(self, topic: str, queues: Iterable[int], count: int, body: bytes = b"history") -> None:
         """count messages to each queue; returns when all can be pulled."""
@@ -159,20 +179,8 @@ class RawClient:
 
     def pull(self, group: str, topic: str, queue_id: int, offset: int, *, commit: int | None = None) -> Reply:
         """PULL_MESSAGE (11) that is never suspended; with `commit` it carries an offset to store."""
-        return self.call(
-            11,
-            consumerGroup=group,
-            topic=topic,
-            queueId=queue_id,
-            queueOffset=offset,
-            maxMsgNums=32,
-            sysFlag=4 if commit is None else 5,
-            commitOffset=0 if commit is None else commit,
-            suspendTimeoutMillis=0,
-            subscription="*",
-            subVersion=0,
-            expressionType="TAG",
-        )
+        stores = {} if commit is None else {"sysFlag": 5, "commitOffset": commit}
+        return self.call(11, b"", **pull_fields(group, topic, queue_id, queueOffset=offset, **stores))
 
     # -- offsets
 
@@ -180,15 +188,8 @@ class RawClient:
         self, group: str, topic: str, queue_id: int, set_zero_if_not_found: bool | None = None
     ) -> Reply:
         """QUERY_CONSUMER_OFFSET (14); None leaves the field out, as Java clients do."""
-        if set_zero_if_not_found is None:
-            return self.call(14, consumerGroup=group, topic=topic, queueId=queue_id)
-        return self.call(
-            14,
-            consumerGroup=group,
-            topic=topic,
-            queueId=queue_id,
-            setZeroIfNotFound=set_zero_if_not_found,
-        )
+        more = {} if set_zero_if_not_found is None else {"setZeroIfNotFound": set_zero_if_not_found}
+        return self.call(14, b"", consumerGroup=group, topic=topic, queueId=queue_id, **more)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> Reply:
         return self.call(15, consumerGroup=group, topic=topic, queueId=queue_id, commitOffset=offset)

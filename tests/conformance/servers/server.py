@@ -97,10 +97,17 @@ class Server(ABC):
         self.close()
 
 
+Names = Callable[[str], str]
+"""A name of a topic or group that no other test uses."""
+ServerOf = Callable[[str], Server]
+"""The server of a side."""
+StartServer = Callable[..., Server]
+
+
 @contextmanager
 def started_at_first_use(
-    make: Callable[[str], Server], prepare: Callable[[Server], None] | None = None
-) -> Iterator[Callable[[str], Server]]:
+    make: ServerOf, prepare: Callable[[Server], None] | None = None
+) -> Iterator[ServerOf]:
     """The one server of each side: made, started and prepared when it is first asked for, closed at the end."""
     servers: dict[str, Server] = {}
     with ExitStack() as running:

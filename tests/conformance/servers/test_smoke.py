@@ -1,13 +1,12 @@
 """The harness itself: every side starts, serves official programs, and leaves no process running."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from conformance.servers.namespaces import Namespace
 from conformance.servers.processes import ProgramFailed, Running
-from conformance.servers.server import Server
+from conformance.servers.server import Server, ServerOf
 
 
 def test_official_producer_is_served(side: Server) -> None:
@@ -38,7 +37,7 @@ def test_consumer_that_never_ends_is_ended(side: Server) -> None:
     assert not consumer.alive
 
 
-def test_sides_share_ports_but_no_network(official: Callable[[str], Server]) -> None:
+def test_sides_share_ports_but_no_network(official: ServerOf) -> None:
     old, new = official("4.9"), official("5.5")
     assert b"4_9" in old.call(28).body
     assert b"5_5" in new.call(28).body

@@ -5,16 +5,16 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from conformance import JAVA
 from conformance.daily import DAILY, JAVA_PROGRAMS
 from conformance.official.programs import compile_java
-from conformance.servers.raw_client import RawClient, wait_until
+from conformance.servers.raw_client import RawClient, heartbeat, wait_until
 from conformance.servers.remoting import Reply
-from conformance.servers.server import Server
+from conformance.servers.server import Names, Server, ServerOf, StartServer
 from conformance.waiting.pop_client import (
     ACK,
     BATCH_ACK,
@@ -38,18 +38,12 @@ UNKNOWN_REMARK = "not set any response code"
 
 
 @pytest.fixture(params=(pytest.param("ours", marks=DAILY), "official-5.5"))
-def server(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
+def server(request: pytest.FixtureRequest, session_server: ServerOf) -> Server:
     return session_server(request.param)
 
 
 @pytest.fixture
-def client(server: Server) -> Iterator[RawClient]:
-    with RawClient(server) as made:
-        yield made
-
-
-@pytest.fixture
-def topic(client: RawClient, names: Callable[[str], str]) -> str:
+def topic(client: RawClient, names: Names) -> str:
     """A topic of two queues with three messages in each, m0 to m5."""
     name = names("popped")
     client.update_topic(name, 2)
@@ -61,7 +55,7 @@ def topic(client: RawClient, names: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def group(client: RawClient, names: Callable[[str], str]) -> str:
+def group(client: RawClient, names: Names) -> str:
     name = names("pop_group")
     client.update_group(name)
     return name
@@ -82,9 +76,7 @@ def test_every_message_is_handed_out_once(client: RawClient, group: str, topic: 
     assert (nothing.fields["startOffsetInfo"], nothing.fields["msgOffsetInfo"]) == ("", "")
 
 
-def test_tags_and_sql_filter_what_is_popped(
-    client: RawClient, names: Callable[[str], str], topic: str
-) -> None:
+def test_tags_and_sql_filter_what_is_popped(client: RawClient, names: Names, topic: str) -> None:
     by_tag = popped(pop(client, names("t"), topic, exp="A"), names("t"), topic)
     assert [message.body for message in by_tag] == ["m0", "m2", "m4"]
     by_sql = popped(pop(client, names("s"), topic, exp="n > 2", expType="SQL92"), names("s"), topic)
@@ -136,7 +128,7 @@ def test_a_pop_waits_for_a_message(client: RawClient, group: str, topic: str, se
 
 
 def test_a_new_group_of_mode_1_begins_as_in_the_official_broker(
-    client: RawClient, names: Callable[[str], str], topic: str
+    client: RawClient, names: Names, topic: str
 ) -> None:
     group = names("newest")
     assert len(popped(pop(client, group, topic, initMode=1), group, topic)) == 6
@@ -275,10 +267,7 @@ def test_queues_are_assigned(client: RawClient, group: str, topic: str) -> None:
         )
 
     assert assigned() is None  # no member
-    consumer = {"groupName": group, "consumeType": "CONSUME_POP", "messageModel": "CLUSTERING"}
-    consumer["subscriptionDataSet"] = [{"topic": topic, "subString": "*", "subVersion": 1}]  # type: ignore[assignment]
-    heartbeat = {"clientID": "c1", "consumerDataSet": [consumer], "producerDataSet": []}
-    assert client.call(34, json.dumps(heartbeat).encode()).code == 0
+    assert client.call(34, joined(topic, group, "c1")).code == 0
     both_pulled = [(topic, 0, "PULL"), (topic, 1, "PULL")]
     wait_until(lambda: assigned() == both_pulled, "the broker never got a route")
     assert assigned(strategyName="AVG_BY_CIRCLE") == both_pulled
@@ -300,7 +289,7 @@ def test_queues_are_assigned(client: RawClient, group: str, topic: str) -> None:
 
 @pytest.mark.parametrize("queues", [3, 8])
 def test_queues_are_shared_among_several_poppers(
-    official: Callable[[str], Server], ours: Server, names: Callable[[str], str], queues: int
+    official: ServerOf, ours: Server, names: Names, queues: int
 ) -> None:
     """popShareQueueNum: a member pops its own queues and those of that many members after it."""
     topic, group = names("shared"), names("sharers")
@@ -312,7 +301,7 @@ def test_queues_are_shared_among_several_poppers(
             first.update_topic(topic, queues)
             assigned: list[str] = []
             for present, client in enumerate(clients, 1):
-                assert client.call(34, heartbeat(topic, group, f"c{present}")).code == 0
+                assert client.call(34, joined(topic, group, f"c{present}")).code == 0
                 for strategy in ("AVG", "AVG_BY_CIRCLE", "no such"):
                     for share in (-1, 0, 1, 2, 3, 4, 9):
                         assigned += shares_of(first, topic, group, strategy, share, present)
@@ -323,11 +312,10 @@ def test_queues_are_shared_among_several_poppers(
     assert len(set(mine)) > 20, "shares differ by number and strategy"
 
 
-def heartbeat(topic: str, group: str, client_id: str) -> bytes:
+def joined(topic: str, group: str, client_id: str) -> bytes:
+    """The heartbeat of a member."""
     subscription = {"topic": topic, "subString": "*", "subVersion": 1}
-    consumer = {"groupName": group, "consumeType": "CONSUME_POP", "messageModel": "CLUSTERING"}
-    data = {**consumer, "subscriptionDataSet": [subscription]}
-    return json.dumps({"clientID": client_id, "consumerDataSet": [data], "producerDataSet": []}).encode()
+    return heartbeat(client_id, group, subscription, consumeType="CONSUME_POP")
 
 
 def shares_of(
@@ -361,7 +349,7 @@ def shares_of(
 
 
 @pytest.mark.parametrize("side", [pytest.param("ours", marks=DAILY), "official-4.9"])
-def test_4_9_refuses_pop(fresh_server: Callable[..., Server], side: str) -> None:
+def test_4_9_refuses_pop(fresh_server: StartServer, side: str) -> None:
     server = fresh_server(side, **({"emulate": "4.9"} if side == "ours" else {}))
     for code in (POP, ACK, BATCH_ACK, CHANGE_INVISIBLE, NOTIFICATION, POLLING_INFO, PEEK, 400, 401, 402):
         reply = server.call(code)
@@ -372,7 +360,7 @@ def test_4_9_refuses_pop(fresh_server: Callable[..., Server], side: str) -> None
 
 
 @JAVA_PROGRAMS
-def test_a_java_consumer_pops(server: Server, client: RawClient, names: Callable[[str], str]) -> None:
+def test_a_java_consumer_pops(server: Server, client: RawClient, names: Names) -> None:
     topic, group = names("java_popped"), names("java_pop_group")
     client.update_topic(topic, 2)
     client.update_group(group)
@@ -395,7 +383,7 @@ def test_a_java_consumer_pops(server: Server, client: RawClient, names: Callable
 
 
 @pytest.mark.parametrize("side", ["ours", "official-5.5"])
-def test_the_pop_examples_consume(fresh_server: Callable[..., Server], side: str) -> None:
+def test_the_pop_examples_consume(fresh_server: StartServer, side: str) -> None:
     server = fresh_server(side, broker_conf={"enableLmq": True, "enableMultiDispatch": True})
     server.programs.run_example("5.5", "quickstart.Producer", timeout=120)
     consumer = server.programs.start_example("5.5", "simple.PopConsumer")

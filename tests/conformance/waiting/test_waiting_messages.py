@@ -3,16 +3,16 @@
 import base64
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from conformance.conftest import SIDES, open_server
 from conformance.daily import DAILY
 from conformance.examples.stored import stored
-from conformance.servers.raw_client import RawClient, property_text, wait_until
+from conformance.servers.raw_client import RawClient, send_fields, wait_until
 from conformance.servers.remoting import Reply
-from conformance.servers.server import Server
+from conformance.servers.server import Names, Server
 from conformance.waiting.producer_peer import CHECK_TRANSACTION_STATE, PUSH_REPLY, ProducerPeer
 from conformance.waiting.waiting_messages import (
     COMMIT,
@@ -43,13 +43,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def client(server: Server) -> Iterator[RawClient]:
-    with RawClient(server) as client:
-        yield client
-
-
-@pytest.fixture
-def topic(client: RawClient, names: Callable[[str], str]) -> str:
+def topic(client: RawClient, names: Names) -> str:
     topic = names("Waiting")
     client.update_topic(topic, 4)
     return topic
@@ -223,22 +217,7 @@ def test_reply_reaches_its_asker_and_is_stored(server: Server, client: RawClient
     properties = {"CORRELATION_ID": "c1", "REPLY_TO_CLIENT": "asker@1", "TTL": "3000", "MSG_TYPE": "reply"}
 
     def reply(body: bytes) -> Reply:
-        return client.call(
-            SEND_REPLY,
-            body,
-            producerGroup="repliers",
-            topic=reply_topic,
-            defaultTopic="TBW102",
-            defaultTopicQueueNums=4,
-            queueId=0,
-            sysFlag=0,
-            bornTimestamp=1,
-            flag=0,
-            properties=property_text(properties),
-            reconsumeTimes=0,
-            unitMode=False,
-            batch=False,
-        )
+        return client.call(SEND_REPLY, body, **send_fields("repliers", reply_topic, 0, properties))
 
     first = client.max_offset(reply_topic, 0)
     unknown = reply(b"to nobody")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 from conformance.examples.stored import Stored, stored
-from conformance.servers.raw_client import RawClient, property_text, wait_until
+from conformance.servers.raw_client import RawClient, send_fields, wait_until
 from conformance.servers.remoting import Reply
 
 END_TRANSACTION = 37
@@ -34,22 +34,9 @@ def send(
     client: RawClient, topic: str, body: bytes, properties: Mapping[str, str], sys_flag: int = 0
 ) -> Reply:
     """SEND_MESSAGE to queue 1; the answer may be a refusal."""
-    return client.call(
-        10,
-        body,
-        producerGroup=GROUP,
-        topic=topic,
-        defaultTopic="TBW102",
-        defaultTopicQueueNums=4,
-        queueId=1,
-        sysFlag=sys_flag,
-        bornTimestamp=int(time.time() * 1000),
-        flag=7,
-        properties=property_text(properties),
-        reconsumeTimes=0,
-        unitMode=False,
-        batch=False,
-    )
+    born_ms = int(time.time() * 1000)
+    fields = send_fields(GROUP, topic, 1, properties, sysFlag=sys_flag, bornTimestamp=born_ms, flag=7)
+    return client.call(10, body, **fields)
 
 
 def send_half(client: RawClient, topic: str, body: bytes, **properties: str) -> Reply:
