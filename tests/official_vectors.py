@@ -7,36 +7,14 @@ import msgspec
 
 FOLDER = Path(__file__).parent / "protocol" / "vectors"
 _MODULES = (
-    "broker",
-    "client",
-    "client_state",
-    "offsets",
-    "pop",
-    "registration",
-    "routes",
-    "topic_config",
-    "group_config",
-    "body",
-    "replication",
-    "revive",
-    "security",
+    *("broker", "client", "client_state", "offsets", "pop", "registration", "routes", "topic_config"),
+    *("group_config", "body", "replication", "revive", "security"),
 )
 NO_BODY_HERE = {
-    "BrokerReplicasInfo",
-    "ElectMasterResponseBody",
-    "GetBrokerLiteInfoResponseBody",
-    "GetLiteClientInfoResponseBody",
-    "GetLiteGroupInfoResponseBody",
-    "GetLiteTopicInfoResponseBody",
-    "GetParentTopicInfoResponseBody",
-    "LiteSubscriptionCtlRequestBody",
-    "SyncStateSet",
-    "ConsumeByWho",
-    "RollbackStats",
-    "RoleChangeNotifyEntry",
-    "ClusterAclVersionInfo",
-    "MessageQueue",
-    "TopicQueueMappingSerializeWrapper",
+    *("BrokerReplicasInfo", "ElectMasterResponseBody", "GetBrokerLiteInfoResponseBody", "MessageQueue"),
+    *("GetLiteClientInfoResponseBody", "GetLiteGroupInfoResponseBody", "GetLiteTopicInfoResponseBody"),
+    *("GetParentTopicInfoResponseBody", "LiteSubscriptionCtlRequestBody", "SyncStateSet", "ConsumeByWho"),
+    *("RollbackStats", "RoleChangeNotifyEntry", "ClusterAclVersionInfo", "TopicQueueMappingSerializeWrapper"),
 }
 """Recorded classes that are no body of a request that is used here."""
 

@@ -12,21 +12,11 @@ from pocketmq.protocol.wire.command import JSON, Command
 from pocketmq.protocol.wire.frame import encode_frame
 
 IDS = ("7F00000100002A9F00000000000000{:02X}", "0123456789abcdefABCDEF00000000{:02x}")
-LONG_FIELDS = {
-    "a": "producerGroup",
-    "b": "topic",
-    "c": "defaultTopic",
-    "d": "defaultTopicQueueNums",
-    "e": "queueId",
-    "f": "sysFlag",
-    "g": "bornTimestamp",
-    "h": "flag",
-    "i": "properties",
-    "j": "reconsumeTimes",
-    "k": "unitMode",
-    "m": "batch",
-    "n": "bname",
-}
+LONG_NAMES = (
+    "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag properties "
+    "reconsumeTimes unitMode batch bname"
+)
+LONG_FIELDS = dict(zip("abcdefghijkmn", LONG_NAMES.split(), strict=True))
 
 
 class Decoded(Watcher):

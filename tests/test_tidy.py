@@ -18,23 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LINES_AT_MOST = 450
 FUNCTION_LINES_AT_MOST = 70
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "base", "impl"}
-TEXT = {
-    ".py",
-    ".md",
-    ".toml",
-    ".txt",
-    ".xml",
-    ".java",
-    ".yml",
-    ".yaml",
-    ".cfg",
-    ".conf",
-    ".sh",
-    ".json",
-    ".html",
-    ".js",
-    ".css",
-    "",
+TEXT = {".py", ".md", ".toml", ".txt", ".xml", ".java", ".yml", ".yaml"} | {
+    *(".cfg", ".conf", ".sh", ".json", ".html", ".js", ".css", "")
 }
 
 # Written in pieces so that this file passes its own test.

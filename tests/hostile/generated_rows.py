@@ -32,20 +32,8 @@ PLAUSIBLE: Final = {
 }
 SHORT: Final = ("", "-1", "0", "2147483647", "9223372036854775807", "9" * 5000, "NaN", "\0", "true", "\u0663")
 LONG: Final = (
-    "x",
-    "-",
-    "9",
-    " ",
-    "a||",
-    "\\\n",
-    "k\x01v\x02",
-    "[",
-    '{"a":',
-    "(",
-    "NOT ",
-    "\u00e9",
-    "a AND ",
-    "%",
+    *("x", "-", "9", " ", "a||", "\\\n", "k\x01v\x02", "["),
+    *('{"a":', "(", "NOT ", "\u00e9", "a AND ", "%"),
 )
 """Texts that are repeated up to the size that is tried."""
 MAX_DEPTH: Final = 8

@@ -18,18 +18,9 @@ from hostile.http2_peer import MESSAGING, call, converse, frame, framed, opening
 from hostile.judge import Attack
 
 RPCS: Final = (
-    "QueryRoute",
-    "Heartbeat",
-    "SendMessage",
-    "QueryAssignment",
-    "ReceiveMessage",
-    "AckMessage",
-    "ForwardMessageToDeadLetterQueue",
-    "EndTransaction",
-    "Telemetry",
-    "NotifyClientTermination",
-    "ChangeInvisibleDuration",
-    "RecallMessage",
+    *("QueryRoute", "Heartbeat", "SendMessage", "QueryAssignment", "ReceiveMessage", "AckMessage"),
+    *("ForwardMessageToDeadLetterQueue", "EndTransaction", "Telemetry", "NotifyClientTermination"),
+    *("ChangeInvisibleDuration", "RecallMessage"),
 )
 """Of the public service; the test compares them with those that the server has."""
 REFLECTION: Final = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
@@ -38,10 +29,7 @@ DEEP: Final = 5_000
 VARINT, FIXED64, BYTES, GROUP, GROUP_END, FIXED32 = 0, 1, 2, 3, 4, 5
 NUMBERS: Final = (0, -1, 2**31 - 1, 2**31, 2**63 - 1, 2**64 - 1)
 HANDLE: Final = "0 99999999999999 60000 0 0 broker-a 0 0 0"
-PLAUSIBLE: Final = {
-    "resource_namespace": "",
-    "receipt_handle": HANDLE,
-    "expression": "*",
+PLAUSIBLE: Final = {"resource_namespace": "", "receipt_handle": HANDLE, "expression": "*"} | {
     "body": "x",
     "language": 1,
 }

@@ -74,32 +74,11 @@ def _target(path: str, parameters: dict[str, str], values: dict[str, str]) -> st
     return path + ("?" + "&".join(query) if query else "")
 
 
-NAMES: Final = [
-    "name",
-    "queues",
-    "text",
-    "body_base64",
-    "tags",
-    "keys",
-    "properties",
-    "queue_id",
-    "delay_level",
-    "delay_ms",
-    "effect",
-    "code",
-    "topic",
-    "group",
-    "client_id",
-    "times",
-    "after",
-    "probability",
-    "response",
-    "remark",
-    "seconds",
-    "fields",
-    "by",
-    "to_next",
-]
+NAMES: Final = (
+    *("name", "queues", "text", "body_base64", "tags", "keys", "properties", "queue_id", "delay_level"),
+    *("delay_ms", "effect", "code", "topic", "group", "client_id", "times", "after", "probability"),
+    *("response", "remark", "seconds", "fields", "by", "to_next"),
+)
 
 
 def _bodies(size: int) -> Iterator[tuple[str, bytes]]:

@@ -38,17 +38,12 @@ def _heartbeat(
 ) -> dict[str, Any]:
     subscription = {"topic": "Good", "subString": expression, "expressionType": kind, "subVersion": 1}
     subscriptions = [{**subscription, "topic": f"Good{number}"} for number in range(topics)]
-    consumer = {
-        "groupName": "g",
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "subscriptionDataSet": subscriptions,
-    }
+    consumer = {"groupName": "g", "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
+    consumer |= {"consumeFromWhere": "CONSUME_FROM_LAST_OFFSET"}
     return {
         "clientID": "hostile",
         "producerDataSet": [{"groupName": f"p{number}"} for number in range(producers)],
-        "consumerDataSet": [consumer],
+        "consumerDataSet": [{**consumer, "subscriptionDataSet": subscriptions}],
     }
 
 
@@ -71,71 +66,56 @@ def _references_in_header() -> bytes:
 
 def _forged_check_point() -> Attack:
     """A message of the revival's own topic: 2,147,483,647 messages of one pop."""
-    check_point = {
-        "so": 0,
-        "pt": 1,
-        "it": 1000,
-        "rt": 0,
-        "rq": 0,
-        "q": 0,
-        "t": "Good",
-        "c": "g",
-        "n": 2**31 - 1,
-        "d": [],
-        "bn": "broker-a",
-        "rp": None,
-    }
+    check_point = {"so": 0, "pt": 1, "it": 1000, "rt": 0, "rq": 0, "q": 0, "t": "Good", "c": "g"}
+    check_point |= {"n": 2**31 - 1, "d": [], "bn": "broker-a", "rp": None}
     fields = send_fields("rmq_sys_REVIVE_LOG_DefaultCluster", properties="TAGS\x01ck\x02")
     return broker(10, fields, json.dumps(check_point).encode())
 
 
 _UNKNOWN_KEYS: Final = "".join(f"unknownKey{number}=1\n" for number in range(20_000)).encode()
-_POP: Final = {
-    "consumerGroup": "g",
-    "topic": "Good",
-    "queueId": 0,
-    "maxMsgNums": 1,
+_POP: Final = {"consumerGroup": "g", "topic": "Good", "queueId": 0, "maxMsgNums": 1} | {
     "invisibleTime": 60000,
     "pollTime": 0,
     "bornTime": 0,
     "initMode": 0,
 }
+_WIDE: Final = {"topic": "Wide", "defaultTopic": "TBW102", "readQueueNums": 2**31 - 1, "perm": 6} | {
+    "writeQueueNums": 2**31 - 1,
+    "topicFilterType": "SINGLE_TAG",
+    "order": "false",
+}
+_BATCH: Final = dict(
+    zip("abcdefghim", ["raw", "Good", "TBW102", "4", "0", "0", "1", "0", "", "true"], strict=True)
+)
+_HYPHENS: Final = "-" * 32_760
+
+
+def _acks(count: int, bit_bytes: int) -> Attack:
+    return broker(200151, {}, {"brokerName": "b", "acks": [_ack(b"\xff" * bit_bytes)] * count})
+
 
 KNOWN_ROWS: Final = (
-    Row(
-        "batch ack of 50 KB of bits (1.6 s)",
-        broker(200151, {}, {"brokerName": "b", "acks": [_ack(b"\xff" * 50_000)]}),
-    ),
-    Row(
-        "batch ack of 1 MB of bits (11 min)",
-        broker(200151, {}, {"brokerName": "b", "acks": [_ack(b"\xff" * 1_000_000)]}),
-    ),
-    Row(
-        "batch of 20,000 acks of 64 bits (4 s)",
-        broker(200151, {}, {"brokerName": "b", "acks": [_ack(b"\xff" * 8)] * 20_000}),
-    ),
+    Row("batch ack of 50 KB of bits (1.6 s)", _acks(1, 50_000)),
+    Row("batch ack of 1 MB of bits (11 min)", _acks(1, 1_000_000)),
+    Row("batch of 20,000 acks of 64 bits (4 s)", _acks(20_000, 8)),
     Row("references of a header to references (10 GB)", Attack("broker", frame(_references_in_header()))),
     Row("references of a body to references (413 MB)", broker(34, {}, _references_in_body(2000))),
     Row("a forged check point (MemoryError for ever)", _forged_check_point()),
     Row(
         "SQL92 of 32,760 hyphens in a heartbeat (7 s)",
-        broker(34, {}, _heartbeat(expression="-" * 32_760, kind="SQL92")),
+        broker(34, {}, _heartbeat(expression=_HYPHENS, kind="SQL92")),
     ),
+    Row("SQL92 of hyphens in a pop (7 s)", broker(200050, {**_POP, "expType": "SQL92", "exp": _HYPHENS})),
     Row(
-        "SQL92 of 32,760 hyphens in a pop (7 s)",
-        broker(200050, {**_POP, "expType": "SQL92", "exp": "-" * 32_760}),
-    ),
-    Row(
-        "SQL92 of 32,760 hyphens in a pull (7 s)",
-        broker(11, pull_fields("Good", subscription="-" * 32_760, expressionType="SQL92")),
+        "SQL92 of hyphens in a pull (7 s)",
+        broker(11, pull_fields("Good", subscription=_HYPHENS, expressionType="SQL92")),
     ),
     Row(
         "a tag expression of 400,000 tags (1 s)",
         broker(34, {}, _heartbeat(expression="||".join(f"t{n}" for n in range(400_000)))),
     ),
     Row(
-        "a heartbeat of 300,000 producer groups (17 s at its close)",
-        broker(34, {}, _heartbeat(producers=300_000)),
+        "a heartbeat of 300,000 producers (17 s at its close)", broker(34, {}, _heartbeat(producers=300_000))
     ),
     Row("a heartbeat of 100,000 subscriptions", broker(34, {}, _heartbeat(topics=100_000))),
     Row("20,000 unknown keys for a broker (9 s)", broker(25, {}, _UNKNOWN_KEYS)),
@@ -146,21 +126,7 @@ KNOWN_ROWS: Final = (
         broker(34, {}, b"[" + b",".join([b"[]"] * 4_500_000) + b"]"),
     ),
     Row("an id of 1 MB (2 MB of log)", broker(323, {"msgId": "x" * 1_000_000, "topic": "Good"})),
-    Row(
-        "a topic of 2 billion queues",
-        broker(
-            17,
-            {
-                "topic": "Wide",
-                "defaultTopic": "TBW102",
-                "readQueueNums": 2**31 - 1,
-                "writeQueueNums": 2**31 - 1,
-                "perm": 6,
-                "topicFilterType": "SINGLE_TAG",
-                "order": "false",
-            },
-        ),
-    ),
+    Row("a topic of 2 billion queues", broker(17, _WIDE)),
     Row("time spans of a wide topic (4 s, 18 MB)", broker(303, {"topic": "Wide", "group": "g"})),
     Row("first positions in a wide topic (24 MB)", broker(30001, {"topic": "Wide", "consumerGroup": "g"})),
     Row(
@@ -169,12 +135,6 @@ KNOWN_ROWS: Final = (
     ),
     Row(
         "a batch of one million empty messages",
-        broker(
-            320,
-            dict(
-                zip("abcdefghim", ["raw", "Good", "TBW102", "4", "0", "0", "1", "0", "", "true"], strict=True)
-            ),
-            struct.pack(">5ih", 22, 0, 0, 0, 0, 0) * 100_000,
-        ),
+        broker(320, _BATCH, struct.pack(">5ih", 22, 0, 0, 0, 0, 0) * 100_000),
     ),
 )

@@ -161,12 +161,8 @@ def test_answers_without_a_request_are_ignored(broker: Peer, name_server: Peer) 
 def test_batch_whose_lengths_exceed_its_body_stores_nothing(broker: Peer, count: int) -> None:
     element = struct.pack(">iiiii", 30, 0, 0, 0, 4) + b"body" + struct.pack(">h", 0)
     fields = dict(zip("abcdefghim", ["raw", "BatchT", "TBW102", 4, 0, 0, 1, 0, "", True], strict=True))
-    for lie in (
-        struct.pack(">iiiii", 30, 0, 0, 0, 2**31 - 1),
-        element[:-1],
-        element[:5],
-        struct.pack(">5i", *[-1] * 5),
-    ):
+    too_long, negative = struct.pack(">5i", 30, 0, 0, 0, 2**31 - 1), struct.pack(">5i", *[-1] * 5)
+    for lie in (too_long, element[:-1], element[:5], negative):
         assert broker.call(320, fields, element * count + lie).code != SUCCESS
     assert broker.call(GET_MAX_OFFSET, {"topic": "BatchT", "queueId": 0}).fields["offset"] == "0"
 

@@ -154,15 +154,14 @@ def busy(judge: Judge) -> Judge:
 @pytest.mark.parametrize(
     "path",
     [
-        "/api/requests",
-        "/api/requests?limit=10000",
-        "/api/requests?topic=none",
-        "/api/requests?last=10000",
-        "/api/ledger",
-        "/api/ledger?limit=10000",
-        "/api/ledger?topic=Busy&group=g07",
-        "/api/ledger?message=02999",
-        "/metrics",
+        *(
+            "/api/requests",
+            "/api/requests?limit=10000",
+            "/api/requests?topic=none",
+            "/api/requests?last=10000",
+        ),
+        *("/api/ledger", "/api/ledger?limit=10000", "/api/ledger?topic=Busy&group=g07"),
+        *("/api/ledger?message=02999", "/metrics"),
     ],
 )
 def test_a_page_of_a_full_log_is_cheap(busy: Judge, path: str) -> None:
@@ -176,12 +175,8 @@ def test_a_page_of_a_full_log_is_cheap(busy: Judge, path: str) -> None:
 def test_many_members_that_leave_together_are_cheap(judge: Judge) -> None:
     """The server finds all of their ends at once: it is stopped while they close."""
     subscription = {"topic": GOOD_TOPIC, "subString": "*", "expressionType": "TAG", "subVersion": 1}
-    consumer = {
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "subscriptionDataSet": [subscription],
-    }
+    consumer = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
+    consumer |= {"consumeFromWhere": "CONSUME_FROM_LAST_OFFSET", "subscriptionDataSet": [subscription]}
 
     def act() -> None:
         with contextlib.ExitStack() as stack:

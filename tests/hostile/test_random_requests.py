@@ -8,6 +8,7 @@ they are new, and ten times as many. What the answers say is in `test_bad_reques
 import copy
 import json
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,124 +37,45 @@ MARKER_OPAQUE, FUZZ_OPAQUE = 1_000_001, 1_000_002
 
 # -- bodies that are right except for one member
 
+BODIES = """
+18 {"topicConfigList": [{"topicName": "L", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "order": false}]}
+34 {"clientID": "c", "heartbeatFingerprint": 0, "withoutSub": false, "producerDataSet": [{"groupName": "p"}],
+    "consumerDataSet": [{"groupName": "g", "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET", "unitMode": false, "subscriptionDataSet": [
+        {"topic": "TopicTest", "subString": "a", "tagsSet": ["a"], "codeSet": [97], "subVersion": 1}]}]}
+41 {"consumerGroup": "g", "clientId": "c", "onlyThisBroker": false,
+    "mqSet": [{"topic": "TopicTest", "brokerName": "broker-a", "queueId": 0}]}
+46 {"clientId": "c", "group": "g", "namespace": "",
+    "subscriptionData": {"topic": "TopicTest", "subString": "*", "expressionType": "TAG", "codeSet": []}}
+103 {"filterServerList": [], "topicConfigSerializeWrapper": {
+    "dataVersion": {"counter": 1, "timestamp": 1, "stateVersion": 0}, "topicConfigTable": {
+    "R": {"topicName": "R", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "attributes": {"a": "b"}},
+    "S": {"topicName": "S", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "topicSysFlag": 0}},
+    "topicQueueMappingInfoMap": {"R": {"topic": "R", "totalQueues": 1, "bname": "b", "currIdMap": {"0": 0}}}}}
+200 {"groupName": "g", "consumeEnable": true, "retryQueueNums": 1, "retryMaxTimes": 3,
+    "groupRetryPolicy": {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1, 2]}},
+    "attributes": {"+lite.sub.model": "x"}, "subscriptionDataSet": [{"topic": "t", "expression": "*"}]}
+217 {"brokerDatas": [], "queueDatas": [{"brokerName": "b", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6}]}
+322 {"counter": 1, "timestamp": 1, "stateVersion": 0}
+"""
 VALID_BODIES: dict[int, Any] = {
-    18: {
-        "topicConfigList": [
-            {"topicName": "L", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "order": False}
-        ]
-    },
-    34: {
-        "clientID": "c",
-        "heartbeatFingerprint": 0,
-        "withoutSub": False,
-        "producerDataSet": [{"groupName": "p"}],
-        "consumerDataSet": [
-            {
-                "groupName": "g",
-                "consumeType": "CONSUME_PASSIVELY",
-                "messageModel": "CLUSTERING",
-                "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-                "unitMode": False,
-                "subscriptionDataSet": [
-                    {
-                        "topic": "TopicTest",
-                        "subString": "a",
-                        "tagsSet": ["a"],
-                        "codeSet": [97],
-                        "subVersion": 1,
-                    }
-                ],
-            }
-        ],
-    },
-    41: {
-        "consumerGroup": "g",
-        "clientId": "c",
-        "onlyThisBroker": False,
-        "mqSet": [{"topic": "TopicTest", "brokerName": "broker-a", "queueId": 0}],
-    },
-    46: {
-        "clientId": "c",
-        "group": "g",
-        "namespace": "",
-        "subscriptionData": {"topic": "TopicTest", "subString": "*", "expressionType": "TAG", "codeSet": []},
-    },
-    103: {
-        "filterServerList": [],
-        "topicConfigSerializeWrapper": {
-            "dataVersion": {"counter": 1, "timestamp": 1, "stateVersion": 0},
-            "topicConfigTable": {
-                "R": {
-                    "topicName": "R",
-                    "readQueueNums": 1,
-                    "writeQueueNums": 1,
-                    "perm": 6,
-                    "attributes": {"a": "b"},
-                },
-                "S": {
-                    "topicName": "S",
-                    "readQueueNums": 1,
-                    "writeQueueNums": 1,
-                    "perm": 6,
-                    "topicSysFlag": 0,
-                },
-            },
-            "topicQueueMappingInfoMap": {
-                "R": {"topic": "R", "totalQueues": 1, "bname": "b", "currIdMap": {"0": 0}}
-            },
-        },
-    },
-    200: {
-        "groupName": "g",
-        "consumeEnable": True,
-        "retryQueueNums": 1,
-        "retryMaxTimes": 3,
-        "groupRetryPolicy": {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1, 2]}},
-        "attributes": {"+lite.sub.model": "x"},
-        "subscriptionDataSet": [{"topic": "t", "expression": "*"}],
-    },
-    217: {
-        "brokerDatas": [],
-        "queueDatas": [{"brokerName": "b", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6}],
-    },
-    322: {"counter": 1, "timestamp": 1, "stateVersion": 0},
+    int(code): json.loads(text) for code, text in re.findall(r"^(\d+) (.*(?:\n .*)*)", BODIES, re.MULTILINE)
 }
 VALID_BODIES[42] = VALID_BODIES[41]
 VALID_BODIES[225] = {"groupConfigList": [VALID_BODIES[200]]}
-FIELDS: dict[int, dict[str, object]] = {
-    103: registration_fields("b"),
-    217: {"topic": "R"},
-    322: registration_fields("b"),
-}
+REGISTRATION = registration_fields("b")
+FIELDS: dict[int, dict[str, object]] = {103: REGISTRATION, 217: {"topic": "R"}, 322: REGISTRATION}
 ODD: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    2**31,
-    2**70,
-    1.5,
-    "",
-    "\u0000/..",
-    [],
-    [None],
-    {},
-    {"x": {}},
-    {"$ref": "$"},
-    {"$ref": "@"},
+    *(None, True, -1, 2**31, 2**70, 1.5, "", "\u0000/..", [], [None]),
+    *({}, {"x": {}}, {"$ref": "$"}, {"$ref": "@"}),
 )
 
 
 def variants(tree: Any) -> Iterator[Any]:
     """The tree with one part replaced by each odd value, or removed; parts from the root to the leaves."""
     yield from ODD
-    members = (
-        list(tree.items())
-        if isinstance(tree, dict)
-        else list(enumerate(tree))
-        if isinstance(tree, list)
-        else []
-    )
-    for key, member in members:
+    members = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, member in list(members):
         for other in variants(member):
             changed = copy.copy(tree)
             changed[key] = other
