@@ -8,68 +8,48 @@ helpers are those of `first_position_rows.py`.
 from collections.abc import Iterable
 
 from conformance.first_position.first_position_rows import (
+    ALLOWED,
+    BEYOND,
+    FORBIDDEN,
     NO_DEFAULT,
     QUEUES,
     UNKNOWN,
-    ZERO,
     Answer,
-    Place,
     Row,
+    asked,
+    commit,
+    group_alone,
+    made,
+    of_retry,
     reset,
-    rows_of,
+    row,
 )
 from conformance.servers.raw_client import RawClient
 
-COLD_ROWS: dict[str, Row] = {}
-"""Asked while the broker believes that nothing is in memory."""
-HISTORY_ROWS: dict[str, Row] = {}
-"""Asked after the first log file was deleted."""
 TRIMMED = "trimmed"
 """The topic whose first messages went with it; half of them are left."""
 GONE = "gone"
 """The topic of which nothing is left."""
+OF_TRIMMED = asked(topic=TRIMMED)
 
-cold_row, history_row = rows_of(COLD_ROWS), rows_of(HISTORY_ROWS)
-
-
-@cold_row(UNKNOWN, ZERO)
-def cold_topic(place: Place) -> None:
-    place.make_topic(messages=5)
-
-
-@cold_row(Answer(3))
-def cold_but_stored(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.commit(3)
-
-
-@cold_row(UNKNOWN, ZERO)
-def cold_and_minus_one_stored(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.commit(-1)
-
-
-@cold_row(ZERO, UNKNOWN)
-def empty_queue_where_all_is_cold(place: Place) -> None:
-    place.make_topic()
-
-
-@cold_row(UNKNOWN, Answer(2))
-def cold_with_a_reset_pending(place: Place) -> None:
-    place.make_topic(messages=5)
-    reset(place, 2)
-
-
-@cold_row(UNKNOWN, Answer(None, NO_DEFAULT))
-def cold_and_default_forbidden(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.set_zero_if_not_found = False
-
-
-@cold_row(UNKNOWN, ZERO)
-def cold_retry_topic(place: Place) -> None:
-    place.topic = f"%RETRY%{place.group}"
-    place.make_topic(messages=1, queues=1)
+COLD_ROWS: dict[str, Row] = {
+    "cold_topic": row((UNKNOWN, 0), made(5)),
+    "cold_but_stored": row(3, made(5), commit(3)),
+    "cold_and_minus_one_stored": row((UNKNOWN, 0), made(5), commit(-1)),
+    "empty_queue_where_all_is_cold": row((0, UNKNOWN), made()),
+    "cold_with_a_reset_pending": row((UNKNOWN, 2), made(5), reset(2)),
+    "cold_and_default_forbidden": row((UNKNOWN, Answer(None, NO_DEFAULT)), made(5), FORBIDDEN),
+    "cold_retry_topic": row((UNKNOWN, 0), of_retry, made(1, queues=1)),
+}
+"""Asked while the broker believes that nothing is in memory."""
+HISTORY_ROWS: dict[str, Row] = {
+    "trimmed_topic": row(UNKNOWN, OF_TRIMMED),
+    "trimmed_topic_and_default_allowed": row(UNKNOWN, OF_TRIMMED, ALLOWED),
+    "trimmed_but_stored_below_the_min_offset": row(1, group_alone, OF_TRIMMED, commit(1)),
+    "unknown_queue_of_a_trimmed_topic": row((0, UNKNOWN), OF_TRIMMED, BEYOND),
+    "topic_of_which_nothing_is_left": row((0, UNKNOWN), asked(topic=GONE)),
+}
+"""Asked after the first log file was deleted."""
 
 
 def fill_history(client: RawClient, trimmed: Iterable[str], gone: Iterable[str]) -> None:
@@ -82,32 +62,3 @@ def fill_history(client: RawClient, trimmed: Iterable[str], gone: Iterable[str])
     client.fill("filler", [0], 6, bytes(200_000))
     for topic in trimmed:
         client.fill(topic, range(QUEUES), 5)
-
-
-@history_row(UNKNOWN)
-def trimmed_topic(place: Place) -> None:
-    place.topic = TRIMMED
-
-
-@history_row(UNKNOWN)
-def trimmed_topic_and_default_allowed(place: Place) -> None:
-    place.topic = TRIMMED
-    place.set_zero_if_not_found = True
-
-
-@history_row(Answer(1))
-def trimmed_but_stored_below_the_min_offset(place: Place) -> None:
-    place.client.update_group(place.group)
-    place.topic = TRIMMED
-    place.commit(1)
-
-
-@history_row(ZERO, UNKNOWN)
-def unknown_queue_of_a_trimmed_topic(place: Place) -> None:
-    place.topic = TRIMMED
-    place.queue_id = QUEUES + 4
-
-
-@history_row(ZERO, UNKNOWN)
-def topic_of_which_nothing_is_left(place: Place) -> None:
-    place.topic = GONE

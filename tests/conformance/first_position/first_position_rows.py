@@ -1,13 +1,12 @@
 """The first-position table: for each state of (group, topic, queue) the answer to QUERY_CONSUMER_OFFSET (14).
 
-A row prepares its state with raw requests on names of its own and says what both official lines answer then. Not the
-test itself: `test_first_position.py` runs every row on ours and on the official brokers, and lets official consumers
-start on the main ones. `first_position_old_rows.py` has the rows for older queues.
+A row makes its state with raw requests on names of its own, step by step, and says what both official lines answer
+then. Not the test itself: `test_first_position.py` runs every row on ours and on the official brokers, and lets
+official consumers start on the main ones. `first_position_old_rows.py` has the rows for older queues.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from conformance.servers.raw_client import RawClient
 from conformance.servers.remoting import Reply
@@ -67,323 +66,185 @@ class Place:
         assert (reply.code, reply.remark) == (0, ""), reply
 
 
-Prepare = Callable[[Place], None]
+Step = Callable[[Place], None]
+Expected = int | Answer
 
 
 @dataclass(frozen=True)
 class Row:
-    prepare: Prepare
+    """The steps that make a state, and its answer in both lines."""
+
+    steps: tuple[Step, ...]
     in_49: Answer
     in_55: Answer
+
+    def prepare(self, place: Place) -> None:
+        for step in self.steps:
+            step(place)
 
     def expected(self, line: str) -> Answer:
         return self.in_49 if line == "4.9" else self.in_55
 
 
-ROWS: dict[str, Row] = {}
+def row(expected: Expected | tuple[Expected, Expected], *steps: Step) -> Row:
+    """One answer, or those of 4.9 and 5.x where the lines do not agree."""
+    both = expected if isinstance(expected, tuple) else (expected, expected)
+    return Row(steps, *(one if isinstance(one, Answer) else Answer(one) for one in both))
 
 
-class AddRow(Protocol):
-    def __call__(self, in_49: Answer, in_55: Answer | None = None) -> Callable[[Prepare], None]: ...
+# -- steps
 
 
-def rows_of(table: dict[str, Row]) -> AddRow:
-    """A decorator that adds a row under its function's name; one answer where the lines agree."""
-
-    def add_row(in_49: Answer, in_55: Answer | None = None) -> Callable[[Prepare], None]:
-        def add(prepare: Prepare) -> None:
-            table[prepare.__name__] = Row(prepare, in_49, in_49 if in_55 is None else in_55)
-
-        return add
-
-    return add_row
+def made(messages: int = 0, queues: int = QUEUES) -> Step:
+    return lambda place: place.make_topic(messages, queues)
 
 
-row = rows_of(ROWS)
+def asked(**changes: object) -> Step:
+    """The question is about another topic or queue, or says whether 0 is an answer."""
+
+    def change(place: Place) -> None:
+        for name, value in changes.items():
+            setattr(place, name, value)
+
+    return change
 
 
-# -- a stored offset always wins
+def commit(offset: int) -> Step:
+    return lambda place: place.commit(offset)
 
 
-@row(Answer(3))
-def stored(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.commit(3)
+def filled(queue_id: int, messages: int) -> Step:
+    return lambda place: place.client.fill(place.topic, [queue_id], messages)
 
 
-@row(ZERO)
-def stored_zero(place: Place) -> None:
-    place.make_topic()
-    place.commit(0)
+def resized(queues: int) -> Step:
+    return lambda place: place.client.update_topic(place.topic, queues)
 
 
-@row(Answer(2))
-def stored_then_lower(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.commit(5)
-    place.commit(2)
+def reset(offset: int) -> Step:
+    """4.9 refuses: the group has never stored an offset, or has no member online."""
+
+    def change(place: Place) -> None:
+        reply = place.client.reset(place.group, place.topic, place.queue_id, offset)
+        assert reply.code != 0 if place.is_49 else reply.code == 0, reply
+
+    return change
 
 
-@row(Answer(1000))
-def stored_above_max(place: Place) -> None:
-    place.make_topic(messages=2)
-    place.commit(1000)
+def of_retry(place: Place) -> None:
+    place.topic = f"%RETRY%{place.group}"
 
 
-@row(ZERO)
-def minus_one_stored_is_no_offset(place: Place) -> None:
-    place.make_topic(messages=2)
-    place.commit(2)
-    place.commit(-1)
+def group_alone(place: Place) -> None:
+    place.client.update_group(place.group)
 
 
-@row(ZERO, UNKNOWN)
-def minus_one_stored_in_an_empty_queue(place: Place) -> None:
-    place.make_topic()
-    place.commit(-1)
+def topic_is_deleted(place: Place) -> None:
+    assert place.client.call(215, topic=place.topic).code == 0
 
 
-@row(Answer(7))
-def stored_beyond_the_queue_count(place: Place) -> None:
-    place.make_topic()
-    place.queue_id = QUEUES + 4
-    place.commit(7)
-
-
-@row(Answer(4))
-def stored_in_a_queue_deleted_since(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.queue_id = 2
-    place.commit(4)
-    place.client.update_topic(place.topic, 1)
-
-
-@row(Answer(2))
-def stored_by_a_pull(place: Place) -> None:
-    place.make_topic(messages=5)
+def pull_that_commits(place: Place) -> None:
     reply = place.client.pull(place.group, place.topic, 0, 2, commit=2)
     assert reply.code == 0, reply
 
 
-@row(ZERO)
-def pull_without_the_commit_flag_stores_nothing(place: Place) -> None:
-    place.make_topic(messages=5)
+def pull_without_the_flag(place: Place) -> None:
     assert place.client.pull(place.group, place.topic, 0, 2).code == 0
 
 
-# -- no stored offset, empty queue
-
-
-@row(ZERO, UNKNOWN)
-def empty_queue(place: Place) -> None:
-    place.make_topic()
-
-
-@row(ZERO, UNKNOWN)
-def empty_queue_beside_full_ones(place: Place) -> None:
-    place.make_topic()
-    place.client.fill(place.topic, [1], 3)
-
-
-@row(ZERO, UNKNOWN)
-def queue_beyond_the_count(place: Place) -> None:
-    place.make_topic(messages=1)
-    place.queue_id = QUEUES + 4
-
-
-@row(ZERO, UNKNOWN)
-def negative_queue(place: Place) -> None:
-    place.make_topic(messages=1)
-    place.queue_id = -1
-
-
-@row(ZERO, UNKNOWN)
-def unknown_topic(place: Place) -> None:
-    place.client.update_group(place.group)
-
-
-@row(ZERO, UNKNOWN)
-def unknown_topic_and_group(place: Place) -> None:
-    pass
-
-
-@row(ZERO)
-def unknown_group_of_a_young_topic(place: Place) -> None:
-    place.client.update_topic(place.topic, QUEUES)
-    place.client.fill(place.topic, [0], 1)
-
-
-@row(ZERO, UNKNOWN)
-def deleted_topic(place: Place) -> None:
-    place.make_topic(messages=2)
-    assert place.client.call(215, topic=place.topic).code == 0
-
-
-# -- no stored offset, messages in memory
-
-
-@row(ZERO)
-def young_topic(place: Place) -> None:
-    place.make_topic(messages=5)
-
-
-@row(ZERO)
-def asking_stores_nothing(place: Place) -> None:
-    place.make_topic(messages=5)
+def question_that_stores_nothing(place: Place) -> None:
     assert place.ask() == ZERO
     offsets_of_all = place.client.call(43)
     assert f"{place.topic}@{place.group}".encode() not in offsets_of_all.body
 
 
-@row(ZERO, UNKNOWN)
-def queue_just_added(place: Place) -> None:
-    place.make_topic(messages=2)
-    place.commit(2)
-    place.client.update_topic(place.topic, 6)
-    place.queue_id = 4
-
-
-@row(ZERO)
-def queue_just_added_with_a_message(place: Place) -> None:
-    place.make_topic(messages=2)
-    place.client.update_topic(place.topic, 6)
-    place.queue_id = 4
-    place.client.fill(place.topic, [4], 1)
-
-
-@row(ZERO, UNKNOWN)
-def empty_retry_topic(place: Place) -> None:
-    place.topic = f"%RETRY%{place.group}"
-    place.make_topic(queues=1)
-
-
-@row(ZERO, UNKNOWN)
-def retry_topic_that_does_not_exist(place: Place) -> None:
-    place.topic = f"%RETRY%{place.group}"
-
-
-@row(ZERO)
-def retry_topic_with_a_message(place: Place) -> None:
-    place.topic = f"%RETRY%{place.group}"
-    place.make_topic(messages=1, queues=1)
-
-
-# -- the request may forbid the default (5.x)
-
-
-@row(ZERO, Answer(None, NO_DEFAULT))
-def default_forbidden(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.set_zero_if_not_found = False
-
-
-@row(ZERO, Answer(None, NO_DEFAULT))
-def default_forbidden_in_an_empty_queue(place: Place) -> None:
-    place.make_topic()
-    place.set_zero_if_not_found = False
-
-
-@row(Answer(3))
-def default_forbidden_but_stored(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.commit(3)
-    place.set_zero_if_not_found = False
-
-
-@row(ZERO)
-def default_allowed(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.set_zero_if_not_found = True
-
-
-@row(ZERO, UNKNOWN)
-def default_allowed_in_an_empty_queue(place: Place) -> None:
-    place.make_topic()
-    place.set_zero_if_not_found = True
-
-
-# -- an administrator's reset waits for the next pull (5.x)
-
-
-def reset(place: Place, offset: int) -> None:
-    """4.9 refuses: the group has never stored an offset, or has no member online."""
-    reply = place.client.reset(place.group, place.topic, place.queue_id, offset)
-    assert reply.code != 0 if place.is_49 else reply.code == 0, reply
-
-
-@row(ZERO, Answer(2))
-def reset_pending(place: Place) -> None:
-    place.make_topic(messages=5)
-    reset(place, 2)
-
-
-@row(Answer(4), Answer(2))
-def reset_pending_wins_over_stored(place: Place) -> None:
-    place.make_topic(messages=5)
-    place.commit(4)
-    reset(place, 2)
-
-
-@row(Answer(4), Answer(2))
-def commit_while_a_reset_waits_is_ignored(place: Place) -> None:
-    place.make_topic(messages=5)
-    reset(place, 2)
+def commit_that_is_ignored(place: Place) -> None:
     reply = place.client.commit(place.group, place.topic, 0, 4)
     assert (reply.code, reply.remark) == (0, "" if place.is_49 else "Offset has been previously reset")
 
 
-@row(Answer(4))
-def commit_after_the_reset_was_pulled(place: Place) -> None:
-    place.make_topic(messages=5)
-    reset(place, 2)
+def pull_of_the_reset(place: Place) -> None:
     reply = place.client.pull(place.group, place.topic, 0, 5)
     if not place.is_49:
         assert (reply.code, reply.fields["nextBeginOffset"]) == (21, "2"), reply
         assert place.ask() == Answer(2)
-    place.commit(4)
 
 
-@row(ZERO, Answer(5))
-def reset_pending_at_the_end(place: Place) -> None:
-    place.make_topic(messages=5)
-    reset(place, 5)
-
-
-@row(ZERO)
-def reset_out_of_range_is_refused(place: Place) -> None:
-    place.make_topic(messages=5)
+def reset_that_is_refused(place: Place) -> None:
     assert place.client.reset(place.group, place.topic, 0, 99).code != 0
 
 
-# -- commits with an unknown topic, group or queue
+def commit_of(code: int, unknown: str) -> Step:
+    """It names what the broker does not know; 4.9 stores it."""
+
+    def commit(place: Place) -> None:
+        reply = place.client.commit(place.group, place.topic, 0, 5)
+        remark = unknown.format(place=place)
+        assert (reply.code, reply.remark) == ((0, "") if place.is_49 else (code, remark))
+
+    return commit
 
 
-@row(Answer(5), UNKNOWN)
-def commit_to_an_unknown_topic(place: Place) -> None:
-    place.client.update_group(place.group)
-    reply = place.client.commit(place.group, place.topic, 0, 5)
-    if place.is_49:
-        assert reply.code == 0
-    else:
-        assert (reply.code, reply.remark) == (17, f"Topic {place.topic} not exist!")
-
-
-@row(Answer(5), ZERO)
-def commit_by_an_unknown_group(place: Place) -> None:
-    place.client.update_topic(place.topic, QUEUES)
-    place.client.fill(place.topic, [0], 2)
-    reply = place.client.commit(place.group, place.topic, 0, 5)
-    if place.is_49:
-        assert reply.code == 0
-    else:
-        assert (reply.code, reply.remark) == (26, f"Group {place.group} not exist!")
-
-
-@row(Answer(2))
 def cloned_from_another_group(place: Place) -> None:
-    place.make_topic(messages=5)
     other = f"{place.group}_source"
     place.client.update_group(other)
     assert place.client.commit(other, place.topic, 0, 2).code == 0
     cloned = place.client.call(314, srcGroup=other, destGroup=place.group, topic=place.topic, offline=True)
     assert cloned.code == 0, cloned
+
+
+BEYOND = asked(queue_id=QUEUES + 4)
+FORBIDDEN, ALLOWED = asked(set_zero_if_not_found=False), asked(set_zero_if_not_found=True)
+NEW = asked(queue_id=4)
+
+ROWS: dict[str, Row] = {
+    # a stored offset always wins
+    "stored": row(3, made(5), commit(3)),
+    "stored_zero": row(0, made(), commit(0)),
+    "stored_then_lower": row(2, made(5), commit(5), commit(2)),
+    "stored_above_max": row(1000, made(2), commit(1000)),
+    "minus_one_stored_is_no_offset": row(0, made(2), commit(2), commit(-1)),
+    "minus_one_stored_in_an_empty_queue": row((0, UNKNOWN), made(), commit(-1)),
+    "stored_beyond_the_queue_count": row(7, made(), BEYOND, commit(7)),
+    "stored_in_a_queue_deleted_since": row(4, made(5), asked(queue_id=2), commit(4), resized(1)),
+    "stored_by_a_pull": row(2, made(5), pull_that_commits),
+    "pull_without_the_commit_flag_stores_nothing": row(0, made(5), pull_without_the_flag),
+    # no stored offset, empty queue
+    "empty_queue": row((0, UNKNOWN), made()),
+    "empty_queue_beside_full_ones": row((0, UNKNOWN), made(), filled(1, 3)),
+    "queue_beyond_the_count": row((0, UNKNOWN), made(1), BEYOND),
+    "negative_queue": row((0, UNKNOWN), made(1), asked(queue_id=-1)),
+    "unknown_topic": row((0, UNKNOWN), group_alone),
+    "unknown_topic_and_group": row((0, UNKNOWN)),
+    "unknown_group_of_a_young_topic": row(0, resized(QUEUES), filled(0, 1)),
+    "deleted_topic": row((0, UNKNOWN), made(2), topic_is_deleted),
+    # no stored offset, messages in memory
+    "young_topic": row(0, made(5)),
+    "asking_stores_nothing": row(0, made(5), question_that_stores_nothing),
+    "queue_just_added": row((0, UNKNOWN), made(2), commit(2), resized(6), NEW),
+    "queue_just_added_with_a_message": row(0, made(2), resized(6), NEW, filled(4, 1)),
+    "empty_retry_topic": row((0, UNKNOWN), of_retry, made(queues=1)),
+    "retry_topic_that_does_not_exist": row((0, UNKNOWN), of_retry),
+    "retry_topic_with_a_message": row(0, of_retry, made(1, queues=1)),
+    # the request may forbid the default (5.x)
+    "default_forbidden": row((0, Answer(None, NO_DEFAULT)), made(5), FORBIDDEN),
+    "default_forbidden_in_an_empty_queue": row((0, Answer(None, NO_DEFAULT)), made(), FORBIDDEN),
+    "default_forbidden_but_stored": row(3, made(5), commit(3), FORBIDDEN),
+    "default_allowed": row(0, made(5), ALLOWED),
+    "default_allowed_in_an_empty_queue": row((0, UNKNOWN), made(), ALLOWED),
+    # an administrator's reset waits for the next pull (5.x)
+    "reset_pending": row((0, 2), made(5), reset(2)),
+    "reset_pending_wins_over_stored": row((4, 2), made(5), commit(4), reset(2)),
+    "commit_while_a_reset_waits_is_ignored": row((4, 2), made(5), reset(2), commit_that_is_ignored),
+    "commit_after_the_reset_was_pulled": row(4, made(5), reset(2), pull_of_the_reset, commit(4)),
+    "reset_pending_at_the_end": row((0, 5), made(5), reset(5)),
+    "reset_out_of_range_is_refused": row(0, made(5), reset_that_is_refused),
+    # commits with an unknown topic, group or queue
+    "commit_to_an_unknown_topic": row(
+        (5, UNKNOWN), group_alone, commit_of(17, "Topic {place.topic} not exist!")
+    ),
+    "commit_by_an_unknown_group": row(
+        (5, 0), resized(QUEUES), filled(0, 2), commit_of(26, "Group {place.group} not exist!")
+    ),
+    "cloned_from_another_group": row(2, made(5), cloned_from_another_group),
+}
