@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 
 from conformance.requests.transcripts import Row, remark_of
+from conformance.servers.raw_client import pull_fields, topic_fields
 from conformance.servers.remoting import Reply
 
 PLAIN_ACL = """\
@@ -39,17 +40,14 @@ accounts:
     defaultGroupPerm: DENY
 """
 
+_AUTH = "org.apache.rocketmq.auth"
 AUTH_SETTINGS: dict[str, object] = {
     "authenticationEnabled": True,
     "authorizationEnabled": True,
-    "authenticationProvider": "org.apache.rocketmq.auth.authentication.provider.DefaultAuthenticationProvider",
-    "authenticationMetadataProvider": (
-        "org.apache.rocketmq.auth.authentication.provider.LocalAuthenticationMetadataProvider"
-    ),
-    "authorizationProvider": "org.apache.rocketmq.auth.authorization.provider.DefaultAuthorizationProvider",
-    "authorizationMetadataProvider": (
-        "org.apache.rocketmq.auth.authorization.provider.LocalAuthorizationMetadataProvider"
-    ),
+    "authenticationProvider": f"{_AUTH}.authentication.provider.DefaultAuthenticationProvider",
+    "authenticationMetadataProvider": f"{_AUTH}.authentication.provider.LocalAuthenticationMetadataProvider",
+    "authorizationProvider": f"{_AUTH}.authorization.provider.DefaultAuthorizationProvider",
+    "authorizationMetadataProvider": f"{_AUTH}.authorization.provider.LocalAuthorizationMetadataProvider",
     "initAuthenticationUser": '{"username":"root","password":"rootpassword"}',
     "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"innerpassword"}',
 }
@@ -65,94 +63,47 @@ def shown(row: Row, reply: Reply) -> str:
 # -- requests
 
 
-def _send(who: tuple[str, str | None] | None, topic: str) -> Row:
-    return Row(
-        who,
-        310,
-        {
-            "a": "p",
-            "b": topic,
-            "c": "TBW102",
-            "d": 4,
-            "e": 0,
-            "f": 0,
-            "g": 1,
-            "h": 0,
-            "i": "",
-            "j": 0,
-            "k": False,
-            "l": 0,
-            "m": False,
-        },
-        b"hello",
-    )
+Who = tuple[str, str | None] | None
 
 
-def _pull(who: tuple[str, str | None] | None, topic: str, group: str) -> Row:
-    return Row(
-        who,
-        11,
-        {
-            "consumerGroup": group,
-            "topic": topic,
-            "queueId": 0,
-            "queueOffset": 0,
-            "maxMsgNums": 1,
-            "sysFlag": 4,
-            "commitOffset": 0,
-            "suspendTimeoutMillis": 0,
-            "subscription": "*",
-            "subVersion": 0,
-            "expressionType": "TAG",
-        },
-    )
+def _send(who: Who, topic: str) -> Row:
+    fields: dict[str, object] = {"a": "p", "b": topic, "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": 1}
+    return Row(who, 310, {**fields, "h": 0, "i": "", "j": 0, "k": False, "l": 0, "m": False}, b"hello")
 
 
-def _heartbeat(who: tuple[str, str | None] | None, group: str, *topics: str) -> Row:
-    body = {
-        "clientID": "c1",
-        "producerDataSet": [],
-        "consumerDataSet": [
-            {
-                "groupName": group,
-                "consumeType": "CONSUME_PASSIVELY",
-                "messageModel": "CLUSTERING",
-                "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-                "unitMode": False,
-                "subscriptionDataSet": [
-                    {"topic": topic, "subString": "*", "subVersion": 1, "tagsSet": [], "codeSet": []}
-                    for topic in topics
-                ],
-            }
-        ],
-    }
+def _pull(who: Who, topic: str, group: str) -> Row:
+    return Row(who, 11, pull_fields(group, topic, maxMsgNums=1))
+
+
+def _heartbeat(who: Who, group: str, *topics: str) -> Row:
+    subscription = {"topic": "", "subString": "*", "subVersion": 1, "tagsSet": [], "codeSet": []}
+    consumer: dict[str, object] = {"groupName": group, "consumeType": "CONSUME_PASSIVELY"}
+    consumer |= {"messageModel": "CLUSTERING", "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET"}
+    consumer |= {"unitMode": False, "subscriptionDataSet": [{**subscription, "topic": one} for one in topics]}
+    body = {"clientID": "c1", "producerDataSet": [], "consumerDataSet": [consumer]}
     return Row(who, 34, {"x": "y"}, json.dumps(body).encode())
 
 
-def _topic(who: tuple[str, str | None] | None, topic: str) -> Row:
-    return Row(
-        who,
-        17,
-        {
-            "topic": topic,
-            "defaultTopic": "TBW102",
-            "readQueueNums": 1,
-            "writeQueueNums": 1,
-            "perm": 6,
-            "topicFilterType": "SINGLE_TAG",
-            "topicSysFlag": 0,
-            "order": False,
-        },
-    )
+def _topic(who: Who, topic: str) -> Row:
+    return Row(who, 17, topic_fields(topic, 1))
+
+
+def _key(secret: str, key: str = "freshkey", **permissions: object) -> Row:
+    """50: an account is made or changed."""
+    fields = {"admin": False, "whiteRemoteAddress": "", "defaultTopicPerm": "PUB", "defaultGroupPerm": "DENY"}
+    return Row(ADMIN, 50, {"accessKey": key, "secretKey": secret, **permissions, **fields})
 
 
 TOPICS = ("readable", "writable", "both", "denied", "other")
 GROUPS = ("good_group", "bad_group", "any_group")
+ADMIN = ("adminadmin", "12345678")
+DENIED_KEY: dict[str, object] = {"topic": "denied", "key": "k", "maxNum": 1, "beginTimestamp": 0}
+DENIED_KEY |= {"endTimestamp": 9}
 
 
 def plain_acl_rows() -> Iterator[Row]:
     """For a broker of the 4.9 line with `PLAIN_ACL`."""
-    admin, normal = ("adminadmin", "12345678"), ("normalnormal", "12345678")
+    admin, normal = ADMIN, ("normalnormal", "12345678")
     trusted = ("trustedhost", None)
     yield from (_topic(admin, topic) for topic in TOPICS)
     for who in (None, ("nobodyatall", "12345678"), ("normalnormal", "wrongsecret"), ("normalnormal", None)):
@@ -172,31 +123,22 @@ def plain_acl_rows() -> Iterator[Row]:
                 commit = {"consumerGroup": group, "topic": topic, "queueId": 0, "commitOffset": 0}
                 yield Row(who, 15, commit)
         yield _heartbeat(who, "good_group", "denied")
-        yield Row(
-            who, 12, {"topic": "denied", "key": "k", "maxNum": 1, "beginTimestamp": 0, "endTimestamp": 9}
-        )
+        yield Row(who, 12, DENIED_KEY)
         yield Row(who, 200, {}, b'{"groupName":"made_group"}')
         yield Row(who, 207, {"groupName": "made_group"})
         yield Row(who, 25, {}, b"fileReservedTime=70\n")
         yield Row(who, 26)
         yield Row(who, 30, {"topic": "denied", "queueId": 0})
-    fields = {"admin": False, "whiteRemoteAddress": "", "defaultTopicPerm": "PUB", "defaultGroupPerm": "DENY"}
-    yield Row(admin, 50, {"accessKey": "freshkey", "secretKey": "freshsecret", **fields})
+    yield _key("freshsecret")
     fresh = ("freshkey", "freshsecret")
     yield _send(fresh, "other")
     yield _pull(fresh, "other", "any_group")
-    yield Row(
-        admin, 50, {"accessKey": "freshkey", "secretKey": "othersecret", "topicPerms": "other=SUB", **fields}
-    )
+    yield _key("othersecret", topicPerms="other=SUB")
     yield _send(fresh, "other")
     yield _send(("freshkey", "othersecret"), "other")
-    yield Row(admin, 50, {"accessKey": "short", "secretKey": "othersecret", **fields})
-    yield Row(
-        admin, 50, {"accessKey": "freshkey2", "secretKey": "othersecret", "topicPerms": "other", **fields}
-    )
-    yield Row(
-        admin, 50, {"accessKey": "freshkey2", "secretKey": "othersecret", "topicPerms": "a=READ", **fields}
-    )
+    yield _key("othersecret", "short")
+    yield _key("othersecret", "freshkey2", topicPerms="other")
+    yield _key("othersecret", "freshkey2", topicPerms="a=READ")
     yield Row(admin, 51, {"accessKey": "freshkey"})
     yield _send(("freshkey", "othersecret"), "other")
     yield Row(admin, 51, {"accessKey": "freshkey"})
@@ -216,7 +158,7 @@ def user_rows() -> Iterator[Row]:
     yield from _rights_taken()
 
 
-def _user(name: str, code: int = 3001, who: tuple[str, str | None] = ROOT, **info: object) -> Row:
+def _user(name: str, code: int = 3001, who: Who = ROOT, **info: object) -> Row:
     return Row(who, code, {"username": name}, json.dumps(info).encode())
 
 
@@ -302,17 +244,13 @@ def _rights_used() -> Iterator[Row]:
         yield _heartbeat(who, "good_group", "both")
         yield _heartbeat(who, "good_group", "other")
         yield _heartbeat(who, "bad_group", "both")
-        for code in (
-            15,
-            14,
-        ):  # in this order: without a stored offset the answer waits for the message's dispatch
+        # In this order: without a stored offset the answer waits for the message's dispatch.
+        for code in (15, 14):
             offsets = {"consumerGroup": "good_group", "topic": "both", "queueId": 0, "commitOffset": 0}
             yield Row(who, code, offsets)
         yield Row(who, 38, {"consumerGroup": "good_group"})
         yield Row(who, 35, {"clientID": "c1", "consumerGroup": "bad_group"})
-        yield Row(
-            who, 12, {"topic": "denied", "key": "k", "maxNum": 1, "beginTimestamp": 0, "endTimestamp": 9}
-        )
+        yield Row(who, 12, DENIED_KEY)
         yield Row(who, 30, {"topic": "other", "queueId": 0, "committed": True})
         yield Row(who, 202, {"topic": "other"})
         yield Row(who, 208, {"consumerGroup": "good_group", "topic": "other"})

@@ -9,40 +9,29 @@ from dataclasses import dataclass
 PRODUCERS, BATCHES = "tests/conformance/examples/world.py", "tests/conformance/examples/test_2_batches.py"
 WAITING, RATIO = "tests/conformance/waiting/test_waiting_examples.py", "bench/java_loads.py"
 
-ELSEWHERE = {
-    "batch.SimpleBatchProducer": BATCHES,
-    "batch.SplitBatchProducer": BATCHES,
-    "benchmark.BatchProducer": RATIO,
-    "benchmark.Consumer": RATIO,
-    "benchmark.Producer": RATIO,
-    "benchmark.TransactionProducer": RATIO,
-    "broadcast.PushConsumer": PRODUCERS,
-    "filter.SqlFilterConsumer": "tests/conformance/requests/test_sql.py",
-    "filter.SqlFilterProducer": "tests/conformance/requests/test_sql.py",
-    "filter.TagFilterConsumer": PRODUCERS,
-    "filter.TagFilterProducer": PRODUCERS,
-    "lmq.LMQPushPopConsumer": "tests/conformance/waiting/test_pop.py",
-    "operation.Consumer": PRODUCERS,
-    "operation.Producer": PRODUCERS,
-    "ordermessage.Consumer": PRODUCERS,
-    "ordermessage.Producer": PRODUCERS,
-    "quickstart.Consumer": PRODUCERS,
-    "quickstart.Producer": PRODUCERS,
-    "rpc.AsyncRequestProducer": WAITING,
-    "rpc.RequestProducer": WAITING,
-    "rpc.ResponseConsumer": WAITING,
-    "schedule.TimerMessageConsumer": WAITING,
-    "schedule.TimerMessageProducer": WAITING,
-    "simple.AsyncProducer": "tests/conformance/examples/test_1_producers.py",
-    "simple.LitePullConsumerAssign": PRODUCERS,
-    "simple.LitePullConsumerSubscribe": PRODUCERS,
-    "simple.OnewayProducer": PRODUCERS,
-    "simple.PopConsumer": "tests/conformance/waiting/test_pop.py",
-    "simple.Producer": PRODUCERS,
-    "simple.PullScheduleService": PRODUCERS,
-    "simple.PushConsumer": PRODUCERS,
-    "transaction.TransactionProducer": WAITING,
+_FILES = {
+    BATCHES: (*("batch.SimpleBatchProducer", "batch.SplitBatchProducer"),),
+    RATIO: (
+        *("benchmark.BatchProducer", "benchmark.Consumer", "benchmark.Producer"),
+        *("benchmark.TransactionProducer",),
+    ),
+    PRODUCERS: (
+        *("broadcast.PushConsumer", "filter.TagFilterConsumer", "filter.TagFilterProducer"),
+        *("operation.Consumer", "operation.Producer", "ordermessage.Consumer", "ordermessage.Producer"),
+        *("quickstart.Consumer", "quickstart.Producer", "simple.LitePullConsumerAssign"),
+        *("simple.LitePullConsumerSubscribe", "simple.OnewayProducer", "simple.Producer"),
+        *("simple.PullScheduleService", "simple.PushConsumer"),
+    ),
+    "tests/conformance/requests/test_sql.py": (*("filter.SqlFilterConsumer", "filter.SqlFilterProducer"),),
+    "tests/conformance/waiting/test_pop.py": (*("lmq.LMQPushPopConsumer", "simple.PopConsumer"),),
+    WAITING: (
+        *("rpc.AsyncRequestProducer", "rpc.RequestProducer", "rpc.ResponseConsumer"),
+        *("schedule.TimerMessageConsumer", "schedule.TimerMessageProducer"),
+        *("transaction.TransactionProducer",),
+    ),
+    "tests/conformance/examples/test_1_producers.py": (*("simple.AsyncProducer",),),
 }
+ELSEWHERE = {name: file for file, names in _FILES.items() for name in names}
 
 NOT_PLAYED = {
     "benchmark.timer.TimerConsumer": "measures without end; timed messages are judged by schedule.Timer...",

@@ -59,19 +59,11 @@ class LocalProxy(OfficialServer):
         }
         (conf / "rmq-proxy.json").write_text(json.dumps(proxy))
         places = (f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}")
-        words = (
-            "-pm",
-            "local",
-            "-n",
-            NAMESRV_ADDR,
-            "-pc",
-            f"{conf}/rmq-proxy.json",
-            "-bc",
-            f"{conf}/broker.conf",
-        )
+        words = ("-pm", "local", "-n", NAMESRV_ADDR)
+        files = ("-pc", f"{conf}/rmq-proxy.json", "-bc", f"{conf}/broker.conf")
         classpath = f"{settings_jar('5.5')}:{library('proxy')}"
         main = "org.apache.rocketmq.proxy.ProxyStartup"
-        argv = ["java", *OPENS, *places, *PROXY_HEAP, *DISK_RATIOS, "-cp", classpath, main, *words]
+        argv = ["java", *OPENS, *places, *PROXY_HEAP, *DISK_RATIOS, "-cp", classpath, main, *words, *files]
         broker = Running(self.namespace, argv, self.home / "run" / "proxy.out", name="official proxy")
         self.brokers["broker"] = broker
         broker.wait_for("startup successfully", 2 * BOOT_TIMEOUT_S)

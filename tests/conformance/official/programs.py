@@ -161,23 +161,18 @@ def compile_java(version: str, source: str) -> JavaProgram:
         file = unfinished / f"{matched[1]}.java"
         file.write_text(source, encoding="utf-8")
         classpath = ":".join(str(jar) for jar in jars(version))
-        compiled = subprocess.run(
-            [
-                "javac",
-                "-encoding",
-                "UTF-8",
-                "-proc:none",
-                "-nowarn",
-                "-d",
-                str(unfinished),
-                "-cp",
-                classpath,
-                str(file),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        javac = [
+            "javac",
+            "-encoding",
+            "UTF-8",
+            "-proc:none",
+            "-nowarn",
+            "-d",
+            str(unfinished),
+            "-cp",
+            classpath,
+        ]
+        compiled = subprocess.run([*javac, str(file)], capture_output=True, text=True, check=False)
         if compiled.returncode != 0:
             shutil.rmtree(unfinished)
             raise PeersUnavailable(

@@ -43,22 +43,10 @@ class OurServer(Server):
         ]
         ports = ["--port", str(BROKER_PORT), "--namesrv-port", str(NAME_SERVER_PORT)]
         self._starts += 1  # a log file per start: lines of an earlier run must not count for this one
+        words = ["-m", "pocketmq.cli", "serve", "--store", str(self.store), *ports, *settings, *self.options]
+        log = self.home / "run" / f"pocketmq-{self._starts}.out"
         self.process = Running(
-            self.namespace,
-            [
-                sys.executable,
-                "-m",
-                "pocketmq.cli",
-                "serve",
-                "--store",
-                str(self.store),
-                *ports,
-                *settings,
-                *self.options,
-            ],
-            self.home / "run" / f"pocketmq-{self._starts}.out",
-            name="pocketmq serve",
-            separate_errors=True,
+            self.namespace, [sys.executable, *words], log, name="pocketmq serve", separate_errors=True
         )
         self._stopped = False
         self.process.wait_for(READY, READY_TIMEOUT_S)

@@ -61,15 +61,8 @@ def call(
     """One request and its answer; other frames (server pushes) are skipped."""
     opaque = next(_opaques)
     texts = {name: _text(value) for name, value in (fields or {}).items()}
-    header: dict[str, object] = {
-        "code": code,
-        "flag": 0,
-        "language": "JAVA",
-        "opaque": opaque,
-        "version": version,
-        "serializeTypeCurrentRPC": "JSON",
-        "extFields": texts,
-    }
+    header: dict[str, object] = {"code": code, "flag": 0, "language": "JAVA", "opaque": opaque}
+    header |= {"version": version, "serializeTypeCurrentRPC": "JSON", "extFields": texts}
     connection.sendall(encode(header, body))
     while True:
         answer, answer_body = read_frame(connection)

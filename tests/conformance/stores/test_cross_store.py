@@ -15,39 +15,25 @@ from conformance.on_demand import chosen
 from conformance.stores.store_chain import BULK, GROUP, LONGEST_LEVEL, Chain, Step, Turn
 from conformance.stores.store_snapshot import SCHEDULE_TOPIC, Snapshot
 
+
+def turns(text: str) -> tuple[Turn, ...]:
+    """Who opens the store, and how it ends."""
+    return tuple(Turn(*turn.split()) for turn in text.split(", "))
+
+
 CHAINS = {
-    "line_5": (
-        Turn("ours-5", "stop"),
-        Turn("official-5.5", "kill"),
-        Turn("ours-5", "kill"),
-        Turn("official-4.9", "stop"),
-        Turn("ours-5", "stop"),
-        Turn("official-4.9", "kill"),
-        Turn("ours-5", "stop"),
+    "line_5": turns(
+        "ours-5 stop, official-5.5 kill, ours-5 kill, official-4.9 stop, ours-5 stop, "
+        "official-4.9 kill, ours-5 stop"
     ),
-    "line_4": (
-        Turn("ours-4.9", "kill"),
-        Turn("official-5.5", "stop"),
-        Turn("ours-4.9", "stop"),
-        Turn("official-4.9", "kill"),
-        Turn("ours-4.9", "kill"),
-        Turn("official-4.9", "stop"),
-        Turn("ours-4.9", "stop"),
+    "line_4": turns(
+        "ours-4.9 kill, official-5.5 stop, ours-4.9 stop, official-4.9 kill, ours-4.9 kill, "
+        "official-4.9 stop, ours-4.9 stop"
     ),
 }
 CHAINS_ON_DEMAND = {
-    "line_5_more": (
-        Turn("official-5.5", "stop"),
-        Turn("ours-5", "kill"),
-        Turn("official-5.5", "stop"),
-        Turn("ours-5", "stop"),
-    ),
-    "line_4_more": (
-        Turn("official-4.9", "stop"),
-        Turn("ours-4.9", "stop"),
-        Turn("official-5.5", "kill"),
-        Turn("ours-4.9", "stop"),
-    ),
+    "line_5_more": turns("official-5.5 stop, ours-5 kill, official-5.5 stop, ours-5 stop"),
+    "line_4_more": turns("official-4.9 stop, ours-4.9 stop, official-5.5 kill, ours-4.9 stop"),
 }
 CHOSEN = dict(chosen(CHAINS.items(), CHAINS_ON_DEMAND.items()))
 CHAIN_SECONDS = 400

@@ -35,20 +35,9 @@ def now_ms() -> int:
 
 def pop(client: RawClient, group: str, topic: str, /, **changes: object) -> Reply:
     """POP_MESSAGE of any queue, from the oldest message, without waiting."""
-    fields: dict[str, object] = {
-        "consumerGroup": group,
-        "topic": topic,
-        "queueId": -1,
-        "maxMsgNums": 32,
-        "invisibleTime": 60_000,
-        "pollTime": 0,
-        "bornTime": now_ms(),
-        "initMode": 0,
-        "expType": "TAG",
-        "exp": "*",
-        "order": False,
-    }
-    return client.call(POP, b"", **{**fields, **changes})
+    fields: dict[str, object] = {"consumerGroup": group, "topic": topic, "queueId": -1, "maxMsgNums": 32}
+    fields |= {"invisibleTime": 60_000, "pollTime": 0, "bornTime": now_ms(), "initMode": 0}
+    return client.call(POP, b"", **{**fields, "expType": "TAG", "exp": "*", "order": False, **changes})
 
 
 def popped(reply: Reply, group: str, topic: str) -> list[Popped]:
@@ -82,31 +71,20 @@ def popped(reply: Reply, group: str, topic: str) -> list[Popped]:
     return messages
 
 
+def _receipt(group: str, message: Popped) -> dict[str, object]:
+    fields: dict[str, object] = {"consumerGroup": group, "topic": message.topic, "queueId": message.queue_id}
+    return {**fields, "extraInfo": message.receipt, "offset": message.offset}
+
+
 def ack(client: RawClient, group: str, message: Popped) -> Reply:
-    return client.call(
-        ACK,
-        consumerGroup=group,
-        topic=message.topic,
-        queueId=message.queue_id,
-        extraInfo=message.receipt,
-        offset=message.offset,
-    )
+    return client.call(ACK, b"", **_receipt(group, message))
 
 
 def change_invisible(
     client: RawClient, group: str, message: Popped, invisible_ms: int, **more: object
 ) -> Reply:
-    return client.call(
-        CHANGE_INVISIBLE,
-        b"",
-        consumerGroup=group,
-        topic=message.topic,
-        queueId=message.queue_id,
-        extraInfo=message.receipt,
-        offset=message.offset,
-        invisibleTime=invisible_ms,
-        **more,
-    )
+    fields = {**_receipt(group, message), "invisibleTime": invisible_ms}
+    return client.call(CHANGE_INVISIBLE, b"", **fields, **more)
 
 
 def pop_until(client: RawClient, group: str, topic: str, count: int, seconds: float = 45.0) -> list[Popped]:

@@ -56,12 +56,6 @@ class ProducerPeer:
             return Pushed(code, opaque, fields, body)
 
     def answer(self, pushed: Pushed, code: int) -> None:
-        header: dict[str, object] = {
-            "code": code,
-            "flag": 1,
-            "language": "JAVA",
-            "opaque": pushed.opaque,
-            "version": self._version,
-            "serializeTypeCurrentRPC": "JSON",
-        }
+        header: dict[str, object] = {"code": code, "flag": 1, "language": "JAVA", "opaque": pushed.opaque}
+        header |= {"version": self._version, "serializeTypeCurrentRPC": "JSON"}
         self._connection.sendall(remoting.encode(header))

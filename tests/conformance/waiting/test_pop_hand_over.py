@@ -80,16 +80,8 @@ def begin(server: Server) -> list[str]:
         for message in messages[:4]:
             assert ack(client, GROUP, message).code == 0
         assert change_invisible(client, GROUP, messages[4], INVISIBLE_MS + 2000).code == 0
-        in_order = pop(
-            client,
-            ORDERED,
-            TOPIC,
-            order=True,
-            queueId=0,
-            attemptId="a",
-            maxMsgNums=3,
-            invisibleTime=ORDERED_INVISIBLE_MS,
-        )
+        attempt = {"order": True, "queueId": 0, "attemptId": "a", "maxMsgNums": 3}
+        in_order = pop(client, ORDERED, TOPIC, **attempt, invisibleTime=ORDERED_INVISIBLE_MS)
         first, *_ = popped(in_order, ORDERED, TOPIC)
         assert ack(client, ORDERED, first).code == 0
         mode = {"topic": TOPIC, "consumerGroup": GROUP, "mode": "POP", "popShareQueueNum": 1}

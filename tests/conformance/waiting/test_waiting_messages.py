@@ -240,8 +240,5 @@ def test_reply_reaches_its_asker_and_is_stored(server: Server, client: RawClient
         assert (good.code, int(good.fields["queueOffset"])) == (0, first + 1)
         assert (refused.code, refused.remark) == (1, "push reply message to asker@1fail.")
     client.settle(reply_topic, 0, first + 3)
-    assert [message.body for message in messages(client, reply_topic, 0)][first:] == [
-        b"to nobody",
-        b"42",
-        b"43",
-    ]
+    bodies = [message.body for message in messages(client, reply_topic, 0)]
+    assert bodies[first:] == [b"to nobody", b"42", b"43"]
