@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from pocketmq.protocol.message.properties import encode_properties
-from pocketmq.store import AppendResult, MessageStore, NewMessage, StoreConfig, VirtualClock
+from pocketmq.store import AppendResult, MessageStore, NewMessage, VirtualClock
+
+from store_batches import leave_as_killed, open_small, records_of
 
 OpenStore = Callable[..., MessageStore]
 Put = Callable[..., AppendResult]
@@ -18,31 +20,19 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-def open_store(tmp_path: Path, clock: VirtualClock) -> Iterator[OpenStore]:
-    """Open a store, by default the same directory each time, without the flusher's thread.
+def root(tmp_path: Path) -> Path:
+    """Where `open_store` opens."""
+    return tmp_path / "store"
 
-    Log files hold 4096 bytes, queue files 10 units, index files 64 slots and 99 entries.
-    """
+
+@pytest.fixture
+def open_store(tmp_path: Path, clock: VirtualClock) -> Iterator[OpenStore]:
+    """Open a store with small files (`open_small`), by default the same directory each time."""
     opened: list[MessageStore] = []
 
     def open_one(directory: Path | None = None, **settings: Any) -> MessageStore:
-        arguments = {
-            name: settings.pop(name)
-            for name in ("on_arrivals", "is_awaited", "call_soon", "flush_in_background")
-            if name in settings
-        }
-        arguments.setdefault("flush_in_background", False)
-        values = {
-            "mapped_file_size_commit_log": 4096,
-            "mapped_file_size_consume_queue": 200,
-            "max_hash_slot_num": 64,
-            "max_index_num": 100,
-        } | settings
-        config = StoreConfig(store_path_root_dir=str(directory or tmp_path / "store"), **values)
-        store = MessageStore(config, clock, **arguments)
-        store.open()
-        opened.append(store)
-        return store
+        opened.append(open_small(directory or tmp_path / "store", clock, **settings))
+        return opened[-1]
 
     yield open_one
     for store in opened:
@@ -73,28 +63,13 @@ def put() -> Put:
 
 @pytest.fixture
 def crash() -> Callable[[MessageStore], None]:
-    """Leave a store as a killed process does: written bytes remain, nothing is completed, `abort` remains."""
-
-    def crash_store(store: MessageStore) -> None:
-        store._flusher = None  # close() then does nothing
-        store.admission.close()
-        store._lock.release()
-
-    return crash_store
+    """Leave a store as a killed process does."""
+    return leave_as_killed
 
 
 def bodies(store: MessageStore, topic: str = "orders", queue_id: int = 0, **settings: Any) -> list[bytes]:
     """All visible bodies of a queue, read from its min offset on."""
-    from pocketmq.protocol.message.record import decode_records
-
-    found: list[bytes] = []
-    offset = store.min_offset(topic, queue_id)
-    while offset < store.max_offset(topic, queue_id):
-        result = store.get_message(topic, queue_id, offset, 32, **settings)
-        assert result.next_offset > offset
-        found += [bytes(record.body) for view in result.views for record in decode_records(view)]
-        offset = result.next_offset
-    return found
+    return [bytes(record.body) for record in records_of(store, topic, queue_id, **settings)]
 
 
 @pytest.fixture(name="bodies")

@@ -5,9 +5,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pocketmq.protocol.message.flags import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.properties import encode_properties
-from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
+from pocketmq.store import AppendResult, MessageStore, NewMessage, PutStatus, VirtualClock
 
-from store_batches import files_of, queue_offsets
+from store_batches import Arrivals, dispatch_flushed, files_of, leave_as_killed, open_small, queue_offsets
 
 PROPERTIES = st.fixed_dictionaries(
     {},
@@ -67,54 +67,39 @@ CALLS = st.lists(st.lists(MESSAGES, min_size=1, max_size=7), max_size=5)
     flushes=st.integers(0, 1 << 9),
 )
 def test_files_and_arrivals_equal_those_of_one_message_at_a_time(
-    tmp_path_factory: pytest.TempPathFactory, crash, calls, emulate, crc, index, sync, long_topics, flushes
+    tmp_path_factory: pytest.TempPathFactory, calls, emulate, crc, index, sync, long_topics, flushes
 ) -> None:
     folder = tmp_path_factory.mktemp("appends")
-    seen: dict[str, list[object]] = {"together": [], "single": []}
-    files = {}
-    for way, arrivals in seen.items():
-        config = StoreConfig(
-            store_path_root_dir=str(folder / way),
-            emulate=emulate,
-            mapped_file_size_commit_log=1024,
-            mapped_file_size_consume_queue=200,
-            max_hash_slot_num=8,
-            max_index_num=40,
-            max_message_size=200,
-            enabled_append_prop_crc=crc,
-            message_index_enable=index,
-            auto_message_version_on_topic_len=long_topics,
-            flush_disk_type="SYNC_FLUSH" if sync else "ASYNC_FLUSH",
+    options = {"enabled_append_prop_crc": crc, "message_index_enable": index, "emulate": emulate}
+    options |= {"auto_message_version_on_topic_len": long_topics}
+    options |= {"flush_disk_type": "SYNC_FLUSH" if sync else "ASYNC_FLUSH"}
+    sizes = {"mapped_file_size_commit_log": 1024, "max_message_size": 200}
+
+    def outcome(way: str) -> tuple[object, ...]:
+        clock, seen = VirtualClock(1_700_000_000_000), Arrivals()
+        store = open_small(
+            folder / way, clock, on_arrivals=seen, max_hash_slot_num=8, max_index_num=40, **sizes, **options
         )
-        clock = VirtualClock(1_700_000_000_000)
-        store = MessageStore(
-            config,
-            clock,
-            on_arrivals=lambda *place, to=arrivals: to.extend((*place[:2], *each) for each in place[2]),
-            flush_in_background=False,
-        )
-        store.open()
         places: list[object] = []
         for number, messages in enumerate(calls):
             if way == "together":
                 append_together(store, messages, places)
             else:
-                for message in messages:
-                    result = store.append(message)
-                    is_stored = result.status is PutStatus.PUT_OK
-                    places.append(
-                        (result.position, result.size, result.queue_offset) if is_stored else result.status
-                    )
+                places += [place_of(store.append(message)) for message in messages]
             clock.advance(700)
             if flushes >> number & 1:
                 dispatch_flushed(store, from_log=way == "single")
         dispatch_flushed(store, from_log=way == "single")
-        arrivals += places
-        arrivals.append((store.statistics.messages, store.statistics.bytes, store.statistics.failed))
-        crash(store)  # closing would wait for the disk
-        files[way] = files_of(folder / way)
-    assert seen["together"] == seen["single"]
-    assert files["together"] == files["single"]
+        counted = store.statistics.messages, store.statistics.bytes, store.statistics.failed
+        leave_as_killed(store)  # closing would wait for the disk
+        return seen.all, places, counted, files_of(folder / way)
+
+    assert outcome("together") == outcome("single")
+
+
+def place_of(result: AppendResult) -> object:
+    is_stored = result.status is PutStatus.PUT_OK
+    return (result.position, result.size, result.queue_offset) if is_stored else result.status
 
 
 def append_together(store: MessageStore, messages: list[NewMessage], places: list[object]) -> None:
@@ -149,13 +134,6 @@ def append_packed(store: MessageStore, packed: list, places: list[object]) -> No
             packed = packed[1:]
         else:
             assert placed.refusal is None
-
-
-def dispatch_flushed(store: MessageStore, *, from_log: bool) -> None:
-    if from_log:
-        store._appending.forget_held()
-    store.log.files.flushed = store.log_end  # waiting for the disk takes long
-    store.dispatch_flushed()
 
 
 def packed(store, new_message, *queue_ids: int, **settings):

@@ -18,9 +18,11 @@ from pocketmq.broker.tables.group_table import GroupSettings, GroupTable
 from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.broker.tables.topic_table import TopicTable
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import decode_record, decode_records
-from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, WallClock
+from pocketmq.protocol.message.record import decode_record
+from pocketmq.store import MessageStore, NewMessage, PutStatus, WallClock
 from pocketmq.store.at_rest.check import check_store
+
+from store_batches import open_small, records_of
 
 STORES = Path(__file__).parent.parent / "golden" / "stores"
 NAMES = ("4.9-stop", "4.9-kill", "5.5-stop", "5.5-kill")
@@ -37,18 +39,10 @@ class Golden:
         self.stopped = name.endswith("stop")
 
     def open(self, emulate: int) -> MessageStore:
-        config = StoreConfig(
-            store_path_root_dir=str(self.root),
-            mapped_file_size_commit_log=1 << 17,
-            mapped_file_size_consume_queue=1200,
-            max_hash_slot_num=64,
-            max_index_num=300,
-            message_delay_level="1s 4s 1s 3600s",
-            emulate=4 if emulate == 4 else 5,
-        )
-        store = MessageStore(config, WallClock(), flush_in_background=False)
-        store.open()
-        return store
+        sizes = {"mapped_file_size_commit_log": 1 << 17, "mapped_file_size_consume_queue": 1200}
+        sizes |= {"max_hash_slot_num": 64, "max_index_num": 300}
+        levels = "1s 4s 1s 3600s"
+        return open_small(self.root, WallClock(), message_delay_level=levels, emulate=emulate, **sizes)
 
 
 @pytest.fixture(params=NAMES)
@@ -66,22 +60,15 @@ def test_queues_and_messages_are_those_the_official_broker_showed(golden: Golden
         place = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
         assert place == (queue["minOffset"], queue["maxOffset"]), topic
         found = []
-        offset = place[0]
-        while offset < place[1]:
-            result = store.get_message(topic, queue_id, offset, 32)
-            for record in (record for view in result.views for record in decode_records(view)):
-                properties = decode_properties(bytes(record.properties))
-                digest = hashlib.sha256(record.body).hexdigest()[:16]
-                found.append(
-                    [
-                        record.queue_offset,
-                        record.position,
-                        properties.get("KEYS", ""),
-                        properties.get("TAGS", ""),
-                        digest,
-                    ]
-                )
-            offset = result.next_offset
+        for record in records_of(store, topic, queue_id):
+            named = decode_properties(bytes(record.properties))
+            place_and_words = [
+                record.queue_offset,
+                record.position,
+                named.get("KEYS", ""),
+                named.get("TAGS", ""),
+            ]
+            found.append([*place_and_words, hashlib.sha256(record.body).hexdigest()[:16]])
         assert found == queue["messages"], topic
     store.close()
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from pocketmq.protocol.message.properties import encode_properties
-from pocketmq.protocol.message.record import decode_record, decode_records
-from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
+from pocketmq.protocol.message.record import decode_record
+from pocketmq.store import MessageStore, NewMessage, PutStatus, VirtualClock
 from pocketmq.store.put_values import Placed
 
-from store_batches import append_batch, queue_offsets
+from store_batches import append_batch, leave_as_killed, open_small, queue_offsets, records_of
 
 FILE_BYTES = 2048
 QUEUES = 3
@@ -47,26 +47,13 @@ class Model:
         self.store = self.open()
 
     def open(self) -> MessageStore:
-        config = StoreConfig(
-            store_path_root_dir=str(self.directory),
-            mapped_file_size_commit_log=FILE_BYTES,
-            mapped_file_size_consume_queue=100,
-            max_hash_slot_num=8,
-            max_index_num=10,
-            # Without it a cut inside the properties, which bodyCRC does not cover, is not detected.
-            enabled_append_prop_crc=True,
-            force_verify_prop_crc=True,
-        )
-        store = MessageStore(config, self.clock, flush_in_background=False)
-        store.open()
-        return store
+        sizes = {"mapped_file_size_commit_log": FILE_BYTES, "mapped_file_size_consume_queue": 100}
+        # Without a CRC a cut inside the properties, which bodyCRC does not cover, is not detected.
+        crc = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
+        return open_small(self.directory, self.clock, max_hash_slot_num=8, max_index_num=10, **sizes, **crc)
 
     def leave(self, *, clean: bool) -> None:
-        if clean:
-            self.store.close()
-        else:
-            self.store._flusher = None
-            self.store._lock.release()
+        self.store.close() if clean else leave_as_killed(self.store)
 
     def message(self, queue_id: int, size: int) -> NewMessage:
         self.made += 1
@@ -168,17 +155,10 @@ class Model:
             assert maximum == self.numbers[queue_id]
             minimum = held[0][3] if held else maximum
             assert store.min_offset("orders", queue_id) == minimum
-            bodies, offset = [], minimum
-            while offset < maximum:
-                result = store.get_message("orders", queue_id, offset, 4)
-                found = [record for view in result.views for record in decode_records(view)]
-                assert len(found) == result.count
-                assert [record.queue_offset for record in found] == list(range(offset, result.next_offset))
-                bodies += [bytes(record.body) for record in found]
-                offset = result.next_offset
-            assert [
-                body if record[4] is not None else None for body, record in zip(bodies, held, strict=True)
-            ] == [record[4] for record in held]
+            found = records_of(store, queue_id=queue_id, count=4)
+            assert [record.queue_offset for record in found] == list(range(minimum, maximum))
+            for record, (*_, body) in zip(found, held, strict=True):
+                assert body is None or record.body == body
         for position, size, _, _, body in self.records[-5:]:
             if body is None:
                 continue

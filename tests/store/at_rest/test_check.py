@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -92,110 +91,70 @@ def test_killed_store_has_no_damage_but_was_not_stopped_cleanly(open_store, put,
     assert ["not clean" in finding.what for finding in report.findings] == [True]
 
 
-def flip_a_body(root: Path) -> str:
-    log = sorted((root / "commitlog").iterdir())
-    change(log[-1], 88, b"\xff")
-    return "no valid record at position"
+QUEUE, INDEX = "consumequeue/orders", "index"
+CHANGED = {
+    "a body": ("commitlog", -1, 88, b"\xff", "no valid record at position"),
+    "a body in an older file": ("commitlog", 0, 88, b"\xff", "yet later files hold some"),
+    "the place of an entry": (
+        *(f"{QUEUE}/0", 0, 20, (7).to_bytes(8, "big")),
+        "unit 1 points to position 7, where its message does not begin",
+    ),
+    "an entry is empty": (f"{QUEUE}/1", -1, 180, bytes(20), "has no unit 29"),
+    "a head of the index": (INDEX, 0, 36, (1 << 30).to_bytes(4, "big"), "its head is impossible"),
+    "an entry of the index": (
+        *(INDEX, 0, 40 + 8 * 4 + 20 * 3 + 4, (1 << 40).to_bytes(8, "big")),
+        "entry 3 is impossible",
+    ),
+    "the checkpoint": (
+        *("", 0, 40, (1 << 40).to_bytes(8, "big")),
+        "logicsPhysicalOffset 1099511627776 is behind the log's end",
+    ),
+}
+"""Folder, which of its files, where, by what; and what is said of it."""
+WRITTEN = {
+    "no JSON": ("consumerOffset", ']"offsetTable":{}}', "consumerOffset.json: is damaged"),
+    "a letter as a queue": (
+        *("consumerOffset", '{"offsetTable":{"orders@readers":{"a":1}}}'),
+        "consumerOffset.json: is damaged",
+    ),
+    "a number as topics": ("topics", '{"topicConfigTable":7}', "topics.json: is damaged"),
+    "an offset behind the end": (
+        *("consumerOffset", '{"offsetTable":{"orders@readers":{"0":31}}}'),
+        "group readers has offset 31 in orders-0, which ends at 30",
+    ),
+}
+"""Table, its text; and what is said of it."""
 
 
-def flip_a_body_in_an_older_file(root: Path) -> str:
-    change(min((root / "commitlog").iterdir()), 88, b"\xff")
-    return "yet later files hold some"
-
-
-def take_a_log_file(root: Path) -> str:
-    sorted((root / "commitlog").iterdir())[1].unlink()
-    return "is missing"
-
-
-def shorten_a_log_file(root: Path) -> str:
-    path = max((root / "commitlog").iterdir())
-    path.write_bytes(path.read_bytes()[:-1])
-    return "is 2047 bytes long, its neighbours 2048"
-
-
-def misplace_a_unit(root: Path) -> str:
-    change(min((root / "consumequeue" / "orders" / "0").iterdir()), 20, (7).to_bytes(8, "big"))
-    return "unit 1 points to position 7, where its message does not begin"
-
-
-def empty_a_unit(root: Path) -> str:
-    change(max((root / "consumequeue" / "orders" / "1").iterdir()), 180, bytes(20))
-    return "has no unit 29"
-
-
-def take_a_queue(root: Path) -> str:
-    for path in (root / "consumequeue" / "orders" / "1").iterdir():
-        path.unlink()
-    (root / "consumequeue" / "orders" / "1").rmdir()
-    return "is missing; the log holds 30 messages of it"
-
-
-def break_an_index_head(root: Path) -> str:
-    change(min((root / "index").iterdir()), 36, (1 << 30).to_bytes(4, "big"))
-    return "its head is impossible"
-
-
-def break_an_index_entry(root: Path) -> str:
-    change(min((root / "index").iterdir()), 40 + 8 * 4 + 20 * 3 + 4, (1 << 40).to_bytes(8, "big"))
-    return "entry 3 is impossible"
-
-
-def advance_the_checkpoint(root: Path) -> str:
-    change(root / "checkpoint", 40, (1 << 40).to_bytes(8, "big"))
-    return "logicsPhysicalOffset 1099511627776 is behind the log's end"
-
-
-def tear_a_table(root: Path) -> str:
-    change(root / "config" / "consumerOffset.json", 0, b"]")
-    return "consumerOffset.json: is damaged"
-
-
-def name_a_queue_with_a_letter(root: Path) -> str:
-    (root / "config" / "consumerOffset.json").write_text('{"offsetTable":{"orders@readers":{"a":1}}}')
-    return "consumerOffset.json: is damaged"
-
-
-def make_a_number_of_the_topics(root: Path) -> str:
-    (root / "config" / "topics.json").write_text('{"topicConfigTable":7}')
-    return "topics.json: is damaged"
-
-
-def advance_an_offset(root: Path) -> str:
-    path = root / "config" / "consumerOffset.json"
-    text = path.read_text()
-    assert ":30" in text.replace(" ", "")
-    path.write_text(text.replace("30", "31"))
-    return "group readers has offset 31 in orders-0, which ends at 30"
-
-
-DAMAGES: list[Callable[[Path], str]] = [
-    flip_a_body,
-    flip_a_body_in_an_older_file,
-    take_a_log_file,
-    shorten_a_log_file,
-    misplace_a_unit,
-    empty_a_unit,
-    take_a_queue,
-    break_an_index_head,
-    break_an_index_entry,
-    advance_the_checkpoint,
-    tear_a_table,
-    name_a_queue_with_a_letter,
-    make_a_number_of_the_topics,
-    advance_an_offset,
-]
-
-
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda function: function.__name__)
-def test_damage_is_found_and_named(root, damage, monkeypatch):
-    if "index" in damage.__name__:
-        monkeypatch.setattr("pocketmq.store.at_rest.check_index.first_unit_at", lambda _: 40 + 4 * 8)
-    expected = damage(root)
+def assert_found(root: Path, what: str) -> None:
     before = content(root)
     found = damages(check_store(root))
     assert content(root) == before
-    assert any(expected in line for line in found), found
+    assert any(what in line for line in found), found
+
+
+@pytest.mark.parametrize(("folder", "which", "at", "data", "what"), CHANGED.values(), ids=CHANGED)
+def test_a_change_is_found_and_named(root, folder, which, at, data, what, monkeypatch):
+    if folder == INDEX:
+        monkeypatch.setattr("pocketmq.store.at_rest.check_index.first_unit_at", lambda _: 40 + 4 * 8)
+    change(sorted((root / folder).iterdir())[which] if folder else root / "checkpoint", at, data)
+    assert_found(root, what)
+
+
+@pytest.mark.parametrize(("table", "text", "what"), WRITTEN.values(), ids=WRITTEN)
+def test_a_table_that_says_what_cannot_be_is_named(root, table, text, what):
+    (root / "config" / f"{table}.json").write_text(text)
+    assert_found(root, what)
+
+
+def test_what_is_missing_is_named(root):
+    shutil.rmtree(root / QUEUE / "1")
+    assert_found(root, "1: is missing; the log holds 30 messages of it")
+    log = sorted((root / "commitlog").iterdir())
+    log[1].unlink()
+    assert_found(root, f"{log[1].name}: is missing")
+    log[-1].write_bytes(log[-1].read_bytes()[:-1])
+    assert_found(root, "is 2047 bytes long, its neighbours 2048")
 
 
 def test_open_store_is_refused(open_store, tmp_path):

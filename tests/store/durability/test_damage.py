@@ -10,19 +10,14 @@ from pathlib import Path
 
 import pytest
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import BLANK, decode_record, decode_records, measure_record
+from pocketmq.protocol.message.record import BLANK, decode_record, measure_record
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.durability.damage import DAMAGED_TAG
 
-from store_batches import append_batch
+from store_batches import append_batch, records_of
 
 COUNT = 60
 QUEUES = 3
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "store"
 
 
 def fill(store, put, count=COUNT, size=300):
@@ -45,15 +40,9 @@ def read(store) -> dict[tuple[int, int], bytes]:
     """(queue id, queue offset) -> the first 5 bytes of the body, or the tag of a placeholder."""
     found = {}
     for queue_id in range(QUEUES):
-        offset = store.min_offset("orders", queue_id)
-        while offset < store.max_offset("orders", queue_id):
-            result = store.get_message("orders", queue_id, offset, 32)
-            for view in result.views:
-                for record in decode_records(view):
-                    tag = decode_properties(bytes(record.properties)).get("TAGS", "")
-                    found[queue_id, record.queue_offset] = tag.encode() or bytes(record.body[:5])
-            assert result.next_offset > offset
-            offset = result.next_offset
+        for record in records_of(store, queue_id=queue_id):
+            tag = decode_properties(bytes(record.properties)).get("TAGS", "")
+            found[queue_id, record.queue_offset] = tag.encode() or bytes(record.body[:5])
     return found
 
 
@@ -196,12 +185,7 @@ def test_bytes_of_a_body_are_not_taken_for_a_record(open_store, put, crash, root
     crash(store)
     flip(root, outer.position + 5)
     store = open_store()
-    bodies = [
-        bytes(record.body[:1])
-        for view in store.get_message("orders", 0, 0, 32).views
-        for record in decode_records(view)
-    ]
-    assert bodies == [b"x", b"\0", b"y"]
+    assert [bytes(record.body[:1]) for record in records_of(store)] == [b"x", b"\0", b"y"]
 
 
 def test_sound_records_that_no_mark_covers_are_cut_and_kept(open_store, put, crash, root):
@@ -271,14 +255,7 @@ def test_any_damage_leaves_the_sound_messages_at_their_offsets(open_store, put, 
             if one.position < begin + count and begin < one.position + one.size
         }
     store = open_store()
-    found = {}
-    offset = 0
-    while offset < store.max_offset("orders", 0):
-        result = store.get_message("orders", 0, offset, 32)
-        found.update(
-            {r.queue_offset: bytes(r.body[:5]) for view in result.views for r in decode_records(view)}
-        )
-        offset = result.next_offset
+    found = {record.queue_offset: bytes(record.body[:5]) for record in records_of(store)}
     assert store.max_offset("orders", 0) == 40
     assert {n: body for n, body in found.items() if n not in hit} == {
         n: b"%05d" % n for n in range(40) if n not in hit

@@ -5,7 +5,6 @@
 
 import shutil
 import struct
-from pathlib import Path
 
 import pytest
 from pocketmq.store import StoreDamagedError
@@ -13,11 +12,6 @@ from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.durability import recovery
 
 NUMBER_AT, QUEUE_ID_AT, TOPIC_AT = 20, 12, 88 + len(b"body") + 1
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "store"
 
 
 def test_log_file_missing_between_others_is_named_and_nothing_changes(open_store, put, root):

@@ -15,11 +15,6 @@ from pocketmq.store.files import mapped_file
 PAGE = 4096
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
 BIG = {"mapped_file_size_commit_log": 1 << 20, "mapped_file_size_consume_queue": 60_000}
 
 

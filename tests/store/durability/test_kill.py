@@ -22,6 +22,7 @@ from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import MessageStore, WallClock
 
 from kill_writer import GROUP, QUEUES, TOPIC, config_of
+from store_batches import records_of
 
 KILLS = int(os.environ.get("POCKETMQ_TORTURE_RUNS", "24")) // 2
 KILLS_OF_ONE_STORE = 8
@@ -102,15 +103,10 @@ def check_messages(root: Path, mode: str, acknowledged: dict[tuple[int, int], st
     store.open()
     held: dict[tuple[int, int], str] = {}
     for queue_id in range(QUEUES):
-        offset = store.min_offset(TOPIC, queue_id)
-        assert offset == 0
-        while offset < store.max_offset(TOPIC, queue_id):
-            result = store.get_message(TOPIC, queue_id, offset, 32)
-            for record in (record for view in result.views for record in decode_records(view)):
-                assert record.queue_offset == offset, "no queue offset is missing or doubled"
-                held[queue_id, offset] = bytes(record.body).rstrip(b".").decode()
-                offset += 1
-            assert result.next_offset == offset
+        found = records_of(store, TOPIC, queue_id)
+        numbers = [record.queue_offset for record in found]
+        assert numbers == list(range(store.max_offset(TOPIC, queue_id))), "one is missing or doubled"
+        held |= {(queue_id, one.queue_offset): bytes(one.body).rstrip(b".").decode() for one in found}
     lost = {place: key for place, key in acknowledged.items() if held.get(place) != key}
     assert not lost
     for key in [*acknowledged.values()][-20:]:

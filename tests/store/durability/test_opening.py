@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 from pocketmq.store import (
@@ -18,11 +17,6 @@ from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.at_rest.contents import StoreContents
 from pocketmq.store.durability.store_lock import StoreLock
 from pocketmq.store.files import disk
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "store"
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,17 @@ larger number of runs than the default suite has time for.
 import os
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pocketmq.protocol.message.properties import decode_properties, encode_properties
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
+from pocketmq.store import MessageStore, NewMessage, PutStatus, VirtualClock
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.errors import DiskFailedError
 from pocketmq.store.put_values import Placed
 
 from losing_disk import LosingDisk
-from store_batches import append_batch, queue_offsets
+from store_batches import append_batch, leave_as_killed, open_small, queue_offsets, records_of
 
 LIVES = int(os.environ.get("POCKETMQ_TORTURE_RUNS", "24"))
 LOSSES_IN_A_LIFE = 4
@@ -44,21 +43,11 @@ class Life:
         self.store = self.open()
 
     def open(self) -> MessageStore:
-        config: dict[str, Any] = {
-            "flush_disk_type": self.mode,
-            "mapped_file_size_commit_log": 16384,
-            "mapped_file_size_consume_queue": 400,
-            "max_hash_slot_num": 16,
-            "max_index_num": 40,
-            # bodyCRC alone does not detect a sector lost from the properties.
-            "enabled_append_prop_crc": True,
-            "force_verify_prop_crc": True,
-        }
-        store = MessageStore(
-            StoreConfig(store_path_root_dir=str(self.root), **config), self.clock, flush_in_background=False
-        )
-        store.open()
-        return store
+        sizes = {"mapped_file_size_commit_log": 16384, "mapped_file_size_consume_queue": 400}
+        sizes |= {"max_hash_slot_num": 16, "max_index_num": 40}
+        # bodyCRC alone does not detect a sector lost from the properties.
+        crc = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
+        return open_small(self.root, self.clock, flush_disk_type=self.mode, **sizes, **crc)
 
     def live(self) -> None:
         """5 to 60 random steps."""
@@ -125,8 +114,7 @@ class Life:
         assert self.acknowledged <= flushed
         if self.chance.random() < 0.3:
             self.refuse()
-        self.store._flusher = None
-        self.store._lock.release()
+        leave_as_killed(self.store)
         self.disk.broken = False
         self.disk.lose_power()
         if (self.root / "abort").exists():
@@ -169,18 +157,8 @@ class Life:
             )
 
     def read(self, queue_id: int) -> tuple[list[int], list[bytes]]:
-        numbers: list[int] = []
-        bodies: list[bytes] = []
-        offset = self.store.min_offset("orders", queue_id)
-        while offset < self.store.max_offset("orders", queue_id):
-            result = self.store.get_message("orders", queue_id, offset, 32)
-            for view in result.views:
-                for record in decode_records(view):
-                    numbers.append(record.queue_offset)
-                    bodies.append(bytes(record.body))
-            assert result.next_offset > offset
-            offset = result.next_offset
-        return numbers, bodies
+        found = records_of(self.store, queue_id=queue_id)
+        return [record.queue_offset for record in found], [bytes(record.body) for record in found]
 
 
 @pytest.mark.parametrize("mode", ["SYNC_FLUSH", "ASYNC_FLUSH"])

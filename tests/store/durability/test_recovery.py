@@ -17,11 +17,6 @@ from pocketmq.store.files.mapped_file import MappedFile
 ALWAYS = (0, 1 << 62)
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
 def fill(store, put, count, start=0, queues=2):
     for number in range(start, start + count):
         put(store, queue_id=number % queues, body=b"%05d" % number, KEYS=f"k{number}")

@@ -11,11 +11,19 @@ from pocketmq.core.records import pack_in_python
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.store import MessageStore, PutStatus, StoreConfig, VirtualClock
+from pocketmq.store import PutStatus, VirtualClock
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.log import commit_log
 
-from store_batches import append_batch, batch_of, files_of, queue_offsets
+from store_batches import (
+    Arrivals,
+    append_batch,
+    batch_of,
+    dispatch_flushed,
+    files_of,
+    open_small,
+    queue_offsets,
+)
 
 MESSAGES = st.fixed_dictionaries(
     {"body": st.binary(max_size=40)},
@@ -42,48 +50,34 @@ def test_files_equal_those_of_one_message_at_a_time(
     tmp_path_factory: pytest.TempPathFactory, new_message, batches, emulate, crc, host, sync
 ) -> None:
     folder = tmp_path_factory.mktemp("batches")
-    arrivals: dict[str, list[object]] = {"together": [], "single": []}
-    files = {}
-    for way, seen in arrivals.items():
-        config = StoreConfig(
-            store_path_root_dir=str(folder / way),
-            emulate=emulate,
-            mapped_file_size_commit_log=4096,
-            mapped_file_size_consume_queue=200,
-            max_hash_slot_num=8,
-            max_index_num=20,
-            enabled_append_prop_crc=crc,
-            flush_disk_type="SYNC_FLUSH" if sync else "ASYNC_FLUSH",
-        )
-        clock = VirtualClock(1_700_000_000_000)
-        store = MessageStore(
-            config,
-            clock,
-            on_arrivals=lambda *place, to=seen: to.extend((*place[:2], *each) for each in place[2]),
-            flush_in_background=False,
-        )
-        store.open()
+    options = {
+        "emulate": emulate,
+        "max_hash_slot_num": 8,
+        "max_index_num": 20,
+        "enabled_append_prop_crc": crc,
+    }
+    options |= {"flush_disk_type": "SYNC_FLUSH" if sync else "ASYNC_FLUSH"}
+
+    def outcome(way: str) -> tuple[object, ...]:
+        clock, seen, places = VirtualClock(1_700_000_000_000), Arrivals(), []
+        store = open_small(folder / way, clock, on_arrivals=seen, **options)
         for queue_id, batch in batches:
             messages = [new_message("orders", queue_id, **each) for each in batch]
             for message in messages:
                 message.born_host = host
             if way == "together":
                 placed = append_batch(store, messages)
-                seen += zip(placed.positions, placed.sizes, queue_offsets(placed), strict=True)
+                places += zip(placed.positions, placed.sizes, queue_offsets(placed), strict=True)
             else:
                 store.log.make_room(batch_of(store, messages))
                 results = [store.append(message) for message in messages]
-                seen += [(result.position, result.size, result.queue_offset) for result in results]
+                places += [(result.position, result.size, result.queue_offset) for result in results]
             clock.advance(700)
-            if way == "single":
-                store._appending.forget_held()  # read from the log
-            store.log.files.flushed = store.log_end
-            store.dispatch_flushed()
-        seen.sort(key=str)
+            dispatch_flushed(store, from_log=way == "single")
         store.close()
-        files[way] = files_of(folder / way)
-    assert arrivals["together"] == arrivals["single"]
-    assert files["together"] == files["single"]
+        return sorted(seen.all, key=str), places, files_of(folder / way)
+
+    assert outcome("together") == outcome("single")
 
 
 @pytest.mark.parametrize("step", range(1, 4))

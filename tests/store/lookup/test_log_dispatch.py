@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.record import Record, decode_record, encode_record, measure_record
-from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock, message_store
+from pocketmq.store import MessageStore, NewMessage, VirtualClock, message_store
 from pocketmq.store.log.record_scan import scan_records
 from pocketmq.store.lookup import log_dispatch
 from pocketmq.store.lookup.log_dispatch import LogDispatch
 
+from store_batches import leave_as_killed, open_small
+
+HOUR_MS = 3_600_000
 TOPICS = ("orders", "SCHEDULE_TOPIC_XXXX", "long" * 30, "größe")
 
 messages = st.tuples(
@@ -28,7 +31,7 @@ messages = st.tuples(
     ),
     st.sampled_from([0, 0, 0, TRANSACTION_PREPARED, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK]),
     st.sampled_from([8, 8, 8, 20]),
-    st.sampled_from([0, 1, 1500]),
+    st.sampled_from([0, 1, 1500, HOUR_MS, -HOUR_MS]),
 )
 losses = st.lists(st.sampled_from(["index", "consumequeue", "consumequeue/orders/0", "checkpoint"]))
 
@@ -45,21 +48,9 @@ class OneByOne(LogDispatch):
 
 
 def open_store(directory: Path, clock: VirtualClock) -> MessageStore:
-    config = StoreConfig(
-        store_path_root_dir=str(directory),
-        mapped_file_size_commit_log=4096,
-        mapped_file_size_consume_queue=100,
-        max_hash_slot_num=8,
-        max_index_num=12,
+    return open_small(
+        directory, clock, mapped_file_size_consume_queue=100, max_hash_slot_num=8, max_index_num=12
     )
-    store = MessageStore(config, clock, flush_in_background=False)
-    store.open()
-    return store
-
-
-def leave_as_killed(store: MessageStore) -> None:
-    store._flusher = None
-    store._lock.release()
 
 
 def recovered(original: Path, directory: Path, *, machine_down: bool) -> tuple[dict[str, bytes], object]:
@@ -91,7 +82,7 @@ def test_bulk_dispatch_writes_the_files_of_one_by_one_dispatch(
 ) -> None:
     folder = Path(tempfile.mkdtemp(prefix="pocketmq-bulk-"))
     try:
-        clock = VirtualClock()
+        clock = VirtualClock(1_700_000_000_000)
         store = open_store(folder / "original", clock)
         for number, (topic, queue_id, body, properties, sys_flag, host_bytes, passed_ms) in enumerate(sent):
             if number == deleted_before:
@@ -102,7 +93,7 @@ def test_bulk_dispatch_writes_the_files_of_one_by_one_dispatch(
             message.sys_flag = sys_flag
             message.born_host = bytes(host_bytes)
             assert store.append(message).queue_offset >= 0
-            clock.advance(passed_ms)
+            clock.set_now_ms(clock.now_ms() + passed_ms)
         leave_as_killed(store)
         for name in lost:
             path = folder / "original" / name

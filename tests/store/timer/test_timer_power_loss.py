@@ -13,12 +13,13 @@ import pytest
 from pocketmq.protocol.message.properties import TIMER_OUT_MS, decode_properties, encode_properties
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
-from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock
+from pocketmq.store import NewMessage, VirtualClock
 from pocketmq.store.timer import timer_wheel
 from pocketmq.store.timer.timer_log import NO_POSITION
 from pocketmq.store.timer.timer_store import TimerStore
 
 from losing_disk import LosingDisk
+from store_batches import leave_as_killed, open_small
 
 RUNS = int(os.environ.get("POCKETMQ_TORTURE_RUNS", "12"))
 LOSSES = 3
@@ -37,18 +38,9 @@ class Life:
         self.open()
 
     def open(self) -> None:
-        config = StoreConfig(
-            store_path_root_dir=str(self.root),
-            mapped_file_size_commit_log=16384,
-            mapped_file_size_consume_queue=400,
-            mapped_file_size_timer_log=52 * 10 + 16,
-            max_hash_slot_num=16,
-            max_index_num=40,
-            enabled_append_prop_crc=True,
-            force_verify_prop_crc=True,
-        )
-        self.store = MessageStore(config, self.clock, flush_in_background=False)
-        self.store.open()
+        sizes = {"mapped_file_size_commit_log": 16384, "mapped_file_size_timer_log": 52 * 10 + 16}
+        crc = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
+        self.store = open_small(self.root, self.clock, **sizes, **crc)
         self.timers = TimerStore(self.store, self.clock.now_ms())
         self.note_late()
 
@@ -111,8 +103,7 @@ class Life:
 
     def lose_power(self) -> None:
         self.timers.close()
-        self.store._flusher = None
-        self.store._lock.release()
+        leave_as_killed(self.store)
         self.disk.lose_power()
         if (self.root / "abort").exists():
             (self.root / "abort").write_text("1 another-boot 1")

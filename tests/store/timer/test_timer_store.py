@@ -15,14 +15,14 @@ from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.config import StoreConfig
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.files import disk
-from pocketmq.store.message_store import MessageStore
 from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
 from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES, TimerLog
 from pocketmq.store.timer.timer_store import TimerStore
 from pocketmq.store.timer.timer_wheel import SLOT_BYTES, SLOTS, WHEEL_BYTES, Slot, TimerWheel
+
+from store_batches import open_small
 
 NOW_MS = 1_700_000_000_000
 OFFICIAL_UNITS = (
@@ -43,16 +43,8 @@ class Timers:
         self.open()
 
     def open(self, now_ms: int = NOW_MS) -> None:
-        config = StoreConfig(
-            store_path_root_dir=str(self.folder),
-            mapped_file_size_commit_log=1 << 20,
-            mapped_file_size_consume_queue=20_000,
-            max_hash_slot_num=100,
-            max_index_num=400,
-            mapped_file_size_timer_log=self.file_bytes,
-        )
-        self.store = MessageStore(config, VirtualClock(), flush_in_background=False)
-        self.store.open()
+        sizes = {"mapped_file_size_commit_log": 1 << 20, "mapped_file_size_timer_log": self.file_bytes}
+        self.store = open_small(self.folder, VirtualClock(), **sizes)
         self.timers = TimerStore(self.store, now_ms)
 
     def enqueue(self, due_ms: int, *, topic: str = "T", deletes: bool = False, now_ms: int = NOW_MS) -> int:
