@@ -10,15 +10,9 @@ from pocketmq.core.sends import Send
 FORM = b'{"position":"7F00%016X","queue":%d,"offset":%d,"id":"%b","handle":"%b","rate":"100%%","opaque":%d}'
 NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1)
 IDS = st.from_regex(rb"[0-9A-Za-z]+", fullmatch=True) | st.none() | st.binary(max_size=9)
+HANDLES = st.binary(max_size=40) | st.binary(min_size=2020)
 ROWS = st.lists(
-    st.tuples(
-        st.integers(0, (1 << 63) - 1),
-        NUMBERS,
-        NUMBERS,
-        IDS,
-        st.binary(max_size=40) | st.binary(min_size=2020),
-        NUMBERS,
-    ),
+    st.tuples(st.integers(0, (1 << 63) - 1), NUMBERS, NUMBERS, IDS, HANDLES, NUMBERS),
     max_size=4,
 )
 
@@ -32,16 +26,8 @@ def test_replies_are_filled_alike(native, rows, before) -> None:
     sends = [a_send(queue_id, unique_id, opaque) for _, queue_id, _, unique_id, _, opaque in rows]
     positions = [7] * before + [row[0] for row in rows]
     runs = [(None, 7, 1)] * before + [(None, row[2], 1) for row in rows]
-    arguments = (
-        FORM,
-        sends,
-        positions,
-        before,
-        [(None, 9, 1), *runs],
-        before + 1,
-        True,
-        [row[4] for row in rows],
-    )
+    handles = [row[4] for row in rows]
+    arguments = FORM, sends, positions, before, [(None, 9, 1), *runs], before + 1, True, handles
     wanted, found = in_python["fill_replies"](*arguments), native.fill_replies(*arguments)
     assert (wanted is None) is any(row[3] is None or not row[3].isalnum() for row in rows)
     if found is None and wanted is not None:

@@ -59,9 +59,8 @@ def test_sends_become_the_same_messages(native, texts, changes, is_5) -> None:
         of_kind([b"x" * 11]),
     ],
 )
-@pytest.mark.parametrize("form", ["python", "c"])
-def test_messages_end_before_a_send_that_is_not_alike(native, form, other) -> None:
-    messages_of = in_python["messages_of"] if form == "python" else native.messages_of
+def test_messages_end_before_a_send_that_is_not_alike(core, other) -> None:
+    messages_of = core.messages_of
     same = of_kind([b"a\x01b", b"c\x01d"], kind=bytes(bytearray(b"kind")))
     rest = 4, 10, (), HEAD, None, (), 16, True
     assert len(messages_of([*same, *other, *same], 0, 5, *rest)) == 2
@@ -70,25 +69,19 @@ def test_messages_end_before_a_send_that_is_not_alike(native, form, other) -> No
     assert len(messages_of([*other, *same], 0, 1, *rest)) == 1, "the first one is not looked at"
 
 
+NO_TEXT, NO_VIEW = (b"", 1, 2, 3, "text", None, b"", 0, 0, 0), (b"", 1, 2, 3, b"", None, 7, 0, 0, 0)
+
+
 @pytest.mark.parametrize(
-    "sends",
-    [
-        (),
-        [7],
-        [(1, 2)],
-        [(b"", 1, 2, 3, "text", None, b"", 0, 0, 0)],
-        [(b"", 1, 2, 3, b"", None, 7, 0, 0, 0)],
-        [(b"", 1, 2, 3, b"", None, b"", 0, "0", 0)],
-    ],
+    "sends", [(), [7], [(1, 2)], [NO_TEXT], [NO_VIEW], [(b"", 1, 2, 3, b"", None, b"", 0, "0", 0)]]
 )
 def test_what_is_no_send_becomes_no_message(native, sends) -> None:
     with pytest.raises(TypeError):
         native.messages_of(sends, 0, 1, 4, 100, (), HEAD, None, (), 16, True)
 
 
-@pytest.mark.parametrize("form", ["python", "c"])
-def test_messages_end_before_a_send_with_another_value(native, form) -> None:
-    messages_of = in_python["messages_of"] if form == "python" else native.messages_of
+def test_messages_end_before_a_send_with_another_value(core) -> None:
+    messages_of = core.messages_of
     texts = [b"A\x011\x02B\x012", b"B\x012\x02A\x013\x02A\x011", b"B\x012", b"A\x011\x02B\x013"]
     rest = HEAD, None, (), 16, True
     assert len(messages_of(of_kind(texts), 0, 4, 4, 100, ("A",), *rest)) == 2
@@ -98,9 +91,8 @@ def test_messages_end_before_a_send_with_another_value(native, form) -> None:
     assert len(messages_of(of_kind(texts), 2, 4, 4, 100, ("A",), *rest)) == 1
 
 
-@pytest.mark.parametrize("form", ["python", "c"])
-def test_changes_name_values_of_the_send(native, form) -> None:
-    messages_of = in_python["messages_of"] if form == "python" else native.messages_of
+def test_changes_name_values_of_the_send(core) -> None:
+    messages_of = core.messages_of
     sends = [*of_kind([b"A\x011"], unique_id=None), *of_kind([b"A\x011"], queue_id=2, unique_id="é".encode())]
     changes = "Q", QUEUE_ID, "I", UNIQUE_ID
     found = messages_of(sends, 0, 2, 4, 100, (), HEAD, 7, changes, 16, False)
