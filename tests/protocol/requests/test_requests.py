@@ -33,24 +33,12 @@ OURS_ALONE = {ExplainFirstPosition.code}
 NEW_IN_5_5 = {5001, *range(200070, 200080)}
 
 Line = Literal["both", "4.9", "5.x"]
-KINDS = {
-    "String": str,
-    "BoundaryType": str,
-    "Integer": Int,
-    "int": Int,
-    "Long": Long,
-    "long": Long,
-    "Boolean": bool,
-    "boolean": bool,
-}
+KINDS = {"String": str, "BoundaryType": str, "Integer": Int, "int": Int, "Long": Long, "long": Long}
+KINDS |= {"Boolean": bool, "boolean": bool}
 ABSENT_IN_OLDER_CALLERS = {"topicSeq", "groupSeq", "totalGroupNum"}
 """Marked mandatory, but callers of older releases leave the header away and get an answer all the same."""
-ABSENT_IN_OTHER_LANGUAGES = {
-    (11, "commitOffset"),
-    (361, "commitOffset"),
-    (35, "clientID"),
-    (53, "aclFileFullPath"),
-}
+ABSENT_IN_OTHER_LANGUAGES = {(11, "commitOffset"), (361, "commitOffset"), (35, "clientID")}
+ABSENT_IN_OTHER_LANGUAGES |= {(53, "aclFileFullPath")}
 """Marked mandatory, and answered without."""
 DEFAULTS_TO_NOW = "now"
 """The official class puts the present time; here the caller gives it."""
@@ -283,22 +271,10 @@ def test_a_missing_mandatory_field_names_class_and_key(row: Row) -> None:
             from_fields(cls, incomplete)
 
 
-LONG_SEND = {
-    "producerGroup": "g",
-    "topic": "T",
-    "defaultTopic": "TBW102",
-    "defaultTopicQueueNums": "4",
-    "queueId": "2",
-    "sysFlag": "1",
-    "bornTimestamp": "1700000000123",
-    "flag": "5",
-    "properties": "KEYS\u0001k\u0002",
-    "reconsumeTimes": "3",
-    "unitMode": "true",
-    "maxReconsumeTimes": "16",
-    "batch": "true",
-    "bname": "broker-a",
-}
+LONG_SEND = {"producerGroup": "g", "topic": "T", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4"}
+LONG_SEND |= {"queueId": "2", "sysFlag": "1", "bornTimestamp": "1700000000123", "flag": "5"}
+LONG_SEND |= {"properties": "KEYS\u0001k\u0002", "reconsumeTimes": "3", "unitMode": "true"}
+LONG_SEND |= {"maxReconsumeTimes": "16", "batch": "true", "bname": "broker-a"}
 """In the order of the letters a to n, as `SendMessageRequestHeaderV2.createSendMessageRequestHeaderV1` pairs them."""
 
 

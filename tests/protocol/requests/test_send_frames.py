@@ -47,16 +47,17 @@ def test_a_frame_of_a_template_is_the_frame_of_the_ordinary_encoder(
 
 
 def test_a_name_that_looks_like_a_place_of_the_template_gets_none():
-    request = SendMessageV2(
-        producer_group="g",
-        topic="\x00properties\x00",
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
-        queue_id=0,
-        sys_flag=0,
-        born_timestamp=0,
-        flag=0,
-    )
+    letters = {
+        "a": "g",
+        "b": "\x00properties\x00",
+        "c": "TBW102",
+        "d": "4",
+        "e": "0",
+        "f": "0",
+        "g": "0",
+        "h": "0",
+    }
+    request = from_fields(SendMessageV2, letters)
     assert SendTemplate.of(request, "PYTHON", V5_5_0) is None
 
 
@@ -66,15 +67,8 @@ odd_values = st.sampled_from(
 )
 field_names = st.sampled_from(
     [
-        "msgId",
-        "queueId",
-        "queueOffset",
-        "transactionId",
-        "batchUniqId",
-        "recallHandle",
-        "MSG_REGION",
-        "TRACE_ON",
-        "z",
+        *("msgId", "queueId", "queueOffset", "transactionId", "batchUniqId", "recallHandle"),
+        *("MSG_REGION", "TRACE_ON", "z"),
     ]
 )
 values = odd_values | st.integers(-9, 9) | st.booleans() | st.none() | st.text(max_size=5)
@@ -101,17 +95,9 @@ def quick(header: bytes) -> tuple[int, SendMessageReply] | None:
     reply = read_stored_reply(header)
     if reply is None:
         return None
-    fields = reply.fields
-    return reply.opaque, SendMessageReply(
-        msg_id=fields.msg_id,
-        queue_id=fields.queue_id,
-        queue_offset=fields.queue_offset,
-        transaction_id=fields.transaction_id,
-        batch_uniq_id=fields.batch_uniq_id,
-        recall_handle=fields.recall_handle,
-        msg_region=fields.msg_region,
-        trace_on=None if fields.trace_on is None else fields.trace_on == "true",
-    )
+    fields = {name: getattr(reply.fields, name) for name in SendMessageReply.__struct_fields__}
+    trace_on = fields.pop("trace_on")
+    return reply.opaque, SendMessageReply(**fields, trace_on=None if trace_on is None else trace_on == "true")
 
 
 @given(headers, st.dictionaries(field_names, values, max_size=3), st.booleans())

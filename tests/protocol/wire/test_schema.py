@@ -50,19 +50,15 @@ class Everything(Reply, frozen=True, kw_only=True):
 
 
 LEAST = {"topic": "T", "queueId": "1", "offset": "2"}
+PLACE = {"topic": "T", "queueId": "0", "commitOffset": "1"}
+SENT_BACK = {"offset": "1", "group": "g", "delayLevel": "0"}
 
 DECLARED: dict[str, tuple[type[Request[Any]], dict[str, str]]] = {
     "GetMaxOffsetRequestHeader": (GetMaxOffset, {"topic": "T", "queueId": "1"}),
-    "UpdateConsumerOffsetRequestHeader": (
-        UpdateConsumerOffset,
-        {"consumerGroup": "g", "topic": "T", "queueId": "0", "commitOffset": "1"},
-    ),
+    "UpdateConsumerOffsetRequestHeader": (UpdateConsumerOffset, {"consumerGroup": "g", **PLACE}),
     "GetConsumerRunningInfoRequestHeader": (GetConsumerRunningInfo, {"consumerGroup": "g", "clientId": "c"}),
     "namesrv.GetRouteInfoRequestHeader": (GetRouteInfoByTopic, {"topic": "T"}),
-    "ConsumerSendMsgBackRequestHeader": (
-        ConsumerSendMsgBack,
-        {"offset": "1", "group": "g", "delayLevel": "0"},
-    ),
+    "ConsumerSendMsgBackRequestHeader": (ConsumerSendMsgBack, SENT_BACK),
     "QueryConsumeQueueRequestHeader": (QueryConsumeQueue, {}),
 }
 TAKEN_FOR_WHOLE_NUMBERS = {"7.0": "7", "1e3": "1000"}
@@ -143,14 +139,8 @@ def test_text_that_looks_like_a_number_stays_text() -> None:
 
 def test_none_is_left_out_and_the_rest_is_written_as_java_writes_it() -> None:
     value = Everything(topic="", queue_id=-1, offset=1 << 62, is_force=True, broker_name="b")
-    assert to_fields(value) == {
-        "topic": "",
-        "queueId": "-1",
-        "offset": "4611686018427387904",
-        "isForce": "true",
-        "committed": "true",
-        "bname": "b",
-    }
+    written = {"topic": "", "queueId": "-1", "offset": "4611686018427387904"}
+    assert to_fields(value) == written | {"isForce": "true", "committed": "true", "bname": "b"}
 
 
 @given(
