@@ -91,7 +91,6 @@ class ClientCommands:
         self._transactions.remember(
             half.topic, transaction_id, request.tran_state_table_offset, request.commit_log_offset
         )
-        properties.pop(names.TRAN_MSG, None)  # the official proxy says NORMAL here
         orphan = RecoverOrphanedTransactionCommand(transaction_id=transaction_id)
         self._set(orphan.message, half, properties)
         shown = _shown(request, body, ONEWAY_FLAG)

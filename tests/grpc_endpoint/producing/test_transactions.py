@@ -57,27 +57,16 @@ def count(grpc: GrpcBroker, topic: str) -> int:
     return sum(queue.max_offset - queue.min_offset for queue in grpc.broker.store.queues_of(topic))
 
 
-async def test_commit_delivers_the_message(tr: GrpcBroker) -> None:
-    reply = tr.call(send(half()))
-    assert reply.entries[0].transaction_id == ID
+@pytest.mark.parametrize(
+    ("resolution", "delivered"), [(COMMIT, 1), (ROLLBACK, 0), (NOT_KNOWN, 0)], ids=lambda value: str(value)
+)
+async def test_a_committed_message_is_delivered(
+    tr: GrpcBroker, resolution: TransactionResolution, delivered: int
+) -> None:
+    tr.call(send(half()))
     assert (count(tr, "tr"), count(tr, HALF_TOPIC)) == (0, 1)
-    assert tr.refused(end(COMMIT)) == (Code.OK, "OK")
-    assert count(tr, "tr") == 1
-    assert tr.refused(end(COMMIT)) == LOST
-
-
-async def test_rollback_delivers_nothing(tr: GrpcBroker) -> None:
-    tr.call(send(half()))
-    assert tr.refused(end(ROLLBACK)) == (Code.OK, "OK")
-    assert count(tr, "tr") == 0
-    assert tr.refused(end(COMMIT)) == LOST
-
-
-async def test_undecided_end_takes_the_place_and_does_nothing(tr: GrpcBroker) -> None:
-    tr.call(send(half()))
-    assert tr.refused(end(NOT_KNOWN)) == (Code.OK, "OK")
-    assert count(tr, "tr") == 0
-    assert tr.refused(end(COMMIT)) == LOST
+    assert tr.refused(end(resolution)) == (Code.OK, "OK")
+    assert count(tr, "tr") == delivered
 
 
 async def test_end_after_half_a_minute_is_too_late(tr: GrpcBroker, clock: Any) -> None:
@@ -86,26 +75,17 @@ async def test_end_after_half_a_minute_is_too_late(tr: GrpcBroker, clock: Any) -
     assert tr.refused(end(COMMIT)) == LOST
 
 
-async def test_ends_that_name_no_transaction(tr: GrpcBroker) -> None:
-    assert tr.refused(end(COMMIT, "")) == (
-        Code.INVALID_TRANSACTION_ID,
-        "transaction id cannot be empty",
-    )
-    assert tr.refused(end(COMMIT, "other")) == LOST
-    assert tr.refused(EndTransactionRequest())[0] == Code.ILLEGAL_TOPIC
-
-
 async def test_message_without_an_end_is_checked_and_then_committed(tr: GrpcBroker, clock: Any) -> None:
     stream = tr.telemetry(producer("tr"))
     now = clock.wall_ms()
-    tr.call(send(half(born_timestamp=_at(now))))
+    tr.call(send(half(born_timestamp=timestamp_of(now))))
     clock.advance(60_000)
     await tr.broker.transactions.check.check()
     orphan = stream.replies[-1].recover_orphaned_transaction_command
     assert orphan.transaction_id == ID
     message = orphan.message
     assert (message.topic.name, message.body) == ("tr", b"t2")
-    assert message.system_properties.message_type == MessageType.NORMAL
+    assert message.system_properties.message_type == MessageType.TRANSACTION
     assert not message.system_properties.HasField("receipt_handle")
     own = own_properties(message)
     assert (own["k"], own["TRANSACTION_CHECK_TIMES"]) == ("v", "1")
@@ -116,7 +96,7 @@ async def test_message_without_an_end_is_checked_and_then_committed(tr: GrpcBrok
 
 async def test_producer_that_never_named_the_topic_is_not_asked(tr: GrpcBroker, clock: Any) -> None:
     stream = tr.telemetry(producer("other"))
-    tr.call(send(half(born_timestamp=_at(clock.wall_ms()))))
+    tr.call(send(half(born_timestamp=timestamp_of(clock.wall_ms()))))
     clock.advance(60_000)
     await tr.broker.transactions.check.check()
     assert len(stream.replies) == 1
@@ -128,8 +108,3 @@ async def test_recovery_time_is_stored(tr: GrpcBroker) -> None:
     record = record_at_offset(tr.broker.state, queue, 0)
     assert record is not None
     assert b"CHECK_IMMUNITY_TIME_IN_SECONDS\x0177\x02" in bytes(record.properties)
-
-
-def _at(ms: int) -> Any:
-
-    return timestamp_of(ms)
