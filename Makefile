@@ -195,10 +195,11 @@ simulate: $(STAMP) ## a cluster in simulation for SEEDS=1000 seeds; SEED=17 EVEN
 soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30)
 
-golden: $(STAMP) ## record tests/golden and tests/conformance/requests/recorded again from official programs
+golden: $(STAMP) ## record tests/golden and the recordings of tests/conformance again from official programs
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_transcripts
+	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_grpc
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_mqadmin
 
 behaviour: $(STAMP) ## docs/behaviour.md: what clients in six languages do while their brokers have trouble (15 minutes)

@@ -96,6 +96,11 @@ class ClientCall:
                 raise RpcError(self.status, self.text)
         return item
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether `next` returns at once."""
+        return not self._messages.empty()
+
     async def all(self) -> list[Any]:
         return [message async for message in self]
 

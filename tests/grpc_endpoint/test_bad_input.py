@@ -1,7 +1,7 @@
 """Bad input at the whole port: an official code or a closed connection, one line in the log at most, others unaffected.
 
-The single rules are in `http2/test_bad_peers.py`, `http2/test_port_limits.py`, `wire/test_codec.py` and beside the
-handlers; random input in `test_random_calls.py`, `producing/test_random_sends.py` and `http2/test_beside_h2.py`.
+The single rules are in `http2/test_bad_peers.py`, `http2/test_port_limits.py`, `messages/test_decoding.py` and beside
+the handlers; random input in `test_random_calls.py`, `producing/test_random_sends.py` and `http2/test_beside_h2.py`.
 """
 
 import asyncio

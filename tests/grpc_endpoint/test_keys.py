@@ -195,7 +195,7 @@ ELSEWHERE = {
     "grpcClientConsumerMinLongPollingTimeoutMillis": "below",
     "grpcServerPort": "test_endpoint.py",
     "grpcShutdownTimeSeconds": "http2/test_port_limits.py",
-    "grpcProxyRelayRequestTimeoutInSeconds": "clients/test_questions.py",
+    "grpcProxyRelayRequestTimeoutInSeconds": "clients/test_client_commands.py",
     "metricCollectorAddress": "clients/test_telemetry.py",
     "useDelayLevel": "producing/test_sends.py",
     "maxRenewRetryTimes": "consuming/test_renewal.py",

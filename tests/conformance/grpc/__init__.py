@@ -1,14 +1,14 @@
-"""The gRPC endpoint beside the official proxy in LOCAL mode: the same clients, the same requests, the same answers.
+"""The gRPC endpoint beside the official proxy in LOCAL mode: the same requests, the same answers.
 
-side.py              our endpoint and the official proxy as servers of a test
-rows.py              requests and the refusals that both sides give
-announcing.py        settings of a client, and its telemetry stream
-test_rows.py         each row and each route on both
-test_settings.py     settings and lives of clients on both
-test_signatures.py   signatures and rights on both
-test_sends.py        stored messages on both
-test_exchanges.py    receives, transactions, questions on both
-test_consumption.py  order, retries, handles, dead letters, filters, delays on both
-java_clients.py      official Java clients of two versions
-test_java.py         a Java producer, with and without TLS and credentials
+rows.py                requests that are refused, and settings
+refusals.py            those, and the lives of clients
+consumption.py         sends, and what consumers and servers do with the messages: a scenario each
+access.py              signatures and rights
+talk.py                one conversation: requests in, lines out
+side.py                the two sides of a conversation
+conversations.py       all of them; `recorded/` has what the official proxy answered
+test_conversations.py  ours, every day; the official proxy, at night
+java_clients.py        official Java clients of two versions
+test_java.py           a Java producer, with and without TLS and credentials
+test_document.py       the first programs of docs/grpc.md
 """

@@ -30,19 +30,7 @@ pytestmark = pytest.mark.timeout(400)
 def make_topics(server: Server) -> None:
     with RawClient(server) as client:
         for name, kind in TOPICS.items():
-            reply = client.call(
-                17,
-                topic=name,
-                defaultTopic="TBW102",
-                readQueueNums=4,
-                writeQueueNums=4,
-                perm=6,
-                topicFilterType="SINGLE_TAG",
-                topicSysFlag=0,
-                order=False,
-                attributes=f"+message.type={kind}",
-            )
-            assert reply.code == 0, reply
+            client.update_topic(name, 4, attributes=f"+message.type={kind}")
             client.update_group(f"group{name}")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conformance.access.access_rows import AUTH_SETTINGS, ROOT
-from conformance.grpc.test_signatures import PROXY
+from conformance.grpc.access import PROXY
 from conformance.grpc_clients.consumer_side import make_endpoint
 from conformance.grpc_clients.other_clients import (
     NAMES,

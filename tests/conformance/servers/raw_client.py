@@ -109,8 +109,11 @@ class RawClient:
 
     # -- topics, groups, settings
 
-    def update_topic(self, topic: str, queues: int, perm: int = 6, *, order: bool = False) -> None:
-        self._must(17, b"", **topic_fields(topic, queues, perm, order=order))
+    def update_topic(
+        self, topic: str, queues: int, perm: int = 6, *, order: bool = False, **fields: object
+    ) -> None:
+        """`fields` are further ones, or others in place of these."""
+        self._must(17, b"", **(topic_fields(topic, queues, perm, order=order) | fields))
 
     def update_group(self, group: str) -> None:
         self._must(200, json.dumps({"groupName": group, "consumeEnable": True}).encode())

@@ -11,12 +11,11 @@ from pocketmq.grpc_endpoint.messages import (
     Code,
     HeartbeatRequest,
     QueryRouteRequest,
-    ReceiveMessageRequest,
     Resource,
 )
 from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 
-from grpc_calls import GrpcBroker, consumer, new_message, producer, send
+from grpc_calls import GrpcBroker, consumer, new_message, send
 
 ROUTE = QueryRouteRequest(topic=Resource(name="t"))
 DATE = "20261122T000000Z"
@@ -47,56 +46,6 @@ def grant(grpc: GrpcBroker, resource: str, *actions: str, decision: str = "Allow
     grpc.broker.access.acls.put(AclInfo(subject="User:bob", policies=[policy]))
 
 
-def test_signature_of_the_official_client() -> None:
-    header = signed()["authorization"]
-    assert header.endswith("Signature=a41438a52d5f91db071f04f09e9af7354d205c5d")
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        signed(),
-        signed("admin//Rocketmq"),
-        {**signed(), "authorization": signed()["authorization"].replace("MQv2-HMAC-SHA1", "Other")},
-        {
-            **signed(),
-            "authorization": signed()["authorization"].replace("a41438a52d5f", "A41438A52D5F"),
-        },
-    ],
-)
-async def test_right_signature_passes(guarded: GrpcBroker, metadata: dict[str, str]) -> None:
-    assert guarded.refused(ROUTE, metadata=metadata) == (Code.OK, "OK")
-
-
-def changed(**parts: str) -> dict[str, str]:
-    return {**signed(), **parts}
-
-
-@pytest.mark.parametrize(
-    ("metadata", "text"),
-    [
-        ({}, "username cannot be null."),
-        ({"authorization": "MQv2-HMAC-SHA1 Credential=admin"}, "datetime is null."),
-        (changed(authorization="nothing"), "authentication header is incorrect."),
-        (
-            changed(authorization="MQv2 Credential"),
-            "authentication keyValues length is incorrect, actual length=1.",
-        ),
-        (
-            changed(authorization="MQv2 Credential=admin, Signature=xyz"),
-            "create authentication context error.",
-        ),
-        (changed(authorization="MQv2 Credential=, Signature=00"), "username cannot be null."),
-        (signed("nobody"), "User:nobody is not found."),
-        (signed("off", "secret"), "User:off is disabled."),
-        (signed(password="wrong"), "check signature failed."),
-        (changed(authorization="MQv2 Credential=admin"), "check signature failed."),
-    ],
-)
-async def test_bad_signature_is_refused(guarded: GrpcBroker, metadata: dict[str, str], text: str) -> None:
-    assert guarded.refused(ROUTE, metadata=metadata) == (Code.UNAUTHORIZED, text)
-
-
 async def test_authentication_precedes_the_client_id(guarded: GrpcBroker) -> None:
     assert guarded.refused(ROUTE, client_id="") == (Code.UNAUTHORIZED, "username cannot be null.")
 
@@ -114,22 +63,6 @@ async def test_user_needs_a_right(guarded: GrpcBroker) -> None:
     assert guarded.refused(send(new_message()), metadata=bob) == (Code.UNAUTHORIZED, denied)
 
 
-async def test_settings_need_the_rights_of_their_topics_and_group(guarded: GrpcBroker) -> None:
-    bob = signed("bob", "secret")
-
-    def status_of(settings: Any) -> Code:
-        (reply,) = guarded.telemetry(settings, metadata=bob).replies
-        code: Code = reply.status.code
-        return code
-
-    assert status_of(producer("t")) == Code.UNAUTHORIZED
-    grant(guarded, "Topic:t", "Pub", "Sub")
-    assert status_of(producer("t")) == Code.OK
-    assert status_of(consumer("g")) == Code.UNAUTHORIZED
-    grant(guarded, "Group:g", "Sub")
-    assert status_of(consumer("g")) == Code.OK
-
-
 @pytest.mark.parametrize("kind", list(ClientType))
 async def test_a_consumer_joins_no_group_that_it_has_no_right_to(
     guarded: GrpcBroker, kind: ClientType
@@ -144,16 +77,6 @@ async def test_a_consumer_joins_no_group_that_it_has_no_right_to(
     assert guarded.broker.membership.consumers.get("other") is None
     own = HeartbeatRequest(group=Resource(name="g"), client_type=kind)
     assert guarded.refused(own, metadata=bob)[0] == Code.OK
-
-
-async def test_requests_that_name_nothing(guarded: GrpcBroker) -> None:
-    bob = signed("bob", "secret")
-    assert guarded.refused(send(), metadata=bob) == (Code.UNAUTHORIZED, "message is null.")
-    nameless = HeartbeatRequest(client_type=ClientType.PUSH_CONSUMER)
-    assert guarded.refused(nameless, metadata=bob) == (Code.UNAUTHORIZED, "group is null.")
-    settings_first = HeartbeatRequest(client_type=ClientType.PRODUCER)
-    assert guarded.refused(settings_first, metadata=bob)[0] == Code.UNRECOGNIZED_CLIENT_TYPE
-    assert ReceiveMessageRequest().message_queue.topic.name == ""
 
 
 async def test_white_lists_name_requests(grpc_maker: Any) -> None:

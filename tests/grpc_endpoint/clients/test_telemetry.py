@@ -10,7 +10,6 @@ from pocketmq.grpc_endpoint.messages import (
     Address,
     AddressScheme,
     ClientType,
-    Code,
     Duration,
     Endpoints,
     FilterExpression,
@@ -20,7 +19,6 @@ from pocketmq.grpc_endpoint.messages import (
     RetryPolicy,
     Settings,
     TelemetryCommand,
-    duration_of,
     ms_of,
 )
 from pocketmq.protocol.bodies.group_config import (
@@ -37,21 +35,6 @@ def refusal(stream: FakeTelemetry) -> tuple[GrpcStatus, str]:
     assert not stream.replies
     assert stream.ended is not None
     return stream.ended
-
-
-async def test_producer_gets_limits_and_retries_of_the_server(grpc: GrpcBroker) -> None:
-    stream = grpc.telemetry(producer("t", "u"))
-    (reply,) = stream.replies
-    assert reply.status.code == Code.OK
-    assert reply.settings.publishing.max_body_size == 4 * 1024 * 1024
-    assert reply.settings.publishing.validate_message_type
-    assert [topic.name for topic in reply.settings.publishing.topics] == ["t", "u"]
-    policy = reply.settings.backoff_policy
-    assert (policy.max_attempts, policy.exponential_backoff.multiplier) == (3, 2.0)
-    assert policy.exponential_backoff.initial == duration_of(10)
-    assert policy.exponential_backoff.max == duration_of(1000)
-    assert reply.settings.metric == Metric()
-    assert stream.ended is None
 
 
 @pytest.mark.parametrize("announced", [producer("t"), consumer("g", ("t",))], ids=["producer", "consumer"])
@@ -158,74 +141,6 @@ async def test_unknown_group_is_made_unless_strict(grpc: GrpcBroker, strict: Grp
 async def test_unknown_group_is_refused_where_groups_are_not_made(grpc_maker: Any) -> None:
     grpc = grpc_maker(auto_create_subscription_group=False)
     assert refusal(grpc.telemetry(consumer("new")))[1] == FAILED + "group not found: new"
-
-
-@pytest.mark.parametrize(
-    ("settings", "status", "text"),
-    [
-        (
-            producer("a b"),
-            GrpcStatus.INVALID_ARGUMENT,
-            "The specified topic[a b] contains illegal characters",
-        ),
-        (producer("TBW102"), GrpcStatus.INVALID_ARGUMENT, "cannot access system topic"),
-        (consumer(""), GrpcStatus.INVALID_ARGUMENT, "the specified group is blank"),
-        (
-            consumer("g", kind=ClientType.LITE_SIMPLE_CONSUMER),
-            GrpcStatus.INTERNAL,
-            "Client type is not consumer, type: LITE_SIMPLE_CONSUMER",
-        ),
-        (
-            consumer("g", kind=ClientType.LITE_PUSH_CONSUMER),
-            GrpcStatus.INVALID_ARGUMENT,
-            "regular group cannot use LITE mode: g",
-        ),
-        (
-            consumer("g", expression=FilterExpression(type=FilterType.TAG, expression="||")),
-            GrpcStatus.INVALID_ARGUMENT,
-            "expression format is not correct",
-        ),
-    ],
-)
-async def test_refused_settings_end_the_stream(
-    grpc: GrpcBroker, settings: Settings, status: GrpcStatus, text: str
-) -> None:
-    got, got_text = refusal(grpc.telemetry(settings))
-    assert got == status
-    assert got_text.startswith(FAILED + text)
-
-
-async def test_pull_consumer_is_refused(grpc: GrpcBroker) -> None:
-    text = FAILED + "Client type is not consumer, type: PULL_CONSUMER"
-    settings = consumer("g", kind=ClientType.PULL_CONSUMER)
-    assert refusal(grpc.telemetry(settings)) == (GrpcStatus.INTERNAL, text)
-
-
-async def test_settings_of_neither_kind_are_refused(grpc: GrpcBroker) -> None:
-    text = "there is no publishing or subscription data in settings"
-    assert refusal(grpc.telemetry(Settings())) == (GrpcStatus.INVALID_ARGUMENT, text)
-
-
-async def test_unknown_language_is_refused(grpc: GrpcBroker) -> None:
-    status, text = refusal(grpc.telemetry(producer("t"), language="KLINGON"))
-    assert status == GrpcStatus.INTERNAL
-    assert text.endswith("LanguageCode.KLINGON")
-
-
-async def test_blank_client_id_ends_the_stream_with_a_status_in_a_command(grpc: GrpcBroker) -> None:
-    stream = grpc.telemetry(producer("t"), client_id="")
-    (reply,) = stream.replies
-    assert (reply.status.code, reply.status.message) == (
-        Code.CLIENT_ID_REQUIRED,
-        "client id cannot be empty",
-    )
-    assert stream.ended == (GrpcStatus.OK, "")
-
-
-async def test_command_without_content_is_ignored(grpc: GrpcBroker) -> None:
-    stream = grpc.telemetry()
-    stream.send(TelemetryCommand())
-    assert (stream.replies, stream.ended) == ([], None)
 
 
 async def test_end_of_the_stream_changes_no_membership(grpc: GrpcBroker) -> None:

@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 from pocketmq.grpc_endpoint.consuming.receipt_handle import LONGEST_HANDLE
-from pocketmq.grpc_endpoint.messages import ChangeInvisibleDurationRequest as Change
 from pocketmq.grpc_endpoint.messages import (
     Code,
-    Duration,
-    Resource,
 )
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.message.record import decode_records
@@ -103,22 +100,6 @@ async def test_acks_that_cannot_be_stored_are_refused(
     assert consumers.ack(("id-m0", asked.handles[0])).status == (Code.OK, "OK")
 
 
-async def test_each_entry_has_a_status_of_its_own(consumers: Consumers, clock: VirtualClock) -> None:
-    asked = consumers.receive(batch_size=2, invisible=30)
-    old = consumers.receive(batch_size=1, invisible=10)
-    consumers.pass_time(11)
-    acked = consumers.ack(("id-m0", asked.handles[0]), ("id-m2", old.handles[0]), ("x", "a b"))
-    assert acked.status == (Code.MULTIPLE_RESULTS, "MULTIPLE_RESULTS")
-    statuses = [(entry.status.code, entry.status.message) for entry in acked.reply.entries]
-    assert statuses[:2] == [(Code.OK, "OK"), EXPIRED]
-    assert statuses[2][0] == Code.INTERNAL_SERVER_ERROR
-    assert statuses[2][1].startswith("Parse failed, dataList size 2.")
-
-
-async def test_no_entries_are_refused(consumers: Consumers) -> None:
-    assert consumers.ack().status == (Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
-
-
 FAR = 1 << 62
 FORGED = [
     ("0 {now} 60000 0 0 broker-a 0 99 0", Code.INTERNAL_SERVER_ERROR),  # no such offset
@@ -184,42 +165,6 @@ async def test_the_handle_of_a_strict_endpoint_loses_its_place(make_consumers: A
     assert twice.split(" ")[6:] == ["0", "1", "0", "0"]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "code"),
-    [(0, Code.OK), (1, Code.OK), (43_200, Code.OK), (43_201, Code.ILLEGAL_INVISIBLE_TIME)],
-)
-async def test_the_changed_time_has_limits(consumers: Consumers, seconds: int, code: Code) -> None:
-    handle = consumers.receive(batch_size=1, invisible=10).handles[0]
-    assert consumers.change("id-m0", handle, seconds).status[0] == code
-
-
-async def test_a_negative_time_is_too_small(consumers: Consumers) -> None:
-    request = Change(
-        group=Resource(name="g"),
-        topic=Resource(name="orders"),
-        receipt_handle="x",
-        invisible_duration=Duration(seconds=-1),
-    )
-    text = "the invisibleTime is too small. min is 0"
-    assert consumers.ask(request).status == (Code.ILLEGAL_INVISIBLE_TIME, text)
-
-
-async def test_a_nack_redelivers_after_its_delay_and_counts(consumers: Consumers) -> None:
-    handles = consumers.receive().handles
-    assert consumers.change("id-m0", handles[0], 5).status[0] == Code.OK
-    consumers.pass_time(11)
-    again = consumers.receive()
-    assert (again.bodies, again.attempts) == (["m0"], [2])
-
-
-async def test_a_suspended_message_does_not_count_as_delivered(consumers: Consumers) -> None:
-    handles = consumers.receive().handles
-    assert consumers.change("id-m0", handles[0], 5, suspend=True).status[0] == Code.OK
-    consumers.pass_time(11)
-    again = consumers.receive()
-    assert (again.bodies, again.attempts) == (["m0"], [1])
-
-
 async def test_an_expired_or_unknown_message_cannot_be_changed(consumers: Consumers) -> None:
     handle = consumers.receive(batch_size=1, invisible=10).handles[0]
     consumers.pass_time(10)
@@ -240,14 +185,6 @@ async def test_a_message_in_order_that_was_passed_can_be_changed_without_effect(
 
 
 # -- dead letters
-
-
-async def test_a_message_given_up_is_copied_and_consumed(consumers: Consumers) -> None:
-    handles = consumers.receive(invisible=10).handles
-    assert consumers.give_up("id-m1", handles[1]).status == (Code.OK, "0")
-    assert dead_letters(consumers) == ["m1"]
-    consumers.pass_time(16)
-    assert consumers.receive().bodies == ["m0", "m2", "m3"]
 
 
 async def test_a_message_is_given_up_by_its_changed_handle(consumers: Consumers) -> None:
@@ -277,12 +214,6 @@ async def test_a_handle_with_the_position_of_another_message_copies_nothing(cons
     for handle in (forged, f"{first.rpartition(' ')[0]} 1", f"{first.rpartition(' ')[0]} 99999999"):
         assert consumers.give_up("id-m0", handle).status[0] == Code.INVALID_RECEIPT_HANDLE
     assert dead_letters(consumers) == []
-
-
-async def test_a_handle_without_position_is_refused(consumers: Consumers) -> None:
-    handle = consumers.receive(invisible=10).handles[0].rpartition(" ")[0]
-    text = f"{PX}commit log offset is empty"
-    assert consumers.give_up("id-m0", handle).status == (Code.INVALID_RECEIPT_HANDLE, text)
 
 
 async def test_a_retried_message_is_given_up_from_its_retry_topic(consumers: Consumers) -> None:

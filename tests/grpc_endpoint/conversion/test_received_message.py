@@ -1,4 +1,4 @@
-"""Records as clients receive them, beside replies recorded from the official proxy 5.5.0."""
+"""Records as clients receive them. Those of the official proxy are recorded in `conformance/grpc`."""
 
 from collections.abc import Sequence
 
@@ -12,41 +12,14 @@ from pocketmq.grpc_endpoint.messages import (
     Encoding,
     Message,
     MessageType,
-    ReceiveMessageResponse,
-    TelemetryCommand,
     ms_of,
 )
-from pocketmq.grpc_endpoint.messages.decoding import decode
 from pocketmq.grpc_endpoint.producing.sent_message import own_properties
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, encode_properties
 from pocketmq.protocol.message.record import Record
 
 from grpc_client import encode
-
-PLAIN = bytes.fromhex(
-    "12c9010a0912074e6f726d616c541ab3011a2230314141424243434444454546463030313132323333343435353636303030"
-    "3030322224080212204339454539413333424535374334313235454537343245453637463638434646280130013a0b0880f7"
-    "c4d50610c096b10242066d79686f73744a0c08acb38dd80610c0f5e49503520f3132372e302e302e313a3130393131622a30"
-    "2031373935333831363736383732203630303030203020302062726f6b65722d61203020302033323870008001012206626f"
-    "64792d32"
-)
-TAGGED = bytes.fromhex(
-    "12f6010a0912074e6f726d616c5412130a0d54524143455f434f4e544558541202746312060a01751201311ac3010a014112"
-    "026b3112026b321a223031414142424343444445454646303031313232333334343535363630303030303122240802122034"
-    "39373833454230303935333735433137363535434443314646333239383734280130013a0b0880f7c4d50610c096b1024206"
-    "6d79686f73744a0c08acb38dd80610c09cc5c802520f3132372e302e302e313a313039313162283020313739353338313637"
-    "36383732203630303030203020302062726f6b65722d612031203020306801700080010192010274632206626f64792d31"
-)
-ORPHAN = bytes.fromhex(
-    "2ac1020a9a020a0812065472616e735412370a115f5f7472616e73616374696f6e49645f5f12223031414142424343444445"
-    "454646303031313232333334343535363630303030303212230a1e434845434b5f494d4d554e4954595f54494d455f494e5f"
-    "5345434f4e4453120131121c0a175452414e53414354494f4e5f434845434b5f54494d455312013112060a016b1201761a85"
-    "010a01541a223031414142424343444445454646303031313232333334343535363630303030303222240802122030463832"
-    "36413839434636384333393943354634434633323043314135383432280130013a060898b58dd80642066d79686f73744a0c"
-    "0898b58dd80610c0b2e8a903520f3132372e302e302e313a3130393131700180010122027432122230314141424243434444"
-    "454546463030313132323333343435353636303030303032"
-)
 
 
 def properties(unique_id: str, topic: str = "NormalT", **more: str) -> dict[str, str]:
@@ -64,22 +37,10 @@ def properties(unique_id: str, topic: str = "NormalT", **more: str) -> dict[str,
     }
 
 
-def record(of: dict[str, str], sent: Message, **changes: object) -> Record:
-    """The record that the official reply was made of, as far as the reply says."""
-    system = sent.system_properties
-    known = Record(
-        topic=sent.topic.name,
-        queue_id=system.queue_id,
-        queue_offset=system.queue_offset,
-        position=0,
-        body=sent.body,
-        properties=encode_properties(of),
-        born_timestamp=ms_of(system.born_timestamp),
-        born_host=pack_host("127.0.0.1", 40_000),
-        store_timestamp=ms_of(system.store_timestamp),
-        store_host=pack_host("127.0.0.1", 10_911),
-    )
-    return msgspec.structs.replace(known, **changes)
+def record(of: dict[str, str], **changes: object) -> Record:
+    known = Record("NormalT", 0, 0, 0, b"body", encode_properties(of))
+    hosts = {"born_host": pack_host("127.0.0.1", 40_000), "store_host": pack_host("127.0.0.1", 10_911)}
+    return msgspec.structs.replace(known, **hosts, **changes)
 
 
 def delivered(of: Record, topic: str, now_ms: int, receipt_handle: str | None = None) -> Message:
@@ -88,71 +49,6 @@ def delivered(of: Record, topic: str, now_ms: int, receipt_handle: str | None = 
     properties = decode_properties(of.properties)
     set_message(message, of, topic, now_ms, properties, receipt_handle=receipt_handle)
     return message
-
-
-def ordered(message: Message) -> Message:
-    """With its own properties by name: the official proxy sends them as a map, which has no order."""
-    found = Message()
-    found.CopyFrom(message)
-    own = sorted(own_properties(message).items())
-    del found.user_properties[:]
-    for name, value in own:
-        found.user_properties.add(key=name, value=value)
-    return found
-
-
-def test_plain_message_is_that_of_the_official_proxy() -> None:
-    official = decode(ReceiveMessageResponse, PLAIN).message
-    system = official.system_properties
-    ours = delivered(
-        record(properties(system.message_id), official, store_host=_host(system.store_host)),
-        "NormalT",
-        0,
-        receipt_handle=system.receipt_handle,
-    )
-    assert ours == official
-    assert encode(ReceiveMessageResponse(message=ours)) == PLAIN
-
-
-def test_tagged_message_is_that_of_the_official_proxy() -> None:
-    official = decode(ReceiveMessageResponse, TAGGED).message
-    system = official.system_properties
-    of = properties(system.message_id, u="1", TAGS="A", KEYS="k1 k2", TRACE_CONTEXT="tc")
-    ours = delivered(
-        record(of, official, store_host=_host(system.store_host)),
-        "NormalT",
-        0,
-        receipt_handle=system.receipt_handle,
-    )
-    assert ordered(ours) == ordered(official)
-
-
-def test_orphan_is_that_of_the_official_proxy() -> None:
-    command = decode(TelemetryCommand, ORPHAN).recover_orphaned_transaction_command
-    system = command.message.system_properties
-    of = properties(
-        system.message_id,
-        "TransT",
-        k="v",
-        TAGS="T",
-        REAL_TOPIC="TransT",
-        REAL_QID="0",
-        CHECK_IMMUNITY_TIME_IN_SECONDS="1",
-        TRANSACTION_CHECK_TIMES="1",
-        __transactionId__=system.message_id,
-    )
-    ours = delivered(record(of, command.message, store_host=_host(system.store_host)), "TransT", 0)
-    assert command.transaction_id == system.message_id
-    assert ordered(ours) == ordered(command.message)
-
-
-def _host(address: str) -> bytes:
-    ip, _, port = address.rpartition(":")
-    return pack_host(ip, int(port))
-
-
-def plain() -> Message:
-    return decode(ReceiveMessageResponse, PLAIN).message
 
 
 @pytest.mark.parametrize(
@@ -174,7 +70,7 @@ def test_properties_say_the_type(more: dict[str, str], kind: MessageType) -> Non
 
 def test_message_of_a_remoting_producer() -> None:
     of = {"KEYS": "a b", "_SYS_MSG_PRIORITY_": "7", "TIMER_DELAY_SEC": "5", "WAIT": "true", "mine": "1"}
-    message = delivered(record(of, plain(), sys_flag=0x1, reconsume_times=2), "NormalT", 1000)
+    message = delivered(record(of, sys_flag=0x1, reconsume_times=2), "NormalT", 1000)
     system = message.system_properties
     assert system.message_id == "7F00000100002A9F0000000000000000"
     assert (system.born_host, system.body_encoding) == ("127.0.0.1", Encoding.GZIP)
@@ -187,7 +83,7 @@ def test_message_of_a_remoting_producer() -> None:
 
 def test_dead_letter_names_its_origin() -> None:
     of = properties("id", DLQ_ORIGIN_TOPIC="t", DLQ_ORIGIN_MESSAGE_ID="m")
-    letter = delivered(record(of, plain()), "NormalT", 0).system_properties.dead_letter_queue
+    letter = delivered(record(of), "NormalT", 0).system_properties.dead_letter_queue
     assert (letter.topic, letter.message_id) == ("t", "m")
 
 
@@ -196,7 +92,7 @@ def test_dead_letter_names_its_origin() -> None:
     [("t", "", "t"), ("ns%t", "ns", "t"), ("%RETRY%g", "", "%RETRY%g"), ("%DLQ%g", "", "%DLQ%g")],
 )
 def test_namespace_of_a_stored_topic(topic: str, namespace: str, name: str) -> None:
-    resource = delivered(record({}, plain()), topic, 0).topic
+    resource = delivered(record({}), topic, 0).topic
     assert (resource.resource_namespace, resource.name) == (namespace, name)
 
 

@@ -10,7 +10,6 @@ from pocketmq.grpc_endpoint.messages import (
     AddressScheme,
     Code,
     MessageType,
-    Permission,
     QueryRouteRequest,
     Resource,
 )
@@ -23,49 +22,6 @@ from grpc_calls import GrpcBroker
 def route(grpc: GrpcBroker, topic: str, namespace: str = "") -> Any:
     request = QueryRouteRequest(topic=Resource(name=topic, resource_namespace=namespace))
     return grpc.call(request)
-
-
-def permissions(reply: Any) -> list[tuple[int, str]]:
-    return [(queue.id, Permission(queue.permission).name) for queue in reply.message_queues]
-
-
-async def test_route_of_a_plain_topic(grpc: GrpcBroker) -> None:
-    grpc.topic("t", queues=2)
-    grpc.routes.port = 8081
-    reply = route(grpc, "t", namespace="ns")
-    assert (reply.status.code, reply.status.message) == (Code.OK, "OK")
-    assert permissions(reply) == [(0, "READ_WRITE"), (1, "READ_WRITE")]
-    queue = reply.message_queues[0]
-    assert (queue.topic.name, queue.topic.resource_namespace) == ("t", "ns")
-    assert (queue.broker.name, queue.broker.id) == ("broker-a", 0)
-    assert queue.broker.endpoints.scheme == AddressScheme.IPv4
-    (address,) = queue.broker.endpoints.addresses
-    assert (address.host, address.port) == ("127.0.0.1", 8081)
-    assert list(queue.accept_message_types) == [MessageType.NORMAL]
-
-
-@pytest.mark.parametrize(
-    ("read", "write", "perm", "expected"),
-    [
-        (1, 3, 6, [(0, "WRITE"), (1, "WRITE"), (2, "READ_WRITE")]),
-        (3, 1, 6, [(0, "READ"), (1, "READ"), (2, "READ_WRITE")]),
-        (2, 3, 4, [(0, "READ"), (1, "READ")]),
-        (2, 3, 2, [(0, "WRITE"), (1, "WRITE"), (2, "WRITE")]),
-        (2, 0, 0, [(0, "NONE"), (1, "NONE")]),
-    ],
-)
-async def test_queues_by_permission(
-    grpc: GrpcBroker, read: int, write: int, perm: int, expected: list[tuple[int, str]]
-) -> None:
-    grpc.topic("t", read_queue_nums=read, write_queue_nums=write, perm=perm)
-    assert permissions(route(grpc, "t")) == expected
-
-
-@pytest.mark.parametrize("kind", ["FIFO", "DELAY", "TRANSACTION", "PRIORITY"])
-async def test_types_of_a_topic(grpc: GrpcBroker, kind: str) -> None:
-    grpc.topic("t", kind, queues=1)
-    (queue,) = route(grpc, "t").message_queues
-    assert list(queue.accept_message_types) == [MessageType[kind]]
 
 
 async def test_mixed_topic_takes_four_types(grpc: GrpcBroker) -> None:
@@ -94,20 +50,6 @@ async def test_unknown_topic_is_not_found_where_topics_are_not_made(grpc_maker: 
 
 async def test_retry_topics_are_not_made(grpc: GrpcBroker) -> None:
     assert route(grpc, "%RETRY%g").status.code == Code.TOPIC_NOT_FOUND
-
-
-@pytest.mark.parametrize(
-    ("topic", "text"),
-    [
-        ("", "The specified topic is blank"),
-        ("x" * 128, "The specified topic is longer than topic max length 127."),
-        ("a.b", "The specified topic[a.b] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"),
-        ("TBW102", "cannot access system topic"),
-        ("rmq_sys_x", "cannot access system topic"),
-    ],
-)
-async def test_refused_names(grpc: GrpcBroker, topic: str, text: str) -> None:
-    assert grpc.refused(QueryRouteRequest(topic=Resource(name=topic))) == (Code.ILLEGAL_TOPIC, text)
 
 
 def with_others(grpc: GrpcBroker, clock: Any, *, strict: bool = False) -> GrpcBroker:
