@@ -8,8 +8,7 @@
     clients/     the clients: who they are, what they may do, what they announced
     producing/   routes, sends, transactions, recalls
     consuming/   receive, acknowledge, renew, dead letters
-    endpoint.py  builds all of it for one broker
-    handler_modules.py  the modules of the handlers, imported once the port is on
+    endpoint.py  builds all of it for one broker, with the handler of each rpc
 
 The handlers stand in front of the same parts of the broker as the remoting handlers do: the topics, groups, messages
 and locks are the same. Mirrors the official proxy (`rocketmq-proxy`) in its LOCAL mode.

@@ -5,9 +5,10 @@
 The parts stand in front of the broker's own and share its loop, its timers and its tables.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import socket_address
@@ -15,24 +16,51 @@ from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.node import Node, reachable
 
-from .calls.registry import HANDLERS, Handler
+from .calls.handler import Handler
 from .calls.rpc_call import SEND_BYTES, Calls
 from .clients.clients import Clients
+from .clients.liveness_handlers import heartbeat, notify_client_termination
+from .clients.telemetry import TelemetryStream
+from .consuming.ack_handlers import ack_message, change_invisible_duration
+from .consuming.assignment_handlers import query_assignment
 from .consuming.consuming import Consuming
-from .handler_modules import HANDLER_MODULES
+from .consuming.dead_letters import forward_message_to_dead_letter_queue
+from .consuming.receive_handlers import receive_message
 from .http2.certificates import Certificates, GrpcTls
 from .http2.port import Http2Port
 from .http2.port_limits import Limits
-from .messages.service import REQUEST_BYTES
+from .messages.service import BY_NAME, REQUEST_BYTES
 from .producing.producing import Producing
+from .producing.recall_handlers import recall_message
+from .producing.route_handlers import query_route
 from .producing.routes import Routes
-
-assert HANDLER_MODULES, "importing the modules fills the table of handlers"
+from .producing.send_handlers import send_message
+from .producing.transaction_handlers import end_transaction
 
 MOST_CALLS: Final = 10_000
 """Calls of one connection at once, also where grpcMaxConcurrentCallsPerConnection allows more."""
 LEAST_PORT_BYTES: Final = 545_259_520
 """What all connections may keep together, see `Limits.port_bytes`; more where grpcMaxInboundMessageSize is large."""
+
+
+def handlers_of(clients: Clients, producing: Producing, consuming: Consuming) -> dict[str, Handler]:
+    """The handler of each rpc, by the rpc's path."""
+    found: dict[str, Callable[..., Any]] = {
+        "Telemetry": partial(TelemetryStream, clients),
+        "Heartbeat": partial(heartbeat, clients),
+        "NotifyClientTermination": partial(notify_client_termination, clients),
+        "QueryRoute": partial(query_route, producing),
+        "SendMessage": partial(send_message, producing),
+        "EndTransaction": partial(end_transaction, producing),
+        "RecallMessage": partial(recall_message, producing),
+        "QueryAssignment": partial(query_assignment, consuming),
+        "ReceiveMessage": partial(receive_message, consuming),
+        "AckMessage": partial(ack_message, consuming),
+        "ChangeInvisibleDuration": partial(change_invisible_duration, consuming),
+        "ForwardMessageToDeadLetterQueue": partial(forward_message_to_dead_letter_queue, consuming),
+    }
+    assert found.keys() == BY_NAME.keys()
+    return {BY_NAME[name].path: Handler(BY_NAME[name], function) for name, function in found.items()}
 
 
 class Endpoint:
@@ -59,7 +87,7 @@ class Endpoint:
         self.routes = Routes(broker, node.name_server, neighbours)
         self.producing = Producing(broker, self.clients, self.routes)
         self.consuming = Consuming(broker, self.clients, self.routes)
-        handlers = HANDLERS.bind(self.clients, self.producing, self.consuming)
+        handlers = handlers_of(self.clients, self.producing, self.consuming)
         send_bytes = max(SEND_BYTES, broker.config.store.max_message_size + REQUEST_BYTES)
         self.calls = Calls(
             handlers,

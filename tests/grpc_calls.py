@@ -13,11 +13,11 @@ import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.grpc_endpoint import messages
-from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
-from pocketmq.grpc_endpoint.calls.registry import HANDLERS
+from pocketmq.grpc_endpoint.calls.handler import GrpcStatus
 from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
 from pocketmq.grpc_endpoint.clients.clients import Clients
-from pocketmq.grpc_endpoint.handler_modules import HANDLER_MODULES
+from pocketmq.grpc_endpoint.consuming.consuming import Consuming
+from pocketmq.grpc_endpoint.endpoint import handlers_of
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
 from pocketmq.grpc_endpoint.messages.service import BY_REQUEST, Rpc
 from pocketmq.grpc_endpoint.producing.producing import Producing
@@ -27,8 +27,6 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.offset_id import pack_host
 
 from grpc_client import encode, entries
-
-assert HANDLER_MODULES, "importing the modules fills the table of handlers"
 
 
 class FakeOwner:
@@ -53,7 +51,9 @@ class FakeOwner:
 
 
 class FakeStream:
-    """The replies' side of one call: keeps what is sent."""
+    """The replies' side of one call: keeps what is sent. `call` is the call itself."""
+
+    call: RpcCall
 
     def __init__(self, rpc: Rpc, port: int = 51_000) -> None:
         self.owner = FakeOwner(port)
@@ -81,19 +81,33 @@ class FakeStream:
     def first_half(self, messages: Sequence[bytes]) -> bytes:
         raise AssertionError("no watcher is there")
 
+    # -- from the client
 
-class FakeTelemetry(FakeStream):
-    """A client's telemetry stream."""
-
-    rpc_call: RpcCall
-
-    def send(self, command: messages.TelemetryCommand) -> None:
-        """What the client sends; a refusal ends the stream."""
-        self.rpc_call.on_message(encode(command))
+    def send(self, message: Any) -> None:
+        """A refusal ends a stream of both sides."""
+        self.call.on_message(encode(message))
 
     def close(self) -> None:
-        """The client half-closes the stream."""
-        self.rpc_call.on_half_close()
+        """The client half-closes its side."""
+        self.call.on_half_close()
+
+    # -- what arrived
+
+    @property
+    def is_ended(self) -> bool:
+        return self.ended is not None
+
+    @property
+    def reply(self) -> Any:
+        """The reply of a unary call."""
+        [reply] = self.replies
+        return reply
+
+    @property
+    def status(self) -> tuple[messages.Code, str]:
+        """Code and text, of a unary call or a stream."""
+        status = self.replies[0].status
+        return status.code, status.message
 
     @property
     def settings(self) -> messages.Settings:
@@ -101,77 +115,77 @@ class FakeTelemetry(FakeStream):
         settings: messages.Settings = self.replies[-1].settings
         return settings
 
+    @property
+    def messages(self) -> list[messages.Message]:
+        return [reply.message for reply in self.replies if reply.HasField("message")]
 
-def new_call(
-    calls: Calls,
-    part: object,
-    stream: FakeStream,
-    rpc: Rpc,
-    seconds: float | None = None,
-    **metadata: str,
-) -> RpcCall:
-    """A call of an rpc whose handler works on this part; `seconds` until its deadline."""
-    handler = HANDLERS.table[rpc.path]._replace(part=part)
-    headers = {f"x-mq-{name.replace('_', '-')}": value for name, value in metadata.items()}
-    return RpcCall(calls, handler, stream, RequestHead(rpc.path, headers, seconds, "identity"))
+    @property
+    def bodies(self) -> list[str]:
+        return [message.body.decode() for message in self.messages]
+
+    @property
+    def handles(self) -> list[str]:
+        return [message.system_properties.receipt_handle for message in self.messages]
+
+    @property
+    def attempts(self) -> list[int | None]:
+        return [message.system_properties.delivery_attempt for message in self.messages]
 
 
 class GrpcBroker:
-    """The parts of the endpoint on a broker without sockets. `other_parts` are further parts, with their handlers."""
+    """The parts of the endpoint on a broker without sockets."""
 
     def __init__(self, broker: Broker, name_server: NameServer | None = None, **settings: Any) -> None:
         self.broker = broker
         broker.config.endpoint = msgspec.structs.replace(broker.config.endpoint, **settings)
         self.clients = Clients(broker)
         self.routes = Routes(broker, name_server)
-        self.producing = Producing(broker, self.clients, self.routes)
-        self.parts: list[object] = [self.clients, self.producing]
-        self.calls = Calls({}, broker.state.timers)
+        self.consuming = Consuming(broker, self.clients, self.routes)
+        handlers = handlers_of(self.clients, Producing(broker, self.clients, self.routes), self.consuming)
+        self.calls = Calls(handlers, broker.state.timers)
 
-    def new_call(
+    def open(
         self,
         request_type: type[Any],
-        stream: FakeStream | None = None,
-        *,
         client_id: str = "c1",
+        *,
+        port: int = 51_000,
         language: str = "JAVA",
+        version: str | None = None,
         seconds: float | None = None,
         metadata: dict[str, str] | None = None,
-    ) -> RpcCall:
-        """A call of this client; `seconds` until its deadline."""
+    ) -> FakeStream:
+        """Open a call of this client; `seconds` until its deadline."""
         rpc = BY_REQUEST[request_type]
-        part = next(part for part in self.parts if type(part) is HANDLERS.table[rpc.path].part_type)
-        stream = stream or FakeStream(rpc)
-        call = new_call(self.calls, part, stream, rpc, seconds, client_id=client_id, language=language)
-        call.metadata |= metadata or {}
-        return call
+        headers = {"x-mq-client-id": client_id, "x-mq-language": language, **(metadata or {})}
+        if version is not None:
+            headers["x-mq-client-version"] = version
+        stream = FakeStream(rpc, port)
+        head = RequestHead(rpc.path, headers, seconds, "identity")
+        stream.call = RpcCall(self.calls, self.calls.handlers[rpc.path], stream, head)
+        return stream
 
-    def begin(self, request: Any, *, port: int = 51_000, **about: Any) -> tuple[FakeStream, RpcCall]:
+    def begin(self, request: Any, client_id: str = "c1", **about: Any) -> FakeStream:
         """Start a call: its stream has the replies, as far as they are there."""
-        stream = FakeStream(BY_REQUEST[type(request)], port)
-        call = self.new_call(type(request), stream, **about)
-        call.on_message(encode(request))
-        call.on_half_close()
-        return stream, call
+        stream = self.open(type(request), client_id, **about)
+        stream.send(request)
+        stream.close()
+        return stream
 
     def call(self, request: Any, **about: Any) -> Any:
         """The one reply to a call that is answered at once."""
-        stream, _ = self.begin(request, **about)
-        (reply,) = stream.replies
+        stream = self.begin(request, **about)
         assert stream.ended == (GrpcStatus.OK, "")
-        return reply
+        return stream.reply
 
     def refused(self, request: Any, **about: Any) -> tuple[messages.Code, str]:
         """Code and text of the reply's status."""
         status = self.call(request, **about).status
         return status.code, status.message
 
-    def telemetry(
-        self, settings: messages.Settings | None = None, *, port: int = 51_000, **about: Any
-    ) -> FakeTelemetry:
+    def telemetry(self, settings: messages.Settings | None = None, **about: Any) -> FakeStream:
         """Open a client's telemetry stream, and send its settings."""
-        stream = FakeTelemetry(BY_REQUEST[messages.TelemetryCommand], port)
-        stream.rpc_call = self.new_call(messages.TelemetryCommand, stream, **about)
+        stream = self.open(messages.TelemetryCommand, **about)
         if settings is not None:
             stream.send(messages.TelemetryCommand(settings=settings))
         return stream
@@ -179,12 +193,8 @@ class GrpcBroker:
     def topic(self, name: str, kind: str | None = None, queues: int = 4, **changes: Any) -> None:
         """Make a topic; `kind` is its message type."""
         attributes = {} if kind is None else {"+message.type": kind}
-        config = TopicConfig(
-            topic_name=name, read_queue_nums=queues, write_queue_nums=queues, attributes=attributes
-        )
-        import msgspec
-
-        self.broker.topics.update(msgspec.structs.replace(config, **changes))
+        of = {"read_queue_nums": queues, "write_queue_nums": queues, "attributes": attributes, **changes}
+        self.broker.topics.update(TopicConfig(topic_name=name, **of))
 
     def group(self, name: str, **changes: Any) -> None:
         """Make a consumer group."""

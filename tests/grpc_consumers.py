@@ -3,94 +3,28 @@
 import asyncio
 from typing import Any
 
-import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.grpc_endpoint import messages
-from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
-from pocketmq.grpc_endpoint.calls.registry import HANDLERS
-from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
-from pocketmq.grpc_endpoint.clients.clients import Clients
-from pocketmq.grpc_endpoint.consuming.consuming import Consuming
-from pocketmq.grpc_endpoint.messages import Code, Resource
-from pocketmq.grpc_endpoint.messages.proto import Message
-from pocketmq.grpc_endpoint.messages.service import BY_NAME, BY_REQUEST
-from pocketmq.grpc_endpoint.producing.routes import Routes
-from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.grpc_endpoint.messages import Resource
 
 from broker_fakes import FakeLoop, store_message
-from grpc_calls import FakeStream, new_call
+from grpc_calls import FakeStream, GrpcBroker, consumer
 
 
-class Asked:
-    """One call and what came back."""
-
-    def __init__(self, call: RpcCall, stream: FakeStream) -> None:
-        self.call = call
-        self._stream = stream
-
-    @property
-    def replies(self) -> list[Any]:
-        return self._stream.replies
-
-    @property
-    def is_ended(self) -> bool:
-        return self._stream.ended is not None
-
-    @property
-    def grpc_status(self) -> GrpcStatus | None:
-        return None if self._stream.ended is None else self._stream.ended[0]
-
-    @property
-    def reply(self) -> Any:
-        """The reply of a unary call."""
-        [reply] = self.replies
-        return reply
-
-    @property
-    def status(self) -> tuple[Code, str]:
-        """Code and text, of a unary call or a stream."""
-        status = self.replies[0].status
-        return status.code, status.message
-
-    @property
-    def messages(self) -> list[messages.Message]:
-        return [reply.message for reply in self.replies if reply.HasField("message")]
-
-    @property
-    def bodies(self) -> list[str]:
-        return [message.body.decode() for message in self.messages]
-
-    @property
-    def handles(self) -> list[str]:
-        return [message.system_properties.receipt_handle for message in self.messages]
-
-    @property
-    def attempts(self) -> list[int | None]:
-        return [message.system_properties.delivery_attempt for message in self.messages]
-
-
-class Consumers:
-    """The clients of one endpoint."""
+class Consumers(GrpcBroker):
+    """The consumers of one endpoint, whose renewal runs."""
 
     def __init__(self, broker: Broker, loop: FakeLoop, **settings: Any) -> None:
-        self.broker = broker
+        super().__init__(broker, **settings)
         self.timers = loop
-        broker.config.endpoint = msgspec.structs.replace(broker.config.endpoint, **settings)
-        self.clients = Clients(broker)
-        self.routes = Routes(broker)
-        self.consuming = Consuming(broker, self.clients, self.routes)
         self.consuming.start()
-        self.calls = Calls({}, broker.state.timers)
         self.calls.when_pass_ends.append(self.consuming.acks.store)
         self.in_pass = False
         """Whether acks wait for `consuming.acks.store`."""
-        self._parts = {Clients: self.clients, Consuming: self.consuming}
 
     def fill(self, *, topic: str = "orders", queues: int = 1, count: int = 4, **config: Any) -> None:
         """A topic, with messages m0, m1, ... in its first queue."""
-        self.broker.topics.update(
-            TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues, **config)
-        )
+        self.topic(topic, queues=queues, **config)
         for number in range(count):
             self.store(f"m{number}", topic, tag="AB"[number % 2])
 
@@ -101,57 +35,24 @@ class Consumers:
 
     # -- calls
 
-    def call(
-        self,
-        name: str,
-        client_id: str = "c1",
-        *,
-        seconds: float | None = None,
-        version: str | None = "5.2.0",
-    ) -> tuple[RpcCall, FakeStream]:
-        rpc = BY_NAME[name]
-        stream = FakeStream(rpc)
-        metadata = {"client_id": client_id, "language": "JAVA"}
-        if version is not None:
-            metadata["client_version"] = version
-        part = self._parts[HANDLERS.table[rpc.path].part_type]
-        return new_call(self.calls, part, stream, rpc, seconds, **metadata), stream
-
-    def ask(self, request: Message, client_id: str = "c1", **of_call: Any) -> Asked:
+    def ask(self, request: Any, client_id: str = "c1", **of_call: Any) -> FakeStream:
         """Run a request; a stream may still be open afterwards."""
-        call, stream = self.call(BY_REQUEST[type(request)].name, client_id, **of_call)
         if self.in_pass:
             self.calls.pass_begins()
-        call.on_message(request.SerializeToString())
-        call.on_half_close()
-        return Asked(call, stream)
+        return self.begin(request, client_id, **{"version": "5.2.0", **of_call})
 
-    def announce(
-        self,
-        client_id: str,
-        group: str = "g",
-        *topics: str,
-        client_type: messages.ClientType = messages.ClientType.PUSH_CONSUMER,
-    ) -> Any:
-        """What a consumer sends first. Its telemetry stream stays open."""
-        call, stream = self.call("Telemetry", client_id)
-        entries = [messages.SubscriptionEntry(topic=Resource(name=topic)) for topic in topics or ("orders",)]
-        settings = messages.Settings(
-            client_type=client_type,
-            request_timeout=messages.Duration(seconds=3),
-            subscription=messages.Subscription(group=Resource(name=group), subscriptions=entries),
-        )
-        call.on_message(messages.TelemetryCommand(settings=settings).SerializeToString())
-        return stream.replies[0].settings
+    def announce(self, client_id: str, group: str = "g") -> messages.Settings:
+        """What a consumer of `orders` sends first. Its telemetry stream stays open."""
+        return self.telemetry(consumer(group, ["orders"]), client_id=client_id).settings
 
     def receive(
         self, client_id: str = "c1", *, topic: str = "orders", group: str = "g", **fields: Any
-    ) -> Asked:
+    ) -> FakeStream:
         """A receive; keyword arguments beside the fields of the request: `seconds`, `version`."""
         of_call = {name: fields.pop(name) for name in ("seconds", "version") if name in fields}
         return self.ask(a_receive(topic, group, **fields), client_id, **of_call)
 
-    def ack(self, *entries: tuple[str, str], client_id: str = "c1") -> Asked:
+    def ack(self, *entries: tuple[str, str], client_id: str = "c1") -> FakeStream:
         """Acknowledge message ids with their handles."""
         return self.ask(
             messages.AckMessageRequest(
@@ -167,7 +68,7 @@ class Consumers:
 
     def change(
         self, message_id: str, handle: str, seconds: int, client_id: str = "c1", **fields: Any
-    ) -> Asked:
+    ) -> FakeStream:
         """Hide a message for so many seconds."""
         return self.ask(
             messages.ChangeInvisibleDurationRequest(
@@ -181,7 +82,7 @@ class Consumers:
             client_id,
         )
 
-    def give_up(self, message_id: str, handle: str, client_id: str = "c1") -> Asked:
+    def give_up(self, message_id: str, handle: str, client_id: str = "c1") -> FakeStream:
         """Make a message a dead letter."""
         return self.ask(
             messages.ForwardMessageToDeadLetterQueueRequest(

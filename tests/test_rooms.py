@@ -120,7 +120,6 @@ ROOMS: dict[str, list[str]] = {
         "clients",
         "producing",
         "consuming",
-        "handler_modules",
         "endpoint",
     ],
     "cli": [

@@ -27,8 +27,7 @@ from ..messages.inspection import (
     ServingStatus,
 )
 from ..messages.service import FILE, MESSAGING, SERVICE, Kind
-from .refusals import GrpcStatus, RpcFailed
-from .registry import ANSWERS_LATER, Deferred, Handler
+from .handler import ANSWERS_LATER, Deferred, GrpcStatus, Handler, RpcFailed
 from .rpc_call import RpcCall
 
 _NOT_FOUND: Final = 5
@@ -37,13 +36,13 @@ _FILES: Final = {SERVICE: FILE, HEALTH: HEALTH_FILE, **{rpc.service: REFLECTION_
 """The file with the messages of each service."""
 
 
-def check_health(part: object, request: HealthCheckRequest, call: RpcCall) -> HealthCheckResponse:
+def check_health(request: HealthCheckRequest, call: RpcCall) -> HealthCheckResponse:
     if request.service not in _KNOWN:
         raise RpcFailed(GrpcStatus.NOT_FOUND, f"unknown service {request.service}")
     return HealthCheckResponse(status=ServingStatus.SERVING)
 
 
-def watch_health(part: object, request: HealthCheckRequest, call: RpcCall) -> Deferred:
+def watch_health(request: HealthCheckRequest, call: RpcCall) -> Deferred:
     """One message now; the stream ends when the server does."""
     is_known = request.service in _KNOWN
     status = ServingStatus.SERVING if is_known else ServingStatus.SERVICE_UNKNOWN
@@ -54,7 +53,7 @@ def watch_health(part: object, request: HealthCheckRequest, call: RpcCall) -> De
 class Reflection:
     """One stream of questions."""
 
-    def __init__(self, part: object, call: RpcCall) -> None:
+    def __init__(self, call: RpcCall) -> None:
         self._call = call
 
     def received(self, message: ServerReflectionRequest) -> None:
@@ -123,7 +122,7 @@ def _file_of(symbol: str) -> str:
 
 
 def inspection_handlers() -> dict[str, Handler]:
-    """By path, bound."""
-    found = [Handler(CHECK, check_health, object), Handler(WATCH, watch_health, object)]
-    found += [Handler(rpc, Reflection, object) for rpc in REFLECT]
+    """By path."""
+    found = [Handler(CHECK, check_health), Handler(WATCH, watch_health)]
+    found += [Handler(rpc, Reflection) for rpc in REFLECT]
     return {handler.rpc.path: handler for handler in found}

@@ -20,8 +20,16 @@ from ..messages.codes import Code, code_name_of
 from ..messages.decoding import MalformedMessage, decode
 from ..messages.proto import Message
 from ..messages.service import NOT_SERVED, SERVICE, Kind
-from .refusals import GrpcStatus, RpcFailed, RpcRefused, refusal_of
-from .registry import ANSWERS_LATER, ANSWERS_WITH_PASS, Handler, Receiver
+from .handler import (
+    ANSWERS_LATER,
+    ANSWERS_WITH_PASS,
+    GrpcStatus,
+    Handler,
+    Receiver,
+    RpcFailed,
+    RpcRefused,
+    refusal_of,
+)
 from .watching import WatchedCall, WatchedClient, WatchedCommand, Watching, framed, messages_of
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -241,7 +249,7 @@ class RpcCall:
     def _handle(self, request: Message) -> None:
         handler = self._handler
         try:
-            result = handler.function(handler.part, request, self)
+            result = handler.function(request, self)
             if result is ANSWERS_WITH_PASS:
                 self._calls.wants_pass_end()
             elif result is not ANSWERS_LATER:
@@ -254,7 +262,7 @@ class RpcCall:
     def _open_both_ways(self) -> None:
         self._stream.send_headers()  # clients in Rust wait for them
         try:
-            self._receiver = self._handler.function(self._handler.part, self)
+            self._receiver = self._handler.function(self)
         except Exception as error:
             self._end_badly(error)
             return

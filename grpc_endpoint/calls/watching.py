@@ -28,7 +28,7 @@ from ..messages.codes import OK_CODES, Code
 from ..messages.definition import Status
 from ..messages.proto import Message
 from ..messages.service import Kind, Rpc
-from .refusals import GrpcStatus, code_of
+from .handler import GrpcStatus, code_of
 
 if TYPE_CHECKING:
     from pocketmq.broker.network.dispatch import Result

@@ -14,7 +14,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.time.timers import Timer
 from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH
 
-from ..calls.refusals import RpcRefused
+from ..calls.handler import RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..messages import Code, Settings
 from .authorizer import make_authorizer

@@ -6,8 +6,7 @@ looked at. Mirrors `ClientActivity`.
 
 from typing import Final
 
-from ..calls.refusals import RpcRefused
-from ..calls.registry import rpc
+from ..calls.handler import RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_group
 from ..messages import (
@@ -32,7 +31,6 @@ _CONSUMERS: Final = (
 _UNKNOWN: Final = "cannot find client settings for this client"
 
 
-@rpc(HeartbeatRequest)
 def heartbeat(clients: Clients, request: HeartbeatRequest, call: RpcCall) -> HeartbeatResponse:
     """Renew the registrations of a client."""
     settings = clients.settings_of(call.client_id)
@@ -52,7 +50,6 @@ def heartbeat(clients: Clients, request: HeartbeatRequest, call: RpcCall) -> Hea
     return HeartbeatResponse(status=OK)
 
 
-@rpc(NotifyClientTerminationRequest)
 def notify_client_termination(
     clients: Clients, request: NotifyClientTerminationRequest, call: RpcCall
 ) -> NotifyClientTerminationResponse:

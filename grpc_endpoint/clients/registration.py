@@ -23,7 +23,7 @@ from pocketmq.protocol.bodies.client import (
 )
 from pocketmq.protocol.languages import V5_5_0
 
-from ..calls.refusals import RpcRefused
+from ..calls.handler import RpcRefused
 from ..messages import ClientType, Code, FilterExpression, FilterType, Settings, SubscriptionEntry
 from .peer import GrpcPeer
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pocketmq.broker.access.authorization import Need, group, topic
 
-from ..calls.refusals import RpcRefused
+from ..calls.handler import RpcRefused
 from ..messages import (
     AckMessageRequest,
     ChangeInvisibleDurationRequest,

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ..calls.refusals import RpcRefused
+from ..calls.handler import RpcRefused
 from ..messages import Code
 
 AUTHORIZATION: Final = "authorization"

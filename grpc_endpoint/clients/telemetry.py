@@ -14,8 +14,7 @@ from typing import Final
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.languages import LANGUAGE_CODES
 
-from ..calls.refusals import GrpcStatus, RpcFailed, RpcRefused
-from ..calls.registry import rpc
+from ..calls.handler import GrpcStatus, RpcFailed, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_group, checked_topic
 from ..messages import (
@@ -137,9 +136,3 @@ def _failure(refused: RpcRefused) -> RpcFailed:
     is_clients_mistake = 40_000 <= refused.code < 50_000
     status = GrpcStatus.INVALID_ARGUMENT if is_clients_mistake else GrpcStatus.INTERNAL
     return RpcFailed(status, f"process client telemetryCommand failed. {refused.text}")
-
-
-@rpc(TelemetryCommand)
-def telemetry(clients: Clients, call: RpcCall) -> TelemetryStream:
-    """A client opened its stream."""
-    return TelemetryStream(clients, call)

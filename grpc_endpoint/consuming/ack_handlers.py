@@ -8,8 +8,7 @@ import logging
 
 from pocketmq.broker.errors import Refusal
 
-from ..calls.refusals import RpcRefused
-from ..calls.registry import ANSWERS_WITH_PASS, Deferred, rpc
+from ..calls.handler import ANSWERS_WITH_PASS, Deferred, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_group, checked_topic
 from ..messages import (
@@ -30,7 +29,6 @@ from .receive_handlers import check_invisible_time
 _log = logging.getLogger("pocketmq.grpc")
 
 
-@rpc(AckMessageRequest)
 def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall) -> Deferred:
     """Each entry is acknowledged by itself, and has a status of its own."""
     consuming.clients.check(call, request)
@@ -64,7 +62,6 @@ def _ack(
         return NOT_ACKNOWLEDGED
 
 
-@rpc(ChangeInvisibleDurationRequest)
 def change_invisible_duration(
     consuming: Consuming, request: ChangeInvisibleDurationRequest, call: RpcCall
 ) -> ChangeInvisibleDurationResponse:

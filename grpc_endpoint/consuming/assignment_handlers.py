@@ -8,8 +8,7 @@ from typing import Final
 
 from pocketmq.protocol.message.flags import is_readable, is_writeable
 
-from ..calls.refusals import RpcRefused
-from ..calls.registry import ANSWERS_LATER, Deferred, rpc
+from ..calls.handler import ANSWERS_LATER, Deferred, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_group, checked_topic
 from ..messages import (
@@ -30,7 +29,6 @@ ANY_QUEUE: Final = -1
 MASTER_ID: Final = 0
 
 
-@rpc(QueryAssignmentRequest)
 def query_assignment(consuming: Consuming, request: QueryAssignmentRequest, call: RpcCall) -> Deferred:
     """The group need not exist, and the client need not be a member."""
     consuming.clients.check(call, request)

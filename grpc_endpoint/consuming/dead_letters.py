@@ -7,8 +7,7 @@ import logging
 
 from pocketmq.broker.errors import Refusal
 
-from ..calls.refusals import PROXY, RpcRefused, code_of
-from ..calls.registry import rpc
+from ..calls.handler import PROXY, RpcRefused, code_of
 from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_group, checked_topic
 from ..messages import (
@@ -26,7 +25,6 @@ _SUCCESS_TEXT = "0"
 """The official proxy writes the response code where the broker's reply has no remark."""
 
 
-@rpc(ForwardMessageToDeadLetterQueueRequest)
 def forward_message_to_dead_letter_queue(
     consuming: Consuming, request: ForwardMessageToDeadLetterQueueRequest, call: RpcCall
 ) -> ForwardMessageToDeadLetterQueueResponse:

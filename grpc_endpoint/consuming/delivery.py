@@ -17,7 +17,7 @@ from pocketmq.protocol.requests.pop import ChangeMessageInvisibleTime
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 
 from ..calls.broker_call import SERVER_PEER, BrokerCall
-from ..calls.refusals import PROXY, RpcRefused
+from ..calls.handler import PROXY, RpcRefused
 from ..messages import Code
 from .receipt_handle import ReceiptHandle
 

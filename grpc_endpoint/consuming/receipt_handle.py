@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.pop_receipt import NO_RETRY, RETRY_V1, RETRY_V2, Receipt, parse_receipt
 
-from ..calls.refusals import RpcRefused
+from ..calls.handler import RpcRefused
 from ..messages import Code
 
 NO_POSITION: Final = -1

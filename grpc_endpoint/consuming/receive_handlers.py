@@ -11,8 +11,7 @@ from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.requests.pop import PopMessage
 
-from ..calls.refusals import PROXY, RpcRefused
-from ..calls.registry import ANSWERS_LATER, Deferred, rpc
+from ..calls.handler import ANSWERS_LATER, PROXY, Deferred, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..clients.registration import subscription_of
 from ..conversion.names import checked_group, checked_topic
@@ -33,7 +32,6 @@ _UNKNOWN_CLIENT: Final = "cannot find client settings for this client"
 _TOO_LATE: Final = "The deadline time remaining is not enough for polling, please check network condition"
 
 
-@rpc(ReceiveMessageRequest)
 def receive_message(consuming: Consuming, request: ReceiveMessageRequest, call: RpcCall) -> Deferred:
     """Deliver messages, which stay hidden from the group until they are acknowledged or their time is over."""
     clients = consuming.clients

@@ -19,7 +19,7 @@ from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.broker_call import BrokerCall, HandlerAnswer
-from ..calls.refusals import PROXY
+from ..calls.handler import PROXY
 from ..calls.rpc_call import RpcCall
 from ..conversion.received_message import message_id_of, set_message
 from ..messages import OK, Code, ReceiveMessageResponse, Status, timestamp_of

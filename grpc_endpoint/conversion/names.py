@@ -11,7 +11,7 @@ from typing import Final
 from pocketmq.broker.tables.topic_table import TopicTable
 from pocketmq.protocol.message.topics import MAX_GROUP_LENGTH, MAX_TOPIC_LENGTH, is_system_group
 
-from ..calls.refusals import RpcRefused
+from ..calls.handler import RpcRefused
 from ..messages import Code, Resource
 
 MAX_LITE_TOPIC_BYTES: Final = 64

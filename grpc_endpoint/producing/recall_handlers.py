@@ -7,8 +7,7 @@ from pocketmq.protocol.requests.send import RecallMessage, RecallMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.broker_call import BrokerCall
-from ..calls.refusals import PROXY, RpcRefused
-from ..calls.registry import rpc
+from ..calls.handler import PROXY, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_topic
 from ..messages import OK, Code, RecallMessageRequest, RecallMessageResponse
@@ -16,7 +15,6 @@ from .producing import Producing
 from .sent_message import check_type
 
 
-@rpc(RecallMessageRequest)
 def recall_message(
     producing: Producing, request: RecallMessageRequest, call: RpcCall
 ) -> RecallMessageResponse:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pocketmq.protocol.message.flags import is_readable, is_writeable
 
-from ..calls.registry import ANSWERS_LATER, Deferred, rpc
+from ..calls.handler import ANSWERS_LATER, Deferred
 from ..calls.rpc_call import RpcCall
 from ..conversion.message_types import accepted_types
 from ..conversion.names import checked_topic
@@ -21,7 +21,6 @@ from .producing import Producing
 from .routes import RoutedBroker, TopicRoute, topic_not_found
 
 
-@rpc(QueryRouteRequest)
 def query_route(producing: Producing, request: QueryRouteRequest, call: RpcCall) -> Deferred:
     """The endpoints of the request are not looked at. The topic is named in the reply as in the request."""
     producing.clients.check(call, request)

@@ -27,7 +27,7 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_dlq_topic, is_retry_topic
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 
-from ..calls.refusals import RpcRefused
+from ..calls.handler import RpcRefused
 from ..messages import Address, AddressScheme, Code, Endpoints
 
 _log = logging.getLogger("pocketmq.grpc")

@@ -27,8 +27,7 @@ from pocketmq.protocol.requests.send import SendMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.broker_call import BrokerCall, HandlerAnswer
-from ..calls.refusals import PROXY, RpcRefused
-from ..calls.registry import ANSWERS_LATER, Deferred, rpc
+from ..calls.handler import ANSWERS_LATER, PROXY, Deferred, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..clients.peer import GrpcPeer
 from ..conversion.message_types import type_of
@@ -59,7 +58,6 @@ _Reply = SendMessageResponse
 _OnReply = Callable[[SendMessageResponse], None]
 
 
-@rpc(SendMessageRequest)
 def send_message(producing: Producing, request: SendMessageRequest, call: RpcCall) -> _Reply | Deferred:
     """Store the messages; the reply names their offsets."""
     messages = request.messages[:]

@@ -13,7 +13,7 @@ from pocketmq.broker.config.endpoint_config import EndpointConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 
-from ..calls.refusals import PROXY, RpcRefused
+from ..calls.handler import PROXY, RpcRefused
 from ..conversion.message_types import MIXED, SYSTEM_PROPERTIES
 from ..conversion.names import check_lite_topic
 from ..messages import Code, Encoding, Message, MessageType, SystemProperties, Timestamp, ms_of

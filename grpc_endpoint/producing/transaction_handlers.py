@@ -14,8 +14,7 @@ from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE
 from pocketmq.protocol.requests.send import EndTransaction
 
 from ..calls.broker_call import BrokerCall
-from ..calls.refusals import PROXY, RpcRefused
-from ..calls.registry import rpc
+from ..calls.handler import PROXY, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..conversion.names import checked_topic
 from ..messages import (
@@ -36,7 +35,6 @@ _VERDICTS: Final[dict[int, int]] = {
 }
 
 
-@rpc(EndTransactionRequest)
 def end_transaction(
     producing: Producing, request: EndTransactionRequest, call: RpcCall
 ) -> EndTransactionResponse:

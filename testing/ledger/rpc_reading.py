@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 from google.protobuf.message import DecodeError
 from pocketmq.grpc_endpoint import messages
-from pocketmq.grpc_endpoint.calls.refusals import RpcRefused
+from pocketmq.grpc_endpoint.calls.handler import RpcRefused
 from pocketmq.grpc_endpoint.calls.watching import messages_of
 from pocketmq.grpc_endpoint.consuming.receipt_handle import ReceiptHandle, parse_handle
 from pocketmq.grpc_endpoint.consuming.receiving import FILTERED, GIVEN_UP, HANDLES_END

@@ -1,20 +1,27 @@
-"""From a path and bytes to a handler and back: statuses, deadlines, streams, and the checks of the registry."""
+"""From a path and bytes to a handler and back: statuses, deadlines, streams."""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from pocketmq.broker.errors import Refusal
 from pocketmq.grpc_endpoint import messages as m
-from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus, RpcFailed, RpcRefused
-from pocketmq.grpc_endpoint.calls.registry import ANSWERS_LATER, Deferred, Registry
+from pocketmq.grpc_endpoint.calls.handler import (
+    ANSWERS_LATER,
+    Deferred,
+    GrpcStatus,
+    Handler,
+    RpcFailed,
+    RpcRefused,
+)
 from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
 from pocketmq.grpc_endpoint.http2.port import Http2Port
 from pocketmq.grpc_endpoint.http2.port_limits import Limits
-from pocketmq.grpc_endpoint.messages.service import REQUEST_BYTES
+from pocketmq.grpc_endpoint.messages.service import BY_NAME, REQUEST_BYTES
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from grpc_client import GrpcClient, RpcError, framed
@@ -32,10 +39,6 @@ class Part:
         self.closed = 0
 
 
-REGISTRY = Registry()
-
-
-@REGISTRY.rpc(m.QueryRouteRequest)
 def query_route(part: Part, request: m.QueryRouteRequest, call: RpcCall) -> m.QueryRouteResponse | Deferred:
     part.calls.append(call)
     call.when_cancelled(lambda: part.cancelled.append(call))
@@ -55,10 +58,14 @@ class Stream:
         self._call.end()  # as a telemetry stream does: nothing of a refusal may be lost by it
 
 
-@REGISTRY.rpc(m.TelemetryCommand)
 def telemetry(part: Part, call: RpcCall) -> Stream:
     part.calls.append(call)
     return Stream(part, call)
+
+
+def handlers(part: Part) -> dict[str, Handler]:
+    of = {"QueryRoute": partial(query_route, part), "Telemetry": partial(telemetry, part)}
+    return {BY_NAME[name].path: Handler(BY_NAME[name], function) for name, function in of.items()}
 
 
 class LoopTimers:
@@ -72,7 +79,7 @@ class LoopTimers:
 async def serving(act: Callable[[Any, RpcCall], Any]) -> AsyncIterator[tuple[GrpcClient, Part, Http2Port]]:
     part = Part(act)
     timers: Any = LoopTimers()
-    port = Http2Port(Calls(REGISTRY.bind(part), timers), Limits(), None)
+    port = Http2Port(Calls(handlers(part), timers), Limits(), None)
     number = await port.bind("127.0.0.1", 0)
     await port.serve()
     async with GrpcClient.connected(number) as client:
@@ -226,25 +233,3 @@ async def test_the_stop_of_the_port_ends_streams_and_lets_unary_calls_finish() -
         part.calls[1].answer(OK)
         assert await held.all() == [OK]
         await stopping
-
-
-def test_wrong_handlers_fail_at_import() -> None:
-    registry = Registry()
-
-    def wrong_request(part: Part, request: m.HeartbeatRequest, call: RpcCall) -> m.QueryRouteResponse:
-        raise AssertionError
-
-    def right(part: Part, request: m.QueryRouteRequest, call: RpcCall) -> m.QueryRouteResponse:
-        raise AssertionError
-
-    with pytest.raises(TypeError, match="QueryRoute: a handler takes"):
-        registry.rpc(m.QueryRouteRequest)(wrong_request)
-    with pytest.raises(TypeError, match="Telemetry: the handler of a stream takes"):
-        registry.rpc(m.TelemetryCommand)(right)
-    with pytest.raises(TypeError, match="Status is the request of no rpc"):
-        registry.rpc(m.Status)(right)
-    registry.rpc(m.QueryRouteRequest)(right)
-    with pytest.raises(TypeError, match="QueryRoute has a handler already"):
-        registry.rpc(m.QueryRouteRequest)(right)
-    with pytest.raises(TypeError, match="QueryRoute needs a Part, none is given"):
-        registry.bind(object())

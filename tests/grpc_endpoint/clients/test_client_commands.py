@@ -14,15 +14,15 @@ from pocketmq.grpc_endpoint.messages import (
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly, GetConsumerRunningInfo
 
 from broker_fakes import ask, store_message
-from grpc_calls import FakeTelemetry, GrpcBroker, consumer
+from grpc_calls import FakeStream, GrpcBroker, consumer
 
 
-def answer(stream: FakeTelemetry, code: Code, **content: Any) -> None:
+def answer(stream: FakeStream, code: Code, **content: Any) -> None:
     """The client answers the last command."""
     stream.send(TelemetryCommand(status=Status(code=code), **content))
 
 
-async def until_asked(stream: FakeTelemetry) -> TelemetryCommand:
+async def until_asked(stream: FakeStream) -> TelemetryCommand:
     for _ in range(10):
         await asyncio.sleep(0)
         if len(stream.replies) > 1:

@@ -103,7 +103,7 @@ async def test_termination_of_a_consumer(grpc: GrpcBroker) -> None:
 
 async def test_call_that_overtakes_its_settings_waits_for_them(grpc: GrpcBroker) -> None:
     got: list[Settings | None] = []
-    call = grpc.new_call(HeartbeatRequest)
+    call = grpc.open(HeartbeatRequest).call
     grpc.clients.when_settings_known(call, 1.0, got.append)
     assert got == []
     grpc.telemetry(consumer("g"))
@@ -114,7 +114,7 @@ async def test_few_calls_of_a_client_wait_for_its_settings(grpc: GrpcBroker) -> 
     """They go on together, in one turn of the loop."""
     got: list[Settings | None] = []
     for _ in range(MAX_EARLY_OF_CLIENT + 3):
-        call = grpc.new_call(HeartbeatRequest)
+        call = grpc.open(HeartbeatRequest).call
         grpc.clients.when_settings_known(call, 1.0, lambda settings: got.append(settings))
     assert got == [None] * 3
     grpc.telemetry(consumer("g"))
@@ -123,7 +123,7 @@ async def test_few_calls_of_a_client_wait_for_its_settings(grpc: GrpcBroker) -> 
 
 async def test_call_waits_for_settings_no_longer_than_it_is_said(grpc: GrpcBroker) -> None:
     got: list[Settings | None] = []
-    call = grpc.new_call(HeartbeatRequest)
+    call = grpc.open(HeartbeatRequest).call
     grpc.clients.when_settings_known(call, 0.0, got.append)
     await asyncio.sleep(0.001)
     assert got == [None]
@@ -131,7 +131,7 @@ async def test_call_waits_for_settings_no_longer_than_it_is_said(grpc: GrpcBroke
 
 async def test_cancelled_call_waits_for_nothing(grpc: GrpcBroker) -> None:
     got: list[Settings | None] = []
-    call = grpc.new_call(HeartbeatRequest)
+    call = grpc.open(HeartbeatRequest).call
     grpc.clients.when_settings_known(call, 1.0, got.append)
     call.on_cancel()
     grpc.telemetry(consumer("g"))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pocketmq.grpc_endpoint.calls.refusals import GrpcStatus
+from pocketmq.grpc_endpoint.calls.handler import GrpcStatus
 from pocketmq.grpc_endpoint.clients import clients
 from pocketmq.grpc_endpoint.messages import (
     Address,
@@ -26,12 +26,12 @@ from pocketmq.protocol.bodies.group_config import (
     GroupRetryPolicy,
 )
 
-from grpc_calls import FakeTelemetry, GrpcBroker, consumer, producer
+from grpc_calls import FakeStream, GrpcBroker, consumer, producer
 
 FAILED = "process client telemetryCommand failed. "
 
 
-def refusal(stream: FakeTelemetry) -> tuple[GrpcStatus, str]:
+def refusal(stream: FakeStream) -> tuple[GrpcStatus, str]:
     assert not stream.replies
     assert stream.ended is not None
     return stream.ended

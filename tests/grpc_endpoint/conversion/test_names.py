@@ -1,7 +1,7 @@
 """Names of groups: the official proxy's refusals are recorded in `conformance/grpc`."""
 
 import pytest
-from pocketmq.grpc_endpoint.calls.refusals import RpcRefused
+from pocketmq.grpc_endpoint.calls.handler import RpcRefused
 from pocketmq.grpc_endpoint.conversion.names import checked_group
 from pocketmq.grpc_endpoint.messages import Code, Resource
 

@@ -220,7 +220,7 @@ async def test_malformed_headers_reset_their_stream_only(block: bytes) -> None:
         peer.write(PREFACE + call_frames(1, block) + call_frames(3) + frame(frames.DATA, 1, 3, framed(b"x")))
         found: dict[int, list[int]] = {}
         while frames.DATA not in found.get(3, ()):
-            kind, _, stream, _ = await peer.frame()
+            kind, _, stream = await peer.frame()
             found.setdefault(stream, []).append(kind)
         assert found[1] == [frames.RST_STREAM]
 

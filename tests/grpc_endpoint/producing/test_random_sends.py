@@ -81,7 +81,7 @@ async def test_random_request_is_answered(
         }.items():
             of.topic(name, kind)
         of.topic("t")
-    stream, _ = of.begin(request)
+    stream = of.begin(request)
     (reply,) = stream.replies
     assert reply.status.code >= 20_000
     assert of.call(send(new_message("t"))).status.code == 20_000

@@ -116,7 +116,7 @@ async def test_name_server_elsewhere_is_asked(grpc_maker: Any, monkeypatch: pyte
         return TopicRouteData(queue_datas=[queue], broker_datas=[group])
 
     monkeypatch.setattr(grpc.broker.cluster.registration, "ask", answer)
-    stream, _ = grpc.begin(QueryRouteRequest(topic=Resource(name="far")))
+    stream = grpc.begin(QueryRouteRequest(topic=Resource(name="far")))
     for _ in range(5):
         await asyncio.sleep(0)
     (reply,) = stream.replies
@@ -127,7 +127,7 @@ async def test_name_server_elsewhere_is_asked(grpc_maker: Any, monkeypatch: pyte
 async def test_name_server_that_does_not_answer_hides_no_topic(grpc_maker: Any) -> None:
     grpc = grpc_maker(namesrv_addr="10.0.0.9:9876")
     grpc.topic("t", queues=1)
-    stream, _ = grpc.begin(QueryRouteRequest(topic=Resource(name="t")))
+    stream = grpc.begin(QueryRouteRequest(topic=Resource(name="t")))
     for _ in range(5):
         await asyncio.sleep(0)
     (reply,) = stream.replies

@@ -140,7 +140,7 @@ async def test_refusal_of_the_broker(grpc: GrpcBroker) -> None:
 async def test_message_that_waits_for_the_disk_is_answered_later(grpc_maker: Any) -> None:
     grpc = grpc_maker(store={"flush_disk_type": "SYNC_FLUSH"})
     grpc.topic("t", queues=1)
-    stream, _ = grpc.begin(send(new_message(), new_message()))
+    stream = grpc.begin(send(new_message(), new_message()))
     assert stream.replies == []
     grpc.broker.store.flush_pass()
     import asyncio

@@ -1,20 +1,57 @@
-"""How a call is refused. Nearly every refusal is a `Status` inside the reply; the gRPC status is then OK.
+"""What a handler is, what it returns, and how it refuses.
 
-Broker handlers raise `pocketmq.broker.errors.Refusal` with a response code; `code_of` has the official table from
-response codes to `Code` (`ResponseBuilder`). Most refusals of the official processors carry the prefix `PROXY`.
+    def send_message(producing: Producing, request: SendMessageRequest, call: RpcCall) -> SendMessageResponse
+
+Its first argument is the part that it works on; `endpoint.py` binds it. It returns its reply, or says that the answer
+follows. The handler of a stream of both sides is called once for each stream, without a request: it returns the
+`Receiver` of what the client sends.
+
+Nearly every refusal is a `Status` inside the reply; the gRPC status is then OK. Broker handlers raise
+`pocketmq.broker.errors.Refusal` with a response code; `code_of` has the official table from response codes to `Code`
+(`ResponseBuilder`). Most refusals of the official processors carry the prefix `PROXY`.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final, NamedTuple, Protocol
 
 from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..messages.codes import Code
 from ..messages.definition import Status
+from ..messages.proto import Message
+from ..messages.service import Rpc
 
 PROXY: Final = "org.apache.rocketmq.proxy.common.ProxyException: "
 """The class name that the official proxy of one process puts before its own refusals; tests compare these texts."""
+
+
+class Handler(NamedTuple):
+    """What serves an rpc: `function(request, call)`, or `function(call)` for a stream of both sides."""
+
+    rpc: Rpc
+    function: Callable[..., Any]
+
+
+class Deferred:
+    """The type of what a handler returns that answers later."""
+
+
+ANSWERS_LATER: Final = Deferred()
+"""The handler, or a part that it has told, answers."""
+ANSWERS_WITH_PASS: Final = Deferred()
+"""Its part answers when the connection's pass ends, together with the other calls of the pass."""
+
+
+class Receiver(Protocol):
+    """One stream of a client."""
+
+    def received(self, message: Message) -> None:
+        """One message arrived. May raise as any handler may; the stream then ends."""
+
+    def closed(self) -> None:
+        """The client sends nothing more: it closed its side, or the call was cancelled. Called once."""
 
 
 class GrpcStatus(IntEnum):
