@@ -30,7 +30,7 @@ from .handler import (
     RpcRefused,
     refusal_of,
 )
-from .watching import WatchedCall, WatchedClient, WatchedCommand, Watching, framed, messages_of
+from .watching import WatchedCall, WatchedClient, Watching, framed, messages_of
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -105,18 +105,17 @@ class RpcCall:
     __slots__ = (
         "_calls",
         "_data",
+        "_deadline",
         "_deadline_timer",
         "_handler",
         "_is_counted",
         "_on_cancelled",
         "_on_undelivered",
         "_receiver",
-        "_request",
         "_stream",
         "_timeout",
         "_watched",
         "cancelled",
-        "deadline",
         "is_ended",
         "loop",
         "metadata",
@@ -134,7 +133,6 @@ class RpcCall:
         self._stream = stream
         self._data: bytes | None = None
         """The request as it arrived, until its end has arrived: so the connection knows what it keeps."""
-        self._request: Message | None = None
         self._receiver: Receiver | None = None
         self._deadline_timer: Timer | None = None
         self._is_counted = False
@@ -152,7 +150,7 @@ class RpcCall:
         self.packed_host = owner.packed_host
         """The same address in the bytes of a stored message."""
         self._timeout = timeout = head.timeout_seconds
-        self.deadline = None if timeout is None else loop.time() + timeout
+        self._deadline = None if timeout is None else loop.time() + timeout
         """The loop's time when the client gives up; `None` if it never does."""
         self.cancelled = False
         """The client cancelled the call, its connection closed, or its deadline is past."""
@@ -163,11 +161,6 @@ class RpcCall:
         self.needs_end = rpc.kind is not _BIDI
         if not self.needs_end:
             self._open_both_ways()
-
-    @property
-    def name(self) -> str:
-        """The rpc's name, `SendMessage` for example."""
-        return self.rpc.name
 
     @property
     def client_id(self) -> str:
@@ -181,7 +174,7 @@ class RpcCall:
     @property
     def remaining_seconds(self) -> float | None:
         """Time until the client gives up; `None` if it never does."""
-        return None if self.deadline is None else self.deadline - self.loop.time()
+        return None if self._deadline is None else self._deadline - self.loop.time()
 
     # -- from the client
 
@@ -189,7 +182,7 @@ class RpcCall:
         if self._receiver is not None:
             message = self._decoded(data)
             if message is not None and not self._is_command_kept(message, data):
-                self.on_command(message)
+                self._on_command(message)
         elif self._data is not None:
             self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Too many requests"))
         else:
@@ -202,22 +195,21 @@ class RpcCall:
         elif self._data is None:
             self._end_badly(RpcFailed(GrpcStatus.INTERNAL, "Half-closed without a request"))
         elif (request := self._decoded(self._data)) is not None:
-            data, self._data, self._request = self._data, None, request
-            client = None if self._calls.watching.watch is None else self.watched_client()
+            data, self._data = self._data, None
+            client = self._watched_client()
             if client is not None:
-                command = client.register(self, request, data)
-                self._watched = WatchedCall(client, command)
-                if client.on_request(command):
+                self._watched = client.register(
+                    self.rpc, request, data, lambda: self._proceed(request), self._write, self._first_half
+                )
+                if client.on_request(self._watched.command):
                     self._start_deadline()
                     return
             self._handle(request)
 
     def on_cancel(self) -> None:
-        self._stop_deadline()
-        self._show_cancelled()
+        self._cancel()
         if self.is_ended and self._stream.owner.closed:
             self.on_undelivered()  # a watcher kept the reply, or cut it
-        self._cancel()
 
     def on_undelivered(self) -> None:
         if self._on_undelivered is not None:
@@ -230,7 +222,7 @@ class RpcCall:
         elif self.rpc.kind is Kind.SERVER_STREAM:
             self._give_up(GrpcStatus.UNAVAILABLE, "the server stops")
 
-    def on_command(self, message: Message) -> None:
+    def _on_command(self, message: Message) -> None:
         """A message of the client on its stream."""
         if self._receiver is not None:
             try:
@@ -273,12 +265,11 @@ class RpcCall:
         if receiver is not None:
             receiver.closed()
 
-    def _show_cancelled(self) -> None:
-        if self._watched is not None:
-            self._watched.client.cancelled(self._watched.command)
-
     def _cancel(self) -> None:
         """No reply is wanted any more."""
+        self._stop_deadline()
+        if self._watched is not None:
+            self._watched.client.cancelled(self._watched.command)
         if not self.cancelled and not self.is_ended:
             self.cancelled = True
             callbacks, self._on_cancelled = self._on_cancelled, None
@@ -299,8 +290,6 @@ class RpcCall:
     def _give_up(self, status: GrpcStatus, text: str) -> None:
         """End a call that its handler still holds."""
         if not self.is_ended:
-            self._stop_deadline()
-            self._show_cancelled()
             self._cancel()
             self._stream.finish(status, text)
 
@@ -347,7 +336,7 @@ class RpcCall:
 
     def command(self, message: Message, shown: Command) -> None:
         """A command of the server on a telemetry stream; `shown` is the broker's request as remoting clients get it."""
-        client = None if self._calls.watching.watch is None else self.watched_client()
+        client = self._watched_client()
         if client is None or not client.on_server_request(shown, lambda: self.send(message)):
             self.send(message)
 
@@ -396,7 +385,7 @@ class RpcCall:
         self._has_ended()
         watched = self._watched
         if watched is not None:
-            if watched.client.on_reply(watched.command, watched.replies, status, text, self.notes):
+            if watched.client.on_reply(watched, status, text, self.notes):
                 return
             watched.client.ended(watched.command)
             for data in messages_of(self.rpc, b"".join(watched.replies)):
@@ -421,30 +410,30 @@ class RpcCall:
 
     # -- from watchers
 
-    def watched_client(self) -> WatchedClient | None:
-        """The client as watchers see it; `None` for health and reflection."""
-        if self.rpc.name not in RPC_NUMBERS:
+    def _watched_client(self) -> WatchedClient | None:
+        """The client as watchers see it; `None` without watchers, and for health and reflection."""
+        watching = self._calls.watching
+        if watching.watch is None or self.rpc.name not in RPC_NUMBERS:
             return None
-        return self._calls.watching.client(self._stream.owner, self.client_id, self.language)
+        return watching.client(self._stream.owner, self.client_id, self.language)
 
     def _is_command_kept(self, message: Message, data: bytes) -> bool:
         """Whether a watcher keeps a message of the client."""
-        client = None if self._calls.watching.watch is None else self.watched_client()
+        client = self._watched_client()
         if client is None:
             return False
-        held = WatchedCommand(self.rpc, lambda: self.on_command(message), self.write)
-        command = client.register(held, message, data)
-        is_kept = client.on_request(command)
+        held = client.register(self.rpc, message, data, lambda: self._on_command(message), self._write)
+        is_kept = client.on_request(held.command)
         if not is_kept:
-            client.ended(command)
+            client.ended(held.command)
         return is_kept
 
-    def proceed(self) -> None:
+    def _proceed(self, request: Message) -> None:
         """A watcher lets the request pass after all."""
-        if self._request is not None and not self.cancelled and not self.is_ended:
-            self._handle(self._request)
+        if not self.cancelled and not self.is_ended:
+            self._handle(request)
 
-    def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
+    def _write(self, body: bytes, status: GrpcStatus, text: str) -> None:
         """A watcher's reply, or one that it held back."""
         self._stop_deadline()
         self.is_ended = True
@@ -452,6 +441,6 @@ class RpcCall:
             self._stream.send_message(data)
         self._stream.finish(status, text)
 
-    def first_half(self, body: bytes) -> bytes:
+    def _first_half(self, body: bytes) -> bytes:
         """Bytes that end in the middle of this reply."""
         return self._stream.first_half(messages_of(self.rpc, body))

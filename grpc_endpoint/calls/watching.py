@@ -15,7 +15,7 @@ a call costs one attribute test more.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from pocketmq.broker.network.dispatch import Answer
 from pocketmq.broker.network.watch import Watchable, Watcher
@@ -44,20 +44,30 @@ _FIRST_OF_GRPC: Final = 20_000
 """Codes from here on are `Code`s, those below are response codes of the broker."""
 
 
-class HeldCall(Protocol):
-    """A call that a watcher may hold back."""
+class WatchedCall:
+    """A call, or a message on a telemetry stream, that watchers see and may hold back."""
 
-    @property
-    def rpc(self) -> Rpc: ...
+    __slots__ = ("client", "command", "first_half", "proceed", "replies", "rpc", "write")
 
-    def proceed(self) -> None:
-        """Let the handler see it."""
-
-    def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
-        """Send the reply past the watchers, and end."""
-
-    def first_half(self, body: bytes) -> bytes:
-        """Bytes that end in the middle of this reply."""
+    def __init__(
+        self,
+        client: "WatchedClient",
+        command: Command,
+        rpc: Rpc,
+        proceed: Callable[[], None],
+        write: Callable[[bytes, GrpcStatus, str], None],
+        first_half: Callable[[bytes], bytes],
+    ) -> None:
+        """`proceed` lets the handler see it, `write` sends a reply past the watchers and ends the call, `first_half`
+        makes bytes that end in the middle of a reply."""
+        self.client = client
+        self.command = command
+        self.rpc = rpc
+        self.proceed = proceed
+        self.write = write
+        self.first_half = first_half
+        self.replies: list[bytes] = []
+        """Collected until the call ends."""
 
 
 class WatchedClient:
@@ -70,7 +80,7 @@ class WatchedClient:
         self.peer = owner.peer
         self.client_id = client_id
         self._language = language
-        self._calls: dict[int, tuple[Command, HeldCall]] = {}
+        self._calls: dict[int, WatchedCall] = {}
         self._messages: dict[int, None] = {}
         """Those that are telemetry messages, the oldest first."""
         self._commands: dict[int, tuple[Command, Callable[[], None]]] = {}
@@ -82,17 +92,25 @@ class WatchedClient:
 
     # -- from the call
 
-    def register(self, call: HeldCall, request: Message, data: bytes) -> Command:
-        """The frame as which a request, with these bytes, is shown; `on_request` shows it."""
-        command = _command_of(call.rpc, request, data, self.client_id, self._language)
-        self._calls[id(command)] = command, call
+    def register(
+        self,
+        rpc: Rpc,
+        request: Message,
+        data: bytes,
+        proceed: Callable[[], None],
+        write: Callable[[bytes, GrpcStatus, str], None],
+        first_half: Callable[[bytes], bytes] = lambda body: b"",
+    ) -> WatchedCall:
+        """A request, with these bytes, in the form of a frame; `on_request` shows it."""
+        command = _command_of(rpc, request, data, self.client_id, self._language)
+        call = self._calls[id(command)] = WatchedCall(self, command, rpc, proceed, write, first_half)
         if command.is_oneway:
             self._messages[id(command)] = None
             if len(self._messages) > MOST_MESSAGES:
                 oldest = next(iter(self._messages))
                 del self._messages[oldest]
                 self._calls.pop(oldest, None)
-        return command
+        return call
 
     def on_request(self, command: Command) -> bool:
         """Show a request; True if a watcher keeps it."""
@@ -100,23 +118,16 @@ class WatchedClient:
         return watch is not None and watch.received(self, command)
 
     def on_reply(
-        self,
-        command: Command,
-        replies: Sequence[bytes],
-        status: GrpcStatus,
-        text: str,
-        notes: Mapping[str, str] | None,
+        self, call: WatchedCall, status: GrpcStatus, text: str, notes: Mapping[str, str] | None
     ) -> bool:
         """Show the reply of a call, with its notes; True if a watcher keeps it."""
-        found, watch = self._calls.get(id(command)), self._watching.watch
-        if watch is None or found is None:
+        command, watch = call.command, self._watching.watch
+        if watch is None or id(command) not in self._calls:
             return False
-        call = found[1]
-        body = b"".join(replies)
-        reply = _reply_of(call.rpc, replies, status, text)
+        reply = _reply_of(call.rpc, call.replies, status, text)
         if notes:
             reply.fields = {**(reply.fields or {}), **notes}
-        return watch.answering(self, command, reply, body)
+        return watch.answering(self, command, reply, b"".join(call.replies))
 
     def on_server_request(self, command: Command, send: Callable[[], None]) -> bool:
         """Show a command to the client; True if a watcher keeps it, who may have it sent later."""
@@ -148,7 +159,7 @@ class WatchedClient:
         if found is not None:
             if command.is_oneway:
                 self.ended(command)
-            found[1].proceed()
+            found.proceed()
 
     def answer(self, command: Command, result: "Result") -> None:
         found = self._calls.get(id(command))
@@ -159,7 +170,7 @@ class WatchedClient:
         reply = Command(result.code, 0, RESPONSE_FLAG, result.remark, result.fields or {})
         given = result.body if isinstance(result.body, bytes | memoryview) else None
         body = (
-            framed(found[1].rpc, found[1].rpc.refusal(status).SerializeToString())
+            framed(found.rpc, found.rpc.refusal(status).SerializeToString())
             if given is None
             else bytes(given)
         )
@@ -176,12 +187,12 @@ class WatchedClient:
             whole = bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
             self.ended(command)
             grpc = int((reply.fields or {}).get("grpc-status", "0"))
-            found[1].write(whole, GrpcStatus(grpc), reply.remark or "" if grpc else "")
+            found.write(whole, GrpcStatus(grpc), reply.remark or "" if grpc else "")
 
     def first_half(self, command: Command, body: bytes) -> bytes:
         """Bytes that end in the middle of a reply, for a test that closes the connection there."""
         found = self._calls.get(id(command))
-        return b"" if found is None else found[1].first_half(body)
+        return b"" if found is None else found.first_half(body)
 
     def write(self, command: Command, body: "ReplyBody" = None) -> None:
         found = self._commands.pop(id(command), None)
@@ -202,40 +213,6 @@ class WatchedClient:
 
     def abort(self) -> None:
         self._owner.abort()
-
-
-class WatchedCall:
-    """A call that watchers see: its replies are collected until it ends."""
-
-    __slots__ = ("client", "command", "replies")
-
-    def __init__(self, client: WatchedClient, command: Command) -> None:
-        self.client = client
-        self.command = command
-        self.replies: list[bytes] = []
-
-
-class WatchedCommand:
-    """One message of the client on its telemetry stream, as watchers see it: a one-way request."""
-
-    __slots__ = ("_proceed", "_write", "rpc")
-
-    def __init__(
-        self, rpc: Rpc, proceed: Callable[[], None], write: Callable[[bytes, GrpcStatus, str], None]
-    ) -> None:
-        self.rpc = rpc
-        self._proceed = proceed
-        self._write = write
-
-    def proceed(self) -> None:
-        self._proceed()
-
-    def write(self, body: bytes, status: GrpcStatus, text: str) -> None:
-        self._write(body, status, text)
-
-    def first_half(self, body: bytes) -> bytes:
-        """It has no reply of its own."""
-        return b""
 
 
 class Watching(Watchable):

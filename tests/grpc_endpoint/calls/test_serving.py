@@ -91,9 +91,9 @@ async def test_what_a_handler_returns_is_the_reply_and_metadata_reach_it() -> No
     async with serving(lambda request, call: OK) as (client, part, _):
         assert await client.ask(m.QueryRouteRequest(), client_id="me") == OK
         (call,) = part.calls
-        assert (call.name, call.client_id, call.language) == ("QueryRoute", "me", "JAVA")
+        assert (call.rpc.name, call.client_id, call.language) == ("QueryRoute", "me", "JAVA")
         assert call.peer.startswith("127.0.0.1:")
-        assert call.deadline is None
+        assert call.remaining_seconds is None
 
 
 async def test_refusals_stand_inside_the_reply() -> None:
