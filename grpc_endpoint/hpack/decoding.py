@@ -13,8 +13,49 @@ says Huffman, and its bytes. A number that fills its bits goes on in the next by
 from typing import Final
 
 from . import huffman
-from .errors import HeaderListTooLong, MalformedBlock
-from .static_table import FIELD_BYTES, FIRST_DYNAMIC, STATIC, Field
+from .huffman import MalformedBlock
+
+Field = tuple[str, str, int]
+"""Name, value, and the size as HPACK counts it: the bytes of both and 32."""
+
+FIELD_BYTES: Final = 32
+"""Counted for each header beyond its name and value."""
+
+_STATIC_VALUES: Final = (  # RFC 7541, appendix A
+    (":authority", ""),
+    (":method", "GET"),
+    (":method", "POST"),
+    (":path", "/"),
+    (":path", "/index.html"),
+    (":scheme", "http"),
+    (":scheme", "https"),
+    (":status", "200"),
+    (":status", "204"),
+    (":status", "206"),
+    (":status", "304"),
+    (":status", "400"),
+    (":status", "404"),
+    (":status", "500"),
+    ("accept-charset", ""),
+    ("accept-encoding", "gzip, deflate"),
+)
+_STATIC_NAMES: Final = (
+    "accept-language accept-ranges accept access-control-allow-origin age allow authorization cache-control "
+    "content-disposition content-encoding content-language content-length content-location content-range content-type "
+    "cookie date etag expect expires from host if-match if-modified-since if-none-match if-range if-unmodified-since "
+    "last-modified link location max-forwards proxy-authenticate proxy-authorization range referer refresh retry-after "
+    "server set-cookie strict-transport-security transfer-encoding user-agent vary via www-authenticate"
+)
+"""Those without a value."""
+
+STATIC: Final[tuple[Field, ...]] = tuple(
+    (name, value, len(name) + len(value) + FIELD_BYTES)
+    for name, value in (("", ""), *_STATIC_VALUES, *((name, "") for name in _STATIC_NAMES.split()))
+)
+"""By index. Index 0 is used by no header."""
+FIRST_DYNAMIC: Final = len(STATIC)
+"""The index of the newest header of the dynamic table."""
+assert FIRST_DYNAMIC == 62
 
 TABLE_BYTES: Final = 4_096
 """Of the dynamic table: what every client uses unless it hears of another size."""
@@ -26,6 +67,10 @@ _KNOWN_BYTES: Final = 128
 
 _known: dict[bytes, str] = {}
 """Huffman texts that are not put into a table: they come again in the same form. Emptied when it is full."""
+
+
+class HeaderListTooLong(ValueError):
+    """The headers are longer than the receiver allows."""
 
 
 class Decoder:

@@ -12,8 +12,6 @@ most 65,536 of them, 7 MiB.
 from functools import cache
 from typing import Final
 
-from .errors import MalformedBlock
-
 _END: Final = 256
 _BY_LENGTH: Final = (
     (5, b"012aceiost"),
@@ -49,6 +47,10 @@ _BY_LENGTH: Final = (
     (30, b"\n\r\x16"),
 )
 """Bits, and the symbols with a code of so many. The end mark is the last of 30 bits."""
+
+
+class MalformedBlock(ValueError):
+    """The bytes break a rule of HPACK."""
 
 
 class _State(dict[int, tuple[str, "_State"]]):

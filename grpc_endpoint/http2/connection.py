@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from pocketmq.broker.config.addresses import packed_host
 
-from ..hpack.static_table import Field
+from ..hpack.decoding import Field
 from . import frames
 from .frames import FIRST_WINDOW, HEAD, HEAD_BYTES, STREAM_MASK, ConnectionFault, ErrorCode, StreamFault
 from .framing import RESOURCE_EXHAUSTED

@@ -5,9 +5,8 @@ The state of the decoder belongs to the connection: every block has to be decode
 
 from typing import Final, NamedTuple
 
-from ..hpack.decoding import Decoder
-from ..hpack.errors import HeaderListTooLong, MalformedBlock
-from ..hpack.static_table import Field
+from ..hpack.decoding import Decoder, Field, HeaderListTooLong
+from ..hpack.huffman import MalformedBlock
 from . import frames
 from .frames import ConnectionFault, ErrorCode
 

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from ..hpack.decoding import Field
 from ..hpack.encoding import literal
-from ..hpack.static_table import Field
 from .frames import END_HEADERS, END_STREAM, HEAD, HEADERS, ErrorCode, StreamFault, frame
 
 CONTENT_TYPE: Final = "application/grpc"

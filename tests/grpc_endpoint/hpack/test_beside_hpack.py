@@ -11,10 +11,15 @@ from hpack.table import HeaderTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pocketmq.grpc_endpoint.hpack import decoding, huffman
-from pocketmq.grpc_endpoint.hpack.decoding import TABLE_BYTES, Decoder
+from pocketmq.grpc_endpoint.hpack.decoding import (
+    FIRST_DYNAMIC,
+    STATIC,
+    TABLE_BYTES,
+    Decoder,
+    HeaderListTooLong,
+)
 from pocketmq.grpc_endpoint.hpack.encoding import literal
-from pocketmq.grpc_endpoint.hpack.errors import HeaderListTooLong, MalformedBlock
-from pocketmq.grpc_endpoint.hpack.static_table import FIRST_DYNAMIC, STATIC
+from pocketmq.grpc_endpoint.hpack.huffman import MalformedBlock
 
 MOST = 8192
 HUFFMAN = HuffmanEncoder(REQUEST_CODES, REQUEST_CODES_LENGTH)
