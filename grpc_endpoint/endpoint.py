@@ -27,8 +27,8 @@ from .consuming.consuming import Consuming
 from .consuming.dead_letters import forward_message_to_dead_letter_queue
 from .consuming.receive_handlers import receive_message
 from .http2.certificates import Certificates, GrpcTls
+from .http2.limits import Limits
 from .http2.port import Http2Port
-from .http2.port_limits import Limits
 from .messages.service import BY_NAME, REQUEST_BYTES
 from .producing.producing import Producing
 from .producing.recall_handlers import recall_message

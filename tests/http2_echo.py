@@ -15,9 +15,9 @@ from typing import Any
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.certificates import GrpcTls
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
+from pocketmq.grpc_endpoint.http2.limits import Limits
 from pocketmq.grpc_endpoint.http2.port import Http2Port
-from pocketmq.grpc_endpoint.http2.port_limits import Limits
-from pocketmq.grpc_endpoint.http2.service import Owner, ReplyStream
+from pocketmq.grpc_endpoint.http2.server_stream import Owner, ServerStream
 
 Limited = Limits
 
@@ -31,7 +31,7 @@ class Echo:
         self.cancelled = 0
         self.undelivered = 0
 
-    def opened(self, stream: ReplyStream, head: RequestHead) -> "EchoCall | None":
+    def opened(self, stream: ServerStream, head: RequestHead) -> "EchoCall | None":
         self.opened_paths.append(head.path)
         if not head.path.startswith("/echo/"):
             stream.finish(12, "no such thing")
@@ -56,7 +56,7 @@ class Echo:
 class EchoCall:
     """One of its calls."""
 
-    def __init__(self, echo: Echo, stream: ReplyStream, head: RequestHead) -> None:
+    def __init__(self, echo: Echo, stream: ServerStream, head: RequestHead) -> None:
         self._echo, self._stream = echo, stream
         self.head = head
         self.most_bytes = 1 << 40

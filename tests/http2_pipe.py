@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.connection import Http2Connection
-from pocketmq.grpc_endpoint.http2.outgoing import MemoryBudget
-from pocketmq.grpc_endpoint.http2.port_limits import Limits
+from pocketmq.grpc_endpoint.http2.limits import Limits, MemoryBudget
 
 from http2_echo import PREFACE, Echo
 

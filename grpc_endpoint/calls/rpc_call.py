@@ -15,7 +15,7 @@ from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
 
 from ..http2.headers import RequestHead
-from ..http2.service import Owner, ReplyStream
+from ..http2.server_stream import Owner, ServerStream
 from ..messages.codes import Code, code_name_of
 from ..messages.decoding import MalformedMessage, decode
 from ..messages.proto import Message
@@ -85,7 +85,7 @@ class Calls:
     def connection_closed(self, owner: Owner) -> None:
         self.watching.closed(owner)
 
-    def opened(self, stream: ReplyStream, head: RequestHead) -> "RpcCall | None":
+    def opened(self, stream: ServerStream, head: RequestHead) -> "RpcCall | None":
         handler = self.handlers.get(head.path)
         if handler is None and head.path.startswith(_INSPECTION):
             self.handlers |= self._inspection()
@@ -127,7 +127,7 @@ class RpcCall:
         "rpc",
     )
 
-    def __init__(self, calls: Calls, handler: Handler, stream: ReplyStream, head: RequestHead) -> None:
+    def __init__(self, calls: Calls, handler: Handler, stream: ServerStream, head: RequestHead) -> None:
         self._calls = calls
         self._handler = handler
         self._stream = stream

@@ -23,7 +23,7 @@ from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command
 
-from ..http2.service import Owner
+from ..http2.server_stream import Owner
 from ..messages.codes import OK_CODES, Code
 from ..messages.definition import Status
 from ..messages.proto import Message

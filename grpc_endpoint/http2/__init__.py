@@ -4,14 +4,13 @@
     headers.py        the headers of a request, checked; the few header blocks of replies
     header_blocks.py  HEADERS and CONTINUATION frames become lists of headers
     framing.py        messages inside a call: length prefix, gzip, limits
-    rate_limits.py    limits for frames that are cheap to send and costly to handle
     server_stream.py  one call: its messages in, its replies and trailers out
     outgoing.py       what a connection sends: one write a pass, replies that wait for windows
-    port_limits.py    what a connection sees of its port, and the limits of both
+    limits.py         bounds of each connection and of a port; rates of frames that are cheap to send
     connection.py     one connection: frames to streams, flow control, limits, the end
     port.py           listening sockets, TLS or plain by the first byte, bounds of all connections, the clean stop
     certificates.py   TLS of the port
-    service.py        what a connection needs of the program above it
+    service.py        what a connection needs of the program above it, and of its port
 
 Frames are our own, header blocks are decoded by the room hpack: the complete library for HTTP/2, h2, takes 170 us of
 processor time for a call, more than everything else together. It is the other side in the tests, which compare both.

@@ -2,7 +2,7 @@
 
 One pass handles at most `PASS_REQUESTS` requests of what was read, and no more once it has taken `pass_seconds`; it
 answers them with one write. The rest waits for the next loop iteration, so that other connections get their share.
-Limits (`port_limits.Limits`): calls at once, bytes of requests that are not complete, the header list, replies that the
+Limits (`limits.Limits`): calls at once, bytes of requests that are not complete, the header list, replies that the
 client does not read. A client that breaks a rule of HTTP/2, or floods, gets GOAWAY with the reason, and one line is
 logged.
 """
@@ -21,10 +21,10 @@ from .frames import FIRST_WINDOW, HEAD, HEAD_BYTES, STREAM_MASK, ConnectionFault
 from .framing import RESOURCE_EXHAUSTED
 from .header_blocks import HEADER_LIST_BYTES, HeaderBlocks
 from .headers import HeadersRefused, check_trailers, read_head, refusal_frame
+from .limits import CONTROL_FRAMES, FRAMES_OF_A_CALL, RESETS, SETTINGS, SMALL_WINDOW, RateLimit
 from .outgoing import WRITE_BYTES, Outgoing
-from .port_limits import ConnectionOwner, keep_alive
-from .rate_limits import CONTROL_FRAMES, FRAMES_OF_A_CALL, RESETS, SETTINGS, SMALL_WINDOW, RateLimit
 from .server_stream import RECEIVE_WINDOW, ServerStream
+from .service import ConnectionOwner
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -77,7 +77,6 @@ class Http2Connection(asyncio.Protocol):
         self.peer = f"{host[0]}:{host[1]}"
         self.packed_host = packed_host(host[0], host[1])
         self.last_activity = self.loop.time()
-        keep_alive(transport.get_extra_info("socket"))
         self._port.connected(self)
         self._port.service.connection_opened(self)
 
@@ -364,7 +363,7 @@ class Http2Connection(asyncio.Protocol):
         self.out.send_queued()
 
     def _ping_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        frames.check_ping(stream_id, payload)
+        frames.check_form(frames.PING, stream_id, payload)
         if not flags & frames.ACK:
             self.out.write(frames.frame(frames.PING, frames.ACK, 0, payload))
 
@@ -444,7 +443,7 @@ _CONTROL: Final[dict[int, Callable[[Http2Connection, int, int, bytes], None]]] =
     frames.SETTINGS: Http2Connection._settings_received,
     frames.WINDOW_UPDATE: Http2Connection._window_received,
     frames.PING: Http2Connection._ping_received,
-    frames.PRIORITY: lambda _, flags, stream_id, payload: frames.check_priority(stream_id, payload),
-    frames.GOAWAY: lambda _, flags, stream_id, payload: frames.check_goaway(stream_id, payload),
-    frames.PUSH_PROMISE: lambda _, flags, stream_id, payload: frames.refuse_push(),
+    frames.PRIORITY: lambda _, flags, *form: frames.check_form(frames.PRIORITY, *form),
+    frames.GOAWAY: lambda _, flags, *form: frames.check_form(frames.GOAWAY, *form),
+    frames.PUSH_PROMISE: lambda *_: frames.refuse_push(),
 }

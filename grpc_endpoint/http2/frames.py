@@ -70,8 +70,8 @@ class ErrorCode(IntEnum):
     HTTP_1_1_REQUIRED = 0xD
 
 
-class ConnectionFault(Exception):
-    """The peer broke a rule: the connection ends with this code."""
+class _Fault(Exception):
+    """The peer broke a rule."""
 
     def __init__(self, code: ErrorCode, reason: str) -> None:
         super().__init__(reason)
@@ -79,13 +79,12 @@ class ConnectionFault(Exception):
         self.reason = reason
 
 
-class StreamFault(Exception):
-    """The peer broke a rule that concerns one stream: the stream is reset with this code."""
+class ConnectionFault(_Fault):
+    """The connection ends with this code."""
 
-    def __init__(self, code: ErrorCode, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-        self.reason = reason
+
+class StreamFault(_Fault):
+    """The rule concerns one stream, which is reset with this code."""
 
 
 _PAIR: Final = struct.Struct(">HL")
@@ -169,29 +168,22 @@ def unpadded(payload: bytes, name: str) -> bytes:
     return payload[1 : len(payload) - payload[0]]
 
 
-# -- frames of which only the form counts
+_FORMS: Final = {
+    PING: ("PING", False, range(8, 9)),
+    GOAWAY: ("GOAWAY", False, range(8, MAX_FRAME + 1)),
+    PRIORITY: ("PRIORITY", True, range(5, 6)),
+}
+"""Name, whether it belongs to a stream, and how long its payload may be."""
 
 
-def check_ping(stream_id: int, payload: bytes) -> None:
-    """Raises `ConnectionFault`, as the others."""
-    if stream_id or len(payload) != 8:
-        raise _malformed("PING", is_misplaced=bool(stream_id))
-
-
-def check_goaway(stream_id: int, payload: bytes) -> None:
-    if stream_id or len(payload) < 8:
-        raise _malformed("GOAWAY", is_misplaced=bool(stream_id))
-
-
-def check_priority(stream_id: int, payload: bytes) -> None:
-    if not stream_id or len(payload) != 5:
-        raise _malformed("PRIORITY", is_misplaced=not stream_id)
+def check_form(kind: int, stream_id: int, payload: bytes) -> None:
+    """Of a frame of which nothing else counts. Raises `ConnectionFault`."""
+    name, is_of_stream, sizes = _FORMS[kind]
+    if bool(stream_id) != is_of_stream or len(payload) not in sizes:
+        is_misplaced = bool(stream_id) != is_of_stream
+        code = ErrorCode.PROTOCOL_ERROR if is_misplaced else ErrorCode.FRAME_SIZE_ERROR
+        raise ConnectionFault(code, f"a malformed {name}")
 
 
 def refuse_push() -> None:
     raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a client cannot push")
-
-
-def _malformed(name: str, *, is_misplaced: bool) -> ConnectionFault:
-    code = ErrorCode.PROTOCOL_ERROR if is_misplaced else ErrorCode.FRAME_SIZE_ERROR
-    return ConnectionFault(code, f"a malformed {name}")

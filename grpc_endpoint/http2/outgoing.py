@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sized
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
 from .frames import FIRST_WINDOW, MAX_FRAME
+from .limits import MemoryBudget
 
 JOIN_BYTES: Final = 65_536
 """Up to this size the frames of a pass are joined; larger ones are handed over piece by piece."""
@@ -31,31 +32,12 @@ class Sender(Protocol):
         """Send one frame of what waits; the windows are open."""
 
 
-class OpenStreams(Sized, Protocol):
-    """The open streams of a connection, by id."""
-
-    def pop(self, stream_id: int, default: None, /) -> object: ...
-
-
-class MemoryBudget:
-    """What the connections of a port keep together: unfinished requests, waiting replies, what sockets do not take."""
-
-    def __init__(self, most_bytes: int, exceeded: Callable[[], None]) -> None:
-        self.bytes = 0
-        self._most = most_bytes
-        self._exceeded = exceeded
-        """Called for each change above the limit; the bytes are still in use then."""
-
-    def add(self, change: int) -> None:
-        self.bytes += change
-        if self.bytes > self._most:
-            self._exceeded()
-
-
 class Outgoing:
     """Owned by its connection. `streams` are its open streams, `memory` is shared with the other connections."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, streams: OpenStreams, memory: MemoryBudget) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, streams: dict[int, Any], memory: MemoryBudget
+    ) -> None:
         self._loop = loop
         self._streams = streams
         self._memory = memory

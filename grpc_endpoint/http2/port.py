@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from typing import Final
+from typing import Any, Final
 
 from pocketmq.broker.network.descriptors import Descriptors
 from pocketmq.broker.network.listening import accept, bind_sockets, close_all, not_lingering, port_of
@@ -13,8 +13,7 @@ from pocketmq.broker.network.tls_detector import TlsDetector, TlsPolicy
 from pocketmq.broker.network.tls_stream import Handshakes
 
 from .connection import Http2Connection
-from .outgoing import MemoryBudget
-from .port_limits import Limits
+from .limits import Limits, MemoryBudget
 from .service import Service
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -123,6 +122,8 @@ class Http2Port:
 
     def connected(self, connection: Http2Connection) -> None:
         self.connections.add(connection)
+        if connection.out.transport is not None:
+            _keep_alive(connection.out.transport.get_extra_info("socket"))
         if self._is_stopped or self._is_full():  # accepted from the backlog after the listener was closed
             connection.abort()
 
@@ -206,3 +207,11 @@ def _has_unfinished(connection: Http2Connection) -> bool:
     """Whether a request has begun and waits for its end."""
     streams = connection.streams.values()
     return connection.out.unfinished_bytes > 0 or any(stream.is_unfinished for stream in streams)
+
+
+def _keep_alive(below: Any) -> None:
+    """Clients that vanish with an open call are noticed by the system."""
+    if below is not None and below.family in (socket.AF_INET, socket.AF_INET6):
+        below.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            below.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)

@@ -1,14 +1,14 @@
 """One call on its connection: DATA in, replies and trailers out, both under the windows of flow control."""
 
+import asyncio
 from collections import deque
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from .frames import DATA, WINDOW_MAX, ConnectionFault, ErrorCode, StreamFault, head, rst_stream, window_update
 from .framing import PREFIX, PREFIX_BYTES, MessageDeframer, MessageRefused, is_single_message
 from .headers import RequestHead, answer_frames, headers_frame, trailers_frame
 from .outgoing import JOINED_STREAM_BYTES, Outgoing
-from .service import Exchange, Owner
 
 RECEIVE_WINDOW: Final = 1_048_576
 """How much a client may send on one stream before it hears of us: the official server's value."""
@@ -16,6 +16,51 @@ MESSAGES_AT_ONCE: Final = 16
 """Of one frame; a message of a telemetry stream takes up to 0.3 ms."""
 _WINDOW_UPDATE_BYTES: Final = RECEIVE_WINDOW // 2
 """The window is opened again when so much was used."""
+
+
+class Owner(Protocol):
+    """The connection of a call."""
+
+    loop: asyncio.AbstractEventLoop
+    peer: str
+    packed_host: bytes
+    closed: bool
+
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        """Put a transport between the connection and its socket."""
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+
+    def abort(self) -> None: ...
+
+
+class Exchange(Protocol):
+    """One call, as its stream sees it. After `finish` only `on_undelivered` is called, after `on_cancel` nothing."""
+
+    most_bytes: int
+    """The longest message that the client may send."""
+    needs_end: bool
+    """Whether nothing happens before the client has closed its side: all but streams of both sides."""
+
+    def on_message(self, data: bytes) -> None:
+        """A whole message arrived."""
+
+    def on_half_close(self) -> None:
+        """The client sends no more messages."""
+
+    def on_cancel(self) -> None:
+        """The client wants no reply any more, or its connection is gone."""
+
+    def on_undelivered(self) -> None:
+        """The call has finished, but the client, or its connection, has gone before all replies were written."""
+
+    def on_server_stop(self) -> None:
+        """End the call now, if it would wait for something."""
 
 
 class ServerStream:
@@ -235,11 +280,13 @@ class ServerStream:
     # -- to the client
 
     def send_headers(self) -> None:
+        """Send the headers now; otherwise they leave with the first message."""
         if not self._has_sent_headers and not self.is_closed:
             self._has_sent_headers = True
             self._out.write(headers_frame(self.id))
 
     def send_message(self, data: bytes) -> None:
+        """Send one message. It waits here while the client's window is closed."""
         if self.is_closed or self._ending is not None:
             return
         self.send_headers()
@@ -304,6 +351,7 @@ class ServerStream:
         self.finish(0, "")
 
     def finish(self, status: int, text: str) -> None:
+        """End the call with a gRPC status, after the messages."""
         if self.is_closed or self._ending is not None:
             return
         exchange, self.exchange = self.exchange, None

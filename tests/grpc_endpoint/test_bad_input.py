@@ -14,7 +14,7 @@ import pytest
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode, frame, settings
-from pocketmq.grpc_endpoint.http2.rate_limits import RESETS, SETTINGS
+from pocketmq.grpc_endpoint.http2.limits import RESETS, SETTINGS
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from grpc_client import GrpcClient, RpcError, encode, framed

@@ -25,9 +25,8 @@ from pocketmq.grpc_endpoint.http2.connection import PASS_REQUESTS
 from pocketmq.grpc_endpoint.http2.frames import MAX_SETTINGS
 from pocketmq.grpc_endpoint.http2.framing import INFLATED_MORE_BYTES, INFLATED_TIMES
 from pocketmq.grpc_endpoint.http2.header_blocks import BLOCK_BYTES, HEADER_LIST_BYTES
+from pocketmq.grpc_endpoint.http2.limits import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW, Limits
 from pocketmq.grpc_endpoint.http2.outgoing import WRITE_BYTES
-from pocketmq.grpc_endpoint.http2.port_limits import Limits
-from pocketmq.grpc_endpoint.http2.rate_limits import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW
 from pocketmq.grpc_endpoint.messages.decoding import VALUES
 from pocketmq.grpc_endpoint.messages.inspection import (
     CHECK,

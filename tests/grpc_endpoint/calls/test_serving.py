@@ -19,8 +19,8 @@ from pocketmq.grpc_endpoint.calls.handler import (
     RpcRefused,
 )
 from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
+from pocketmq.grpc_endpoint.http2.limits import Limits
 from pocketmq.grpc_endpoint.http2.port import Http2Port
-from pocketmq.grpc_endpoint.http2.port_limits import Limits
 from pocketmq.grpc_endpoint.messages.service import BY_NAME, REQUEST_BYTES
 from pocketmq.protocol.wire.response_codes import ResponseCode
 

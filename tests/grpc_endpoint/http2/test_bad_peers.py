@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.frames import ErrorCode, frame, settings
-from pocketmq.grpc_endpoint.http2.rate_limits import CONTROL_FRAMES, FRAMES_OF_A_CALL, RESETS, SETTINGS
+from pocketmq.grpc_endpoint.http2.limits import CONTROL_FRAMES, FRAMES_OF_A_CALL, RESETS, SETTINGS
 
 from grpc_client import GrpcClient, RpcError, framed
 from http2_echo import CALL, PREFACE, Limited, RawPeer, echo_port, goaway_in, raw_peer
@@ -220,7 +220,7 @@ async def test_malformed_headers_reset_their_stream_only(block: bytes) -> None:
         peer.write(PREFACE + call_frames(1, block) + call_frames(3) + frame(frames.DATA, 1, 3, framed(b"x")))
         found: dict[int, list[int]] = {}
         while frames.DATA not in found.get(3, ()):
-            kind, _, stream = await peer.frame()
+            kind, _, stream, _ = await peer.frame()
             found.setdefault(stream, []).append(kind)
         assert found[1] == [frames.RST_STREAM]
 

@@ -15,9 +15,9 @@ from pocketmq.grpc_endpoint.http2.frames import (
     window_update,
 )
 from pocketmq.grpc_endpoint.http2.framing import INFLATED_MORE_BYTES, MessageDeframer, MessageRefused
+from pocketmq.grpc_endpoint.http2.limits import RESETS
 from pocketmq.grpc_endpoint.http2.outgoing import JOINED_STREAM_BYTES, WRITE_BYTES
 from pocketmq.grpc_endpoint.http2.port import FAREWELL_SECONDS, Http2Port
-from pocketmq.grpc_endpoint.http2.rate_limits import RESETS
 
 from grpc_client import framed
 from http2_echo import CALL, Limited
