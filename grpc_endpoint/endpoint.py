@@ -19,8 +19,7 @@ from pocketmq.broker.node import Node, reachable
 from .calls.handler import Handler
 from .calls.rpc_call import SEND_BYTES, Calls
 from .clients.clients import Clients
-from .clients.liveness_handlers import heartbeat, notify_client_termination
-from .clients.telemetry import TelemetryStream
+from .clients.telemetry import TelemetryStream, heartbeat, notify_client_termination
 from .consuming.ack_handlers import ack_message, change_invisible_duration
 from .consuming.assignment_handlers import query_assignment
 from .consuming.consuming import Consuming

@@ -18,9 +18,8 @@ from ..calls.handler import RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..messages import Code, Settings
 from .authorizer import make_authorizer
-from .client_commands import ClientCommands
 from .open_transactions import OpenTransactions
-from .peer import GrpcPeer
+from .peer import ClientCommands, GrpcPeer
 from .registration import Registration
 
 _log = logging.getLogger("pocketmq.grpc")
@@ -239,12 +238,8 @@ class Clients:
             for then in waiting:
                 then(settings)
 
-    # --
-
     def _new_peer(self, call: RpcCall) -> GrpcPeer:
-        return GrpcPeer(
-            call.client_id, call.language, call.peer, call.packed_host, self.commands, self.forget, call.loop
-        )
+        return GrpcPeer(call, self.commands, self.forget)
 
 
 def _kept_bytes(client_id: str, settings: Settings) -> int:

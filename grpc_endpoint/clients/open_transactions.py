@@ -7,6 +7,7 @@ broker's check asks the client, and remembers anew.
 
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -58,14 +59,6 @@ class OpenTransactions:
     def _make_room(self) -> None:
         """Forget what has expired, oldest first, and the oldest if the table is full."""
         now_ms = self._now_ms()
-        for key, places in list(self._oldest(8)):
+        for key, places in list(islice(self._places.items(), 8)):
             if places[-1].expires_ms < now_ms or len(self._places) >= MOST_KEYS:
                 del self._places[key]
-
-    def _oldest(self, count: int) -> list[tuple[tuple[str, str], deque[OpenTransaction]]]:
-        found = []
-        for item in self._places.items():
-            found.append(item)
-            if len(found) == count:
-                break
-        return found

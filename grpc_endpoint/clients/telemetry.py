@@ -1,12 +1,13 @@
-"""Telemetry: the stream on which a client sends its settings and the server sends commands.
+"""What a client says about itself: its settings, that it is still there, that it ends.
 
     settings                of a producer: its topics; of a consumer: its group and subscriptions. Answered with the
                             settings that the client shall use (`merged_settings.py`)
-    thread_stack_trace,     answers to questions (`client_commands.py`)
+    thread_stack_trace,     answers to questions (`peer.py`)
     verify_message_result
 
-Commands to a client are sent on the stream on which it last sent settings. The end of a stream changes nothing: the
-client opens the next one. Mirrors `ClientActivity`.
+The first arrives on the telemetry stream. Commands to a client are sent on the stream on which it last sent settings.
+The end of a stream changes nothing: the client opens the next one. Heartbeat and NotifyClientTermination go by the
+settings that a stream has brought; the client type of a heartbeat is not looked at. Mirrors `ClientActivity`.
 """
 
 from typing import Final
@@ -21,6 +22,10 @@ from ..messages import (
     OK,
     ClientType,
     Code,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    NotifyClientTerminationRequest,
+    NotifyClientTerminationResponse,
     Settings,
     TelemetryCommand,
     client_type_name,
@@ -32,6 +37,14 @@ from .merged_settings import consumer_settings, producer_settings
 _CONSUMERS: Final = (ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER, ClientType.LITE_PUSH_CONSUMER)
 _LITE: Final = (ClientType.LITE_PUSH_CONSUMER, ClientType.LITE_SIMPLE_CONSUMER)
 _LITE_BIND_TOPIC: Final = "lite.bind.topic"
+_MEMBERS: Final = (
+    ClientType.PUSH_CONSUMER,
+    ClientType.SIMPLE_CONSUMER,
+    ClientType.PULL_CONSUMER,
+    ClientType.LITE_PUSH_CONSUMER,
+)
+"""Types with which a client stays in its group."""
+_UNKNOWN: Final = "cannot find client settings for this client"
 _ENUM: Final = "No enum constant org.apache.rocketmq.remoting.protocol.LanguageCode."
 
 
@@ -136,3 +149,55 @@ def _failure(refused: RpcRefused) -> RpcFailed:
     is_clients_mistake = 40_000 <= refused.code < 50_000
     status = GrpcStatus.INVALID_ARGUMENT if is_clients_mistake else GrpcStatus.INTERNAL
     return RpcFailed(status, f"process client telemetryCommand failed. {refused.text}")
+
+
+# -- a client is still there, or ends
+
+
+def heartbeat(clients: Clients, request: HeartbeatRequest, call: RpcCall) -> HeartbeatResponse:
+    """Renew the registrations of a client."""
+    settings = clients.settings_of(call.client_id)
+    if settings is not None and not settings.HasField("publishing"):
+        # The official proxy asks for the right to the group only if the heartbeat says that a consumer sends it, and
+        # then goes by the settings: without a type, any client could join any group.
+        request.client_type = ClientType.PUSH_CONSUMER
+    clients.check(call, request)
+    if settings is None:
+        raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN)
+    if settings.HasField("publishing"):
+        clients.registration.producer(clients.registered(call), _topics(settings))
+    else:
+        _check_consumer(settings)
+        group = checked_group(request.group)
+        clients.registration.consumer(clients.registered(call), group, settings, is_new=False)
+    return HeartbeatResponse(status=OK)
+
+
+def notify_client_termination(
+    clients: Clients, request: NotifyClientTerminationRequest, call: RpcCall
+) -> NotifyClientTerminationResponse:
+    """Forget a client. Its telemetry stream stays open until the client closes it."""
+    clients.check(call, request)
+    settings = clients.forget_settings(call.client_id)
+    if settings is None:
+        raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN)
+    peer = clients.find(call.client_id)
+    if not settings.HasField("publishing"):
+        _check_consumer(settings)
+        group = checked_group(request.group)
+        if peer is not None:
+            clients.registration.consumer_left(peer, group)
+    elif peer is not None:
+        clients.registration.producer_left(peer, _topics(settings))
+    if peer is not None:
+        clients.forget(peer)
+    return NotifyClientTerminationResponse(status=OK)
+
+
+def _topics(settings: Settings) -> list[str]:
+    return [topic.name for topic in settings.publishing.topics]
+
+
+def _check_consumer(settings: Settings) -> None:
+    if settings.client_type not in _MEMBERS:
+        raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, client_type_name(settings.client_type))
