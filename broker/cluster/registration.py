@@ -7,39 +7,43 @@
     at stop                       104
 
 Changes of topics are numbered, and each name server gets those that it was not sent. A large table is not sent again
-while a name server has its data version, whatever forceRegister says. `registration_body.py` builds the requests.
-Mirrors `BrokerController.registerBrokerAll` and `BrokerOuterAPI`; owned by the event loop.
+while a name server has its data version, whatever forceRegister says. Mirrors `BrokerController.registerBrokerAll` and
+`BrokerOuterAPI`; owned by the event loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from itertools import takewhile
 from typing import Any, Final, TypeVar
 
+import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
+from pocketmq.protocol.bodies.registration import RegisterBrokerBody, TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.routes import KVTable
+from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
 from pocketmq.protocol.errors import ProtocolError
-from pocketmq.protocol.requests.name_server import RegisterBrokerReply
+from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
+from pocketmq.protocol.message.record import body_crc
+from pocketmq.protocol.requests.name_server import (
+    BrokerHeartbeat,
+    QueryDataVersion,
+    RegisterBroker,
+    RegisterBrokerReply,
+    UnregisterBroker,
+)
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.schema import Request
 
+from ..config.broker_config import BrokerConfig
 from ..errors import PeerError, Refusal
 from ..state.broker_state import BrokerState
 from .name_server_link import Connect, NameServerLink
-from .registration_body import (
-    Topics,
-    heartbeat,
-    registration_of,
-    registration_parts,
-    topic_registration,
-    unregistration,
-    version_query,
-)
 
 _log = logging.getLogger("pocketmq.cluster")
 
 ReplyT = TypeVar("ReplyT")
+Topics = dict[str, TopicConfig]
 
 FIRST_PERIOD_SECONDS: Final = 10.0
 MIN_PERIOD_SECONDS: Final = 10.0
@@ -48,9 +52,10 @@ WATCH_SECONDS: Final = 0.5
 """How often lost name servers are checked."""
 FIRST_HEARTBEAT_SECONDS: Final = 1.0
 UNREGISTER_TIMEOUT_SECONDS: Final = 3.0
-SINGLE_TOPIC_TIMEOUT_SECONDS: Final = 3.0
 LARGE_TABLE: Final = 2000
 """Topics whose registration is built in another thread, and not repeated without need."""
+MAX_TOPICS: Final = 50_000
+"""Topics of one registration, about 8 MiB: name servers read no frame of more than 16 MiB."""
 
 
 class Registration:
@@ -108,7 +113,7 @@ class Registration:
         """Send all topics to every name server; without `force`, only if one of them lacks this data version."""
         self._follow_settings()
         links = list(self._links.values())
-        if not force and not self._state.config.enable_split_registration:
+        if not force:
             answers = await asyncio.gather(*(self._is_behind(link) for link in links))
             if not any(answers):
                 return
@@ -143,8 +148,8 @@ class Registration:
     async def _register_locked(self, link: NameServerLink) -> None:
         topics, number = dict(self._state.topics.topics), self._last_change
         try:
-            for part in registration_parts(self._state.config, topics):
-                self._apply_answer(await self._send(link, part))
+            for part in _parts(topics):
+                await self._send(link, part)
             link.known = number
         except PeerError:
             pass  # the link has logged it
@@ -157,7 +162,7 @@ class Registration:
         version = self._state.topics.data_version
         try:
             command, reply = await link.call(
-                version_query(self._state), fastjson.dumps(version), timeout_seconds=self._timeout_seconds
+                _version_query(self._state), fastjson.dumps(version), timeout_seconds=self._timeout_seconds
             )
             if reply.changed or not command.body:
                 return reply.changed
@@ -213,7 +218,7 @@ class Registration:
                     link.known = number
                     return
                 try:
-                    await self._send_changes(link, changed)
+                    await self._send(link, changed)
                     link.known = number
                 except PeerError:
                     return
@@ -221,27 +226,18 @@ class Registration:
                     # 5.x refuses the changes of a broker that it has removed meanwhile.
                     await self._register_locked(link)
 
-    async def _send_changes(self, link: NameServerLink, changed: Topics) -> None:
-        if self._state.config.enable_single_topic_register and self._state.config.is_5:
-            for topic_config in changed.values():
-                request, body = topic_registration(self._state, topic_config)
-                await link.call(request, body, timeout_seconds=SINGLE_TOPIC_TIMEOUT_SECONDS)
-            return
-        self._apply_answer(await self._send(link, changed))
-
     # -- requests
 
-    async def _send(self, link: NameServerLink, topics: Topics) -> tuple[RegisterBrokerReply, KVTable | None]:
+    async def _send(self, link: NameServerLink, topics: Topics) -> None:
         version = self._state.topics.data_version
         if len(topics) > LARGE_TABLE:
-            request, body = await asyncio.to_thread(registration_of, self._state, topics, version)
+            request, body = await asyncio.to_thread(_registration, self._state, topics, version)
         else:
-            request, body = registration_of(self._state, topics, version)
+            request, body = _registration(self._state, topics, version)
         command, reply = await link.call(request, body, timeout_seconds=self._timeout_seconds)
-        return reply, KVTable.decode(command.body) if command.body else None
+        self._apply_answer(reply, KVTable.decode(command.body) if command.body else None)
 
-    def _apply_answer(self, answer: tuple[RegisterBrokerReply, KVTable | None]) -> None:
-        reply, ordered = answer
+    def _apply_answer(self, reply: RegisterBrokerReply, ordered: KVTable | None) -> None:
         # A name server that does not know the master must not make the slave forget it.
         if reply.master_addr is not None:
             self.master_address = reply.master_addr
@@ -252,7 +248,8 @@ class Registration:
 
     async def _unregister_from(self, link: NameServerLink) -> None:
         try:
-            await link.call(unregistration(self._state), timeout_seconds=UNREGISTER_TIMEOUT_SECONDS)
+            request = UnregisterBroker(**_names(self._state), broker_id=self._state.config.broker_id)
+            await link.call(request, timeout_seconds=UNREGISTER_TIMEOUT_SECONDS)
         except (PeerError, Refusal, ProtocolError) as error:
             _log.warning("cannot unregister from name server %s: %s", link.address, error)
 
@@ -279,9 +276,9 @@ class Registration:
         self._after("heartbeat", max(config.broker_heartbeat_interval, 100) / 1000, self._beat)
         for link in self._links.values():
             if config.compatible_with_old_name_srv:
-                link.notify(version_query(self._state), fastjson.dumps(self._state.topics.data_version))
+                link.notify(_version_query(self._state), fastjson.dumps(self._state.topics.data_version))
             else:
-                link.notify(heartbeat(self._state))
+                link.notify(BrokerHeartbeat(**_names(self._state)))
 
     @property
     def name_servers(self) -> str:
@@ -319,3 +316,63 @@ async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
         await work
     except Exception:
         _log.exception("%s failed", name)
+
+
+# -- the requests and the topics in them
+
+
+def _parts(topics: Topics) -> Iterator[Topics]:
+    """The topics of each registration: all of them, or a part each of a table too large for a frame."""
+    if len(topics) <= MAX_TOPICS:
+        yield topics
+        return
+    names = list(topics)
+    starts = list(range(0, len(names) - 1, MAX_TOPICS))  # a name server reads a single topic as a change
+    for start, end in zip(starts, [*starts[1:], len(names)], strict=True):
+        yield {name: topics[name] for name in names[start:end]}
+
+
+def _registration(state: BrokerState, topics: Topics, version: DataVersion) -> tuple[RegisterBroker, bytes]:
+    """Request 103 and its body with these topics, which are of this version of the table."""
+    config = state.config
+    table = {name: _offered(config, topic_config) for name, topic_config in topics.items()}
+    if config.is_5:
+        wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=table, data_version=version)
+        body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode()
+    else:
+        old = TopicConfigSerializeWrapper(topic_config_table=table, data_version=version)
+        body = fastjson.dumps({"filterServerList": [], "topicConfigSerializeWrapper": old})
+    acts = config.enable_slave_acting_master
+    request = RegisterBroker(
+        **_names(state),
+        ha_server_addr=state.identity.ha_address,
+        broker_id=config.broker_id,
+        heartbeat_timeout_millis=config.broker_not_active_timeout_millis if acts and config.is_5 else None,
+        enable_acting_master=acts if config.is_5 else None,
+        body_crc32=body_crc(body),
+    )
+    return request, body
+
+
+def _offered(config: BrokerConfig, topic_config: TopicConfig) -> TopicConfig:
+    """A topic with its permission limited by brokerPermission: 5.x removes the missing bits, 4.x uses brokerPermission
+    instead of the topic's own."""
+    permission = config.broker_permission
+    if permission & PERM_READ and permission & PERM_WRITE:
+        return topic_config
+    perm = permission if not config.is_5 else topic_config.perm & permission
+    return msgspec.structs.replace(topic_config, perm=perm)
+
+
+def _version_query(state: BrokerState) -> QueryDataVersion:
+    """Request 322; its body is the data version of the topics."""
+    return QueryDataVersion(**_names(state), broker_id=state.config.broker_id)
+
+
+def _names(state: BrokerState) -> dict[str, Any]:
+    """What each request to a name server says of this broker."""
+    return {
+        "cluster_name": state.config.broker_cluster_name,
+        "broker_name": state.config.broker_name,
+        "broker_addr": state.identity.address,
+    }

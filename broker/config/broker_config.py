@@ -57,11 +57,6 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     """Values outside 10 to 60 s are raised or lowered to these limits."""
     register_broker_timeout_mills: int = 24_000
     force_register: bool = True
-    compressed_register: bool = False
-    enable_single_topic_register: bool = False
-    enable_split_registration: bool = False
-    split_registration_size: int = 800
-    """Topics in one request."""
     enable_slave_acting_master: bool = False
     broker_heartbeat_interval: int = 1000
     broker_not_active_timeout_millis: int = 10_000

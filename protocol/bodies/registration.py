@@ -11,7 +11,6 @@ The name server keeps it in `pocketmq.broker.name_server.route_table`.
 """
 
 import struct
-import zlib
 from typing import Final
 
 import msgspec
@@ -23,11 +22,10 @@ from ..message.compression import inflate
 from ..text import fastjson
 from .body import Body, DataVersion
 from .routes import TopicQueueMappingInfo
-from .topic_config import TopicConfig, from_text, to_text
+from .topic_config import TopicConfig, from_text
 
 MAX_REGISTRATION_BYTES: Final = 2 * 1024 * 1024
 """Longest content of a compressed registration: 40,000 topics."""
-_COMPRESSION_LEVEL: Final = 9
 _INT: Final = struct.Struct(">i")
 
 
@@ -73,20 +71,6 @@ class RegisterBrokerBody(Body, frozen=True):
         default_factory=TopicConfigAndMappingSerializeWrapper
     )
     filter_server_list: list[str] = field(default_factory=list)
-
-    def encode_compressed(self, *, emulate: int = 5) -> bytes:
-        """The compressed form of that line; a name server of 4.x cannot read that of 5.x."""
-        wrapper = self.topic_config_serialize_wrapper
-        parts = [_sized(fastjson.dumps(wrapper.data_version)), _INT.pack(len(wrapper.topic_config_table))]
-        parts += [
-            _sized(to_text(config, emulate=emulate).encode())
-            for config in wrapper.topic_config_table.values()
-        ]
-        parts.append(_sized(fastjson.dumps(self.filter_server_list)))
-        if emulate >= 5:
-            parts.append(_INT.pack(len(wrapper.topic_queue_mapping_info_map)))
-            parts += [_sized(info.encode()) for info in wrapper.topic_queue_mapping_info_map.values()]
-        return zlib.compress(b"".join(parts), _COMPRESSION_LEVEL)
 
 
 class _TopicsUndecoded(Body, frozen=True):
@@ -141,10 +125,6 @@ def decode_compressed_registration(data: bytes | memoryview, version: int) -> Re
         ),
         filter_server_list=filter_servers,
     )
-
-
-def _sized(content: bytes) -> bytes:
-    return _INT.pack(len(content)) + content
 
 
 class _Reader:

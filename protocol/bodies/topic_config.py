@@ -58,13 +58,6 @@ class CreateTopicListRequestBody(Body, frozen=True):
     topic_config_list: list[TopicConfig] | None = None
 
 
-def to_text(config: TopicConfig, *, emulate: Int = 5) -> str:
-    """Official TopicConfig.encode. A 4.x reader refuses more than five fields."""
-    numbers = f"{config.read_queue_nums} {config.write_queue_nums} {config.perm}"
-    text = f"{config.topic_name} {numbers} {config.topic_filter_type}"
-    return text if emulate < 5 else f"{text} {fastjson.dumps(config.attributes).decode()}"
-
-
 def from_text(text: str) -> TopicConfig:
     """Official TopicConfig.decode: 5 fields, in 5.x a sixth; attributes that cannot be parsed are dropped."""
     parts = text.split(" ")

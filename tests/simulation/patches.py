@@ -287,7 +287,7 @@ def install() -> None:
     sys.modules["pocketmq.client.instance.instance"]._PROCESS_HASH = 77  # type: ignore[attr-defined]
     for name in ("pocketmq.broker.network.connection", "pocketmq.client.connections.connection"):
         _hash_by_number(sys.modules[name].Connection)
-    _hash_by_number(sys.modules["pocketmq.broker.cluster.slave_connection"].SlaveConnection)
+    _hash_by_number(sys.modules["pocketmq.broker.cluster.replication_master"].SlaveConnection)
     timer_wheel.SLOTS = 2 * WINDOW_SLOTS  # type: ignore[misc]
     timer_wheel.WHEEL_BYTES = 2 * WINDOW_SLOTS * timer_wheel.SLOT_BYTES  # type: ignore[misc]
     timer_store.WINDOW_SLOTS = WINDOW_SLOTS  # type: ignore[misc]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.cluster import name_server_link, registration, registration_body
+from pocketmq.broker.cluster import name_server_link, registration
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.name_server.topic_routes import find_route
 from pocketmq.broker.network.dispatch import Call
@@ -107,11 +107,10 @@ def count_registrations(server: RunningNameServer, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("emulate", [5, 4])
-@pytest.mark.parametrize("compressed", [False, True])
 async def test_broker_stands_in_every_route_table_when_start_returns(
-    name_servers: NameServers, make_broker: MakeBroker, emulate: int, compressed: bool
+    name_servers: NameServers, make_broker: MakeBroker, emulate: int
 ) -> None:
-    running = make_broker(*name_servers, emulate=emulate, compressed_register=compressed)
+    running = make_broker(*name_servers, emulate=emulate)
     await running.registration.start()
     for server in name_servers:
         route = find_route(server.state.routes, "TBW102", with_acting_master=False)
@@ -140,18 +139,6 @@ async def test_changed_topics_are_told_at_once_and_together(
         queue = queue_at(server, "two")
         assert queue is not None
         assert queue.write_queue_nums == 9
-
-
-async def test_single_topics_travel_without_a_new_edition_where_set(
-    name_servers: NameServers, make_broker: MakeBroker
-) -> None:
-    running = make_broker(name_servers[0], enable_single_topic_register=True)
-    await running.registration.start()
-    version = running.broker.topics.data_version
-    running.create("alone")
-    await running.registration.settled()
-    assert queue_at(name_servers[0], "alone") is not None
-    assert next(iter(name_servers[0].state.routes.live.values())).data_version == version
 
 
 async def test_broker_is_back_in_the_table_of_a_name_server_that_was_restarted(
@@ -269,7 +256,7 @@ async def test_a_name_server_that_does_not_know_the_master_does_not_make_a_slave
     for _ in range(3):  # in whatever order they answer
         await slave.registration.register_all()
         assert slave.registration.master_address == "127.0.0.1:10911"
-    slave.registration._apply_answer((RegisterBrokerReply(), None))
+    slave.registration._apply_answer(RegisterBrokerReply(), None)
     assert slave.registration.master_address == "127.0.0.1:10911"
 
 
@@ -304,26 +291,16 @@ async def test_changes_are_remembered_until_every_name_server_has_them(
     assert len(running.registration._changes) <= 2
 
 
-async def test_large_tables_go_in_parts_where_set(
+async def test_a_table_too_large_for_a_frame_goes_in_parts(
     name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = make_broker(name_servers[0], enable_split_registration=True, split_registration_size=5)
+    monkeypatch.setattr(registration, "MAX_TOPICS", 5)
+    running = make_broker(name_servers[0])
     seen = count_registrations(name_servers[0], monkeypatch)
     await running.registration.start()
     assert set.union(*seen) == set(running.broker.topics.topics)
     assert all(2 <= len(part) <= 6 for part in seen)
     assert sum(map(len, seen)) == len(running.broker.topics.topics)
-
-
-async def test_a_table_too_large_for_a_frame_goes_in_parts(
-    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registration_body, "MAX_TOPICS", 5)
-    running = make_broker(name_servers[0])
-    seen = count_registrations(name_servers[0], monkeypatch)
-    await running.registration.start()
-    assert set.union(*seen) == set(running.broker.topics.topics)
-    assert max(map(len, seen)) <= 6
     assert set(name_servers[0].state.routes.topics) == set(running.broker.topics.topics)
 
 
