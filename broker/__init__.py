@@ -5,8 +5,8 @@ Bottom up. The handlers of requests are in files named `..._handlers`:
     errors.py           refusals, failed starts
     said_once.py        what the log has said already
     bounded_cache.py    a cache bounded by the length of its keys
-    tables/             topics, groups, offsets and the other JSON tables
     config/             broker.conf and namesrv.conf: keys, values, verdicts
+    tables/             topics, groups, offsets and the other JSON tables
     network/            sockets, TLS, from a frame to its handler, the journal
     filters/            which messages a subscription wants: tags, SQL92
     time/               what is done later, and long work in slices

@@ -40,9 +40,9 @@ ROOMS: dict[str, list[str]] = {
         "at_rest",
     ],
     "broker": [
-        "bounded_cache errors said_once tables",
+        "bounded_cache errors said_once",
         "config",
-        "network",
+        "network tables",
         "figures filters time",
         "state",
         "name_server storing",

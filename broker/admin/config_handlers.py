@@ -26,8 +26,6 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
     changes.refuse_changes(config, requested, is_5=config.is_5)
     accepted = changes.apply_changes(config, requested, call.connection.peer)
     state.settings_version = state.settings_version.next_version(broker.clock.now_ms())
-    broker.topics.settings = config.topic_settings()
-    broker.groups.settings = config.group_settings()
     # Only now: a client that hangs up ends this handler at the next wait.
     await state.tables.written("changed settings", partial(changes.write_changes, config.conf_file, accepted))
     if "brokerPermission" in requested:

@@ -12,8 +12,6 @@ from typing import Final, Literal
 import msgspec
 from pocketmq.store import StoreConfig
 
-from ..tables.built_in_topics import TopicSettings
-from ..tables.group_table import GroupSettings
 from .endpoint_config import EndpointConfig
 
 DEFAULT_STORE_DIR: Final = "pocketmq-store"
@@ -221,28 +219,3 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     def is_slave(self) -> bool:
         """Whether this broker copies a master instead of accepting messages."""
         return self.store.broker_role == "SLAVE"
-
-    def topic_settings(self) -> TopicSettings:
-        """The settings that decide which topics exist."""
-        return TopicSettings(
-            broker_cluster_name=self.broker_cluster_name,
-            broker_name=self.broker_name,
-            auto_create_topic_enable=self.auto_create_topic_enable,
-            default_topic_queue_nums=self.default_topic_queue_nums,
-            cluster_topic_enable=self.cluster_topic_enable,
-            broker_topic_enable=self.broker_topic_enable,
-            trace_topic_enable=self.trace_topic_enable,
-            msg_trace_topic_name=self.msg_trace_topic_name,
-            revive_queue_num=self.revive_queue_num,
-            enable_lmq=self.store.enable_lmq,
-            emulate=self.emulate,
-        )
-
-    def group_settings(self) -> GroupSettings:
-        """The settings that decide which groups exist."""
-        return GroupSettings(
-            auto_create_subscription_group=self.auto_create_subscription_group,
-            enable_create_sys_group=self.enable_create_sys_group,
-            enable_lmq=self.store.enable_lmq,
-            emulate=self.emulate,
-        )

@@ -23,8 +23,7 @@ from ..figures.statistics import Statistics
 from ..tables.delay_table import DelayTable
 from ..tables.group_table import GroupTable
 from ..tables.json_table import JsonTable
-from ..tables.light_offset_table import LmqOffsetTable
-from ..tables.offset_table import OffsetTable
+from ..tables.offset_table import LmqOffsetTable, OffsetTable
 from ..tables.topic_table import TopicTable
 from ..time.periodic import Periodic
 from ..time.slices import MAX_REPORTS
@@ -89,8 +88,8 @@ class BrokerState:
         self.folder = folder
         """The folder of the JSON tables."""
         self._on_topics_changed = on_topics_changed
-        self.topics = TopicTable(folder, clock.now_ms, config.topic_settings(), self._topics_changed)
-        self.groups = GroupTable(folder, clock.now_ms, config.group_settings(), self._groups_changed)
+        self.topics = TopicTable(folder, clock.now_ms, config, self._topics_changed)
+        self.groups = GroupTable(folder, clock.now_ms, config, self._groups_changed)
         self.offsets = (LmqOffsetTable if config.store.enable_lmq else OffsetTable)(folder, clock.now_ms)
         self.delays = DelayTable(folder, clock.now_ms, config.store.message_delay_level)
         self.store = MessageStore(

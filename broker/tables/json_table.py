@@ -1,16 +1,29 @@
-"""JsonTable, the base class of all tables: a file, a DataVersion, a mark for unsaved changes.
+"""JsonTable, the base class of all tables: a file, a DataVersion, a mark for unsaved changes; and ConfigTable, that of
+topics and groups.
 
 A table is owned by the event-loop thread. Saving may be split, so that another thread makes the text and waits for the
 disk: `snapshot()` in the owner's thread, what it returns and `file.save()` in any other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
-from pocketmq.protocol.bodies.body import DataVersion
+import msgspec
+from pocketmq.protocol.bodies.body import Body, DataVersion
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.topics import is_lmq
+from pocketmq.protocol.text import fastjson
 from pocketmq.store.errors import StoreError
 from pocketmq.store.files.json_file import JsonFile
+
+from ..config.broker_config import BrokerConfig
+from .attributes import Attribute, alter_attributes
+from .table_text import MapText
+
+ConfigT = TypeVar("ConfigT", TopicConfig, SubscriptionGroupConfig)
 
 
 class JsonTable:
@@ -81,3 +94,72 @@ class JsonTable:
         self.dirty = True
         if self._on_change is not None:
             self._on_change()
+
+
+class ConfigTable(JsonTable, Generic[ConfigT]):
+    """Settings by name. They are immutable: a change replaces those of a name."""
+
+    known_attributes: ClassVar[Mapping[str, Attribute]]
+
+    def __init__(
+        self,
+        path: Path,
+        now_ms: Callable[[], int],
+        config: BrokerConfig,
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(path, now_ms, on_change)
+        self._config = config
+        self._text = MapText(is_cached=True)
+        self._rows: dict[str, ConfigT] = {}
+
+    def find(self, name: str) -> ConfigT | None:
+        """The settings of a name. Light queues (`%LMQ%...`) are in no table and all have the default settings."""
+        row = self._rows.get(name)
+        if row is None and self._config.store.enable_lmq and is_lmq(name):
+            return self._default(name)
+        return row
+
+    def __contains__(self, name: str) -> bool:
+        return self.find(name) is not None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def page_of_names(self, data_version: str | None, sequence: int, max_count: int) -> list[str]:
+        """The names in one page of the reply to 21 or 201: sorted, from index `sequence`; from the start if
+        `data_version` (the JSON that the requester saw) is no longer current."""
+        try:
+            is_current = (
+                bool(data_version) and fastjson.decode(data_version or "", DataVersion) == self.data_version
+            )
+        except BodyError:
+            is_current = False
+        start = max(sequence, 0) if is_current else 0
+        return sorted(self._rows)[start : start + max_count]
+
+    def update(self, config: ConfigT) -> ConfigT | None:
+        """Create or replace what has this name (17, 200). `config.attributes` are changes: keys prefixed with `+` or
+        `-`. None for a light queue, which is not stored. Raises AttributeRefusedError and then changes nothing."""
+        if self._config.store.enable_lmq and is_lmq(config.name):
+            return None
+        old = self._rows.get(config.name)
+        attributes: dict[str, str] = {}
+        if self._config.is_5:
+            current = None if old is None else old.attributes
+            attributes = alter_attributes(self.known_attributes, current, config.attributes)
+        return self._put(msgspec.structs.replace(config, attributes=attributes))
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        """With `pretty` the file, else a body: of the reply to 21 in 4.x, or to 201."""
+        return self._frozen()() if pretty else self.copy().encode()
+
+    def copy(self) -> Body:
+        """The table as it is now: nobody changes the copy, so any thread can make its text."""
+        raise NotImplementedError
+
+    def _default(self, name: str) -> ConfigT:
+        raise NotImplementedError
+
+    def _put(self, config: ConfigT) -> ConfigT:
+        raise NotImplementedError

@@ -4,6 +4,10 @@
      "pullOffsetTable":{...}}
 
 The value is the *next* offset to consume. Every commit is accepted: lower values overwrite, -1 means "no offset".
+With `enableLmq` it is config/lmqConsumerOffset.json (LmqOffsetTable), which has a plain number for each light queue:
+
+    {"lmqOffsetTable":{"%LMQ%x@%LMQ%g":5}, "offsetTable":{"topic@group":{"0":120}}, ...}
+
 5.5.0 adds `groupTopicMap` and `pullOffsetTable` to the file; neither is read back, there or here. The broker decides
 where a group without an offset starts.
 """
@@ -13,8 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import field
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
+from pocketmq.protocol.message.topics import LMQ_PREFIX, is_lmq
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
@@ -24,6 +30,7 @@ from .table_text import ENTRIES_IN_A_SLICE, MapText, file_text
 
 NO_OFFSET: Final = -1
 SEPARATOR: Final = "@"
+_LMQ_GROUP: Final = SEPARATOR + LMQ_PREFIX
 
 Offsets = dict[int, int]
 """Queue id to offset."""
@@ -32,13 +39,8 @@ Offsets = dict[int, int]
 class OffsetTable(JsonTable):
     """Official ConsumerOffsetManager. `commit` and `query` are on the pull path: two look-ups each."""
 
-    state_fields = (
-        "_offsets",
-        "_reset_offsets",
-        "_pull_offsets",
-        "_topics",
-        "_groups",
-    )
+    file_name = layout.CONSUMER_OFFSETS
+    state_fields = ("_offsets", "_reset_offsets", "_pull_offsets", "_topics", "_groups")
 
     def __init__(
         self,
@@ -46,9 +48,8 @@ class OffsetTable(JsonTable):
         now_ms: Callable[[], int],
         *,
         update_version_step: int = 500,
-        file_name: str = layout.CONSUMER_OFFSETS,
     ) -> None:
-        super().__init__(config_folder / file_name, now_ms)
+        super().__init__(config_folder / self.file_name, now_ms)
         self._offsets: dict[str, Offsets] = {}
         self._reset_offsets: dict[str, Offsets] = {}
         self._pull_offsets: dict[str, Offsets] = {}
@@ -279,6 +280,38 @@ class OffsetTable(JsonTable):
         for key, offsets in stored.offset_table.items():
             self._add(key, offsets)
         self.data_version = stored.data_version or self.data_version  # 4.x writes none
+        return True
+
+
+class _LmqOffsetFile(ConsumerOffsetSerializeWrapper, frozen=True):
+    lmq_offset_table: dict[str, int] = field(default_factory=dict)
+
+
+class LmqOffsetTable(OffsetTable):
+    """Official LmqConsumerOffsetManager: for a group named `%LMQ%...` the queue id of a call is ignored."""
+
+    file_name = layout.LIGHT_CONSUMER_OFFSETS
+
+    def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
+        super().commit(topic, group, 0 if is_lmq(group) else queue_id, offset)
+
+    def query(self, topic: str, group: str, queue_id: int) -> int:
+        return super().query(topic, group, 0 if is_lmq(group) else queue_id)
+
+    def _tables(self, offsets: dict[str, Offsets]) -> dict[str, Any]:
+        """The light queues have a member of their own."""
+        return {
+            "lmqOffsetTable": {key: of[0] for key, of in offsets.items() if _LMQ_GROUP in key and 0 in of},
+            "offsetTable": {key: of for key, of in offsets.items() if _LMQ_GROUP not in key},
+        }
+
+    def read_content(self, content: bytes) -> bool:
+        stored = fastjson.decode(content, _LmqOffsetFile, max_bytes=MAX_FILE_BYTES)
+        self._offsets, self._topics, self._groups = {}, {}, {}
+        light = {key: {0: offset} for key, offset in stored.lmq_offset_table.items()}
+        for key, offsets in (stored.offset_table | light).items():
+            self._add(key, offsets)
+        self.data_version = stored.data_version or self.data_version
         return True
 
 

@@ -9,67 +9,91 @@ Not here: names (`pocketmq.protocol.message.topics`), attributes (`attributes.py
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
-from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import topics
-from pocketmq.protocol.message.flags import (
-    PERM_INHERIT,
-    is_inherited,
-)
+from pocketmq.protocol.message.flags import PERM_INHERIT, PERM_READ, PERM_WRITE, is_inherited
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
-from .attributes import TOPIC_ATTRIBUTES, alter_attributes
-from .built_in_topics import READ_WRITE, TopicSettings, built_in_topics, plain_topic
-from .json_table import JsonTable
-from .table_text import MapText, file_text
+from ..config.broker_config import BrokerConfig
+from .attributes import TOPIC_ATTRIBUTES
+from .json_table import ConfigTable
+from .table_text import file_text
+
+READ_WRITE: Final = PERM_READ | PERM_WRITE
+READ_WRITE_INHERIT: Final = READ_WRITE | PERM_INHERIT
+_SCHEDULE_QUEUE_NUMS: Final = 18
+_BENCHMARK_QUEUE_NUMS: Final = 1024
 
 
-class TopicTable(JsonTable):
-    """Official TopicConfigManager. Topic configs are immutable: a change replaces the config."""
+def built_in_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """The topics of a new broker, in the order of the official TopicConfigManager.init."""
+    cluster, broker = config.broker_cluster_name, config.broker_name
+    result = [plain_topic(topics.SELF_TEST_TOPIC)]
+    if config.auto_create_topic_enable:
+        result.append(
+            plain_topic(topics.AUTO_CREATE_TOPIC, config.default_topic_queue_nums, READ_WRITE_INHERIT)
+        )
+    result += [
+        plain_topic(topics.BENCHMARK_TOPIC, _BENCHMARK_QUEUE_NUMS),
+        plain_topic(cluster, 16, READ_WRITE_INHERIT if config.cluster_topic_enable else PERM_INHERIT),
+        plain_topic(broker, 1, READ_WRITE_INHERIT if config.broker_topic_enable else PERM_INHERIT),
+        plain_topic(topics.OFFSET_MOVED_TOPIC),
+        plain_topic(topics.SCHEDULE_TOPIC, _SCHEDULE_QUEUE_NUMS),
+    ]
+    if config.trace_topic_enable:
+        result.append(plain_topic(config.msg_trace_topic_name))
+    result.append(plain_topic(topics.reply_topic(cluster)))
+    if not config.is_5:
+        return result
+    result += [
+        plain_topic(topics.revive_topic(cluster), config.revive_queue_num),
+        plain_topic(topics.sync_member_topic(broker), 1, PERM_INHERIT),
+        plain_topic(topics.HALF_TOPIC),
+        plain_topic(topics.OP_HALF_TOPIC),
+        plain_topic(topics.ROCKSDB_HALF_TOPIC),
+        plain_topic(topics.ROCKSDB_OP_HALF_TOPIC),
+    ]
+    if config.store.timer_wheel_enable:
+        result.append(plain_topic(topics.TIMER_TOPIC))
+    return result
 
-    state_fields = ("_topics",)
+
+def plain_topic(name: str, queue_nums: int = 1, perm: int = READ_WRITE) -> TopicConfig:
+    """A topic with as many read queues as write queues and otherwise default values."""
+    return TopicConfig(topic_name=name, read_queue_nums=queue_nums, write_queue_nums=queue_nums, perm=perm)
+
+
+class TopicTable(ConfigTable[TopicConfig]):
+    """Official TopicConfigManager."""
+
+    state_fields = ("_rows",)
+    known_attributes = TOPIC_ATTRIBUTES
 
     def __init__(
         self,
         config_folder: Path,
         now_ms: Callable[[], int],
-        settings: TopicSettings,
+        config: BrokerConfig,
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(config_folder / layout.TOPICS, now_ms, on_change)
-        self.settings = settings
-        self._text = MapText(is_cached=True)
-        self._topics = {topic.name: topic for topic in built_in_topics(settings)}
-        reserved = topics.SYSTEM_TOPICS
-        if settings.emulate < 5:
-            reserved -= topics.SYSTEM_TOPICS_OF_5
-        self._system_topics = reserved | self._topics.keys()
+        super().__init__(config_folder / layout.TOPICS, now_ms, config, on_change)
+        self._rows = {topic.name: topic for topic in built_in_topics(config)}
+        reserved = topics.SYSTEM_TOPICS if config.is_5 else topics.SYSTEM_TOPICS - topics.SYSTEM_TOPICS_OF_5
+        self._system_topics = reserved | self._rows.keys()
         self._names_changed: set[str] = set()
 
     # --- questions
 
-    def find(self, topic: str) -> TopicConfig | None:
-        """The topic's config. Light queues (`%LMQ%...`) are in no table and all have default settings."""
-        config = self._topics.get(topic)
-        if config is None and self.settings.enable_lmq and topics.is_lmq(topic):
-            return plain_topic(topic)
-        return config
-
-    def __contains__(self, topic: str) -> bool:
-        return self.find(topic) is not None
-
-    def __len__(self) -> int:
-        return len(self._topics)
-
     @property
     def topics(self) -> Mapping[str, TopicConfig]:
         """Read-only view by name; it changes with the table."""
-        return MappingProxyType(self._topics)
+        return MappingProxyType(self._rows)
 
     @property
     def system_topics(self) -> frozenset[str]:
@@ -81,15 +105,12 @@ class TopicTable(JsonTable):
         return topic in self._system_topics or topic.startswith(topics.SYSTEM_PREFIX)
 
     def is_order_topic(self, topic: str) -> bool:
-        config = self._topics.get(topic)
+        config = self._rows.get(topic)
         return config is not None and config.order
 
     def page(self, data_version: str | None, sequence: int, max_count: int) -> dict[str, TopicConfig]:
-        """One page of the reply to 21: topics sorted by name from index `sequence`; from the start if `data_version`
-        (the JSON that the requester saw) is no longer current (official subTopicConfigTable)."""
-        start = page_start(data_version, sequence, self.data_version)
-        names = sorted(self._topics)[start : start + max_count]
-        return {name: self._topics[name] for name in names}
+        """One page of the reply to 21 (official subTopicConfigTable)."""
+        return {name: self._rows[name] for name in self.page_of_names(data_version, sequence, max_count)}
 
     # --- changes
 
@@ -108,12 +129,12 @@ class TopicTable(JsonTable):
         config = self.find(topic)
         if config is not None:
             return config
-        template = self._topics.get(default_topic)
+        template = self._rows.get(default_topic)
         if template is None:
             return None
-        if default_topic == topics.AUTO_CREATE_TOPIC and not self.settings.auto_create_topic_enable:
+        if default_topic == topics.AUTO_CREATE_TOPIC and not self._config.auto_create_topic_enable:
             # A file written while creation was allowed may have the template: it loses the inherit bit for good.
-            template = self._topics[default_topic] = msgspec.structs.replace(template, perm=READ_WRITE)
+            template = self._rows[default_topic] = msgspec.structs.replace(template, perm=READ_WRITE)
             self._names_changed.add(default_topic)
         if not is_inherited(template.perm):
             return None
@@ -144,7 +165,7 @@ class TopicTable(JsonTable):
         if config is None:
             config = plain_topic(topic, queue_nums, perm)
             return self._put(msgspec.structs.replace(config, topic_sys_flag=topic_sys_flag, order=order))
-        if config.order == order or topic not in self._topics:
+        if config.order == order or topic not in self._rows:
             return config
         return self._put(msgspec.structs.replace(config, order=order))
 
@@ -153,23 +174,9 @@ class TopicTable(JsonTable):
         existing = self.find(config.name)
         return self._put(config) if existing is None else existing
 
-    def update(self, config: TopicConfig) -> TopicConfig | None:
-        """Create or replace a topic (17). `config.attributes` are changes: keys prefixed with `+` or `-`.
-
-        None for a light queue, which is not stored. Raises AttributeRefusedError and then changes nothing.
-        """
-        if self.settings.enable_lmq and topics.is_lmq(config.name):
-            return None
-        old = self._topics.get(config.name)
-        attributes: dict[str, str] = {}
-        if self.settings.emulate >= 5:
-            current = None if old is None else old.attributes
-            attributes = alter_attributes(TOPIC_ATTRIBUTES, current, config.attributes)
-        return self._put(msgspec.structs.replace(config, attributes=attributes))
-
     def delete(self, topic: str) -> bool:
         """Remove the topic. False if it does not exist."""
-        if self._topics.pop(topic, None) is None:
+        if self._rows.pop(topic, None) is None:
             return False
         self._changed(topic)
         return True
@@ -178,60 +185,46 @@ class TopicTable(JsonTable):
         """Set the order flag of the topics that a name server lists as ordered (official updateOrderTopicConfig)."""
         changed = []
         for name in names:
-            config = self._topics.get(name)
+            config = self._rows.get(name)
             if config is not None and not config.order:
-                self._topics[name] = msgspec.structs.replace(config, order=True)
+                self._rows[name] = msgspec.structs.replace(config, order=True)
                 changed.append(name)
         if changed:
             self._changed(*changed)
 
     def replace_all(self, table: Mapping[str, TopicConfig], data_version: DataVersion) -> None:
         """At a slave: take over the master's table; topics that the master does not have are removed."""
-        self._topics = dict(table)
+        self._rows = dict(table)
         self._names_changed.update(table)
         self.data_version = data_version
         self.dirty = True
 
+    def _default(self, name: str) -> TopicConfig:
+        return plain_topic(name)
+
     def _put(self, config: TopicConfig) -> TopicConfig:
-        self._topics[config.name] = config
+        self._rows[config.name] = config
         self._changed(config.name)
         return config
 
     def _changed(self, *names: str) -> None:
         """`names` are those of the changed topics; all of them unless given."""
-        self._names_changed.update(names or self._topics)
+        self._names_changed.update(names or self._rows)
         super()._changed()
 
     # --- text
 
-    def to_json(self, *, pretty: bool = False) -> bytes:
-        """`{"dataVersion":...,"topicConfigTable":...}`: body of the reply to 21 in 4.x, and the file."""
-        if pretty:
-            return self._frozen()()
-        return fastjson.dumps(self.copy())
-
     def copy(self) -> TopicConfigSerializeWrapper:
-        """The table as it is now: nobody changes the copy, so any thread can make its text."""
         return TopicConfigSerializeWrapper(
-            topic_config_table=self._topics.copy(), data_version=self.data_version
+            topic_config_table=self._rows.copy(), data_version=self.data_version
         )
 
     def _frozen(self) -> Callable[[], bytes]:
-        table, version = self._topics.copy(), self.data_version
+        table, version = self._rows.copy(), self.data_version
         return lambda: file_text({"dataVersion": version, "topicConfigTable": self._text.of(table)})
 
     def read_content(self, content: bytes) -> bool:
         wrapper = fastjson.decode(content, TopicConfigSerializeWrapper, max_bytes=MAX_FILE_BYTES)
-        self._topics.update(wrapper.topic_config_table)
+        self._rows.update(wrapper.topic_config_table)
         self.data_version = wrapper.data_version
         return True
-
-
-def page_start(data_version: str | None, sequence: int, current: DataVersion) -> int:
-    """First index of a page of 21 or 201: `sequence` if the requester's data version is current, otherwise 0."""
-    if sequence <= 0 or not data_version or data_version.isspace():
-        return 0
-    try:
-        return sequence if fastjson.decode(data_version, DataVersion) == current else 0
-    except BodyError:
-        return 0

@@ -25,8 +25,6 @@ async def restore_settings(node: Node, settings: tuple[dict[str, Any], ...], ver
         for name, value in values.items():
             setattr(config, name, dict(value) if isinstance(value, dict) else value)
     broker.state.settings_version = version
-    broker.topics.settings = broker.config.topic_settings()
-    broker.groups.settings = broker.config.group_settings()
     if broker.config.broker_permission != permission:
         await broker.cluster.registration.permission_changed()
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.tables.built_in_topics import TopicSettings
+from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.tables.delay_table import DelayTable
-from pocketmq.broker.tables.group_table import GroupSettings, GroupTable
+from pocketmq.broker.tables.group_table import GroupTable
 from pocketmq.broker.tables.offset_table import OffsetTable
 from pocketmq.broker.tables.topic_table import TopicTable
 from pocketmq.protocol.message.properties import decode_properties
@@ -88,8 +88,8 @@ def test_tables_are_read(golden: Golden) -> None:
     folder, expected = golden.root / "config", golden.expected
     clock = WallClock()
     offsets, delays = OffsetTable(folder, clock.now_ms), DelayTable(folder, clock.now_ms, "1s 4s 1s 3600s")
-    topics = TopicTable(folder, clock.now_ms, TopicSettings(broker_cluster_name="c", broker_name="b"))
-    groups = GroupTable(folder, clock.now_ms, GroupSettings())
+    topics = TopicTable(folder, clock.now_ms, BrokerConfig(broker_cluster_name="c", broker_name="b"))
+    groups = GroupTable(folder, clock.now_ms, BrokerConfig())
     for table in (offsets, delays, topics, groups):
         assert table.load()
     for place, queues in expected["offsets"].items():

@@ -142,7 +142,7 @@ async def test_settings_are_in_force_before_the_name_servers_answer(
     await asyncio.sleep(0)
     change.cancel()
     assert not broker.config.auto_create_topic_enable
-    assert broker.topics.settings == broker.config.topic_settings()
+    assert broker.topics.create_for_send("created", "TBW102", 4) is None
 
 
 def test_keys_waiting_for_a_restart_are_honoured_keys() -> None:

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.state import table_saver
 from pocketmq.broker.state.table_saver import TableSaver
-from pocketmq.broker.tables.group_table import GroupSettings, GroupTable
+from pocketmq.broker.tables.group_table import GroupTable
 from pocketmq.broker.tables.table_text import MapText
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
@@ -29,7 +30,7 @@ async def tables() -> AsyncIterator[TableSaver]:
 @pytest.fixture
 async def groups(tables: TableSaver, tmp_path: Path) -> GroupTable:
     """Announces each change, as in a broker; GroupTable(...) itself contains the built-in groups."""
-    table = GroupTable(tmp_path / "config", lambda: 1, GroupSettings(), lambda: tables.save_soon(table))
+    table = GroupTable(tmp_path / "config", lambda: 1, BrokerConfig(), lambda: tables.save_soon(table))
     return table
 
 

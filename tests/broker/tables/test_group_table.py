@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.tables.attributes import AttributeRefusedError
-from pocketmq.broker.tables.group_table import GroupSettings, GroupTable
+from pocketmq.broker.tables.group_table import GroupTable
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.group_config import (
     DEFAULT_RETRY_INTERVALS_MS,
@@ -28,8 +29,10 @@ PREDEFINED = {
 }
 
 
-def table(folder: Path, **settings: Any) -> GroupTable:
-    return GroupTable(folder / "config", VirtualClock().now_ms, GroupSettings(**settings))
+def table(folder: Path, *, enable_lmq: bool = False, **settings: Any) -> GroupTable:
+    config = BrokerConfig(**settings)
+    config.store.enable_lmq = enable_lmq
+    return GroupTable(folder / "config", VirtualClock().now_ms, config)
 
 
 def test_predefined_groups_of_both_lines(tmp_path: Path):

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker.tables.light_offset_table import LmqOffsetTable
-from pocketmq.broker.tables.offset_table import NO_OFFSET, OffsetTable
+from pocketmq.broker.tables.offset_table import NO_OFFSET, LmqOffsetTable, OffsetTable
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.tables.attributes import AttributeRefusedError
-from pocketmq.broker.tables.built_in_topics import TopicSettings
 from pocketmq.broker.tables.topic_table import TopicTable
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -19,8 +19,17 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-def table(folder: Path, clock: VirtualClock, **settings: Any) -> TopicTable:
-    return TopicTable(folder / "config", clock.now_ms, TopicSettings(**settings))
+def table(
+    folder: Path,
+    clock: VirtualClock,
+    *,
+    enable_lmq: bool = False,
+    timer_wheel_enable: bool = True,
+    **settings: Any,
+) -> TopicTable:
+    config = BrokerConfig(**settings)
+    config.store.enable_lmq, config.store.timer_wheel_enable = enable_lmq, timer_wheel_enable
+    return TopicTable(folder / "config", clock.now_ms, config)
 
 
 def queues_and_perm(topics: TopicTable) -> dict[str, tuple[int, int, int]]:
@@ -144,7 +153,7 @@ def test_retry_topics_are_created_without_a_template(tmp_path: Path, clock: Virt
 def test_every_change_makes_a_new_data_version_and_is_announced(tmp_path: Path, clock: VirtualClock):
     announced: list[int] = []
     topics = TopicTable(
-        tmp_path, clock.now_ms, TopicSettings(), lambda: announced.append(topics.data_version.counter)
+        tmp_path, clock.now_ms, BrokerConfig(), lambda: announced.append(topics.data_version.counter)
     )
     clock.advance(5)
     topics.update(TopicConfig(topic_name="orders"))

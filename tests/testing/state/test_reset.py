@@ -262,7 +262,7 @@ def test_settings_changed_over_the_wire_are_restored(server: EmbeddedServer, mq:
     assert (config.store.max_message_size, config.not_applied) == (10, {"aclEnable": "true"})
     server.reset(mark)
     assert (config.store.max_message_size, config.not_applied) == (4_194_304, {})
-    assert (config.broker_permission, server.broker.topics.settings.auto_create_topic_enable) == (6, True)
+    assert (config.broker_permission, config.auto_create_topic_enable) == (6, True)
     mq.send(topic, "longer than ten bytes")
     mq.send("made-by-sending", "one")
 
