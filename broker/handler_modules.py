@@ -8,14 +8,10 @@ from typing import Final
 
 from .access import plain_acl_handlers, user_handlers
 from .admin import (
-    cleaning_handlers,
     client_relay_handlers,
-    config_handlers,
     group_handlers,
     offset_admin_handlers,
-    progress_handlers,
     query_handlers,
-    reset_handlers,
     runtime_handlers,
     topic_handlers,
 )
@@ -44,15 +40,11 @@ HANDLER_MODULES: Final = (
     offset_handlers,
     client_handlers,
     group_handlers,
-    progress_handlers,
     topic_handlers,
     client_relay_handlers,
-    reset_handlers,
     query_handlers,
     runtime_handlers,
     offset_admin_handlers,
-    config_handlers,
-    cleaning_handlers,
     replication_handlers,
     plain_acl_handlers,
     user_handlers,

@@ -2,7 +2,7 @@
 
     tool  --307, 309, 223-->  broker  -->  consumer, on the connection that the consumer opened
 
-Mirrors `Broker2Client` and the `callConsumer` part of `AdminBrokerProcessor`. Resets of offsets: `reset_handlers.py`.
+Mirrors `Broker2Client` and the `callConsumer` part of `AdminBrokerProcessor`. Resets: `offset_admin_handlers.py`.
 """
 
 from typing import Any, Final

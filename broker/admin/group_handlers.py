@@ -1,11 +1,12 @@
-"""Consumer groups for administrators: settings (200, 225, 201, 352, 353, 207), members (203, 204, 328), progress (208).
+"""Consumer groups for administrators: settings (200, 225, 201, 352, 353, 207), members (203, 204, 328, 345), and
+progress: of one group in offsets (208) and in time (303), and of all groups (317).
 
-Settings are in the store's group table, members in `membership/consumer_groups.py` and
+Settings are in `tables/group_table.py`, members in `membership/consumer_groups.py` and
 `membership/producer_groups.py`. Mirrors the group part of `AdminBrokerProcessor`.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from pocketmq.protocol.bodies.client_state import (
     Connection,
@@ -15,15 +16,23 @@ from pocketmq.protocol.bodies.client_state import (
     ProducerTableInfo,
 )
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupList
-from pocketmq.protocol.bodies.offsets import ConsumeStats, GroupForbidden, OffsetWrapper
+from pocketmq.protocol.bodies.offsets import (
+    GroupForbidden,
+    QueryConsumeTimeSpanBody,
+    QuerySubscriptionResponseBody,
+    QueueTimeSpan,
+)
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import group_refusal
 from pocketmq.protocol.requests.group import (
     DeleteSubscriptionGroup,
     GetAllSubscriptionGroupConfig,
     GetAllSubscriptionGroupConfigReply,
+    GetBrokerConsumeStats,
     GetConsumeStats,
     GetSubscriptionGroupConfig,
+    QuerySubscriptionByConsumer,
     UpdateAndCreateSubscriptionGroup,
     UpdateAndCreateSubscriptionGroupList,
     UpdateAndGetGroupForbidden,
@@ -33,6 +42,7 @@ from pocketmq.protocol.requests.membership import (
     GetConsumerConnectionList,
     GetProducerConnectionList,
 )
+from pocketmq.protocol.requests.topic import QueryConsumeTimeSpan
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
@@ -230,6 +240,18 @@ def _connection_of(client: Client) -> Connection:
     )
 
 
+@handles(QuerySubscriptionByConsumer)
+def query_subscription_by_consumer(
+    broker: Broker, request: QuerySubscriptionByConsumer
+) -> QuerySubscriptionResponseBody:
+    """The subscription of an online group to a topic; without `subscriptionData` if the group is offline."""
+    group = broker.membership.consumers.get(request.group)
+    subscription = None if group is None or request.topic is None else group.subscription(request.topic)
+    return QuerySubscriptionResponseBody(
+        group=request.group, topic=request.topic, subscription_data=subscription
+    )
+
+
 # -- progress
 
 
@@ -237,19 +259,20 @@ def _connection_of(client: Client) -> Connection:
 async def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer:
     """The group's offset in each queue of its topics, and how fast it reads."""
     group = request.consumer_group
-    table: dict[MessageQueue, OffsetWrapper] = {}
+    table: dict[MessageQueue, dict[str, int]] = {}
     async with broker.reports:
         topics = [topic for topic in _topics_to_report(broker, request) if topic in broker.topics]
         async for topic, queue_id in in_slices(_read_queues(broker, topics)):
-            queue = MessageQueue(topic, broker.config.broker_name, queue_id)
-            table[queue] = _progress(broker, group, topic, queue_id)
+            row = table[MessageQueue(topic, broker.config.broker_name, queue_id)] = _progress(
+                broker, group, topic, queue_id
+            )
+            if broker.config.is_5:
+                pulled = broker.offsets.query_pull(topic, group, queue_id)
+                row["pullOffset"] = max(row["consumerOffset"], pulled)
         consume_tps = sum(
-            [tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}") for topic in topics], start=0.0
+            (tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}") for topic in topics), start=0.0
         )
-        body: object = ConsumeStats(offset_table=table, consume_tps=consume_tps)
-        if not broker.config.is_5:
-            body = _without_pull_offsets(table, consume_tps)
-        return Answer(body=await encoded(body, len(table)))
+        return Answer(body=await encoded({"consumeTps": consume_tps, "offsetTable": table}, len(table)))
 
 
 def _read_queues(broker: Broker, topics: list[str]) -> Iterator[tuple[str, int]]:
@@ -259,42 +282,99 @@ def _read_queues(broker: Broker, topics: list[str]) -> Iterator[tuple[str, int]]
             yield topic, queue_id
 
 
-def _without_pull_offsets(table: dict[MessageQueue, OffsetWrapper], consume_tps: float) -> dict[str, object]:
-    """The answer of the 4.9 line, which does not keep the offsets of pulls."""
-    rows = {
-        queue: {
-            "brokerOffset": row.broker_offset,
-            "consumerOffset": row.consumer_offset,
-            "lastTimestamp": row.last_timestamp,
-        }
-        for queue, row in table.items()
-    }
-    return {"consumeTps": consume_tps, "offsetTable": rows}
-
-
 def _topics_to_report(broker: Broker, request: GetConsumeStats) -> set[str]:
     """The named topics, or all topics in which the group has offsets; without those that an online group does not
     subscribe to."""
-    if broker.config.is_5:
-        listed = {topic for topic in (request.topic_list or "").split(";") if topic}
-        if listed:
-            return listed
-    topic = request.topic
-    topics = broker.offsets.topics_of(request.consumer_group) if not topic or topic.isspace() else {topic}
-    group = broker.membership.consumers.get(request.consumer_group)
-    if group is None or not group.subscriptions:
-        return topics
-    return {topic for topic in topics if group.subscription(topic) is not None}
+    group, topic = request.consumer_group, request.topic
+    listed = {name for name in (request.topic_list or "").split(";") if name}
+    if broker.config.is_5 and listed:
+        return listed
+    topics = broker.offsets.topics_of(group) if not topic or topic.isspace() else {topic}
+    return {name for name in topics if broker.membership.consumers.may_read(group, name)}
 
 
-def _progress(broker: Broker, group: str, topic: str, queue_id: int) -> OffsetWrapper:
-    consumer_offset = max(0, broker.offsets.query(topic, group, queue_id))
-    last_timestamp = 0
-    if consumer_offset > 0:
-        last_timestamp = max(0, broker.store.store_time(topic, queue_id, consumer_offset - 1))
-    return OffsetWrapper(
-        broker_offset=broker.store.max_offset(topic, queue_id),
-        consumer_offset=consumer_offset,
-        pull_offset=max(consumer_offset, broker.offsets.query_pull(topic, group, queue_id)),
-        last_timestamp=last_timestamp,
+def _progress(broker: Broker, group: str, topic: str, queue_id: int) -> dict[str, int]:
+    consumed = max(0, broker.offsets.query(topic, group, queue_id))
+    return {
+        "brokerOffset": broker.store.max_offset(topic, queue_id),
+        "consumerOffset": consumed,
+        "lastTimestamp": max(0, broker.store.store_time(topic, queue_id, consumed - 1)) if consumed else 0,
+    }
+
+
+@handles(GetBrokerConsumeStats)
+async def get_broker_consume_stats(broker: Broker, request: GetBrokerConsumeStats) -> Answer:
+    """The progress of every group in every topic in which it has offsets, or only in the ordered topics."""
+    async with broker.reports:
+        rows: dict[str, list[dict[str, Any]]] = {group: [] for group in broker.groups.groups}
+        total_diff = total_inflight_diff = count = 0
+        async for group, topic_config, queue_id in in_slices(_queues_of_groups(broker, request, list(rows))):
+            topic = topic_config.name
+            if not queue_id:
+                tps = tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}")
+                rows[group].append({"consumeTps": tps, "offsetTable": {}})
+            row = _progress(broker, group, topic, queue_id)
+            total_diff += row["brokerOffset"] - row["consumerOffset"]
+            if (
+                broker.config.is_5
+            ):  # the official broker leaves the pull offset at zero here and subtracts from it
+                row["pullOffset"] = 0
+                total_inflight_diff -= row["consumerOffset"]
+            rows[group][-1]["offsetTable"][MessageQueue(topic, broker.config.broker_name, queue_id)] = row
+            count += 1
+        body: dict[str, Any] = {
+            "brokerAddr": broker.identity.address,
+            "consumeStatsList": [{group: topics} for group, topics in rows.items()],
+            "totalDiff": total_diff,
+        }
+        if broker.config.is_5:
+            body["totalInflightDiff"] = total_inflight_diff
+        return Answer(body=await encoded(body, count + len(rows)))
+
+
+def _queues_of_groups(
+    broker: Broker, request: GetBrokerConsumeStats, groups: list[str]
+) -> Iterator[tuple[str, TopicConfig, int]]:
+    """Each write queue of the existing topics in which a group has offsets, without those to which its online members
+    do not subscribe."""
+    for group in groups:
+        for topic in sorted(broker.offsets.topics_of(group)):
+            config = broker.topics.find(topic)
+            if config is None or (request.is_order and not config.order):
+                continue
+            if broker.membership.consumers.may_read(group, topic):
+                for queue_id in range(config.write_queue_nums):
+                    yield group, config, queue_id
+
+
+@handles(QueryConsumeTimeSpan)
+async def query_consume_time_span(broker: Broker, request: QueryConsumeTimeSpan) -> Answer:
+    """For each write queue: store times of its oldest, its newest and the last consumed message, and the delay."""
+    topic_config = broker.topics.find(request.topic)
+    if topic_config is None:
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
+    async with broker.reports:
+        spans = [
+            _time_span(broker, request.group, request.topic, queue_id)
+            async for queue_id in in_slices(range(topic_config.write_queue_nums))
+        ]
+        body = QueryConsumeTimeSpanBody(consume_time_span_set=spans)
+        return Answer(body=await encoded(body, len(spans)))
+
+
+def _time_span(broker: Broker, group: str, topic: str, queue_id: int) -> QueueTimeSpan:
+    store = broker.store
+    oldest_ms = store.earliest_store_time(topic, queue_id)
+    max_offset = store.max_offset(topic, queue_id)
+    consumed = broker.offsets.query(topic, group, queue_id)
+    delay_ms = 0
+    if consumed < max_offset:
+        # A group without an offset: the store time of message -1 is -1, so the delay is the whole time since 1970.
+        delay_ms = broker.clock.now_ms() - store.store_time(topic, queue_id, consumed)
+    return QueueTimeSpan.of(
+        MessageQueue(topic, broker.config.broker_name, queue_id),
+        min_time_stamp=oldest_ms,
+        max_time_stamp=store.store_time(topic, queue_id, max_offset - 1),
+        consume_time_stamp=store.store_time(topic, queue_id, consumed - 1) if consumed > 0 else oldest_ms,
+        delay_time=delay_ms,
     )

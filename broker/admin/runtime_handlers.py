@@ -1,27 +1,40 @@
-"""Figures of a running broker for administrators: 28 (all figures) and 315 (one series over three windows).
+"""A running broker for administrators: its settings (25 changes them, 26 returns all of them) and its figures: all of
+them (28), or one series over three windows (315).
+
+`config/changes.py` says which keys can be changed. If the broker was started with -c, they are written into that file.
 
 The answer to 28 is a flat map of texts, with the official keys and value formats of the emulated line. PocketMQ has no
-thread pools, so the lengths of their queues are 0. `state/statistics.py` counts the figures. Mirrors
-`AdminBrokerProcessor.prepareRuntimeInfo` and `StoreStatsService.getRuntimeInfo`.
+thread pools, so the lengths of their queues are 0. `figures/statistics.py` counts the figures. Mirrors the same parts
+of `AdminBrokerProcessor`, and `StoreStatsService.getRuntimeInfo`.
 """
 
 import shutil
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from pocketmq.protocol.bodies.broker import BrokerStatsData
 from pocketmq.protocol.bodies.routes import KVTable
 from pocketmq.protocol.languages import V4_9_7
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
-from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, ViewBrokerStatsData
+from pocketmq.protocol.requests.admin import (
+    GetBrokerConfig,
+    GetBrokerConfigReply,
+    GetBrokerRuntimeInfo,
+    UpdateBrokerConfig,
+    ViewBrokerStatsData,
+)
+from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import layout
 
 from ..broker import Broker
+from ..config import changes
+from ..config import keys as config_keys
 from ..errors import Refusal
 from ..figures.traffic import TPS_SPANS_SECONDS
-from ..network.dispatch import handles
+from ..network.dispatch import Answer, Call, handles
 
 _POOL_CAPACITIES: Final = {
     "sendThreadPoolQueue": 10_000,
@@ -30,6 +43,43 @@ _POOL_CAPACITIES: Final = {
 }
 _POOL_CAPACITIES_5: Final = {"litePullThreadPoolQueue": 100_000, "ackThreadPoolQueue": 100_000}
 _NO_LIMIT: Final = 2_147_483_647
+
+
+@handles(UpdateBrokerConfig)
+async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call: Call) -> Answer:
+    """Body: properties text. The remark of the answer names the keys that take effect at the next start. A change of
+    brokerPermission reaches the name servers before the answer is sent."""
+    if not call.body:
+        return Answer()
+    config, state = broker.config, broker.state
+    requested = changes.read_changes(call.body)
+    changes.refuse_changes(config, requested, is_5=config.is_5)
+    accepted = changes.apply_changes(config, requested, call.connection.peer)
+    state.settings_version = state.settings_version.next_version(broker.clock.now_ms())
+    # Only now: a client that hangs up ends this handler at the next wait.
+    await state.tables.written("changed settings", partial(changes.write_changes, config.conf_file, accepted))
+    if "brokerPermission" in requested:
+        await broker.cluster.registration.permission_changed()
+    waiting = changes.waiting_for_restart(config, accepted.keys())
+    return Answer(remark=f"after a restart: {', '.join(waiting)}" if waiting else None)
+
+
+@handles(GetBrokerConfig)
+def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
+    """All official keys of the emulated line, one `key=value` a line."""
+    version = broker.state.settings_version
+    members: dict[str, int] = {"counter": version.counter}
+    if broker.config.is_5:
+        members["stateVersion"] = version.state_version
+    members["timestamp"] = version.timestamp
+    return Answer(
+        reply=GetBrokerConfigReply(version=fastjson.dumps(members).decode()),
+        body=config_keys.official_text(
+            broker.config,
+            is_5=broker.config.is_5,
+            computed={"namesrvAddr": broker.cluster.registration.name_servers},
+        ).encode(),
+    )
 
 
 @handles(GetBrokerRuntimeInfo)

@@ -1,7 +1,9 @@
-"""Topics for administrators: 17 and 18, 215, 21, 351, 202, 300, 305.
+"""Topics for administrators: 17 and 18, 215, 21, 351, 202, 300, 305; and the deletion of old data: log files (329),
+queues without messages (306) or without a topic (316).
 
-The topic table is in the store; this file has the checks of the official broker, in its order and with its remarks.
-Mirrors the topic part of `AdminBrokerProcessor`.
+`tables/topic_table.py` has the topics; this file has the checks of the official broker, in its order and with its
+remarks. The store's `retention.py` deletes old files without a request. Mirrors the topic and cleaning parts of
+`AdminBrokerProcessor`.
 """
 
 from pocketmq.protocol.bodies.body import DataVersion
@@ -17,6 +19,9 @@ from pocketmq.protocol.bodies.topic_config import (
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_lmq, pop_retry_topic, topic_refusal
 from pocketmq.protocol.requests.topic import (
+    CleanExpiredConsumeQueue,
+    CleanUnusedTopic,
+    DeleteExpiredCommitLog,
     DeleteTopicInBroker,
     GetAllTopicConfig,
     GetAllTopicConfigReply,
@@ -164,6 +169,33 @@ def _pop_retry_topics(broker: Broker, topic: str) -> list[str]:
     groups = broker.offsets.groups_of(topic)
     names = (pop_retry_topic(topic, group, v2=v2) for group in groups for v2 in (True, False))
     return [name for name in names if name in broker.topics]
+
+
+@handles(DeleteExpiredCommitLog)
+def delete_expired_commit_log(broker: Broker, request: DeleteExpiredCommitLog) -> None:
+    """Delete log files older than `fileReservedTime`: at most ten now, the rest in the next rounds of the retention."""
+    broker.retention.request_manual()
+    broker.retention.run()
+
+
+@handles(CleanExpiredConsumeQueue)
+def clean_expired_consume_queue(broker: Broker, request: CleanExpiredConsumeQueue) -> None:
+    """Delete the queues whose messages are all deleted from the log, except those of built-in topics."""
+    broker.store.delete_expired_queues(broker.topics.is_system_topic)
+
+
+@handles(CleanUnusedTopic)
+async def clean_unused_topic(broker: Broker, request: CleanUnusedTopic) -> None:
+    """Delete the queues of topics that are not in the topic table, except built-in topics and light queues."""
+    deleted = set()
+    try:
+        async for topic in in_slices(list(broker.store.topics_with_queues())):
+            if topic in broker.topics or broker.topics.is_system_topic(topic) or is_lmq(topic):
+                continue
+            broker.store.delete_topic_queues(topic)
+            deleted.add(topic)
+    finally:
+        broker.statistics.forget(deleted, set())
 
 
 # -- queries

@@ -161,6 +161,11 @@ class ConsumerGroups:
         known = self._groups.get(group)
         return None if known is None else known.find(client_id)
 
+    def may_read(self, group: str, topic: str) -> bool:
+        """False if the online members of a group subscribe, but not to this topic."""
+        known = self._groups.get(group)
+        return known is None or not known.subscriptions or topic in known.subscriptions
+
     def subscribed_to(self, topic: str) -> list[str]:
         """Names of the online groups that subscribe to a topic.
 
