@@ -26,8 +26,8 @@ from .handler_modules import HANDLER_MODULES
 from .name_server.name_server import NameServer
 from .network.dispatch import BROKER, NAME_SERVER
 from .network.listening import close_all, port_of
-from .network.role import Limits, Signer
 from .network.server import Server
+from .network.server_context import Limits, Signer
 from .network.tls import Tls
 from .network.watch import SideServer, Watcher
 from .state.broker_state import Identity
@@ -163,22 +163,22 @@ class Node:
     def _start_journal(self) -> None:
         if self._journal_folder is None:
             return
-        from .network.journal import journal_of
+        from .network.journal import Journal
 
         config = self._config
-        journal = journal_of(
-            self._journal_folder,
-            broker_name=config.broker_name,
-            cluster=config.broker_cluster_name,
-            emulate=config.emulate,
-        )
+        about = {
+            "brokerName": config.broker_name,
+            "cluster": config.broker_cluster_name,
+            "emulate": config.emulate,
+        }
+        journal = Journal(self._journal_folder, about)
         journal.start()
         self.journal = journal
 
     def _watchers(self, name: str) -> list[Watcher]:
         if self.journal is None:
             return []
-        from .network.journal_watcher import JournalWatcher
+        from .network.journal import JournalWatcher
 
         return [JournalWatcher(self.journal, name)]
 
@@ -234,7 +234,7 @@ class Node:
         )
         broker.open()
         handlers = BROKER.of_line(config.emulate).bind(*broker.parts)
-        guard, sends = broker.access.guard, broker.sends
+        guard, sends = broker.access.guard, broker.sends.take
         await server.serve(handlers, guard=guard, sends=sends, on_close=broker.connection_closed)
         if fast is not None:
             handlers = handlers.without_main_port_only()

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import Final
 
-from pocketmq.broker.network.descriptors import Descriptors, descriptor_of
+from pocketmq.broker.network.listening import Descriptors, descriptor_of
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState

@@ -229,7 +229,7 @@ async def send(
     late = len(caller.late_answers)
     try:
         parsed = from_fields(handler.request_type, command.fields)
-        arguments = (parsed, handler.call_type(caller, command)) if handler.wants_call else (parsed,)
+        arguments = (parsed,) if handler.call_type is None else (parsed, handler.call_type(caller, command))
         result = handler.function(part, *arguments)
         if inspect.isawaitable(result):
             result = await result

@@ -319,7 +319,7 @@ def test_requests_that_emulation_leaves_out_are_named() -> None:
     )
     assert sentence is not None
     assert sorted(map(int, re.findall(r"\d+", sentence[1]))) == sorted(
-        code for code, handler in BROKER.table.items() if handler.only_in == 5
+        code for code, handler in BROKER.table.items() if handler.request_type.only_in == 5
     )
 
 

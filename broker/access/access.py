@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pocketmq.protocol.wire.command import Command
 
-from ..network.role import Guard
+from ..network.server_context import Guard
 from ..state.broker_state import BrokerState
 from ..tables.json_table import JsonTable
 from ..time.periodic import Periodic

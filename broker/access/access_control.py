@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.signatures import ACCESS_KEY, SIGNATURE, signature_o
 
 from ..config.addresses import EVERY_ADDRESS
 from ..errors import Refusal, StartError
-from ..network.role import Signer
+from ..network.server_context import Signer
 from .access_rules import needs_of
 from .authorization import refusal
 from .signatures import is_signed_with

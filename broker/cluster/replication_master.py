@@ -22,8 +22,7 @@ from pocketmq.store.config import DEFAULT_HA_PORT
 
 from ..config.broker_config import BrokerConfig
 from ..errors import StartError
-from ..network.descriptors import Descriptors, descriptor_of
-from ..network.listening import accept, bind_sockets, port_of
+from ..network.listening import Descriptors, accept, bind_sockets, descriptor_of, port_of
 from ..state.broker_state import BrokerState
 from ..storing.log_waiters import LogWaiters
 

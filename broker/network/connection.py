@@ -5,8 +5,8 @@ rest waits for the next loop iteration, so that the peer can process the first r
 get their share. Large bodies are written as views, without a copy. `dispatch.py` has the table of handlers. Only the
 event loop's thread touches the state.
 
-Limits (`role.Limits`): a frame is at most 16 MiB. We stop reading from a peer that is too far ahead or does not read
-our replies; in the second case we also stop handling what it has already sent. At most `Limits.tasks` handlers and
+Limits (`server_context.py`): a frame is at most 16 MiB. We stop reading from a peer that is too far ahead or does not
+read our replies; in the second case we also stop handling what it has already sent. At most `Limits.tasks` handlers and
 `Limits.calls` requests of ours run at once. A connection without traffic for `Limits.idle_seconds` is closed.
 """
 
@@ -27,10 +27,9 @@ from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_repl
 
 from ..config.addresses import NO_HOST, packed_host
 from ..errors import OVERLOAD, PeerError, Refusal
-from .calls import Calls
-from .descriptors import descriptor_of
 from .dispatch import HELD, Answer, Handler, Result
-from .role import Role
+from .listening import descriptor_of
+from .server_context import Calls, ServerContext
 from .watch import ReplyBody
 
 _log = logging.getLogger("pocketmq.network")
@@ -56,15 +55,15 @@ ReplyT = TypeVar("ReplyT")
 class Connection(asyncio.Protocol):
     """Mirrors what `NettyRemotingAbstract` does for one channel. Owned by its `Server`."""
 
-    def __init__(self, role: Role) -> None:
-        self._role = role
-        self.loop = role.loop
-        self._handlers = role.handlers.table
-        self._guard = role.guard
-        self.watch = role.watch
-        self._json_replies = role.json_replies
-        self.calls = Calls(role)
-        self._sends = role.sends
+    def __init__(self, server: ServerContext) -> None:
+        self._server = server
+        self.loop = server.loop
+        self._handlers = server.handlers.table
+        self._guard = server.guard
+        self.watch = server.watch
+        self._json_replies = server.json_replies
+        self.calls = Calls(server)
+        self._sends = server.sends
         self._cutter: FrameCutter = (
             FrameCutter() if self._sends is None or self._guard is not None else RequestCutter()
         )
@@ -88,12 +87,12 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's has the methods, but another class
-        self._transport.set_write_buffer_limits(high=self._role.limits.unread_bytes)
+        self._transport.set_write_buffer_limits(high=self._server.limits.unread_bytes)
         host = transport.get_extra_info("peername") or ("", 0)
         self.packed_host = packed_host(host[0], host[1])
         self.peer = f"{host[0]}:{host[1]}"
         self.last_activity = self.loop.time()
-        self._role.connected(self, descriptor_of(transport))
+        self._server.connected(self, descriptor_of(transport))
         if self.watch is not None:
             self.watch.opened(self)
 
@@ -176,7 +175,7 @@ class Connection(asyncio.Protocol):
         self.calls.fail(f"connection to {self.peer} closed")
         if self.watch is not None:
             self.watch.closed(self)
-        self._role.disconnected(self)
+        self._server.disconnected(self)
 
     # -- answering requests
 
@@ -201,7 +200,7 @@ class Connection(asyncio.Protocol):
         watch = self.watch
         try:
             if self._sends is not None and (watch is None or watch.lets_pass(self, frames)):
-                self._sends.take(self, frames)
+                self._sends(self, frames)
             else:
                 for frame in frames:
                     self.request_received(frame.decode())
@@ -252,7 +251,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             request = from_fields(handler.request_type, command.fields)
-            if handler.wants_call:
+            if handler.call_type is not None:
                 result = handler.function(handler.part, request, handler.call_type(self, command))
             else:
                 result = handler.function(handler.part, request)
@@ -303,7 +302,7 @@ class Connection(asyncio.Protocol):
             fields,
             None,
             "JAVA",
-            self._role.version,
+            self._server.version,
             JSON if self._json_replies else command.header_type,
         )
 
@@ -346,7 +345,7 @@ class Connection(asyncio.Protocol):
             transport.writelines(out)
 
     def _start(self, command: Command, handler: Handler, result: Coroutine[Any, Any, Result]) -> None:
-        if len(self._tasks) >= self._role.limits.tasks:
+        if len(self._tasks) >= self._server.limits.tasks:
             result.close()
             self.answer(command, Answer(code=ResponseCode.SYSTEM_BUSY, remark=OVERLOAD))
             return
@@ -381,7 +380,7 @@ class Connection(asyncio.Protocol):
         return Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark)
 
     def _refuse_unknown(self, command: Command) -> None:
-        self._role.unknown_code(command.code, self.peer)
+        self._server.unknown_code(command.code, self.peer)
         remark = f" request type {command.code} not supported"
         self.answer(command, Answer(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
 
@@ -417,7 +416,7 @@ class Connection(asyncio.Protocol):
         """Send a one-way request; it is dropped if the connection is closed or the peer does not read."""
         if self.closed or self._transport is None:
             return
-        if self._transport.get_write_buffer_size() <= self._role.limits.unread_bytes:
+        if self._transport.get_write_buffer_size() <= self._server.limits.unread_bytes:
             self._write_request(self.calls.notice(request), body)
 
     def _write_request(self, command: Command, body: RawBody | None) -> None:

@@ -110,49 +110,16 @@ class CallWithBody(Call, Generic[BodyT]):
         return cast(BodyT, decode_body(REQUESTS[self.command.code].body_form, self.command.body))
 
 
-class Handler:
+class Handler(msgspec.Struct, frozen=True):
     """One entry of the table. `part` is the function's first argument; `None` before the table is bound."""
 
-    __slots__ = (
-        "call_type",
-        "function",
-        "main_port_only",
-        "only_in",
-        "part",
-        "part_type",
-        "request_type",
-        "wants_call",
-    )
-
-    def __init__(
-        self,
-        request_type: type[Request[Any]],
-        function: Callable[..., Any],
-        part_type: type,
-        call_type: type[Call] | None,
-        *,
-        main_port_only: bool = False,
-    ) -> None:
-        self.request_type = request_type
-        self.function = function
-        self.call_type = call_type or Call
-        self.wants_call = call_type is not None
-        self.part_type = part_type
-        self.part: Any = None
-        self.only_in = request_type.only_in
-        self.main_port_only = main_port_only
-
-    def bound_to(self, part: object) -> "Handler":
-        """The same entry, with the part for its function."""
-        other = Handler(
-            self.request_type,
-            self.function,
-            self.part_type,
-            self.call_type if self.wants_call else None,
-            main_port_only=self.main_port_only,
-        )
-        other.part = part
-        return other
+    request_type: type[Request[Any]]
+    function: Callable[..., Any]
+    part_type: type
+    call_type: type[Call] | None
+    """`None` if the function has no such parameter."""
+    main_port_only: bool = False
+    part: Any = None
 
 
 class Handlers:
@@ -174,7 +141,7 @@ class Handlers:
             for request_type in request_types:
                 part_type, call_type = self._check(request_type, function)
                 self.table[request_type.code] = Handler(
-                    request_type, function, part_type, call_type, main_port_only=main_port
+                    request_type, function, part_type, call_type, main_port
                 )
             return function
 
@@ -221,7 +188,7 @@ class Handlers:
 
     def of_line(self, line: Line) -> "Handlers":
         """The entries of the emulated line."""
-        return self._less(lambda handler: handler.only_in not in (None, line))
+        return self._less(lambda handler: handler.request_type.only_in not in (None, line))
 
     def without_main_port_only(self) -> "Handlers":
         """The entries of the fast port: all requests except those that read messages."""
@@ -237,7 +204,8 @@ class Handlers:
                 raise TypeError(
                     f"{self.name}: {function} needs a {handler.part_type.__name__}, none is given"
                 )
-            bound.table[code] = handler.bound_to(by_type[handler.part_type])
+            part = by_type[handler.part_type]
+            bound.table[code] = msgspec.structs.replace(handler, part=part)
         return bound
 
     def _less(self, is_dropped: Callable[[Handler], bool]) -> "Handlers":

@@ -3,8 +3,8 @@
     loop thread                                           pocketmq-journal
     request in ... reply out -> packed at once -> [ bounded frame ] -> file, ten times a second
 
-The other files of this room do not depend on it: `JournalWatcher` (`journal_watcher.py`) fills it, and a broker
-without a journal imports neither file.
+`JournalWatcher` fills it. The other files of this room do not depend on it: a broker without a journal does not import
+this file. What an entry contains: `pocketmq.protocol.journal_frames`.
 
 The loop packs each exchange into the current frame as soon as it is answered. Queueing tuples would be cheaper here but
 dearer in total: each tuple would survive until the thread runs and be scanned by every garbage collection, and packing
@@ -25,20 +25,35 @@ import logging
 import os
 import re
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import time_ns
 from typing import Any, Final
+from zlib import crc32
 
+from pocketmq.core.sends import Send
+from pocketmq.protocol.bodies.client import HeartbeatData
+from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.journal_frames import (
+    CLOSED,
+    CONNECTED,
     DROPPED,
+    EXCHANGE,
+    PUSHED,
+    SENDS,
     SUFFIX,
     encode_head,
     finish_frame,
     new_frame,
     pack_entry,
 )
+from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq, UnlockBatchMq
+from pocketmq.protocol.requests.security import UpdateAndCreateAclConfig
+from pocketmq.protocol.rpc_numbers import FIRST_RPC
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 
 from ..errors import StartError
+from .watch import ReplyBody, Watched, Watcher
 
 _log = logging.getLogger("pocketmq.network")
 
@@ -47,23 +62,31 @@ FRAME_BYTES: Final = 64 * 1024 * 1024
 WRITE_SECONDS: Final = 0.1
 FILE_BYTES: Final = 64 * 1024 * 1024
 FILES: Final = 64
+DETAIL_BYTES: Final = 64 * 1024
+"""Bytes of a body that are recorded."""
+_SECRET: Final = frozenset((UpdateAndCreateAclConfig.code,))
+"""Requests whose fields hold keys of plain_acl.yml; of bodies the journal keeps only size and checksum anyway."""
+_HIDDEN: Final = {"fields": "not recorded"}
+_WITH_BODY: Final = frozenset((HeartBeat.code, LockBatchMq.code, UnlockBatchMq.code))
+"""Requests whose body says which client sent them and what it subscribes to."""
+_SPECIAL: Final = _SECRET | _WITH_BODY
 _NAME: Final = re.compile(rf"(\d{{1,20}})-(\d{{6,10}}){re.escape(SUFFIX)}")
 
 
 class Journal:
-    """One journal of one process; `start` and `stop` mirror each other. The loop calls `add`; the thread does the rest.
-    The current frame and its counts are touched under the lock."""
+    """One journal of one process, which `about` describes at the start of each file; `start` and `stop` mirror each
+    other. The loop calls `add`; the thread does the rest. The current frame and its counts are locked."""
 
     def __init__(
         self,
         folder: Path,
-        about: dict[str, Any],
+        about: Mapping[str, object],
         *,
         frame_entries: int = FRAME_ENTRIES,
         file_bytes: int = FILE_BYTES,
     ) -> None:
         self._folder = folder
-        self._about = about
+        self._about = {**about, "processId": os.getpid(), "startedNs": time_ns()}
         self._frame_entries = frame_entries
         self._file_bytes = file_bytes
         self._lock = threading.Lock()
@@ -220,13 +243,124 @@ def _write_all(file: int, data: bytes | bytearray) -> None:
         view = view[os.write(file, view) :]
 
 
-def journal_of(folder: Path, *, broker_name: str, cluster: str, emulate: int) -> Journal:
-    """A journal whose files name this broker and process."""
-    about = {
-        "brokerName": broker_name,
-        "cluster": cluster,
-        "emulate": emulate,
-        "processId": os.getpid(),
-        "startedNs": time_ns(),
-    }
-    return Journal(folder, about)
+# -- what fills it
+
+
+class Recorded:
+    """What the journal knows of one connection."""
+
+    __slots__ = ("client_id", "number", "unanswered")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.client_id: str | None = None
+        self.unanswered: dict[int, tuple[Command, int]] = {}
+        """Requests and their times, by the identity of the frame: a peer may use an opaque number twice."""
+
+
+class JournalWatcher(Watcher):
+    """Watches one server for the journal. Added first, it records what the peer sees."""
+
+    sees_raw = True
+
+    def __init__(self, journal: Journal, server_name: str) -> None:
+        self._journal = journal
+        self._server_name = server_name
+        self._connections: dict[Watched, Recorded] = {}
+
+    def opened(self, connection: Watched) -> None:
+        recorded = self._connections[connection] = Recorded(self._journal.next_connection())
+        recorded.client_id = getattr(connection, "client_id", None)  # a gRPC client says it with each call
+        self._journal.add((CONNECTED, time_ns(), recorded.number, self._server_name, connection.peer))
+
+    def closed(self, connection: Watched) -> None:
+        recorded = self._connections.pop(connection)
+        for command, received_ns in recorded.unanswered.values():
+            self._record(recorded, command, received_ns, 0, None, None)
+        self._journal.add((CLOSED, time_ns(), recorded.number))
+
+    def received(self, connection: Watched, command: Command) -> bool:
+        recorded = self._connections[connection]
+        if command.flag & ONEWAY_FLAG:
+            self._record(recorded, command, time_ns(), 0, None, None)
+        else:
+            recorded.unanswered[id(command)] = command, time_ns()
+        return False
+
+    def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        recorded = self._connections[connection]
+        unanswered = recorded.unanswered.pop(id(command), None)
+        if unanswered is not None:  # a second reply to one request is not recorded
+            self._record(recorded, command, unanswered[1], time_ns(), reply, body)
+        return False
+
+    def cancelled(self, connection: Watched, command: Command) -> None:
+        recorded = self._connections[connection]
+        unanswered = recorded.unanswered.pop(id(command), None)
+        if unanswered is not None:
+            self._record(recorded, command, unanswered[1], 0, None, None)
+
+    def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
+        recorded = self._connections[connection]
+        number, client_id, size = recorded.number, recorded.client_id, _digest(body)[0]
+        self._journal.add((PUSHED, time_ns(), number, client_id, command.code, command.fields, size))
+        return False
+
+    def exchanged(self, connection: Watched, frames: Sequence[Send], replies: Sequence[bytes]) -> None:
+        recorded = self._connections[connection]
+        if len(frames) == 1:
+            heads, crcs, answers = bytes(frames[0].head), [crc32(frames[0].body)], replies[0]
+        else:
+            heads = b"".join([send.head for send in frames])
+            crcs = [crc32(send.body) for send in frames]
+            answers = b"".join(replies)
+        self._journal.add((SENDS, time_ns(), recorded.number, recorded.client_id, heads, crcs, answers))
+
+    def _record(
+        self,
+        recorded: Recorded,
+        command: Command,
+        received_ns: int,
+        answered_ns: int,
+        reply: Command | None,
+        reply_body: ReplyBody,
+    ) -> None:
+        code, fields, body, detail = command.code, command.fields, command.body, None
+        if code in _SPECIAL or code >= FIRST_RPC:
+            detail = self.detail(recorded, command)
+            fields = _HIDDEN if code in _SECRET else fields
+        size, crc = _digest(body)
+        reply_size, reply_crc = _digest(reply_body)
+        reply_code = remark = reply_fields = None
+        if reply is not None:
+            reply_code, remark, reply_fields = reply.code, reply.remark, reply.fields
+        self._journal.add((
+            EXCHANGE, received_ns, answered_ns, recorded.number, recorded.client_id, code, command.opaque,
+            command.version, command.language, command.flag & ONEWAY_FLAG != 0, fields, size, crc,
+            reply_code, remark, reply_fields, reply_size, reply_crc, detail,
+        ))  # fmt: skip
+
+    def detail(self, recorded: Recorded, command: Command) -> str | None:
+        """What is recorded of a body that says which client sent it."""
+        if command.code not in _WITH_BODY:
+            return None
+        body = bytes(command.body or b"")[:DETAIL_BYTES]
+        if command.code == HeartBeat.code:
+            try:
+                recorded.client_id = HeartbeatData.decode(body).client_id or recorded.client_id
+            except ProtocolError:  # the handler refuses it
+                return None
+        return body.decode("utf-8", "replace")
+
+
+def _digest(body: ReplyBody) -> tuple[int, int]:
+    """Size and CRC-32 of a body in one piece or several."""
+    if body is None:
+        return 0, 0
+    if isinstance(body, bytes | memoryview):
+        return len(body), crc32(body)
+    size = crc = 0
+    for piece in body:
+        size += len(piece)
+        crc = crc32(piece, crc)
+    return size, crc

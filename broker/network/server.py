@@ -10,19 +10,17 @@ import itertools
 import logging
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from ..config.addresses import host_and_port
 from ..errors import PeerError
 from .connection import Connection
-from .descriptors import Descriptors
 from .dispatch import Handlers, Peer
-from .listening import accept, bind_sockets, close_all, not_lingering, port_of
-from .new_connection import NewConnection
-from .role import Guard, Limits, Member, Sends, Signer
+from .listening import Descriptors, accept, bind_sockets, close_all, not_lingering, port_of
+from .server_context import Guard, Limits, SendHandler, Signer
 from .tls import Tls
-from .tls_detector import TlsDetector
-from .tls_stream import Handshakes
+from .tls_stream import Handshakes, TlsDetector
 from .watch import Watchable, Watcher
 
 _log = logging.getLogger("pocketmq.network")
@@ -62,16 +60,16 @@ class Server(Watchable):
         self.limits = limits or Limits()
         self.guard: Guard | None = None
         """Sees each request before its handler does; `None` without access control."""
-        self.sends: Sends | None = None
+        self.sends: SendHandler | None = None
         """Handles sends that were read without being decoded; `None` if each request is decoded."""
         self.signer = signer
         """Signs our requests on connections we open."""
         self.tls = tls
         """`None` if this server does not speak TLS."""
         self.loop = asyncio.get_running_loop()
-        self.connections: set[Member] = set()
+        self.connections: set[Connection] = set()
         self._handshakes = Handshakes(self.loop)
-        self._waiting: set[NewConnection] = set()
+        self._waiting: set[TlsDetector] = set()
         """Connections before their first byte, which decides between TLS and plain frames."""
         self._on_close: Callable[[Peer], None] | None = None
         self._opaque = itertools.count(1)
@@ -100,7 +98,7 @@ class Server(Watchable):
         handlers: Handlers,
         *,
         guard: Guard | None = None,
-        sends: Sends | None = None,
+        sends: SendHandler | None = None,
         on_close: Callable[[Peer], None] | None = None,
     ) -> None:
         """Accept connections on the bound ports, and answer them from this table."""
@@ -110,18 +108,15 @@ class Server(Watchable):
 
     def _protocol(self) -> Connection | TlsDetector:
         if self.tls is None or not self.tls.is_served:
-            return self._new_connection()
+            return Connection(self)
         return TlsDetector(
             self.loop,
             self.tls,
             self._handshakes,
-            self._new_connection,
+            partial(Connection, self),
             self._opened_undetected,
             self._waiting.discard,
         )
-
-    def _new_connection(self) -> Connection:
-        return Connection(self)
 
     async def connect(self, address: str) -> Connection:
         """A connection to the peer at `host:port`. Raises `PeerError` if it cannot be opened."""
@@ -133,7 +128,7 @@ class Server(Watchable):
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
                 _, connection = await self.loop.create_connection(
-                    self._new_connection, host, port, ssl=context
+                    partial(Connection, self), host, port, ssl=context
                 )
             connection.calls.signer = self.signer
         except (OSError, TimeoutError, UnicodeError) as error:
@@ -181,11 +176,11 @@ class Server(Watchable):
 
     # -- called by the connections
 
-    def connected(self, connection: Member, descriptor: int) -> None:
+    def connected(self, connection: Connection, descriptor: int) -> None:
         self.connections.add(connection)
         self._check(connection, descriptor)
 
-    def disconnected(self, connection: Member) -> None:
+    def disconnected(self, connection: Connection) -> None:
         self.connections.discard(connection)
         if self._last_closed is not None and not self.connections:
             self._last_closed.set()
@@ -198,16 +193,16 @@ class Server(Watchable):
             self._unknown_codes.add(code)
             _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
 
-    def _opened_undetected(self, connection: NewConnection) -> None:
+    def _opened_undetected(self, connection: TlsDetector) -> None:
         self._waiting.add(connection)
         self._check(connection, connection.descriptor)
 
-    def _check(self, connection: Member | NewConnection, descriptor: int) -> None:
+    def _check(self, connection: Connection | TlsDetector, descriptor: int) -> None:
         """Close a connection accepted from the backlog after the listener was closed, or one too many."""
         if self._is_closed or not self._descriptors.has_room(descriptor, connection.peer, self.loop.time()):
             connection.abort()
 
-    def _peers(self) -> list[Member | NewConnection]:
+    def _peers(self) -> list[Connection | TlsDetector]:
         return [*self.connections, *self._waiting]
 
     def _close_idle(self) -> None:

@@ -1,8 +1,11 @@
-"""A connection inside TLS: to asyncio a protocol, to the connection above it a transport.
+"""Connections to a port that accepts TLS and plain frames: the first byte decides.
 
-    socket <-> TlsStream <-> Connection
+    0x16      a TLS handshake: `TlsStream` is put between the socket and the connection
+    other     plain frames: the connection uses the socket directly
 
-It buffers only the handshake and the bytes of one read. `tls.py` chooses the certificate.
+    socket <-> TlsStream <-> Connection       to asyncio a protocol, to the connection above it a transport
+
+A stream buffers only the handshake and the bytes of one read. `tls.py` chooses the certificate.
 """
 
 import asyncio
@@ -10,10 +13,14 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
+
+from ..errors import StartError
+from .listening import descriptor_of
 
 _log = logging.getLogger("pocketmq.network")
 
+HANDSHAKE: Final = 0x16
 HANDSHAKE_SECONDS: Final = 10.0
 HANDSHAKES_A_TURN: Final = 32
 """Each signs with the server's key, which takes 0.2 to 0.5 ms."""
@@ -194,3 +201,90 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._socket.get_extra_info(name, default)
+
+
+class TlsPolicy(Protocol):
+    """What decides about TLS: `tls.py` for the ports of frames, a class of its own for gRPC."""
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether plain connections are closed."""
+
+    def server_context(self) -> ssl.SSLContext:
+        """For a connection that begins with TLS. Raises `StartError` if its files cannot be used."""
+
+
+class TlsDetector(asyncio.Protocol):
+    """A connection before its first byte. `opened` is called with it at its start; `ended` at its end, or when another
+    protocol takes its place."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        tls: TlsPolicy,
+        handshakes: Handshakes,
+        new_connection: Callable[[], asyncio.Protocol],
+        opened: "Callable[[TlsDetector], None]",
+        ended: "Callable[[TlsDetector], None]",
+    ) -> None:
+        self._loop = loop
+        self._tls = tls
+        self._handshakes = handshakes
+        self._new_connection = new_connection
+        self._opened = opened
+        self._ended = ended
+        self._transport: asyncio.Transport | None = None
+        self.peer = ""
+        self.last_activity = 0.0
+        """Loop time of its start: what decides does not come in pieces that may take long."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        host = transport.get_extra_info("peername") or ("", 0)
+        self.peer = f"{host[0]}:{host[1]}"
+        self.last_activity = self._loop.time()
+        self._opened(self)
+
+    @property
+    def descriptor(self) -> int:
+        """The number of its socket; -1 without one."""
+        return descriptor_of(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        transport = self._transport
+        assert transport is not None
+        protocol: asyncio.Protocol
+        if data[0] == HANDSHAKE:
+            try:
+                context = self._tls.server_context()
+            except StartError as error:
+                _log.error("closing %s: %s", self.peer, error)
+                self.abort()
+                return
+            connection = self._new_connection()
+            protocol = TlsStream(self._loop, connection, context, self.peer, self._handshakes)
+        elif self._tls.is_enforced:
+            _log.warning("closing %s: it did not begin with TLS", self.peer)
+            self.abort()
+            return
+        else:
+            protocol = self._new_connection()
+        self._ended(self)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        protocol.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended(self)
+
+    def close(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        """Close at once; nothing was asked yet that could get an answer."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        if self._transport is not None:
+            self._transport = wrap(self._transport)

@@ -7,8 +7,7 @@ one place. Loaded when there is a journal.
 """
 
 import msgspec
-from pocketmq.broker.network.journal import Journal
-from pocketmq.broker.network.journal_watcher import DETAIL_BYTES, JournalWatcher, Recorded
+from pocketmq.broker.network.journal import DETAIL_BYTES, Journal, JournalWatcher, Recorded
 from pocketmq.protocol.bodies.client import SQL92, TAG, ConsumeFromWhere, ConsumeType, MessageModel
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command

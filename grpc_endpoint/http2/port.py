@@ -6,11 +6,15 @@ import logging
 import socket
 from typing import Any, Final
 
-from pocketmq.broker.network.descriptors import Descriptors
-from pocketmq.broker.network.listening import accept, bind_sockets, close_all, not_lingering, port_of
-from pocketmq.broker.network.new_connection import NewConnection
-from pocketmq.broker.network.tls_detector import TlsDetector, TlsPolicy
-from pocketmq.broker.network.tls_stream import Handshakes
+from pocketmq.broker.network.listening import (
+    Descriptors,
+    accept,
+    bind_sockets,
+    close_all,
+    not_lingering,
+    port_of,
+)
+from pocketmq.broker.network.tls_stream import Handshakes, TlsDetector, TlsPolicy
 
 from .connection import Http2Connection
 from .limits import Limits, MemoryBudget
@@ -38,7 +42,7 @@ class Http2Port:
         """`None` if this port does not speak TLS."""
         self.connections: set[Http2Connection] = set()
         self._handshakes = Handshakes(self.loop)
-        self._waiting: set[NewConnection] = set()
+        self._waiting: set[TlsDetector] = set()
         """Connections before their first bytes."""
         self._sockets: list[socket.socket] = []
         self._listeners: list[asyncio.Server] = []
@@ -132,7 +136,7 @@ class Http2Port:
         if self._last_closed is not None and not self.connections:
             self._last_closed.set()
 
-    def _opened_undetected(self, connection: NewConnection) -> None:
+    def _opened_undetected(self, connection: TlsDetector) -> None:
         self._waiting.add(connection)
         has_room = self._descriptors.has_room(connection.descriptor, connection.peer, self.loop.time())
         if self._is_stopped or not has_room or self._is_full():

@@ -7,8 +7,8 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.network.dispatch import NAME_SERVER
-from pocketmq.broker.network.role import Limits
 from pocketmq.broker.network.server import Server
+from pocketmq.broker.network.server_context import Limits
 from pocketmq.broker.node import reachable
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.store import WallClock

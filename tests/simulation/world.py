@@ -20,8 +20,8 @@ from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.network.dispatch import NAME_SERVER
-from pocketmq.broker.network.role import Limits
 from pocketmq.broker.network.server import Server
+from pocketmq.broker.network.server_context import Limits
 from pocketmq.broker.node import Node
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.record import decode_record

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pocketmq.broker.cluster import name_server_link, registration
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.name_server.topic_routes import find_route
@@ -344,11 +345,8 @@ async def test_name_server_that_is_silent_does_not_hold_up_changes_for_the_other
         if state is silent.state:
             await held.wait()
 
-    handler = silent.server.handlers.table[RegisterBroker.code]
     own_table = dict(silent.server.handlers.table)
-    own_table[RegisterBroker.code] = type(handler)(RegisterBroker, never, NameServer, Call).bound_to(
-        silent.state
-    )
+    own_table[RegisterBroker.code] = replace(own_table[RegisterBroker.code], function=never)
     for connection in silent.server.connections:
         monkeypatch.setattr(connection, "_handlers", own_table)
     running.create("one")

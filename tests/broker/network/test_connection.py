@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 from pocketmq.broker.network.connection import AHEAD_BYTES, PASS_BYTES, PASS_FRAMES, Connection
 from pocketmq.broker.network.dispatch import Answer, Call, Handlers
-from pocketmq.broker.network.role import Limits
 from pocketmq.broker.network.server import Server
+from pocketmq.broker.network.server_context import Limits
 from pocketmq.protocol.requests.offset import GetMaxOffset, GetMinOffset, OffsetReply
 from pocketmq.protocol.requests.topic import GetAllTopicConfig
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command

@@ -47,7 +47,7 @@ def test_one_function_may_serve_the_spellings_of_a_request() -> None:
     handlers = Handlers("test")
     handlers.handles(SendMessage, SendMessageV2)(store)
     assert set(handlers.table) == {10, 310}
-    assert not handlers.table[10].wants_call
+    assert handlers.table[10].call_type is None
 
 
 class Counter:

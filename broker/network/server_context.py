@@ -1,0 +1,128 @@
+"""What a connection uses of the server it belongs to, the limits of each connection, and its calls.
+
+    Server (server.py) is a ServerContext: it owns the listening sockets and the set of connections
+    Connection (connection.py) sees the ServerContext only
+
+Mirrors what `NettyRemotingAbstract` shares between its channels: the processor table, the RPC hooks, the semaphores;
+and its response table.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+from pocketmq.core.sends import Send
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command, RawBody
+from pocketmq.protocol.wire.schema import Request, to_fields
+
+from ..errors import PeerError
+from .dispatch import Handlers
+from .watch import Watch
+
+Guard = Callable[[Command, str], None]
+"""Called with each request and its sender's `host:port`; raises `Refusal` to refuse it."""
+
+Signer = Callable[[Command, RawBody | None], None]
+"""Called with a request of ours and its body; adds the fields that sign it."""
+
+SendHandler = Callable[[Any, list[Send]], None]
+"""Handles sends that a `Connection` recognised without decoding them, in their order."""
+
+Write = Callable[[Command, RawBody | None], None]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Limits of each connection; defaults and names as in `config/broker_config.py`."""
+
+    idle_seconds: float = 120.0
+    """The server closes a connection without a read for this long, as the official server's idle handler does."""
+    unread_bytes: int = 4_194_304
+    """While a peer leaves more than this unread, we do not read from it."""
+    tasks: int = 4096
+    """Coroutine handlers that run at once."""
+    calls: int = 4096
+    """Requests of ours without a reply."""
+
+
+class ServerContext(Protocol):
+    """One server, as its connections see it."""
+
+    loop: asyncio.AbstractEventLoop
+    handlers: Handlers
+    guard: Guard | None
+    """Sees each request before its handler does; `None` without access control."""
+    watch: Watch | None
+    """What sees the requests and replies of all connections; `None` if nothing watches."""
+    sends: SendHandler | None
+    """Handles sends that were read without being decoded; `None` if each request is decoded."""
+    version: int
+    """Version number in our command headers."""
+    json_replies: bool
+    """Whether replies have JSON headers always (5.5.0), or the header form of their request (4.9.7)."""
+    limits: Limits
+
+    def next_opaque(self) -> int:
+        """The number of our next request."""
+
+    def connected(self, connection: Any, descriptor: int) -> None:
+        """A `Connection` is open."""
+
+    def disconnected(self, connection: Any) -> None:
+        """A `Connection` is closed, and its unanswered calls have failed."""
+
+    def unknown_code(self, code: int, peer: str) -> None:
+        """The peer sent a request without a handler."""
+
+
+class Calls:
+    """Our own requests to one peer, matched with their replies by their opaque number; at most `Limits.calls` wait at
+    once."""
+
+    def __init__(self, server: ServerContext) -> None:
+        self._server = server
+        self._waiting: dict[int, asyncio.Future[Command]] = {}
+        self.signer: Signer | None = None
+        """Signs our requests, if the peer checks signatures."""
+
+    def can_call(self) -> bool:
+        return len(self._waiting) < self._server.limits.calls
+
+    async def exchange(
+        self, write: Write, request: Request[Any], body: RawBody | None, *, timeout_seconds: float
+    ) -> Command:
+        """Send a request and wait for the reply frame, whatever its code. `TimeoutError` if none arrives."""
+        command = self._command(request, 0)
+        future: asyncio.Future[Command] = self._server.loop.create_future()
+        self._waiting[command.opaque] = future
+        try:
+            if self.signer is not None:
+                self.signer(command, body)
+            write(command, body)
+            async with asyncio.timeout(timeout_seconds):
+                return await future
+        finally:
+            self._waiting.pop(command.opaque, None)
+
+    def notice(self, request: Request[Any]) -> Command:
+        """The frame of a one-way request."""
+        return self._command(request, ONEWAY_FLAG)
+
+    def _command(self, request: Request[Any], flag: int) -> Command:
+        opaque, version = self._server.next_opaque(), self._server.version
+        return Command(request.code, opaque, flag, None, to_fields(request), version=version)
+
+    def reply_received(self, command: Command) -> None:
+        """Pass a reply to its waiting request; drop it if the request no longer waits."""
+        future = self._waiting.get(command.opaque)
+        if future is not None and not future.done():
+            if command.body is not None:
+                command.body = bytes(command.body)  # a view of the read buffer until now
+            future.set_result(command)
+
+    def fail(self, reason: str) -> None:
+        """Fail all waiting requests: the connection is closed."""
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(PeerError(reason))
+        self._waiting.clear()
