@@ -19,7 +19,6 @@ from .cluster import replication_handlers
 from .delayed import timer_handlers
 from .first_position import offset_handlers
 from .membership import client_handlers
-from .name_server import config_handlers as name_server_config_handlers
 from .name_server import handlers as name_server_handlers
 from .pop import ack_handlers, assignment_handlers, peek_handlers, pop_handlers
 from .pulling import pull_handlers
@@ -49,6 +48,5 @@ HANDLER_MODULES: Final = (
     plain_acl_handlers,
     user_handlers,
     name_server_handlers,
-    name_server_config_handlers,
 )
 """In reading order: requests of producers, of consumers, of administrators, and to the name server."""

@@ -5,7 +5,7 @@ broker's registration.
 """
 
 from pocketmq.broker.config.name_server_config import NameServerConfig
-from pocketmq.broker.name_server import config_handlers, handlers
+from pocketmq.broker.name_server import handlers
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.server import Server
@@ -14,7 +14,7 @@ from pocketmq.store.clock import VirtualClock
 
 from ports import fixed_port
 
-SERVED = (handlers, config_handlers)
+SERVED = (handlers,)
 """Imported to fill NAME_SERVER."""
 
 

@@ -1,12 +1,14 @@
-"""The requests to the name server: registrations, routes, lists, key-value settings.
+"""The requests to the name server: registrations, routes, lists, key-value settings, and its own settings.
 
-Each request has one function with its name. The rules are in `route_table.py` and `topic_routes.py`. Mirrors
+The rules are in `route_table.py` and `topic_routes.py`; `config/changes.py` says which settings can be changed. Mirrors
 `DefaultRequestProcessor` and `ClientRequestProcessor`.
 """
 
 import logging
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
@@ -22,10 +24,12 @@ from pocketmq.protocol.bodies.routes import (
     ClusterInfo,
     GetBrokerMemberGroupResponseBody,
     KVTable,
+    QueueData,
     TopicList,
     TopicRouteData,
 )
 from pocketmq.protocol.languages import V3_0_11
+from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE, TOPIC_UNIT, TOPIC_UNIT_SUB
 from pocketmq.protocol.message.record import body_crc
 from pocketmq.protocol.requests.name_server import (
     AddWritePermOfBroker,
@@ -41,6 +45,7 @@ from pocketmq.protocol.requests.name_server import (
     GetKvConfig,
     GetKvConfigReply,
     GetKvListByNamespace,
+    GetNamesrvConfig,
     GetRouteInfoByTopic,
     GetSystemTopicListFromNs,
     GetTopicsByCluster,
@@ -51,6 +56,7 @@ from pocketmq.protocol.requests.name_server import (
     RegisterBroker,
     RegisterTopicInNamesrv,
     UnregisterBroker,
+    UpdateNamesrvConfig,
     WipeWritePermOfBroker,
     WipeWritePermOfBrokerReply,
 )
@@ -58,12 +64,15 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..config import changes
+from ..config import keys as config_keys
 from ..errors import Refusal, faq
 from ..network.dispatch import NAME_SERVER, Answer, Call, CallWithBody
 from ..time.slices import encoded, in_slices
 from . import topic_routes
 from .kv_config import ORDER_TOPIC_CONFIG
 from .name_server import NameServer
+from .route_table import without_write
 
 _log = logging.getLogger("pocketmq.name_server")
 
@@ -167,7 +176,7 @@ def get_broker_member_group(name_server: NameServer, request: GetBrokerMemberGro
 async def wipe_write_perm_of_broker(
     name_server: NameServer, request: WipeWritePermOfBroker
 ) -> WipeWritePermOfBrokerReply:
-    count = await name_server.routes.wipe_write_permission(request.broker_name)
+    count = await name_server.routes.change_permissions(request.broker_name, without_write)
     _log.info("write permission of %s wiped in %d topics", request.broker_name, count)
     return WipeWritePermOfBrokerReply(wipe_topic_count=count)
 
@@ -176,7 +185,8 @@ async def wipe_write_perm_of_broker(
 async def add_write_perm_of_broker(
     name_server: NameServer, request: AddWritePermOfBroker
 ) -> AddWritePermOfBrokerReply:
-    count = await name_server.routes.add_write_permission(request.broker_name)
+    both = PERM_READ | PERM_WRITE
+    count = await name_server.routes.change_permissions(request.broker_name, lambda _: both)
     _log.info("write permission of %s added in %d topics", request.broker_name, count)
     return AddWritePermOfBrokerReply(add_topic_count=count)
 
@@ -243,7 +253,8 @@ async def get_all_topic_list(name_server: NameServer, request: GetAllTopicListFr
 @NAME_SERVER.handles(GetTopicsByCluster)
 async def get_topics_by_cluster(name_server: NameServer, request: GetTopicsByCluster) -> Answer:
     _check_topic_list_enabled(name_server)
-    return await _topics_where(name_server, topic_routes.is_of_cluster(name_server.routes, request.cluster))
+    names = frozenset(name_server.routes.clusters.get(request.cluster, ()))
+    return await _topics_where(name_server, lambda queues: not names.isdisjoint(queues))
 
 
 @NAME_SERVER.handles(GetSystemTopicListFromNs)
@@ -251,27 +262,33 @@ def get_system_topic_list(name_server: NameServer, request: GetSystemTopicListFr
     return topic_routes.system_topics(name_server.routes)
 
 
-@NAME_SERVER.handles(GetUnitTopicList)
-async def get_unit_topic_list(name_server: NameServer, request: GetUnitTopicList) -> Answer:
-    _check_topic_list_enabled(name_server)
-    return await _topics_where(name_server, topic_routes.has_unit)
+_UNIT_FLAGS: Final = {
+    GetUnitTopicList.code: (TOPIC_UNIT, TOPIC_UNIT),
+    GetHasUnitSubTopicList.code: (TOPIC_UNIT_SUB, TOPIC_UNIT_SUB),
+    GetHasUnitSubUnunitTopicList.code: (TOPIC_UNIT | TOPIC_UNIT_SUB, TOPIC_UNIT_SUB),
+}
+"""The flags of a topic that a request looks at, and those of them that are set in the topics of its answer."""
 
 
-@NAME_SERVER.handles(GetHasUnitSubTopicList)
-async def get_has_unit_sub_topic_list(name_server: NameServer, request: GetHasUnitSubTopicList) -> Answer:
-    _check_topic_list_enabled(name_server)
-    return await _topics_where(name_server, topic_routes.has_unit_sub)
-
-
-@NAME_SERVER.handles(GetHasUnitSubUnunitTopicList)
-async def get_has_unit_sub_ununit_topic_list(
-    name_server: NameServer, request: GetHasUnitSubUnunitTopicList
+@NAME_SERVER.handles(GetUnitTopicList, GetHasUnitSubTopicList, GetHasUnitSubUnunitTopicList)
+async def get_topics_by_unit(
+    name_server: NameServer,
+    request: GetUnitTopicList | GetHasUnitSubTopicList | GetHasUnitSubUnunitTopicList,
 ) -> Answer:
+    """The first broker that registered a topic decides: all brokers should have the same flags."""
     _check_topic_list_enabled(name_server)
-    return await _topics_where(name_server, topic_routes.has_unit_sub_without_unit)
+    mask, wanted = _UNIT_FLAGS[request.code]
+    return await _topics_where(
+        name_server, lambda queues: next(iter(queues.values())).topic_sys_flag & mask == wanted
+    )
 
 
-async def _topics_where(name_server: NameServer, is_wanted: topic_routes.IsWanted) -> Answer:
+def _check_topic_list_enabled(name_server: NameServer) -> None:
+    if name_server.is_5 and not name_server.config.enable_topic_list:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "disable")
+
+
+async def _topics_where(name_server: NameServer, is_wanted: Callable[[dict[str, QueueData]], bool]) -> Answer:
     async with name_server.reports:
         topics = list(name_server.routes.topics.items())
         found = [topic async for topic, queues in in_slices(topics) if queues and is_wanted(queues)]
@@ -311,6 +328,21 @@ def get_kv_list_by_namespace(name_server: NameServer, request: GetKvListByNamesp
     return KVTable(table=table)
 
 
-def _check_topic_list_enabled(name_server: NameServer) -> None:
-    if name_server.is_5 and not name_server.config.enable_topic_list:
-        raise Refusal(ResponseCode.SYSTEM_ERROR, "disable")
+# -- the name server's own settings
+
+
+@NAME_SERVER.handles(UpdateNamesrvConfig)
+async def update_namesrv_config(name_server: NameServer, request: UpdateNamesrvConfig, call: Call) -> None:
+    if not call.body:
+        return
+    config = name_server.config
+    requested = changes.read_changes(call.body)
+    changes.refuse_changes(config, requested, is_5=name_server.is_5)
+    accepted = changes.apply_changes(config, requested, call.connection.peer)
+    path = Path(config.config_store_path) if config.config_store_path else None
+    await name_server.files.written("changed settings", partial(changes.write_changes, path, accepted))
+
+
+@NAME_SERVER.handles(GetNamesrvConfig)
+def get_namesrv_config(name_server: NameServer, request: GetNamesrvConfig) -> Answer:
+    return Answer(body=config_keys.official_text(name_server.config, is_5=name_server.is_5).encode())

@@ -19,7 +19,7 @@ from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicQueueMappingInfo
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
+from pocketmq.protocol.message.flags import PERM_WRITE
 from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import Clock
@@ -51,24 +51,14 @@ MinBrokerChanged = Callable[[dict[int, str], str | None, str | None], None]
 """Called with the addresses by id, the removed address (or None) and the HA address of the new broker (or None)."""
 
 
-class LiveBroker:
+class LiveBroker(msgspec.Struct):
     """Official BrokerLiveInfo. `last_update_ms` is a time of the monotonic clock."""
 
-    __slots__ = ("connection", "data_version", "ha_server_addr", "last_update_ms", "timeout_ms")
-
-    def __init__(
-        self,
-        connection: Peer | None,
-        data_version: DataVersion,
-        ha_server_addr: str,
-        last_update_ms: int,
-        timeout_ms: int,
-    ) -> None:
-        self.connection = connection
-        self.data_version = data_version
-        self.ha_server_addr = ha_server_addr
-        self.last_update_ms = last_update_ms
-        self.timeout_ms = timeout_ms
+    connection: Peer | None
+    data_version: DataVersion
+    ha_server_addr: str
+    last_update_ms: int
+    timeout_ms: int
 
 
 class RouteTable:
@@ -348,7 +338,7 @@ class RouteTable:
         """A group with acting masters lost a member: without a master its topics lose their write permission."""
         if MASTER_ID not in addresses:
             for queues in self._with_broker(broker_name):
-                _change_permission(queues, broker_name, _without_write)
+                _change_permission(queues, broker_name, without_write)
         if lost is not None and self._config.notify_min_broker_id_changed:
             self._min_broker_changed(addresses, lost, None)
 
@@ -362,15 +352,8 @@ class RouteTable:
 
     # -- administration
 
-    async def wipe_write_permission(self, broker_name: str) -> int:
-        """Remove the write permission of the broker's topics, until it registers a change; return how many (205)."""
-        return await self._change_permissions(broker_name, _without_write)
-
-    async def add_write_permission(self, broker_name: str) -> int:
-        """Make the broker's topics readable and writable and return how many changed (327)."""
-        return await self._change_permissions(broker_name, lambda _: PERM_READ | PERM_WRITE)
-
-    async def _change_permissions(self, broker_name: str, changed: Callable[[int], int]) -> int:
+    async def change_permissions(self, broker_name: str, changed: Callable[[int], int]) -> int:
+        """Change the permission of each topic of a broker, until it registers a change; returns how many (205, 327)."""
         count = 0
         async for queues in in_slices(self._with_broker(broker_name)):
             if broker_name in queues:  # not deleted meanwhile
@@ -409,7 +392,7 @@ class RouteTable:
             self._remove_topics(broker_name, [topic])
 
 
-def _without_write(perm: int) -> int:
+def without_write(perm: int) -> int:
     return perm & ~PERM_WRITE
 
 

@@ -1,15 +1,15 @@
-"""The answers about topics: the route of one topic, and lists of topics.
+"""The answers about topics: the route of one topic, and the system topics.
 
 These functions read a `RouteTable` and do not change it. They build each route anew, because a name server has few
 topics and answers may differ (zone, acting master). Mirrors the reading half of `RouteInfoManager` and
 `ZoneRouteRPCHook`.
 """
 
-from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicList, TopicRouteData
-from pocketmq.protocol.message.flags import TOPIC_UNIT, TOPIC_UNIT_SUB, is_writeable
+from pocketmq.protocol.message.flags import is_writeable
 
 from ..config.broker_config import MASTER_ID
 from .route_table import RouteTable
@@ -56,8 +56,8 @@ def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
         if group.broker_name not in names
         for address in (group.broker_addrs or {}).values()
     }
-    return TopicRouteData(
-        order_topic_conf=route.order_topic_conf,
+    return replace(
+        route,
         queue_datas=[
             queue
             for queue in route.queue_datas
@@ -69,18 +69,7 @@ def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
             for address, servers in route.filter_server_table.items()
             if address not in removed
         },
-        topic_queue_mapping_by_broker=route.topic_queue_mapping_by_broker,
     )
-
-
-IsWanted = Callable[[dict[str, QueueData]], bool]
-"""Whether a list has a topic with these queues."""
-
-
-def is_of_cluster(table: RouteTable, cluster: str) -> IsWanted:
-    """Topics with queues on a broker of the cluster (224)."""
-    names = frozenset(table.clusters.get(cluster, ()))
-    return lambda queues: not names.isdisjoint(queues)
 
 
 def system_topics(table: RouteTable) -> TopicList:
@@ -94,26 +83,6 @@ def system_topics(table: RouteTable) -> TopicList:
     return TopicList(topic_list=list(names), broker_addr=next(addresses, None))
 
 
-def has_unit(queues: dict[str, QueueData]) -> bool:
-    """Topics with the unit flag (311)."""
-    return _flag(queues) & TOPIC_UNIT != 0
-
-
-def has_unit_sub(queues: dict[str, QueueData]) -> bool:
-    """Topics with the unit-subscription flag (312)."""
-    return _flag(queues) & TOPIC_UNIT_SUB != 0
-
-
-def has_unit_sub_without_unit(queues: dict[str, QueueData]) -> bool:
-    """Topics with the unit-subscription flag and without the unit flag (313)."""
-    return _flag(queues) & (TOPIC_UNIT | TOPIC_UNIT_SUB) == TOPIC_UNIT_SUB
-
-
-def _flag(queues: dict[str, QueueData]) -> int:
-    """The flag of the first broker that registered the topic: all brokers should have the same."""
-    return next(iter(queues.values())).topic_sys_flag
-
-
 def _with_acting_master(group: BrokerData, queue: QueueData) -> BrokerData:
     addresses = group.broker_addrs or {}
     if not addresses or MASTER_ID in addresses or not group.enable_acting_master or is_writeable(queue.perm):
@@ -121,13 +90,7 @@ def _with_acting_master(group: BrokerData, queue: QueueData) -> BrokerData:
     smallest = min(addresses)
     shown = {MASTER_ID: addresses[smallest]}
     shown.update({broker_id: address for broker_id, address in addresses.items() if broker_id != smallest})
-    return BrokerData(
-        cluster=group.cluster,
-        broker_name=group.broker_name,
-        broker_addrs=shown,
-        zone_name=group.zone_name,
-        enable_acting_master=group.enable_acting_master,
-    )
+    return replace(group, broker_addrs=shown)
 
 
 def _filter_servers(table: RouteTable, groups: list[BrokerData]) -> dict[str, list[str]]:

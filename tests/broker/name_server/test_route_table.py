@@ -10,7 +10,7 @@ import pytest
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server import route_table
-from pocketmq.broker.name_server.route_table import RouteTable
+from pocketmq.broker.name_server.route_table import RouteTable, without_write
 from pocketmq.broker.name_server.topic_routes import find_route
 from pocketmq.broker.network.dispatch import Peer
 from pocketmq.protocol.bodies.body import DataVersion
@@ -189,7 +189,7 @@ def test_change_report_of_an_unknown_broker_is_refused_in_5_and_accepted_in_4() 
 async def test_wiped_permission_returns_with_the_next_edition_of_the_topics(line: int) -> None:
     table = Table(line)
     table.register()
-    assert await table.routes.wipe_write_permission("a") == 2
+    assert await table.routes.change_permissions("a", without_write) == 2
     table.register(counter=1)
     assert table.routes.topics["T"]["a"].perm == 4
     table.register(counter=2)
@@ -201,7 +201,7 @@ def test_permissions_of_many_topics_change_in_slices(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("pocketmq.broker.time.slices.SLICE_SECONDS", -1)
     table = Table()
     table.register("a", "10.0.0.1:1", 0, topic("A"), topic("B"), topic("C"))
-    work = table.routes.wipe_write_permission("a")
+    work = table.routes.change_permissions("a", without_write)
     work.send(None)
     assert [table.routes.topics[name]["a"].perm for name in "ABC"] == [4, 6, 6]
     table.routes.delete_topic("C", "c")
