@@ -23,10 +23,7 @@ from pocketmq.broker.access.authorization import Need, Resource, parse_resource,
 from pocketmq.broker.access.signatures import is_signed_with
 from pocketmq.broker.access.user_table import AclTable, UserTable
 from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.loading import load_broker
-from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import Refusal, StartError
-from pocketmq.broker.node import Node
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused
 from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
@@ -35,6 +32,8 @@ from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import REQUESTS
 from pocketmq.protocol.wire.signatures import signature_of
+
+from broker.nodes import make_node, running
 
 PEER = "10.1.2.3:50000"
 
@@ -275,15 +274,10 @@ def test_an_open_server_is_warned_of(
 
 async def test_a_protected_broker_over_a_socket(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    sets = [
-        f"storePathRootDir={tmp_path}",
-        "listenPort=0",
-        "authenticationEnabled=true",
-        'initAuthenticationUser={"username":"root","password":"veryrootpassword"}',
-    ]
-    node = Node(load_broker(sets=sets), NameServerConfig(listen_port=0))
-    await node.start()
-    try:
+    root = '{"username":"root","password":"veryrootpassword"}'
+    async with running(
+        make_node(tmp_path, authentication_enabled=True, init_authentication_user=root)
+    ) as node:
         connection = await Connection.connect(node.broker_address)
         with pytest.raises(RequestRefused, match="username cannot be null"):
             await connection.call(GetBrokerRuntimeInfo())
@@ -291,36 +285,17 @@ async def test_a_protected_broker_over_a_socket(tmp_path: Path, caplog: pytest.L
             with pytest.raises(RequestRefused, match="code 16"):
                 await connection.call(GetBrokerRuntimeInfo())  # the connection stays
         connection.close()
-    finally:
-        await node.stop()
     assert "veryrootpassword" not in caplog.text
     assert "veryrootpassword" in (tmp_path / "config" / "users.json").read_text()
 
 
 async def test_our_own_questions_are_signed_with_the_inner_credentials(tmp_path: Path) -> None:
-    inner = 'innerClientAuthenticationCredentials={"accessKey":"inner","secretKey":"innersecret"}'
-    asked = Node(
-        load_broker(
-            sets=[
-                f"storePathRootDir={tmp_path / 'a'}",
-                "listenPort=0",
-                "authenticationEnabled=true",
-                "authorizationEnabled=true",
-                inner,
-            ]
-        ),
-        NameServerConfig(listen_port=0),
-    )
-    asking = Node(
-        load_broker(sets=[f"storePathRootDir={tmp_path / 'b'}", "listenPort=0", inner]),
-        NameServerConfig(listen_port=0),
-    )
-    await asked.start()
-    await asking.start()
-    try:
+    inner = {"inner_client_authentication_credentials": '{"accessKey":"inner","secretKey":"innersecret"}'}
+    guards = {"authentication_enabled": True, "authorization_enabled": True}
+    async with (
+        running(make_node(tmp_path / "a", **inner, **guards)) as asked,
+        running(make_node(tmp_path / "b", **inner)) as asking,
+    ):
         connection = await asking.server.connect(asked.broker_address)
         command, _ = await connection.call(GetBrokerRuntimeInfo(), timeout_seconds=30)
         assert b"bootTimestamp" in bytes(command.body or b"")
-    finally:
-        await asking.stop()
-        await asked.stop()

@@ -14,13 +14,11 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import keys as config_keys
 from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.loading import load_broker
-from pocketmq.broker.config.name_server_config import NameServerConfig
-from pocketmq.broker.node import Node
 from pocketmq.protocol.requests.admin import GetBrokerConfig, UpdateBrokerConfig
 from pocketmq.protocol.text.java_properties import parse_properties
 from pocketmq.store import VirtualClock
 
+from broker.nodes import make_node, running
 from broker_fakes import Asked, MakeBroker, ask
 
 OFFICIAL = Path(__file__).parents[1] / "config" / "official_settings"
@@ -195,11 +193,5 @@ async def test_without_a_file_nothing_is_written(broker: Broker, tmp_path: Path)
 
 async def test_name_servers_are_those_the_broker_registers_at(tmp_path: Path) -> None:
     """Official brokers have no name server of their own, so there the key is always set."""
-    node = Node(
-        load_broker(sets=[f"storePathRootDir={tmp_path}", "listenPort=0"]), NameServerConfig(listen_port=0)
-    )
-    await node.start()
-    try:
+    async with running(make_node(tmp_path)) as node:
         assert (await settings(node.broker))["namesrvAddr"] == node.namesrv_address
-    finally:
-        await node.stop()

@@ -5,8 +5,6 @@ import contextlib
 import json
 import socket
 import struct
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import pytest
 from pocketmq.broker.cluster import metadata_sync, replication_slave
 from pocketmq.broker.cluster.replication_master import bind_ha_port
 from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.listening import close_all, port_of
 from pocketmq.broker.node import Node
@@ -22,18 +19,13 @@ from pocketmq.client.errors import ClientError
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.values.message import Message
 from pocketmq.protocol.text import fastjson
-from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.store import NewMessage, StoreConfig
+from pocketmq.store import NewMessage
 from pocketmq.store.config import DEFAULT_HA_PORT
 
+from broker.nodes import WAIT_SECONDS, call, make_node, running
 from ports import fixed_port
 from stream_server import stream_server
 from waiting import until
-
-WAIT_SECONDS = 30.0
-"""Never reached where all is well."""
-HEARTBEAT_MS = 5000
 
 
 @pytest.fixture(autouse=True)
@@ -42,30 +34,6 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replication_slave, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(metadata_sync, "FIRST_SECONDS", 0.02)
     monkeypatch.setattr(metadata_sync, "PERIOD_SECONDS", 0.05)
-
-
-def make_node(
-    folder: Path, *, namesrv: str = "", store: dict[str, Any] | None = None, **settings: Any
-) -> Node:
-    store_config = StoreConfig(
-        store_path_root_dir=str(folder),
-        mapped_file_size_commit_log=1 << 20,
-        mapped_file_size_consume_queue=20_000,
-        max_hash_slot_num=1000,
-        max_index_num=4000,
-        **(store or {}),
-    )
-    config = BrokerConfig(store=store_config, listen_port=0, namesrv_addr=namesrv, **settings)
-    return Node(config, None if namesrv else NameServerConfig(listen_port=0))
-
-
-@asynccontextmanager
-async def running(node: Node) -> AsyncIterator[Node]:
-    await node.start()
-    try:
-        yield node
-    finally:
-        await node.stop()
 
 
 def slave_of(master: Node, folder: Path, **settings: Any) -> Node:
@@ -83,20 +51,6 @@ def same_log(master: Node, slave: Node) -> bool:
     return all(
         bytes(copy.view[: copy.written]) == bytes(files[copy.base].view[: copy.written]) for copy in copies
     )
-
-
-async def ask(
-    node: Node, code: int, fields: dict[str, str] | None = None, body: bytes | None = None
-) -> Command:
-    host, _, port = node.broker_address.rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(encode_frame(Command(code, 1, fields=fields, body=body)))
-    cutter, replies = FrameCutter(), list[Command]()
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not replies:
-            replies = cutter.feed(await reader.read(65536))
-    writer.close()
-    return replies[0]
 
 
 async def send_some(node: Node, topic: str, count: int, **options: Any) -> None:
@@ -118,13 +72,13 @@ async def test_slave_follows_log_topics_groups_and_offsets(tmp_path: Path, emula
             await until(lambda: slave.broker.offsets.query("after", "readers", 0) == 3)
             await until(lambda: slave.broker.groups.find("readers") is not None)
             assert sum(slave.broker.store.max_offset("after", queue) for queue in range(8)) == 20
-            reply = await ask(master, 907)
+            reply = await call(master.broker_address, 907)
             if emulate == 5:
                 info = fastjson.loads(bytes(reply.body or b""))
                 assert info["master"] is True
                 assert info["haConnectionInfo"][0]["slaveAckOffset"] == master.broker.store.log_end
                 assert info["inSyncSlaveNums"] == 1
-                mine = fastjson.loads(bytes((await ask(slave, 907)).body or b""))
+                mine = fastjson.loads(bytes((await call(slave.broker_address, 907)).body or b""))
                 assert mine["haClientRuntimeInfo"]["maxOffset"] == slave.broker.store.log_end
             else:
                 assert reply.code == 3
@@ -149,7 +103,7 @@ async def test_slave_takes_over_request_modes_and_the_counts_of_timed_messages(t
     async with running(make_node(tmp_path / "m")) as master:
         await send_some(master, "popped", 1)
         mode = {"topic": "popped", "consumerGroup": "readers", "mode": "POP", "popShareQueueNum": 2}
-        assert (await ask(master, 401, body=json.dumps(mode).encode())).code == 0
+        assert (await call(master.broker_address, 401, body=json.dumps(mode).encode())).code == 0
         master.broker.delayed.timer.metrics.add("popped", 3)
         async with running(slave_of(master, tmp_path / "s")) as slave:
             modes, counts = slave.broker.membership.request_modes, slave.broker.delayed.timer.metrics
@@ -157,7 +111,9 @@ async def test_slave_takes_over_request_modes_and_the_counts_of_timed_messages(t
             await until(lambda: counts.count("popped") == 3)
             assert modes.to_json() == master.broker.membership.request_modes.to_json()
             assert counts.to_json() == master.broker.delayed.timer.metrics.to_json()
-            assert (await ask(master, 401, body=json.dumps({**mode, "mode": "PULL"}).encode())).code == 0
+            assert (
+                await call(master.broker_address, 401, body=json.dumps({**mode, "mode": "PULL"}).encode())
+            ).code == 0
             master.broker.delayed.timer.metrics.add("popped", -1)
             await until(lambda: counts.count("popped") == 2)
             await until(lambda: modes.to_json() == master.broker.membership.request_modes.to_json())
@@ -200,7 +156,7 @@ async def test_sends_to_a_slave_are_refused(tmp_path: Path, emulate: int, code: 
             await until(lambda: "orders" in slave.broker.topics)
             fields = {"producerGroup": "pg", "topic": "orders", "defaultTopic": "TBW102", "queueId": "0"}
             fields |= {"defaultTopicQueueNums": "4", "sysFlag": "0", "bornTimestamp": "1", "flag": "0"}
-            reply = await ask(slave, 10, fields, b"x")
+            reply = await call(slave.broker_address, 10, fields, b"x")
             assert reply.code == code
 
 
