@@ -21,73 +21,61 @@ def group_of(broker: Broker, members: int) -> ConsumerGroup:
     return group
 
 
+@pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "pocketmq.hints"]
+    """What the log says, as it grows."""
+    caplog.set_level(logging.INFO, "pocketmq.hints")
+    lines: list[str] = []
+    caplog.handler.addFilter(
+        lambda record: record.name != "pocketmq.hints" or lines.append(record.getMessage()) is None
+    )
+    return lines
 
 
 @pytest.fixture
-def hints(broker: Broker, caplog: pytest.LogCaptureFixture) -> MembershipHints:
-    caplog.set_level(logging.INFO, "pocketmq.hints")
+def hints(broker: Broker) -> MembershipHints:
     assert broker.topics.create_for_send("T", "TBW102", 4) is not None
     return MembershipHints(broker.topics)
 
 
+def to(topic: str, expression: str = "*") -> list[SubscriptionData]:
+    return [SubscriptionData(topic=topic, sub_string=expression)]
+
+
 async def test_members_that_subscribe_differently(
-    broker: Broker, hints: MembershipHints, caplog: pytest.LogCaptureFixture
+    broker: Broker, hints: MembershipHints, said: list[str]
 ) -> None:
+    hints.heartbeat(group_of(broker, 1), {"T": "a"}, to("T", "b"))  # one member may change its subscription
+    hints.heartbeat(group_of(broker, 2), {}, to("T", "b"))
+    hints.heartbeat(group_of(broker, 2), {"T": "b"}, to("T", "b"))
+    assert said == []
     for before, after in (("a", "b"), ("b", "a")):
-        hints.heartbeat(group_of(broker, 2), {"T": before}, [SubscriptionData(topic="T", sub_string=after)])
-    assert len(said(caplog)) == 1
-    assert "T: 'a' and T: 'b'" in said(caplog)[0]
+        hints.heartbeat(group_of(broker, 2), {"T": before}, to("T", after))
+    assert len(said) == 1
+    assert "T: 'a' and T: 'b'" in said[0]
 
 
-async def test_one_member_may_change_its_subscription(
-    broker: Broker, hints: MembershipHints, caplog: pytest.LogCaptureFixture
-) -> None:
-    hints.heartbeat(group_of(broker, 1), {"T": "a"}, [SubscriptionData(topic="T", sub_string="b")])
-    hints.heartbeat(group_of(broker, 2), {}, [SubscriptionData(topic="T", sub_string="b")])
-    hints.heartbeat(group_of(broker, 2), {"T": "b"}, [SubscriptionData(topic="T", sub_string="b")])
-    assert said(caplog) == []
-
-
-async def test_more_members_than_queues(
-    broker: Broker, hints: MembershipHints, caplog: pytest.LogCaptureFixture
-) -> None:
-    config = broker.topics.find("T")
-    assert config is not None
-    subscription = [SubscriptionData(topic="T", sub_string="*")]
-    hints.heartbeat(group_of(broker, config.read_queue_nums), {}, subscription)
-    hints.heartbeat(group_of(broker, config.read_queue_nums + 1), {}, subscription, shares_queues=True)
-    assert said(caplog) == []
+async def test_more_members_than_queues(broker: Broker, hints: MembershipHints, said: list[str]) -> None:
+    hints.heartbeat(group_of(broker, 4), {}, to("T"))
+    hints.heartbeat(group_of(broker, 5), {}, to("T"), shares_queues=True)
+    broadcasting = group_of(broker, 100)
+    broadcasting.message_model = "BROADCASTING"
+    hints.heartbeat(broadcasting, {}, to("T"))
+    assert said == []
     for _ in range(2):
-        hints.heartbeat(group_of(broker, config.read_queue_nums + 1), {"T": "*"}, subscription)
-    assert len(said(caplog)) == 1
-    assert "one member is idle" in said(caplog)[0]
+        hints.heartbeat(group_of(broker, 5), {"T": "*"}, to("T"))
+    assert len(said) == 1
+    assert "one member is idle" in said[0]
 
 
-async def test_a_broadcasting_group_has_no_idle_members(
-    broker: Broker, hints: MembershipHints, caplog: pytest.LogCaptureFixture
-) -> None:
-    group = group_of(broker, 100)
-    group.message_model = "BROADCASTING"
-    hints.heartbeat(group, {}, [SubscriptionData(topic="T", sub_string="*")])
-    assert said(caplog) == []
-
-
-async def test_a_topic_that_does_not_exist(
-    broker: Broker, hints: MembershipHints, caplog: pytest.LogCaptureFixture
+async def test_topics_that_do_not_exist_are_a_few_lines(
+    broker: Broker, hints: MembershipHints, said: list[str]
 ) -> None:
     for topic in ("Nowhere", "%RETRY%g"):
-        hints.heartbeat(group_of(broker, 1), {}, [SubscriptionData(topic=topic, sub_string="*")])
-    assert said(caplog) == ["group g subscribes to topic Nowhere, which does not exist here"]
-
-
-async def test_a_heartbeat_with_many_topics_logs_few_lines(
-    broker: Broker, hints: MembershipHints, caplog: pytest.LogCaptureFixture
-) -> None:
-    many = [SubscriptionData(topic=f"Nowhere{number}", sub_string="*") for number in range(1_000)]
-    hints.heartbeat(group_of(broker, 1), {}, many)
-    assert len(said(caplog)) == 3
+        hints.heartbeat(group_of(broker, 1), {}, to(topic))
+    assert said == ["group g subscribes to topic Nowhere, which does not exist here"]
+    hints.heartbeat(group_of(broker, 1), {}, [one for number in range(1000) for one in to(f"N{number}")])
+    assert len(said) == 1 + 3
 
 
 def test_the_memory_is_bounded() -> None:

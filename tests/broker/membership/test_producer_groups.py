@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from pocketmq.broker.membership.client import Client
 from pocketmq.broker.membership.producer_groups import ProducerGroups
 
@@ -13,8 +14,7 @@ def client(connection: FakeConnection, client_id: str = "p", now_ms: int = 0) ->
 
 
 async def test_a_client_is_found_by_its_id_and_in_its_groups() -> None:
-    producers = ProducerGroups()
-    one = FakeConnection(1)
+    producers, one = ProducerGroups(), FakeConnection(1)
     producers.register("g", client(one))
     producers.register("CLIENT_INNER_PRODUCER", client(one))
     assert producers.find_connection("p") is one
@@ -37,29 +37,16 @@ async def test_connections_of_a_group_take_turns_and_closed_ones_are_skipped() -
     assert producers.available_connection("nobody") is None
 
 
-async def test_a_group_is_removed_with_its_last_producer() -> None:
-    producers = ProducerGroups()
-    one = FakeConnection(1)
+@pytest.mark.parametrize("is_5", [True, False])
+async def test_only_the_4_9_line_keeps_a_group_whose_last_connection_was_cut(is_5: bool) -> None:
+    producers, one = ProducerGroups(is_5=is_5), FakeConnection(1)
     producers.register("g", client(one))
     producers.unregister("g", one)
     assert producers.get("g") is None
     producers.register("g", client(one))
     producers.connection_closed(one)
-    assert producers.get("g") is None
-
-
-async def test_the_4_9_line_remembers_a_group_whose_connection_was_cut_but_not_one_that_unregistered() -> (
-    None
-):
-    producers = ProducerGroups(is_5=False)
-    one = FakeConnection(1)
-    producers.register("g", client(one))
-    producers.connection_closed(one)
-    assert producers.get("g") == {}
+    assert producers.get("g") == (None if is_5 else {})
     assert producers.all() == {}
-    producers.register("g", client(one))
-    producers.unregister("g", one)
-    assert producers.get("g") is None
 
 
 async def test_the_id_of_a_client_that_came_back_survives_the_end_of_its_old_connection() -> None:
@@ -72,8 +59,7 @@ async def test_the_id_of_a_client_that_came_back_survives_the_end_of_its_old_con
 
 
 async def test_the_id_is_known_until_the_last_group_of_the_connection_is_left() -> None:
-    producers = ProducerGroups()
-    one = FakeConnection(1)
+    producers, one = ProducerGroups(), FakeConnection(1)
     producers.register("g", client(one))
     producers.register("h", client(one))
     producers.unregister("g", one)
@@ -100,9 +86,9 @@ async def test_a_silent_producer_is_dropped_and_its_connection_closed() -> None:
 async def test_a_closed_connection_costs_what_it_announced() -> None:
     producers, closed, other = ProducerGroups(), FakeConnection(1), FakeConnection(2)
     for number in range(30_000):
-        producers.register(f"g{number}", Client(other, "other", "JAVA", 1, 0))
+        producers.register(f"g{number}", client(other, "other"))
     for number in range(1000):
-        producers.register(f"g{number}", Client(closed, "c", "JAVA", 1, 0))
+        producers.register(f"g{number}", client(closed, "c"))
     used = time.thread_time()
     for _ in range(100):
         producers.connection_closed(FakeConnection(3))
@@ -116,7 +102,7 @@ async def test_a_closed_connection_costs_what_it_announced() -> None:
 async def test_no_client_id_of_a_closed_connection_is_kept() -> None:
     producers, connection = ProducerGroups(), FakeConnection(1)
     for number in range(10):
-        producers.register(f"g{number}", Client(connection, f"client-{number}", "JAVA", 1, 0))
+        producers.register(f"g{number}", client(connection, f"client-{number}"))
     producers.unregister("g3", connection)
     assert producers.find_connection("client-3") is None
     producers.connection_closed(connection)
