@@ -35,13 +35,17 @@ def table(folder: Path, *, enable_lmq: bool = False, **settings: Any) -> GroupTa
     return GroupTable(folder / "config", VirtualClock().now_ms, config)
 
 
+@pytest.fixture
+def groups(tmp_path: Path) -> GroupTable:
+    return table(tmp_path)
+
+
 def test_predefined_groups_of_both_lines(tmp_path: Path):
     assert set(table(tmp_path, emulate=4).groups) == PREDEFINED
     assert set(table(tmp_path).groups) == PREDEFINED | {"CID_RMQ_SYS_TRANS"}
 
 
-def test_a_group_is_created_with_defaults_on_first_use(tmp_path: Path):
-    groups = table(tmp_path)
+def test_a_group_is_created_with_defaults_on_first_use(groups: GroupTable):
     assert groups.find("billing") is None
     created = groups.find_or_create("billing")
     assert created == SubscriptionGroupConfig(group_name="billing")
@@ -70,8 +74,7 @@ def test_groups_of_light_queues_are_in_no_table(tmp_path: Path):
     assert "%LMQ%g" not in groups.groups
 
 
-def test_update_applies_attribute_changes(tmp_path: Path):
-    groups = table(tmp_path)
+def test_update_applies_attribute_changes(groups: GroupTable):
     groups.update(SubscriptionGroupConfig(group_name="g", attributes={"+priority.factor": "50"}))
     groups.update(SubscriptionGroupConfig(group_name="g", retry_max_times=3))
     assert groups.groups["g"].attributes == {"priority.factor": "50"}
@@ -82,8 +85,7 @@ def test_update_applies_attribute_changes(tmp_path: Path):
     assert groups.delete("g") is False
 
 
-def test_one_topic_can_be_forbidden_without_touching_another(tmp_path: Path):
-    groups = table(tmp_path)
+def test_one_topic_can_be_forbidden_without_touching_another(groups: GroupTable):
     groups.set_forbidden("g", "a", forbidden=True)
     groups.set_forbidden("g", "b", forbidden=True)
     groups.set_forbidden("g", "a", forbidden=False)
@@ -95,8 +97,7 @@ def test_one_topic_can_be_forbidden_without_touching_another(tmp_path: Path):
     assert fastjson.loads(groups.to_json())["forbiddenTable"] == {"g": {"b": 4}}
 
 
-def test_pages_carry_the_forbidden_topics_of_their_groups(tmp_path: Path):
-    groups = table(tmp_path)
+def test_pages_carry_the_forbidden_topics_of_their_groups(groups: GroupTable):
     groups.find_or_create("a-group")
     groups.set_forbidden("a-group", "t", forbidden=True)
     names = sorted(groups.groups)
@@ -139,8 +140,7 @@ def test_a_file_of_the_official_4_9_broker_is_read(tmp_path: Path):
     assert groups.groups["billing"] == SubscriptionGroupConfig(group_name="billing", retry_max_times=3)
 
 
-def test_a_slave_copies_its_masters_groups(tmp_path: Path):
-    groups = table(tmp_path)
+def test_a_slave_copies_its_masters_groups(groups: GroupTable):
     config = SubscriptionGroupConfig(group_name="g")
     groups.replace_all({"g": config}, DataVersion(counter=9))
     assert groups.groups == {"g": config}

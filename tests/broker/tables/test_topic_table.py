@@ -14,11 +14,6 @@ from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreDamagedError, StoreError
 
 
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
 def table(
     folder: Path,
     clock: VirtualClock,
@@ -30,6 +25,11 @@ def table(
     config = BrokerConfig(**settings)
     config.store.enable_lmq, config.store.timer_wheel_enable = enable_lmq, timer_wheel_enable
     return TopicTable(folder / "config", clock.now_ms, config)
+
+
+@pytest.fixture
+def topics(tmp_path: Path, clock: VirtualClock) -> TopicTable:
+    return table(tmp_path, clock)
 
 
 def queues_and_perm(topics: TopicTable) -> dict[str, tuple[int, int, int]]:
@@ -84,8 +84,7 @@ def test_settings_control_the_built_in_topics(tmp_path: Path, clock: VirtualCloc
     assert topics["broker-a"] == (1, 1, 1)
 
 
-def test_system_topics_are_reserved_names_and_those_of_this_broker(tmp_path: Path, clock: VirtualClock):
-    topics = table(tmp_path, clock)
+def test_system_topics_are_reserved_names_and_those_of_this_broker(topics: TopicTable):
     for name in ("TBW102", "DefaultCluster", "broker-a", "rmq_sys_anything", "TRANS_CHECK_MAX_TIME_TOPIC"):
         assert topics.is_system_topic(name)
     assert not topics.is_system_topic("orders")
@@ -103,10 +102,7 @@ def test_the_4_line_does_not_reserve_the_names_of_5(tmp_path: Path, clock: Virtu
 
 
 @pytest.mark.parametrize(("wanted", "queues"), [(4, 4), (8, 8), (100, 8), (0, 0), (-5, 0)])
-def test_a_send_creates_with_the_smaller_queue_number(
-    tmp_path: Path, clock: VirtualClock, wanted: int, queues: int
-):
-    topics = table(tmp_path, clock)
+def test_a_send_creates_with_the_smaller_queue_number(topics: TopicTable, wanted: int, queues: int):
     config = topics.create_for_send("orders", "TBW102", wanted, topic_sys_flag=1)
     assert config == TopicConfig(
         topic_name="orders", read_queue_nums=queues, write_queue_nums=queues, perm=6, topic_sys_flag=1
@@ -114,8 +110,7 @@ def test_a_send_creates_with_the_smaller_queue_number(
     assert topics.find("orders") is config
 
 
-def test_a_template_that_is_missing_or_not_inherited_creates_nothing(tmp_path: Path, clock: VirtualClock):
-    topics = table(tmp_path, clock)
+def test_a_template_that_is_missing_or_not_inherited_creates_nothing(topics: TopicTable):
     version = topics.data_version
     assert topics.create_for_send("orders", "no-such-topic", 4) is None
     assert topics.create_for_send("orders", "BenchmarkTest", 4) is None
@@ -123,8 +118,7 @@ def test_a_template_that_is_missing_or_not_inherited_creates_nothing(tmp_path: P
     assert "orders" not in topics
 
 
-def test_an_existing_topic_is_returned_whatever_the_template(tmp_path: Path, clock: VirtualClock):
-    topics = table(tmp_path, clock)
+def test_an_existing_topic_is_returned_whatever_the_template(topics: TopicTable):
     created = topics.create_for_send("orders", "TBW102", 4)
     assert topics.create_for_send("orders", "no-such-topic", 99) is created
 
@@ -139,8 +133,7 @@ def test_a_stored_template_creates_nothing_once_auto_creation_is_off(tmp_path: P
     assert topics.topics["TBW102"].perm == 6
 
 
-def test_retry_topics_are_created_without_a_template(tmp_path: Path, clock: VirtualClock):
-    topics = table(tmp_path, clock)
+def test_retry_topics_are_created_without_a_template(topics: TopicTable):
     created = topics.create_for_send_back("%RETRY%g", 1, 6, 2)
     assert (created.write_queue_nums, created.perm, created.topic_sys_flag) == (1, 6, 2)
     assert topics.create_for_send_back("%RETRY%g", 5, 4, 0) is created
@@ -163,8 +156,7 @@ def test_every_change_makes_a_new_data_version_and_is_announced(tmp_path: Path, 
     assert announced == [1, 2]
 
 
-def test_update_applies_attribute_changes_to_the_stored_ones(tmp_path: Path, clock: VirtualClock):
-    topics = table(tmp_path, clock)
+def test_update_applies_attribute_changes_to_the_stored_ones(topics: TopicTable):
     topics.update(TopicConfig(topic_name="orders", attributes={"+message.type": "FIFO"}))
     topics.update(TopicConfig(topic_name="orders", perm=4, attributes={"+reserve.time": "5"}))
     assert topics.topics["orders"].attributes == {"message.type": "FIFO", "reserve.time": "5"}
@@ -175,9 +167,8 @@ def test_update_applies_attribute_changes_to_the_stored_ones(tmp_path: Path, clo
 
 
 @pytest.mark.parametrize("text", ["1_000", " 5", "5 ", "5.0", "", "+", "9223372036854775808", "9" * 5000])
-def test_a_number_that_java_does_not_read_is_refused(tmp_path: Path, clock: VirtualClock, text: str):
+def test_a_number_that_java_does_not_read_is_refused(topics: TopicTable, text: str):
     """Official tools could not read the table."""
-    topics = table(tmp_path, clock)
     with pytest.raises(AttributeRefusedError, match="For input string"):
         topics.update(TopicConfig(topic_name="orders", attributes={"+reserve.time": text}))
     assert "orders" not in topics.topics
@@ -191,8 +182,7 @@ def test_4_x_ignores_attributes(tmp_path: Path, clock: VirtualClock):
     assert topics.topics["orders"].attributes == {}
 
 
-def test_the_name_servers_ordered_topics_are_marked(tmp_path: Path, clock: VirtualClock):
-    topics = table(tmp_path, clock)
+def test_the_name_servers_ordered_topics_are_marked(topics: TopicTable):
     topics.update(TopicConfig(topic_name="orders"))
     counter = topics.data_version.counter
     topics.mark_ordered(["orders", "unknown"])
@@ -212,8 +202,7 @@ def test_light_queues_are_in_no_table(tmp_path: Path, clock: VirtualClock):
     assert "%LMQ%x" not in table(tmp_path, clock)
 
 
-def test_pages_are_sorted_and_start_again_when_the_table_changed(tmp_path: Path, clock: VirtualClock):
-    topics = table(tmp_path, clock)
+def test_pages_are_sorted_and_start_again_when_the_table_changed(topics: TopicTable):
     names = sorted(topics.topics)
     seen = topics.data_version.encode().decode()
     assert list(topics.page(None, 0, 4)) == names[:4]
