@@ -10,7 +10,7 @@ Bottom up. The handlers of requests are in files named `..._handlers`:
     network/            sockets, TLS, from a frame to its handler, the journal
     filters/            which messages a subscription wants: tags, SQL92
     time/               what is done later, and long work in slices
-    figures/            messages and bytes by topic and group, times of appends
+    figures.py          messages and bytes by topic and group, times of appends
     state/              the state that all parts share: settings, store, tables, statistics
     name_server/        routes and key-value settings
     storing/            how a message is stored: property text, numbers, copies

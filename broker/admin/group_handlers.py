@@ -168,7 +168,7 @@ def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) 
         broker.offsets.remove_group(name)
     elif is_5:
         broker.groups.find_or_create(name)
-    broker.statistics.group_deleted(name)
+    broker.statistics.forget(groups={name})
 
 
 @handles(UpdateAndGetGroupForbidden)

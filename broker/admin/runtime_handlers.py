@@ -4,12 +4,12 @@ them (28), or one series over three windows (315).
 `config/changes.py` says which keys can be changed. If the broker was started with -c, they are written into that file.
 
 The answer to 28 is a flat map of texts, with the official keys and value formats of the emulated line. PocketMQ has no
-thread pools, so the lengths of their queues are 0. `figures/statistics.py` counts the figures. Mirrors the same parts
+thread pools, so the lengths of their queues are 0. `figures.py` counts the figures. Mirrors the same parts
 of `AdminBrokerProcessor`, and `StoreStatsService.getRuntimeInfo`.
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import partial
 from typing import Final
@@ -33,7 +33,7 @@ from ..broker import Broker
 from ..config import changes
 from ..config import keys as config_keys
 from ..errors import Refusal
-from ..figures.traffic import TPS_SPANS_SECONDS
+from ..figures import TPS_SPANS_SECONDS
 from ..network.dispatch import Answer, Call, handles
 
 _POOL_CAPACITIES: Final = {
@@ -114,20 +114,19 @@ def runtime_info(broker: Broker) -> dict[str, str]:
 
 def _throughput(broker: Broker) -> dict[str, str]:
     stored, throughput = broker.store.statistics, broker.statistics.throughput
+    found = [throughput.mean("found", span) for span in TPS_SPANS_SECONDS]
+    missed = [throughput.mean("missed", span) for span in TPS_SPANS_SECONDS]
     transferred_key = "getTransferedTps" if not broker.config.is_5 else "getTransferredTps"
     return {
         "putMessageTimesTotal": str(stored.messages),
         "putMessageFailedTimes": str(stored.failed),
         "putMessageSizeTotal": str(stored.bytes),
         "putMessageAverageSize": java_double(stored.bytes / max(stored.messages, 1)),
-        "putTps": _tps(throughput.stored),
-        "getFoundTps": _tps(throughput.found),
-        "getMissTps": _tps(throughput.missed),
-        "getTotalTps": " ".join(
-            java_double((throughput.found(span) or 0.0) + (throughput.missed(span) or 0.0))
-            for span in TPS_SPANS_SECONDS
-        ),
-        transferred_key: _tps(throughput.transferred),
+        "putTps": _tps(throughput.mean("stored", span) for span in TPS_SPANS_SECONDS),
+        "getFoundTps": _tps(found),
+        "getMissTps": _tps(missed),
+        "getTotalTps": _tps((hit or 0.0) + (miss or 0.0) for hit, miss in zip(found, missed, strict=True)),
+        transferred_key: _tps(throughput.mean("transferred", span) for span in TPS_SPANS_SECONDS),
     }
 
 
@@ -244,9 +243,8 @@ def _timer(broker: Broker) -> dict[str, str]:
     }
 
 
-def _tps(mean: Callable[[int], float | None]) -> str:
+def _tps(rates: Iterable[float | None]) -> str:
     """Three rates separated by blanks; a span that is not over yet is empty, as in the official broker."""
-    rates = (mean(span) for span in TPS_SPANS_SECONDS)
     return " ".join("" if rate is None else java_double(rate) for rate in rates)
 
 

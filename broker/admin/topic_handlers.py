@@ -146,7 +146,7 @@ async def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -
         if not is_lmq(topic):
             broker.topics.delete(topic)
         broker.store.delete_topic_queues(topic)
-        broker.statistics.topic_deleted(topic)
+        broker.statistics.forget({topic})
         return
     if not topic or topic.isspace():
         raise Refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
@@ -156,7 +156,7 @@ async def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -
     for name in names:
         broker.topics.delete(name)
     broker.offsets.remove_topics(names)
-    broker.statistics.forget(names, set())
+    broker.statistics.forget(names)
     broker.store.delete_topic_queues(topic)
     async for name in in_slices(retry_topics):
         if name not in broker.topics:
@@ -195,7 +195,7 @@ async def clean_unused_topic(broker: Broker, request: CleanUnusedTopic) -> None:
             broker.store.delete_topic_queues(topic)
             deleted.add(topic)
     finally:
-        broker.statistics.forget(deleted, set())
+        broker.statistics.forget(deleted)
 
 
 # -- queries

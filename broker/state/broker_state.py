@@ -8,18 +8,26 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.flags import PERM_INHERIT
 from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, SYSTEM_PREFIX
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.protocol.text import fastjson
 from pocketmq.store import Clock, MessageStore, StoreError, layout
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.lookup.dispatch import IsAwaited, OnArrivals
 from pocketmq.store.retention import Retention
 
 from ..config.broker_config import BrokerConfig
-from ..figures.statistics import Statistics
+from ..errors import StartError
+from ..figures import Statistics
 from ..tables.delay_table import DelayTable
 from ..tables.group_table import GroupTable
 from ..tables.json_table import JsonTable
@@ -28,7 +36,6 @@ from ..tables.topic_table import TopicTable
 from ..time.periodic import Periodic
 from ..time.slices import MAX_REPORTS
 from ..time.timers import LoopTimers, Timers
-from .store_owner import refuse_other_brokers_store
 from .table_saver import TableSaver
 
 _log = logging.getLogger("pocketmq.state")
@@ -122,7 +129,7 @@ class BrokerState:
     def open(self) -> None:
         """Open the store and read the tables. Raises `StoreError` if the store is damaged or locked, `StartError` if it
         belongs to another broker."""
-        refuse_other_brokers_store(self.config.store.root, self.config.broker_name)
+        _refuse_other_brokers_store(self.config.store.root, self.config.broker_name)
         self.store.open()
         self.is_open = True
         for table in self.own_tables:
@@ -186,3 +193,35 @@ def persist(tables: tuple[JsonTable, ...]) -> None:
             table.persist()
         except StoreError as error:
             _log.error("cannot save a table: %s", error)
+
+
+def _refuse_other_brokers_store(root: Path, broker_name: str) -> None:
+    """Raises `StartError` that names the owner, before anything in the store is changed.
+
+    Each broker has a topic with its own name: one queue, and the permission to inherit. A store that has such a topic,
+    but not one with our name, belongs to another broker. Under our name, its topics would get a second set of queues in
+    routes. An unreadable table passes: loading it later repairs or refuses it.
+    """
+    try:
+        table = fastjson.loads((root / layout.CONFIG / layout.TOPICS).read_bytes(), max_bytes=MAX_FILE_BYTES)
+    except (OSError, BodyError):
+        return
+    topics = table.get("topicConfigTable") if isinstance(table, dict) else None
+    if not isinstance(topics, dict) or broker_name in topics:
+        return
+    owners = sorted(name for name, config in topics.items() if _is_broker_topic(name, config))
+    if owners:
+        raise StartError(
+            f"store {root} belongs to broker {' or '.join(owners)}, not {broker_name}: "
+            f"set brokerName={owners[0]}, or use another store"
+        )
+
+
+def _is_broker_topic(name: object, config: Any) -> bool:
+    if not isinstance(name, str) or not isinstance(config, dict):
+        return False
+    if name == AUTO_CREATE_TOPIC or name.startswith(SYSTEM_PREFIX):
+        return False
+    perm = config.get("perm")
+    queues = config.get("readQueueNums"), config.get("writeQueueNums")
+    return isinstance(perm, int) and bool(perm & PERM_INHERIT) and queues == (1, 1)

@@ -14,18 +14,19 @@ So a message counts from the next snapshot on, as in the official broker. Mirror
 `StoreStatsService` and `BrokerStats`; all owned by the event loop.
 """
 
-from collections.abc import Callable, Generator, Iterator, Set
-from typing import Final
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence, Set
+from datetime import datetime
+from typing import Final, Literal
 
-from pocketmq.protocol.bodies.broker import BrokerStatsData
+from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.store import Clock, MessageStore
+from pocketmq.store.put_statistics import PUT_TIME_LIMITS_MS
 
-from ..config.broker_config import BrokerConfig
-from ..tables.group_table import GroupTable
-from ..tables.topic_table import TopicTable
-from .put_times import PutTimes
-from .traffic import MOST_SNAPSHOTS, WINDOWS, DayTotals, Throughput, Totals, Traffic, sum_of, window_of
+from .config.broker_config import BrokerConfig
+from .tables.group_table import GroupTable
+from .tables.topic_table import TopicTable
 
 SCHEDULE_CONSUMER: Final = "SCHEDULE_CONSUMER"
 """The group under which delivered delayed messages are counted as read."""
@@ -35,6 +36,162 @@ MAX_KEY_LENGTH: Final = 1024
 _EVENTS_OF_5: Final = frozenset(
     ("SNDBCK2DLQ_TIMES", "GROUP_CK_NUMS", "BROKER_CK_NUMS", "GROUP_ACK_NUMS", "BROKER_ACK_NUMS")
 )
+TPS_SPANS_SECONDS: Final = (10, 60, 600)
+WINDOWS: Final = (("minute", 10_000), ("hour", 600_000), ("day", 3_600_000))
+
+MOST_SNAPSHOTS: Final = 25
+
+_CLASS_ENDS_MS: Final = (1, *PUT_TIME_LIMITS_MS[1:], 60_000)
+"""The upper limit of each class of put times for interpolation; the last class has none, so a minute is used."""
+_MINUTE_MS: Final = 60_000
+
+Totals = tuple[int, int, int, int]
+"""Messages stored, reads that found something, reads that found nothing, messages delivered: since the start."""
+
+_Sum = tuple[int, int, int, int]
+"""(time in ms, calls, messages, bytes)"""
+
+
+class Traffic:
+    """Sums since the start of one series, and their snapshots."""
+
+    __slots__ = ("calls", "count", "day", "hour", "minute", "size_bytes", "total")
+
+    def __init__(self, total: "Traffic | None" = None) -> None:
+        self.calls = 0
+        self.count = 0
+        self.size_bytes = 0
+        self.total = total
+        """The series over all topics, which counts the same messages."""
+        self.minute: deque[_Sum] = deque(maxlen=7)
+        self.hour: deque[_Sum] = deque(maxlen=7)
+        self.day: deque[_Sum] = deque(maxlen=MOST_SNAPSHOTS)
+
+    def add(self, count: int, size_bytes: int, calls: int = 1) -> None:
+        """Count messages here and in the total."""
+        self.calls += calls
+        self.count += count
+        self.size_bytes += size_bytes
+        total = self.total
+        if total is not None:  # it has no total itself
+            total.calls += calls
+            total.count += count
+            total.size_bytes += size_bytes
+
+    def snapshot(self, window: str, step_ms: int, now_ms: int) -> None:
+        sums: deque[_Sum] = getattr(self, window)
+        if not sums:
+            sums.append((now_ms - step_ms, 0, 0, 0))
+        sums.append((now_ms, self.calls, self.count, self.size_bytes))
+
+
+class Throughput:
+    """The store's totals of stored and read messages, one snapshot a second."""
+
+    def __init__(self) -> None:
+        self._sums: deque[tuple[int, int, int, int, int]] = deque(maxlen=TPS_SPANS_SECONDS[-1] + 1)
+
+    def snapshot(self, now_ms: int, stored: int, found: int, missed: int, transferred: int) -> None:
+        self._sums.append((now_ms, stored, found, missed, transferred))
+
+    def fill_gap(self, since_ms: int, now_ms: int, totals: Totals) -> None:
+        """Take a snapshot of the present totals for each second between two times."""
+        seconds = (now_ms - since_ms) // 1000
+        for second in range(max(seconds - TPS_SPANS_SECONDS[-1], 1), seconds):
+            self.snapshot(since_ms + second * 1000, *totals)
+
+    def mean(self, of: Literal["stored", "found", "missed", "transferred"], seconds: int) -> float | None:
+        """Messages stored, reads that found something or nothing, or messages delivered, a second over the last
+        `seconds`; `None` until that many snapshots exist."""
+        field = ("stored", "found", "missed", "transferred").index(of) + 1
+        sums = self._sums
+        if len(sums) <= seconds:
+            return None
+        first, last = sums[-(seconds + 1)], sums[-1]
+        elapsed_ms = last[0] - first[0]
+        return (last[field] - first[field]) / elapsed_ms * 1000.0 if elapsed_ms > 0 else 0.0
+
+
+class DayTotals:
+    """Messages stored and read until this morning and until yesterday morning (since the start of the broker)."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.put_yesterday_morning = self.put_today_morning = 0
+        self.got_yesterday_morning = self.got_today_morning = 0
+        self._day = _local_day(now_ms)
+
+    def roll(self, now_ms: int, put: int, got: int) -> None:
+        """Keep the sums when a local day begins."""
+        day = _local_day(now_ms)
+        if day <= self._day:
+            return
+        self._day = day
+        self.put_yesterday_morning, self.put_today_morning = self.put_today_morning, put
+        self.got_yesterday_morning, self.got_today_morning = self.got_today_morning, got
+
+
+class PutTimes:
+    """How long appends took in the last whole minute: their distribution and its percentiles. `roll` is due each
+    second.
+
+    The store counts its appends in thirteen classes of time since the start; the counts are compared once a minute.
+    Percentiles are interpolated inside a class, which is finer below 1 ms and coarser above than in the official
+    broker. Mirrors the put times of `StoreStatsService`.
+    """
+
+    def __init__(self, now_ms: int) -> None:
+        self._minute_start_ms = now_ms
+        self._before = [0] * len(_CLASS_ENDS_MS)
+        self.counts = [0] * len(_CLASS_ENDS_MS)
+        """Appends of the last whole minute by class; all 0 in the first minute."""
+
+    def roll(self, now_ms: int, counts: Sequence[int]) -> None:
+        """Close the minute if it is over. `counts` are the store's counts since the start."""
+        if 0 <= now_ms - self._minute_start_ms < _MINUTE_MS:
+            return
+        self._minute_start_ms = now_ms
+        self.counts = [now - before for now, before in zip(counts, self._before, strict=True)]
+        self._before = list(counts)
+
+    def percentile_ms(self, share: float) -> float:
+        """The time that `share` (0 to 1) of the last whole minute's appends did not exceed; 0 without appends."""
+        wanted = int(sum(self.counts) * share)
+        passed = lower_ms = 0
+        for end_ms, count in zip(_CLASS_ENDS_MS, self.counts, strict=True):
+            if wanted <= passed + count:
+                return lower_ms + ((end_ms - lower_ms) * (wanted - passed) / count if count else 0.0)
+            passed += count
+            lower_ms = end_ms
+        return float(lower_ms)
+
+
+def window_of(sums: deque[_Sum], *, in_bytes: bool, with_calls: bool) -> BrokerStatsItem:
+    if not sums:
+        return BrokerStatsItem()
+    first, last = sums[0], sums[-1]
+    field = 3 if in_bytes else 2
+    total = last[field] - first[field]
+    calls = last[1] - first[1] if with_calls else 0
+    elapsed_ms = last[0] - first[0]
+    return BrokerStatsItem(
+        sum=total,
+        tps=total * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0,
+        avgpt=total / calls if calls > 0 else 0.0,
+    )
+
+
+def sum_of(left: Traffic, right: Traffic) -> Traffic:
+    """The sum of two series whose snapshots were taken at the same times."""
+    both = Traffic()
+    both.count = left.count + right.count
+    for window, _ in WINDOWS:
+        pairs = zip(getattr(left, window), getattr(right, window), strict=True)
+        getattr(both, window).extend((a[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]) for a, b in pairs)
+    return both
+
+
+def _local_day(now_ms: int) -> int:
+    return datetime.fromtimestamp(now_ms / 1000).toordinal()
 
 
 _NO_LATENCY: Final = Traffic()
@@ -136,26 +293,16 @@ class Statistics:
         read.add(1, size_bytes)
         self.message_put(topic, 1, size_bytes)
 
-    def topic_deleted(self, topic: str) -> None:
-        """Delete the series of a topic; the sums over all topics stay."""
-        self._puts.pop(topic, None)
-        for key in [key for key in self._gets if key[0] == topic]:
-            del self._gets[key]
-        self._drop_events(lambda key: key.startswith(topic + "@"))
-
-    def group_deleted(self, group: str) -> None:
-        """Delete the series of a group."""
-        for key in [key for key in self._gets if key[1] == group]:
-            del self._gets[key]
-        self._drop_events(lambda key: key.endswith("@" + group))
-
-    def forget(self, topics: Set[str], groups: Set[str]) -> None:
-        """Delete the series of many topics and groups at once."""
+    def forget(self, topics: Set[str] = frozenset(), groups: Set[str] = frozenset()) -> None:
+        """Delete the series of topics and groups; the sums over all topics stay."""
         for topic in topics & self._puts.keys():
             del self._puts[topic]
         for key in [key for key in self._gets if key[0] in topics or key[1] in groups]:
             del self._gets[key]
-        self._drop_events(lambda key: key.partition("@")[0] in topics or key.rpartition("@")[2] in groups)
+        self._acks.clear()
+        for event in list(self._events):
+            if event[1].partition("@")[0] in topics or event[1].rpartition("@")[2] in groups:
+                del self._events[event]
 
     # -- snapshots
 
@@ -273,12 +420,6 @@ class Statistics:
             if len(self._events) < MAX_EVENTS and len(key) <= MAX_KEY_LENGTH:
                 self._events[name, key] = traffic
         return traffic
-
-    def _drop_events(self, is_dropped: Callable[[str], bool]) -> None:
-        self._acks.clear()
-        for name, key in list(self._events):
-            if is_dropped(key):
-                del self._events[name, key]
 
     def _all(self) -> Iterator[Traffic]:
         yield from (self._user_puts, self._system_puts, self._user_gets, self._system_gets)

@@ -4,9 +4,9 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from pocketmq.broker import figures
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.figures import statistics as statistics_module
-from pocketmq.broker.figures.put_times import PutTimes
+from pocketmq.broker.figures import PutTimes
 from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.store import VirtualClock, WallClock
@@ -128,8 +128,8 @@ class TestSeries:
             statistics.message_put(topic, 1, 1)
             statistics.message_got(topic, group, 1, 1)
             statistics.sent_back(group, topic, 1, None)
-        statistics.topic_deleted("T")
-        statistics.group_deleted("g")
+        statistics.forget({"T"})
+        statistics.forget(groups={"g"})
         left = [key for key in ("T@g", "T@h", "U@g", "U@h") if statistics.find("GROUP_GET_NUMS", key)]
         sent_back = [key for key in ("T@g", "T@h", "U@g", "U@h") if statistics.find("SNDBCK_PUT_NUMS", key)]
         assert left == sent_back == ["U@h"]
@@ -149,14 +149,14 @@ class TestThroughput:
     def test_a_rate_is_known_when_its_span_is_over(self, broker: Broker, clock: VirtualClock) -> None:
         throughput = broker.statistics.throughput
         pass_seconds(broker, clock, 10)
-        assert throughput.stored(10) is None
+        assert throughput.mean("stored", 10) is None
         for _ in range(5):
             store_message(broker, "T")
         pass_seconds(broker, clock, 1)
-        assert throughput.stored(10) == 0.5
-        assert throughput.stored(60) is None
+        assert throughput.mean("stored", 10) == 0.5
+        assert throughput.mean("stored", 60) is None
         pass_seconds(broker, clock, 10)
-        assert throughput.stored(10) == 0.0
+        assert throughput.mean("stored", 10) == 0.0
 
     def test_reads_are_counted_as_found_or_missed(self, broker: Broker, clock: VirtualClock) -> None:
         store_message(broker, "T")
@@ -167,7 +167,11 @@ class TestThroughput:
         broker.store.get_message("U", 0, 0, 32)
         pass_seconds(broker, clock, 10)
         throughput = broker.statistics.throughput
-        rates = (throughput.found(10), throughput.missed(10), throughput.transferred(10))
+        rates = (
+            throughput.mean("found", 10),
+            throughput.mean("missed", 10),
+            throughput.mean("transferred", 10),
+        )
         assert rates == pytest.approx((0.1, 0.2, 0.2))
 
 
@@ -219,7 +223,7 @@ class TestVirtualTime:
     async def test_a_jump_leaves_the_figures_of_its_seconds_one_by_one(
         self, tmp_path: Path, seconds: int
     ) -> None:
-        figures = []
+        seen = []
         for step in (1, seconds):
             clock = VirtualClock(wall=WallClock())
             broker = make_broker(tmp_path / str(step), clock)
@@ -230,16 +234,19 @@ class TestVirtualTime:
                     clock.advance(step * 1000)
                     list(broker.statistics.sample(clock.now_ms()))
             throughput = broker.statistics.throughput
-            figures.append(
-                (found(broker, "TOPIC_PUT_NUMS", "T"), *(throughput.stored(span) for span in (10, 60, 600)))
+            seen.append(
+                (
+                    found(broker, "TOPIC_PUT_NUMS", "T"),
+                    *(throughput.mean("stored", span) for span in (10, 60, 600)),
+                )
             )
             close_broker(broker)
-        one_by_one, at_once = figures
+        one_by_one, at_once = seen
         assert at_once == one_by_one
 
 
 async def test_series_named_by_clients_are_limited(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics_module, "MAX_EVENTS", 10)
+    monkeypatch.setattr(figures, "MAX_EVENTS", 10)
     for number in range(100):
         broker.statistics.dead_letter(f"owner{number}", "g", "orders")
     broker.statistics.dead_letter("o" * 10_000, "g", "orders")
