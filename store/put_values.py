@@ -57,7 +57,7 @@ class NewMessage(msgspec.Struct, gc=False):
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
     further_changes: Changes = ()
-    """Made only if the message is stored in another topic first (`broker/storing/rerouting.py`)."""
+    """Made only if the message is stored in another topic first (`broker/storing/messages.py`)."""
 
 
 class AppendResult(msgspec.Struct, gc=False):

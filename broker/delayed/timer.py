@@ -27,7 +27,7 @@ from pocketmq.store.timer.timer_store import TimedMessage, TimerStore, checkpoin
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver
 from ..storing.numbers import number_property
-from ..storing.records import record_of_unit
+from ..storing.records import record_at_offset
 from ..tables.metric_table import MetricTable
 from ..time.timers import Timer
 from .timer_delivery import RETRY_MS, TimerDelivery
@@ -170,7 +170,7 @@ class MessageTimer:
         if timers is None:
             return
         first, behind = arrivals[0][0], arrivals[-1][0] + 1
-        # The ordinary case. `_catch_up` enqueues later what cannot be enqueued now.
+        # The ordinary case. `_enqueue_backlog` enqueues later what cannot be enqueued now.
         if timers.queue_offset == first and not self._state.config.store.timer_stop_enqueue:
             now_ms = self._state.clock.now_ms()
             due_times = [_out_ms(properties) for _, _, properties, _, _ in arrivals]
@@ -326,7 +326,7 @@ class MessageTimer:
         """Work for some milliseconds; returns the ms until the next tick, `None` for the end of the next slot."""
         slot_ms = timers.floor(self._state.clock.now_ms())
         self._save(timers)
-        wait_ms = self._catch_up(timers)
+        wait_ms = self._enqueue_backlog(timers)
         if self._work is None and not self._state.config.store.timer_stop_dequeue:
             timers.skip_empty(slot_ms)
             position = timers.chain_end() if timers.read_ms < slot_ms else None
@@ -343,7 +343,7 @@ class MessageTimer:
 
     # -- enqueueing
 
-    def _catch_up(self, timers: TimerStore) -> int | None:
+    def _enqueue_backlog(self, timers: TimerStore) -> int | None:
         """Enqueue messages that were not enqueued on arrival, because of a restart or a full disk."""
         state = self._state
         if state.config.store.timer_stop_enqueue:
@@ -354,20 +354,16 @@ class MessageTimer:
         timers.queue_offset = max(timers.queue_offset, queue.min_offset)
         last = min(queue.max_offset, timers.queue_offset + LATE_IN_AN_ITERATION)
         while timers.queue_offset < last:
-            unit = queue.unit(timers.queue_offset)
-            record = None if unit is None else record_of_unit(state.store, unit[0], unit[1])
-            if unit is not None and record is not None:
-                properties = read_properties(record.properties)
-                if not self._enqueue_late(timers, record, properties, unit[1]):
-                    return RETRY_MS
+            record = record_at_offset(state.store, queue, timers.queue_offset)
+            if record is not None and not self._enqueue_late(timers, record):
+                return RETRY_MS
             timers.queue_offset += 1
             if record is not None:
                 timers.save_progress(timers.delivered)
         return 0 if timers.queue_offset < queue.max_offset else None
 
-    def _enqueue_late(
-        self, timers: TimerStore, record: Record, properties: dict[str, str], size: int
-    ) -> bool:
+    def _enqueue_late(self, timers: TimerStore, record: Record) -> bool:
+        properties = read_properties(record.properties)
         due_ms = _out_ms(properties)
         if due_ms is None or timers.was_delivered(record.queue_offset, due_ms):
             return True
@@ -375,7 +371,7 @@ class MessageTimer:
         if due_ms < max(timers.read_ms, timers.floor(now_ms)):
             store = partial(self.delivery.store_copy, record, properties, NEVER_ENQUEUED, rolls=False)
             return deliver("timed", record.position, store)
-        return self._enqueue(timers, due_ms, [_timed(record.position, size, properties)], now_ms)
+        return self._enqueue(timers, due_ms, [_timed(record.position, record.size, properties)], now_ms)
 
     def _enqueue(self, timers: TimerStore, due_ms: int, messages: list[TimedMessage], now_ms: int) -> bool:
         """Enqueue messages that are due at the same time, all or none."""

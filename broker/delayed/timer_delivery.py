@@ -24,9 +24,9 @@ from pocketmq.store.timer.timer_store import TimerStore
 
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import Budget, deliver, is_done
-from ..storing.message_copies import copy_of
+from ..storing.messages import copy_of
 from ..storing.numbers import INT_MAX, number_property
-from ..storing.records import record_of_unit
+from ..storing.records import record_of_entry
 from ..tables.metric_table import MetricTable
 from .timer_sends import deletion_key
 
@@ -86,7 +86,7 @@ class TimerDelivery:
 
     def _deliver_unit(self, unit: TimerUnit, recalled: set[str]) -> AppendResult | None:
         """Deliver one message unless it was recalled."""
-        record = record_of_unit(self._state.store, unit.position, unit.size)
+        record = record_of_entry(self._state.store, unit.position, unit.size)
         if record is None:
             return None
         properties = read_properties(record.properties)

@@ -17,7 +17,7 @@ from pocketmq.store import NewMessage, PutStatus, StoreError
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
-from ..storing.message_copies import changes_of
+from ..storing.messages import changes_of
 from ..storing.numbers import parse_number
 from .delayed import Delayed
 from .timer_sends import deletion_key

@@ -22,8 +22,8 @@ from pocketmq.store import NewMessage, PutStatus
 from ..config.broker_config import BrokerConfig
 from ..state.broker_state import BrokerState
 from ..state.refusals import refusal_of
+from ..storing.messages import reroute, values_in
 from ..storing.numbers import parse_number
-from ..storing.rerouting import reroute, values_in
 
 ASKS: Final = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
 """Properties with a time, the first of which counts."""

@@ -6,7 +6,7 @@ the SQL half of `ExpressionMessageFilter`.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pocketmq.protocol.bodies.client import SQL92
 from pocketmq.protocol.message.properties import encode_properties_text
@@ -14,6 +14,7 @@ from pocketmq.protocol.message.record import properties_of
 
 from ..bounded_cache import BoundedCache
 from .sql_numbers import EvaluationError
+from .tag_filter import TagsMatch
 
 if TYPE_CHECKING:
     from .sql_operands import Operand
@@ -57,6 +58,22 @@ class SqlFilter:
             return self._evaluate(properties) is True
         except EvaluationError:
             return False
+
+
+class MessageFilter(NamedTuple):
+    """What a pull or a pop asks for, by tag or by SQL92; every message without either."""
+
+    tags: TagsMatch | None = None
+    sql: SqlFilter | None = None
+
+    def matches(self, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
+        """Whether a message that was just stored may match; without its properties, only its tag is compared."""
+        if self.tags is not None:
+            return self.tags(tags_code)
+        return self.sql is None or property_map is None or self.sql.matches_properties(property_map)
+
+
+EVERY_MESSAGE: Final = MessageFilter()
 
 
 def compile_expression(expression: str | None, expression_type: str | None, *, is_5: bool) -> SqlFilter:

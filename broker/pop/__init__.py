@@ -8,7 +8,6 @@ ack_handlers.py         200051, 200151: acknowledge messages; 200053: change the
 revive_log.py           stores checkpoints and acks
 revive.py               copies messages without an ack to the retry topic
 ordered_pops.py         the messages in flight of each queue that is popped orderly
-queue_alarms.py         wakes waiting requests when such a queue is free again
 peek_handlers.py        200052, 200054, 200055: peek, notification, polling info
 assignment_handlers.py  400 to 402: the broker assigns the queues
 """

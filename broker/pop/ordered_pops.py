@@ -5,14 +5,14 @@
         "ot" {offset: next visible time}, "oc" {offset: times consumed before}, "l" last pop, "a" attempt id}}}}
 
 While a message of a queue is in flight, the queue is blocked for the group: until each message is acknowledged or its
-invisible time is over. Only a pop with the attempt id of the previous one gets the same messages again at once. The
-group's offset is the first one that is not acknowledged. Orderly pops have no checkpoints, so no message is copied to a
-retry topic. Mirrors `QueueLevelConsumerManager` and its lock timer; owned by the event loop.
+invisible time is over; then an alarm wakes the requests that wait for it. Only a pop with the attempt id of the
+previous one gets the same messages again at once. The group's offset is the first one that is not acknowledged. Orderly
+pops have no checkpoints, so no message is copied to a retry topic. Mirrors `QueueLevelConsumerManager` and its lock timer; owned by the event loop.
 """
 
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -23,8 +23,10 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
+from ..state.broker_state import BrokerState
 from ..tables.json_table import JsonTable
 from ..tables.table_text import MapText, file_text
+from ..time.timers import Timer
 
 
 class NotAcknowledged(Enum):
@@ -37,6 +39,8 @@ class NotAcknowledged(Enum):
 
 
 FORGOTTEN_AFTER_MS: Final = 86_400_000
+MAX_ALARMS: Final = 10_000
+"""Limit of queues with an alarm. Further queues also become free in time, but no request is woken then."""
 
 
 class OrderInfo(Body, frozen=True):
@@ -75,14 +79,14 @@ class OrderedPops(JsonTable):
 
     state_fields = ("_table",)
 
-    def __init__(
-        self, config_folder: Path, now_ms: Callable[[], int], on_free_at: Callable[[str, str, int, int], None]
-    ) -> None:
-        """`on_free_at` is called with topic, group, queue, and the time at which the queue is free again."""
-        super().__init__(config_folder / layout.CONSUMER_ORDER, now_ms)
+    def __init__(self, state: BrokerState, on_free: Callable[[str, str, int], None]) -> None:
+        """`on_free` is called with topic, group and queue id when the time of a blocked queue is over."""
+        super().__init__(state.folder / layout.CONSUMER_ORDER, state.clock.now_ms)
+        self._state = state
         self._text = MapText(is_cached=False)
         self._table: dict[str, dict[int, OrderInfo]] = {}
-        self._on_free_at = on_free_at
+        self._on_free = on_free
+        self._alarms: dict[tuple[str, str, int], Timer] = {}
 
     def is_blocked(
         self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_time_ms: int
@@ -194,17 +198,35 @@ class OrderedPops(JsonTable):
         self._table.setdefault(_key(topic, group), {})[queue_id] = info
         self.dirty = True
 
-    def _set_alarm(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
-        open_until = info.open_until()
-        if open_until:
-            self._on_free_at(topic, group, queue_id, max(open_until))
+    # --- alarms
 
-    def announce(self) -> None:
-        """Call `on_free_at` for each queue, after the table was loaded."""
+    def set_alarms(self) -> None:
+        """Set that of each queue, after the table was loaded."""
         for key, queues in self._table.items():
             topic, _, group = key.partition("@")
             for queue_id, info in queues.items():
                 self._set_alarm(topic, group, queue_id, info)
+
+    def stop_alarms(self) -> None:
+        for timer in self._alarms.values():
+            timer.cancel()
+        self._alarms.clear()
+
+    def _set_alarm(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
+        """Replace the alarm of a queue, which rings when all its messages may be delivered again."""
+        state, key, open_until = self._state, (topic, group, queue_id), info.open_until()
+        if not open_until or not state.config.enable_notify_after_pop_order_lock_release:
+            return
+        earlier = self._alarms.pop(key, None)
+        if earlier is not None:
+            earlier.cancel()
+        if len(self._alarms) < MAX_ALARMS:
+            seconds = max(max(open_until) - state.clock.now_ms() + 1, 0) / 1000
+            self._alarms[key] = state.timers.call_later(seconds, partial(self._ring, key))
+
+    def _ring(self, key: tuple[str, str, int]) -> None:
+        self._alarms.pop(key, None)
+        self._on_free(*key)
 
     # --- text
 

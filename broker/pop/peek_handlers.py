@@ -4,6 +4,7 @@ A peek reads from the offset of the group and changes nothing. A notification wa
 Mirrors `PeekMessageProcessor`, `NotificationProcessor` and `PollingInfoProcessor`.
 """
 
+from functools import partial
 from typing import Final
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -23,11 +24,12 @@ from pocketmq.store import GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
 
 from ..errors import Refusal
+from ..filters.sql_filter import EVERY_MESSAGE
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK
 from .pop_handlers import checked_topic_and_group, filter_of
-from .pop_waiters import HoldResult, SentAt
+from .pop_waiters import HoldResult, PopWaiter, SentAt
 from .popping import Popping
 
 _CORRECTED: Final = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
@@ -101,15 +103,13 @@ def _notify(popping: Popping, request: Notification, call: Call, sent_at: SentAt
     _check_readable(popping)
     topic_config, _ = checked_topic_and_group(popping, request, call)
     config = popping.config
-    matches, sql = None, None
+    wanted = EVERY_MESSAGE
     if config.use_message_filter_for_notification and request.exp_type:
-        matches, sql = filter_of(popping, request.topic, request.exp, request.exp_type)
-    if _has_message(popping, request, topic_config, matches):
+        wanted = filter_of(popping, request.topic, request.exp, request.exp_type)
+    if _has_message(popping, request, topic_config, wanted.tags):
         return _noticed(True)
-
-    result = popping.notification_waiters.hold_request(
-        request, call, sent_at, lambda: _notify(popping, request, call, sent_at), matches, sql
-    )
+    attempt = partial(_notify, popping, request, call, sent_at)
+    result = popping.notification_waiters.hold(PopWaiter(request, call, sent_at, attempt, wanted))
     if result is HoldResult.HELD:
         return HELD
     return _noticed(False, is_full=result is HoldResult.FULL)

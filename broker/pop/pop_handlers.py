@@ -6,6 +6,7 @@ request that finds no message may wait (`pop_waiters.py`), and is then handled a
 `ack_handlers.py`.
 """
 
+from functools import partial
 from typing import Final
 
 from pocketmq.protocol.bodies.client import is_tag_type
@@ -19,12 +20,12 @@ from pocketmq.protocol.requests.pop import Notification, PeekMessage, PollingInf
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
-from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
-from ..filters.tag_filter import TagsMatch, expression_match
+from ..filters.sql_filter import EVERY_MESSAGE, ExpressionRefused, MessageFilter, compile_expression
+from ..filters.tag_filter import expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..storing.numbers import INT_MAX, number_property
 from .pop_reading import PopReading
-from .pop_waiters import HoldResult, SentAt
+from .pop_waiters import HoldResult, PopWaiter, SentAt
 from .popping import Popping
 
 MAX_MESSAGES: Final = 32
@@ -42,17 +43,16 @@ def pop_message(popping: Popping, request: PopMessage, call: Call) -> Answer | H
 def _pop(popping: Popping, request: PopMessage, call: Call, sent_at: SentAt) -> Answer | Held:
     now_ms = popping.clock.now_ms()
     topic_config, group_config = _checked(popping, request, call, now_ms - sent_at.ms)
-    matches, sql = filter_of(popping, request.topic, request.exp, request.exp_type)
+    wanted = filter_of(popping, request.topic, request.exp, request.exp_type)
     revive_queue_id = ORDERED_REVIVE_QUEUE if request.order else popping.next_revive_queue()
-    reading = PopReading(popping, request, now_ms, revive_queue_id, matches, sql)
+    reading = PopReading(popping, request, now_ms, revive_queue_id, wanted)
     _read(popping, request, reading, topic_config, group_config)
     if reading.rest > 0 and reading.count and not reading.is_refused:
         popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
     code, remark = ResponseCode.SUCCESS, "FOUND"
     if not reading.count:
-        result = popping.waiters.hold_request(
-            request, call, sent_at, lambda: _pop(popping, request, call, sent_at), matches, sql
-        )
+        attempt = partial(_pop, popping, request, call, sent_at)
+        result = popping.waiters.hold(PopWaiter(request, call, sent_at, attempt, wanted))
         if result is HoldResult.HELD:
             if reading.rest > 0 and request.max_msg_nums > 0 and not reading.is_refused:
                 popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
@@ -162,15 +162,15 @@ def checked_topic_and_group(
 
 def filter_of(
     popping: Popping, topic: str, expression: str | None, expression_type: str | None
-) -> tuple[TagsMatch | None, SqlFilter | None]:
+) -> MessageFilter:
     """The filter in a pop or notification. SQL is allowed even without enablePropertyFilter, as in the official broker.
     Raises `Refusal`."""
     if not expression:
-        return None, None
+        return EVERY_MESSAGE
     try:
         if is_tag_type(expression_type):
-            return expression_match(topic, expression), None
-        return None, compile_expression(expression, expression_type, is_5=popping.config.is_5)
+            return MessageFilter(expression_match(topic, expression))
+        return MessageFilter(sql=compile_expression(expression, expression_type, is_5=popping.config.is_5))
     except (ProtocolError, ExpressionRefused) as error:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed"

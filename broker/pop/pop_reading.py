@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from pocketmq.core.properties import read_properties
+from pocketmq.core.properties import BUCKETS, encode_stored, read_properties
 from pocketmq.protocol.bodies.revive import CheckPoint
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import properties as names
@@ -24,9 +24,7 @@ from pocketmq.store import GetResult, GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
 
 from ..errors import Refusal
-from ..filters.sql_filter import SqlFilter
-from ..filters.tag_filter import TagsMatch
-from ..storing.stored_properties import stored_properties
+from ..filters.sql_filter import MessageFilter
 from .popping import Popping
 
 MAX_READS: Final = 50_000
@@ -61,14 +59,13 @@ class PopReading:
         request: PopMessage,
         pop_time_ms: int,
         revive_queue_id: int,
-        matches: TagsMatch | None,
-        sql: SqlFilter | None,
+        wanted: MessageFilter,
     ) -> None:
         self._popping = popping
         self._request = request
         self._pop_time_ms = pop_time_ms
         self._revive_queue_id = revive_queue_id
-        self._matches = matches
+        self._matches, sql = wanted
         self._matches_record = None if sql is None else sql.matches_record
         self._reads_left = MAX_READS if sql is None else sql.max_reads
         """Messages of all queues that a filter may still look at."""
@@ -215,7 +212,7 @@ class PopReading:
     def _renamed(
         self, topic: str, queue_id: int, offset: int, offsets: Sequence[int], result: GetResult
     ) -> list[bytes]:
-        request = self._request
+        request, is_5 = self._request, self._popping.config.is_5
         renamed = []
         records = (record for view in result.views for record in decode_records(view))
         for record, own_offset in zip(records, offsets, strict=True):
@@ -232,14 +229,9 @@ class PopReading:
                     own_offset,
                 )
                 properties[names.POP_CK] = str(receipt)
+            text = encode_stored(properties, BUCKETS[is_5], is_5)
             renamed.append(
-                encode_record(
-                    msgspec.structs.replace(
-                        record,
-                        topic=request.topic,
-                        properties=stored_properties(properties, is_5=self._popping.config.is_5),
-                    )
-                )
+                encode_record(msgspec.structs.replace(record, topic=request.topic, properties=text))
             )
         return renamed
 

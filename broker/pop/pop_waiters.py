@@ -21,8 +21,7 @@ from pocketmq.protocol.requests.pop import Notification, PopMessage
 from pocketmq.store import Clock
 
 from ..errors import Refusal
-from ..filters.sql_filter import SqlFilter
-from ..filters.tag_filter import TagsMatch
+from ..filters.sql_filter import MessageFilter
 from ..network.dispatch import Answer, Call, Held
 from ..time.held_answers import HeldAnswers
 from ..time.timers import Timer, Timers
@@ -68,46 +67,40 @@ class SentAt(NamedTuple):
 
 
 class PopWaiter:
-    """One suspended request. `again` handles it once more and answers it, or lets it wait again."""
+    """One request that found no message. `attempt` handles it once more: it answers, or the request waits again."""
 
     __slots__ = (
-        "again",
+        "attempt",
         "call",
         "is_cancelled",
         "is_waiting",
         "key",
-        "matches",
         "number",
-        "sql",
+        "poll_ms",
         "until_ms",
         "wall_until_ms",
+        "wanted",
     )
 
     def __init__(
         self,
+        request: PopMessage | Notification,
         call: Call,
-        until_ms: int,
-        wall_until_ms: int,
-        again: Callable[[], None],
-        matches: TagsMatch | None,
-        sql: SqlFilter | None,
+        sent_at: SentAt,
+        attempt: Callable[[], Answer | Held],
+        wanted: MessageFilter,
     ) -> None:
+        self.key: WaitKey = (request.topic, request.consumer_group, request.queue_id)
         self.call = call
-        self.until_ms = until_ms
-        self.wall_until_ms = wall_until_ms
-        self.again = again
-        self.matches = matches
-        self.sql = sql
-        self.key: WaitKey = ("", "", ANY_QUEUE)
+        self.poll_ms = request.poll_time
+        self.until_ms = sent_at.ms + request.poll_time
+        self.wall_until_ms = sent_at.wall_ms + request.poll_time
+        self.attempt = attempt
+        self.wanted = wanted
         self.number = 0
-        """Key and number are set by `hold`."""
+        """Set by `hold`."""
         self.is_waiting = True
         self.is_cancelled = False
-
-    def wants(self, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
-        if self.matches is not None and not self.matches(tags_code):
-            return False
-        return self.sql is None or property_map is None or self.sql.matches_properties(property_map)
 
 
 class _Waiting:
@@ -179,37 +172,15 @@ class PopWaiters:
         waiting = self._waiting.get((topic, group, queue_id))
         return 0 if waiting is None else waiting.count
 
-    def hold_request(
-        self,
-        request: PopMessage | Notification,
-        call: Call,
-        sent_at: SentAt,
-        attempt: Callable[[], Answer | Held],
-        matches: TagsMatch | None,
-        sql: SqlFilter | None,
-    ) -> HoldResult:
-        """Let a request wait that found nothing. `attempt` handles it once more when it is woken; an answer is sent."""
-
-        def again() -> None:
-            try:
-                result = attempt()
-            except Refusal as error:
-                result = Answer(code=error.code, remark=error.remark)
-            if isinstance(result, Answer):
-                call.answer(result)
-
-        poll_ms = request.poll_time
-        waiter = PopWaiter(call, sent_at.ms + poll_ms, sent_at.wall_ms + poll_ms, again, matches, sql)
-        return self.hold((request.topic, request.consumer_group, request.queue_id), waiter, poll_ms)
-
-    def hold(self, key: WaitKey, waiter: PopWaiter, poll_time_ms: int) -> HoldResult:
+    def hold(self, waiter: PopWaiter) -> HoldResult:
         """Keep a request until a message arrives, its time is over, or its connection closes."""
-        if poll_time_ms <= 0 or self._is_stopped:
+        if waiter.poll_ms <= 0 or self._is_stopped:
             return HoldResult.NOT_WANTED
         if self.total >= self._total_limit():
             return HoldResult.FULL
         if self._is_over(waiter):
             return HoldResult.TIMED_OUT
+        key = waiter.key
         waiting = self._waiting.get(key)
         if waiting is not None and waiting.count > self._key_limit():
             return HoldResult.FULL
@@ -217,7 +188,7 @@ class PopWaiters:
             waiting = self._waiting[key] = _Waiting()
             groups = self._groups.setdefault(key[0], {})
             groups[key[1]] = groups.get(key[1], 0) + 1
-        waiter.key, waiter.number = key, next(self._order)
+        waiter.number = next(self._order)
         self._held[waiter.call] = waiter
         until_ms, number, direction = waiter.until_ms, waiter.number, self._direction
         heapq.heappush(waiting.heap, (until_ms * direction, number * direction, waiter))
@@ -358,7 +329,7 @@ class PopWaiters:
                 del self._held[waiter.call]
                 self._leave(waiter)
                 continue
-            if not is_forced and not waiter.wants(tags_code, property_map):
+            if not is_forced and not waiter.wanted.matches(tags_code, property_map):
                 return False
             self._leave(waiter)
             self._answers.add(waiter)
@@ -370,7 +341,12 @@ class PopWaiters:
             self._pass_on(waiter)
             return
         del self._held[waiter.call]
-        waiter.again()
+        try:
+            result = waiter.attempt()
+        except Refusal as error:
+            result = Answer(code=error.code, remark=error.remark)
+        if isinstance(result, Answer):
+            waiter.call.answer(result)
 
     def _pass_on(self, waiter: PopWaiter) -> None:
         """Wake another request instead of this one, which has no client left."""

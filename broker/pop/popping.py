@@ -10,7 +10,6 @@ from ..tables.json_table import JsonTable
 from ..time.periodic import Periodic
 from .ordered_pops import OrderedPops
 from .pop_waiters import ANY_QUEUE, PopWaiters
-from .queue_alarms import QueueAlarms
 from .revive import Revive
 from .revive_log import ReviveLog
 
@@ -37,8 +36,7 @@ class Popping:
         self.registration = cluster.registration
         self.waiters = self._new_waiters(wakes_last=False)
         self.notification_waiters = self._new_waiters(wakes_last=True)
-        self.queue_alarms = QueueAlarms(state, self.queue_freed)
-        self.ordered_pops = OrderedPops(state.folder, state.clock.now_ms, self.queue_alarms.set)
+        self.ordered_pops = OrderedPops(state, self.queue_freed)
         self.revive_log = ReviveLog(state, delayed)
         self.revive = Revive(state, delayed.timer, self.revive_log)
         self.when_rewound: list[Callable[[], None]] = []
@@ -50,18 +48,18 @@ class Popping:
         return (self.ordered_pops,) if self.config.is_5 else ()
 
     def open(self) -> None:
-        self.ordered_pops.announce()
+        self.ordered_pops.set_alarms()
 
     def stop(self) -> int:
         """Answer every suspended request because the broker stops; returns the number of loop iterations it takes."""
-        self.queue_alarms.stop()
+        self.ordered_pops.stop_alarms()
         return self.waiters.stop() + self.notification_waiters.stop()
 
     def rewind(self) -> None:
         """Follow queues and tables that went back to an earlier state; suspended requests are handled once more."""
         self.revive.forget()
-        self.queue_alarms.stop()
-        self.ordered_pops.announce()
+        self.ordered_pops.stop_alarms()
+        self.ordered_pops.set_alarms()
         for forget in self.when_rewound:
             forget()
         self.waiters.wake_all()

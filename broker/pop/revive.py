@@ -37,9 +37,9 @@ from ..delayed.timer import MessageTimer
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import Budget, deliver
-from ..storing.message_copies import changes_of, copy_of
+from ..storing.messages import changes_of, copy_of
 from ..storing.numbers import number_property, parse_number
-from ..storing.records import record_of_unit
+from ..storing.records import record_of_entry
 from .revive_log import ReviveLog
 
 _log = logging.getLogger("pocketmq.pop")
@@ -270,7 +270,7 @@ class Revive:
         """Copy one message to its retry topic; False if the store refuses it now."""
         store = self._state.store
         unit = store.queue_unit(check_point.topic or "", check_point.queue_id, offset)
-        message = None if unit is None else record_of_unit(store, unit[0], unit[1])
+        message = None if unit is None else record_of_entry(store, unit[0], unit[1])
         if unit is None or message is None:
             return True  # deleted meanwhile, or damaged
         budget.spend(COST_OF_A_COPY, unit[1])

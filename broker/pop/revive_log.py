@@ -25,6 +25,7 @@ from ..delayed.delayed import Delayed
 from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held
 from ..state.broker_state import BrokerState
+from ..storing.messages import own_message
 
 _log = logging.getLogger("pocketmq.pop")
 
@@ -218,15 +219,6 @@ class ReviveLog:
     def _message(self, record: ReviveRecord) -> NewMessage:
         """Raises `Refusal`."""
         tag, body, key, queue_id, due_ms = record
-        host = self._state.identity.store_host
-        message = NewMessage(
-            topic=self._topic,
-            queue_id=queue_id,
-            body=body,
-            properties=b"",
-            changes=(names.TIMER_DELIVER_MS, str(due_ms), names.UNIQ_KEY, key, names.TAGS, tag),
-            born_timestamp=self._state.clock.now_ms(),
-            born_host=host,
-            store_host=host,
-        )
+        changes = (names.TIMER_DELIVER_MS, str(due_ms), names.UNIQ_KEY, key, names.TAGS, tag)
+        message = own_message(self._state, self._topic, queue_id, body, changes)
         return self._delayed.delay_until(message, due_ms)

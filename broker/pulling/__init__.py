@@ -1,8 +1,7 @@
 """Answers pulls.
 
-pulling.py              the part of a broker
-pull_handlers.py        11 and 361: checks and subscription
-pull.py                 one pull: reads and answers, or waits and reads once more
-pull_waiters.py         pulls that wait for the next message
-offset_moved_events.py  the message that the 4.9 line stores about each corrected pull
+pulling.py        the part of a broker
+pull_handlers.py  11 and 361: checks and subscription
+pull.py           one pull: reads and answers, or waits and reads once more
+pull_waiters.py   pulls that wait for the next message
 """

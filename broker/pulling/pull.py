@@ -7,18 +7,21 @@ second half of `PullMessageProcessor` and `DefaultPullMessageResultHandler`.
 from typing import Final
 
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.offsets import OffsetMovedEvent
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import OFFSET_MOVED_TOPIC
 from pocketmq.protocol.requests.pull import PullMessage, PullMessageReply
 from pocketmq.protocol.wire.command import JSON
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import GetResult, GetStatus
 
 from ..config.broker_config import MASTER_ID
-from ..filters.sql_filter import SqlFilter
-from ..filters.tag_filter import TagsMatch
+from ..filters.sql_filter import MessageFilter
 from ..network.dispatch import HELD, Answer, Call, Held
-from .offset_moved_events import write_offset_moved
+from ..storing.messages import own_message
 from .pull_waiters import PullWaiter
 from .pulling import Pulling
 
@@ -35,19 +38,10 @@ _CODE_OF_STATUS: Final = {
 """Without the two statuses of a queue that has no messages: their code also depends on the requested offset."""
 
 
-class Pull:
+class Pull(PullWaiter):
     """One pull that passed its checks. It reads once, or twice with a wait between."""
 
-    __slots__ = (
-        "_broadcaster",
-        "_call",
-        "_group_config",
-        "_matches",
-        "_pulling",
-        "_request",
-        "_sql",
-        "_topic_config",
-    )
+    __slots__ = ("_broadcaster", "_group_config", "_pulling", "_topic_config")
 
     def __init__(
         self,
@@ -56,24 +50,19 @@ class Pull:
         call: Call,
         topic_config: TopicConfig,
         group_config: SubscriptionGroupConfig,
-        matches: TagsMatch | None,
-        sql: SqlFilter | None,
+        wanted: MessageFilter,
     ) -> None:
+        super().__init__(call, request, wanted)
         self._pulling = pulling
-        self._request = request
-        self._call = call
         self._topic_config = topic_config
         self._group_config = group_config
-        self._matches = matches
-        self._sql = sql
         self._broadcaster: str | None = None
         """The client id of a broadcasting consumer whose offsets 5.x keeps."""
-        config = pulling.config
-        if pulling.is_5 and config.enable_broadcast_offset_store:
+        if pulling.is_5 and pulling.config.enable_broadcast_offset_store:
             self._broadcaster = pulling.broadcasts.client_of(request, call)
 
     def try_now(self) -> Answer | Held:
-        pulling, request = self._pulling, self._request
+        pulling, request = self._pulling, self.request
         result = self._read()
         code = self._code_recorded(result)
         commit_offset = request.commit_offset if request.sys_flag & flags.PULL_COMMIT_OFFSET else None
@@ -88,82 +77,53 @@ class Pull:
             return HELD
         return self._answer(result, code)
 
-    def try_again(self, waiter: PullWaiter) -> None:
+    def answer(self) -> None:
         """The second pass: it answers whether or not it finds messages."""
         result = self._read()
-        self._call.answer(self._answer(result, self._code_recorded(result)))
+        self.call.answer(self._answer(result, self._code_recorded(result)))
 
     def _code_recorded(self, result: GetResult) -> ResponseCode:
         """The code of a result. Records the offset of a broadcasting consumer."""
         code = self._code(result)
         if self._broadcaster is not None:
-            self._pulling.broadcasts.pulled(self._request, self._broadcaster, code, result.next_offset)
+            self._pulling.broadcasts.pulled(self.request, self._broadcaster, code, result.next_offset)
         return code
 
     def _hold(self) -> None:
-        pulling, request = self._pulling, self._request
-        command = self._call.command
+        pulling, command = self._pulling, self.call.command
         command.body = None  # no longer used, and it may be as large as a frame
-        command.header_type = (
-            JSON  # 4.9.7 answers a suspended pull in JSON, even a request with a binary header
-        )
-        config = pulling.config
-        wait_ms = (
-            request.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills
-        )
-        deadline_ms = pulling.clock.now_ms() + wait_ms
-        pulling.waiters.hold(
-            PullWaiter(
-                self._call,
-                request.consumer_group,
-                request.topic,
-                request.queue_id,
-                request.queue_offset,
-                deadline_ms,
-                self._matches,
-                self.try_again,
-                self._sql,
-                wall_deadline_ms=pulling.clock.wall_ms() + wait_ms,
-            )
-        )
+        # 4.9.7 answers a suspended pull in JSON, even a request with a binary header
+        command.header_type = JSON
+        wait_ms = self.request.suspend_timeout_millis
+        if not pulling.config.long_polling_enable:
+            wait_ms = pulling.config.short_polling_time_mills
+        clock = pulling.clock
+        pulling.waiters.hold(self, clock.now_ms() + wait_ms, clock.wall_ms() + wait_ms)
 
     def _read(self) -> GetResult:
-        pulling, request = self._pulling, self._request
-        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-        reset = pulling.offsets.take_reset(topic, group, queue_id)
+        pulling, request, (tags, sql) = self._pulling, self.request, self.wanted
+        topic, queue_id, store = request.topic, request.queue_id, pulling.store
+        reset = pulling.offsets.take_reset(topic, request.consumer_group, queue_id)
         if reset is not None:
-            return GetResult(
-                status=GetStatus.OFFSET_RESET,
-                views=[],
-                count=0,
-                next_offset=reset,
-                min_offset=pulling.store.min_offset(topic, queue_id),
-                max_offset=pulling.store.max_offset(topic, queue_id),
-            )
+            limits = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
+            return GetResult(GetStatus.OFFSET_RESET, [], 0, reset, *limits)
         if self._broadcaster is not None:
             start = pulling.broadcasts.start_of(request, self._broadcaster)
             if start is not None:
-                return GetResult(
-                    status=GetStatus.OFFSET_RESET,
-                    views=[],
-                    count=0,
-                    next_offset=start,
-                    min_offset=0,
-                    max_offset=0,
-                )
-        return pulling.store.get_message(
+                return GetResult(GetStatus.OFFSET_RESET, [], 0, start, 0, 0)
+        return store.get_message(
             topic,
             queue_id,
             request.queue_offset,
             request.max_msg_nums,
             max_bytes=request.max_msg_bytes,
-            matches=self._matches,
-            matches_record=None if self._sql is None else self._sql.matches_record,
-            max_reads=None if self._sql is None else self._sql.max_reads,
+            matches=tags,
+            matches_record=None if sql is None else sql.matches_record,
+            max_reads=None if sql is None else sql.max_reads,
         )
 
     def _answer(self, result: GetResult, code: ResponseCode) -> Answer:
-        pulling, request = self._pulling, self._request
+        pulling, request = self._pulling, self.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         body = None
         if code == ResponseCode.SUCCESS:
@@ -173,7 +133,7 @@ class Pull:
         if is_5:
             pulling.offsets.commit_pull(topic, group, queue_id, result.next_offset)
         elif code == ResponseCode.PULL_OFFSET_MOVED and not pulling.is_slave:
-            write_offset_moved(pulling, request, result.next_offset)
+            _write_offset_moved(pulling, request, result.next_offset)
         reply = PullMessageReply(
             suggest_which_broker_id=self._suggested_broker(result),
             next_begin_offset=result.next_offset,
@@ -185,12 +145,12 @@ class Pull:
         return Answer(code=code, reply=reply, remark=result.status.name, body=body)
 
     def _code(self, result: GetResult) -> ResponseCode:
-        code = _code_of(result, self._request.queue_offset)
-        pulling = self._pulling
-        if (
-            not pulling.is_slave or code == ResponseCode.SUCCESS
-        ):  # without them the consumer would skip its messages
-            return code
+        pulling, code = self._pulling, _CODE_OF_STATUS.get(result.status)
+        if code is None:  # the queue is empty or does not exist: any offset other than 0 must be corrected
+            moved = self.request.queue_offset != 0
+            code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
+        if not pulling.is_slave or code == ResponseCode.SUCCESS:
+            return code  # without them the consumer would skip its messages
         is_unchecked = (
             code == ResponseCode.PULL_OFFSET_MOVED and not pulling.config.store.offset_check_in_slave
         )
@@ -215,9 +175,18 @@ class Pull:
         )
 
 
-def _code_of(result: GetResult, queue_offset: int) -> ResponseCode:
-    code = _CODE_OF_STATUS.get(result.status)
-    if code is not None:
-        return code
-    # The queue is empty or does not exist: any offset other than 0 must be corrected.
-    return ResponseCode.PULL_OFFSET_MOVED if queue_offset != 0 else ResponseCode.PULL_NOT_FOUND
+def _write_offset_moved(pulling: Pulling, request: PullMessage, new_offset: int) -> None:
+    """Store a message about a pull whose offset the broker corrected, whether or not the store accepts it (4.9 line).
+
+    Its tag and its key are the consumer group. 5.x has the same method but no longer calls it. Mirrors
+    `PullMessageProcessor.generateOffsetMovedEvent`.
+    """
+    group = request.consumer_group
+    event = OffsetMovedEvent(
+        consumer_group=group,
+        message_queue=MessageQueue(request.topic, pulling.config.broker_name, request.queue_id),
+        offset_request=request.queue_offset,
+        offset_new=new_offset,
+    )
+    changes = (names.TAGS, group, names.DELAY, "0", names.KEYS, group)
+    pulling.store.append(own_message(pulling.state, OFFSET_MOVED_TOPIC, 0, event.encode(), changes))

@@ -15,8 +15,8 @@ from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
-from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
-from ..filters.tag_filter import TagsMatch, check_filter_enabled, expression_match, tags_match
+from ..filters.sql_filter import ExpressionRefused, MessageFilter, SqlFilter, compile_expression
+from ..filters.tag_filter import check_filter_enabled, expression_match, tags_match
 from ..network.dispatch import Answer, Call, Held, handles
 from ..state.refusals import invalid_parameter
 from .pull import Pull
@@ -44,12 +44,11 @@ def pull_message(pulling: Pulling, request: PullMessage, call: Call) -> Answer |
     try:
         group_config = _checked_group(pulling, request)
         topic_config = _checked_topic(pulling, request, call)
-        matches, sql = _checked_subscription(pulling, request, group_config)
+        wanted = _checked_subscription(pulling, request, group_config)
     except PullForbidden as refusal:
         fields = {"forbiddenType": str(refusal.forbidden_type)} if pulling.is_5 else None
         return Answer(code=refusal.code, remark=refusal.remark, fields=fields)
-    pull = Pull(pulling, request, call, topic_config, group_config, matches, sql)
-    return pull.try_now()
+    return Pull(pulling, request, call, topic_config, group_config, wanted).try_now()
 
 
 def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupConfig:
@@ -90,13 +89,13 @@ def _checked_topic(pulling: Pulling, request: PullMessage, call: Call) -> TopicC
 
 def _checked_subscription(
     pulling: Pulling, request: PullMessage, group_config: SubscriptionGroupConfig
-) -> tuple[TagsMatch | None, SqlFilter | None]:
+) -> MessageFilter:
     """The filter of the pull, from its own subscription or from the group's heartbeats."""
     if request.sys_flag & flags.PULL_SUBSCRIPTION:
         if not is_tag_type(request.expression_type):
-            return None, _sql_of_request(pulling, request)
+            return MessageFilter(sql=_sql_of_request(pulling, request))
         try:
-            return expression_match(request.topic, request.subscription or "*"), None
+            return MessageFilter(expression_match(request.topic, request.subscription or "*"))
         except ProtocolError as error:
             raise _parse_failed() from error
     group = pulling.consumers.get(request.consumer_group)
@@ -117,8 +116,8 @@ def _checked_subscription(
         pulling.hints.pull_is_ahead(request.consumer_group, request.topic)
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_tag_type(subscription.expression_type):
-        return tags_match(subscription), None
-    return None, _sql_of_group(pulling, request, subscription.expression_type)
+        return MessageFilter(tags_match(subscription))
+    return MessageFilter(sql=_sql_of_group(pulling, request, subscription.expression_type))
 
 
 def _parse_failed() -> Refusal:

@@ -11,8 +11,9 @@ their second read tests. Mirrors `PullRequestHoldService`.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ..filters.sql_filter import SqlFilter
-from ..filters.tag_filter import TagsMatch
+from pocketmq.protocol.requests.pull import PullMessage
+
+from ..filters.sql_filter import MessageFilter
 from ..network.dispatch import Call
 from ..time.held_answers import HeldAnswers
 from ..time.timers import CallSoon
@@ -28,61 +29,27 @@ _SQL_TESTS: Final = 200_000
 
 _NEVER_MS: Final = 1 << 62
 
-Answerer = Callable[["PullWaiter"], None]
-
 
 class PullWaiter:
-    """One suspended pull."""
+    """A pull that may be suspended."""
 
-    __slots__ = (
-        "answer",
-        "call",
-        "characters",
-        "deadline_ms",
-        "group",
-        "matches",
-        "offset",
-        "queue_id",
-        "sql",
-        "tests",
-        "topic",
-        "wall_deadline_ms",
-    )
+    __slots__ = ("call", "characters", "deadline_ms", "request", "tests", "wall_deadline_ms", "wanted")
 
-    def __init__(
-        self,
-        call: Call,
-        group: str,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        deadline_ms: int,
-        matches: TagsMatch | None,
-        answer: Answerer,
-        sql: SqlFilter | None = None,
-        *,
-        wall_deadline_ms: int | None = None,
-    ) -> None:
+    deadline_ms: int
+    wall_deadline_ms: int
+    """By the clients' clocks; another one than `deadline_ms` only if the broker's clock is virtual."""
+    characters: int
+    tests: int
+    """What testing one message counts as. These four are set by `hold`."""
+
+    def __init__(self, call: Call, request: PullMessage, wanted: MessageFilter) -> None:
         self.call = call
-        self.group = group
-        self.topic = topic
-        self.queue_id = queue_id
-        self.offset = offset
-        self.deadline_ms = deadline_ms
-        self.matches = matches
-        self.answer = answer
-        self.sql = sql
-        self.wall_deadline_ms = deadline_ms if wall_deadline_ms is None else wall_deadline_ms
-        """The deadline by the clients' clocks; another one than `deadline_ms` only if the broker's clock is virtual."""
-        self.characters = sum(map(len, (call.command.fields or {}).values()))
-        self.tests = int(matches is not None) if sql is None else _SQL_TESTS // sql.max_reads
-        """What testing one message counts as."""
+        self.request = request
+        self.wanted = wanted
 
-    def wants(self, queue_offset: int, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
-        """Whether a new message may be one that this pull waits for."""
-        if queue_offset < self.offset or (self.matches is not None and not self.matches(tags_code)):
-            return False
-        return self.sql is None or property_map is None or self.sql.matches_properties(property_map)
+    def answer(self) -> None:
+        """Answer the call: the pull was woken."""
+        raise NotImplementedError
 
 
 class PullWaiters:
@@ -93,10 +60,10 @@ class PullWaiters:
         self._waiting: dict[tuple[str, int], list[PullWaiter]] = {}
         self._call_soon = call_soon
         self._answers: HeldAnswers[PullWaiter] = HeldAnswers(
-            lambda waiter: waiter.answer(waiter),
+            lambda waiter: waiter.answer(),
             MAX_ANSWERS,
             call_soon,
-            is_long=lambda waiter: waiter.sql is not None,
+            is_long=lambda waiter: waiter.wanted.sql is not None,
         )
         self._tests_left = MAX_TESTS
         self._count = 0
@@ -115,9 +82,13 @@ class PullWaiters:
         """The earliest deadline, or that of a pull answered since the last scan; `None` if no pull waits."""
         return self._earliest_ms if self._count else None
 
-    def hold(self, waiter: PullWaiter) -> None:
+    def hold(self, waiter: PullWaiter, deadline_ms: int, wall_deadline_ms: int) -> None:
         """Keep a pull until a message arrives, its deadline passes, or its connection closes."""
-        self._waiting.setdefault((waiter.topic, waiter.queue_id), []).append(waiter)
+        request, (tags, sql) = waiter.request, waiter.wanted
+        waiter.deadline_ms, waiter.wall_deadline_ms = deadline_ms, wall_deadline_ms
+        waiter.characters = sum(map(len, (waiter.call.command.fields or {}).values()))
+        waiter.tests = int(tags is not None) if sql is None else _SQL_TESTS // sql.max_reads
+        self._waiting.setdefault((request.topic, request.queue_id), []).append(waiter)
         if not self._count or waiter.deadline_ms < self._earliest_ms:
             self._earliest_ms = waiter.deadline_ms
         self._count += 1
@@ -147,7 +118,9 @@ class PullWaiters:
         for waiter in waiters:
             if waiter.tests:
                 self._spend(waiter.tests)
-            if self._tests_left < 0 or waiter.wants(queue_offset, tags_code, property_map):
+            if self._tests_left < 0 or (
+                queue_offset >= waiter.request.queue_offset and waiter.wanted.matches(tags_code, property_map)
+            ):
                 self._make_due(waiter)
             else:
                 staying.append(waiter)
@@ -176,7 +149,9 @@ class PullWaiters:
                 if waiter.call.connection.closed:
                     self._forget(waiter)
                 elif (
-                    now_ms >= waiter.deadline_ms or end > waiter.offset or wall_ms >= waiter.wall_deadline_ms
+                    now_ms >= waiter.deadline_ms
+                    or end > waiter.request.queue_offset
+                    or wall_ms >= waiter.wall_deadline_ms
                 ):
                     self._make_due(waiter)
                 else:

@@ -14,6 +14,7 @@ class Pulling:
     """Everything a pull uses, as attributes of this object: it is a hot path."""
 
     def __init__(self, state: BrokerState, membership: Membership, first_position: FirstPosition) -> None:
+        self.state = state
         self.config = state.config
         self.is_5 = state.config.is_5
         self.is_slave = state.config.is_slave
@@ -23,7 +24,6 @@ class Pulling:
         self.groups = state.groups
         self.offsets = state.offsets
         self.statistics = state.statistics
-        self.identity = state.identity
         self.consumers = membership.consumers
         self.hints = membership.hints
         self.filters = membership.filters

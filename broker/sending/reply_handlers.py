@@ -10,7 +10,7 @@ answer says whether the push succeeded, and where the reply is stored. Mirrors `
 import logging
 from typing import Final
 
-from pocketmq.core.properties import Changes
+from pocketmq.core.properties import BUCKETS, Changes, encode_stored
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import decode_properties
@@ -21,8 +21,7 @@ from pocketmq.store import AppendResult, NewMessage, PutStatus
 
 from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, Call, handles
-from ..storing.message_copies import changes_of
-from ..storing.stored_properties import stored_properties
+from ..storing.messages import changes_of
 from .send_checks import check_properties, check_send, queue_of
 from .sending import Sending
 
@@ -86,7 +85,7 @@ async def _push(sending: Sending, request: AnySend, call: Call, properties: dict
         sys_flag=request.sys_flag,
         born_timestamp=request.born_timestamp,
         flag=request.flag,
-        properties=stored_properties(properties, is_5=sending.is_5).decode(),
+        properties=encode_stored(properties, BUCKETS[sending.is_5], sending.is_5).decode(),
         reconsume_times=request.reconsume_times,
         unit_mode=request.unit_mode,
         born_host=call.connection.peer,

@@ -26,7 +26,7 @@ from pocketmq.store import NewMessage, PutStatus
 
 from ..errors import Refusal, faq
 from ..network.dispatch import Call, handles
-from ..storing.records import record_named
+from ..storing.records import record_at
 from .send_checks import refuse_at_slave
 from .sending import Sending
 
@@ -120,7 +120,7 @@ def _limit(group_config: SubscriptionGroupConfig, version: int, max_reconsume_ti
 
 
 def _record_at(sending: Sending, position: int) -> Record:
-    record = record_named(sending.store, position)
+    record = record_at(sending.store, position)
     if record is None:
         raise Refusal(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {position}")
     return record

@@ -32,8 +32,8 @@ from ..delayed.timer_sends import ASKS, recall_handle
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held, Peer, handles
 from ..state.refusals import refusal_of
+from ..storing.messages import values_in
 from ..storing.numbers import INT_MAX, parse_number
-from ..storing.rerouting import values_in
 from ..transactions.half_messages import half_message
 from .batches import batch_message
 from .decision import Decision, Route, decide

@@ -30,9 +30,8 @@ from pocketmq.store import NewMessage, PutStatus
 
 from ..delayed.delayed import Delayed
 from ..state.broker_state import BrokerState
-from ..storing.message_copies import copy_of, own_message
+from ..storing.messages import copy_of, own_message, reroute
 from ..storing.numbers import INT_MAX, parse_number
-from ..storing.rerouting import reroute
 from ..tables.metric_table import MetricTable
 from ..time.timers import Timer
 
@@ -176,14 +175,7 @@ class HalfMessages:
 
     def _write_op(self, queue_id: int, text: str) -> bool:
         state = self._state
-        message = own_message(
-            OP_HALF_TOPIC,
-            queue_id,
-            text.encode(),
-            _OP_PROPERTIES,
-            now_ms=state.clock.now_ms(),
-            store_host=state.identity.store_host,
-        )
+        message = own_message(state, OP_HALF_TOPIC, queue_id, text.encode(), ())
         message.properties, message.changes = self._op_text, None
         result = state.store.append(message)
         if result.status is not PutStatus.PUT_OK:

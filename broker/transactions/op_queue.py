@@ -2,13 +2,12 @@
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import OP_HALF_TOPIC
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
 
 from ..state.broker_state import BrokerState
 from ..storing.numbers import parse_number
-from ..storing.records import record_of_unit
+from ..storing.records import record_at_offset
 from .half_messages import OP_TAG
 
 
@@ -54,7 +53,7 @@ class OpQueue:
         return has_read
 
     def _read(self, queue: ConsumeQueue, op_offset: int) -> None:
-        record = record_at_offset(self._state, queue, op_offset)
+        record = record_at_offset(self._state.store, queue, op_offset)
         named = 0
         if record is not None and decode_properties(record.properties).get(names.TAGS) == OP_TAG:
             for text in bytes(record.body).split(b","):
@@ -78,9 +77,3 @@ class OpQueue:
         while offset in self._done:
             offset += 1
         return offset
-
-
-def record_at_offset(state: BrokerState, queue: ConsumeQueue, offset: int) -> Record | None:
-    """The message at an offset; `None` if the log no longer has it."""
-    unit = queue.unit(offset)
-    return None if unit is None else record_of_unit(state.store, unit[0], unit[1])

@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import Final
 
 import msgspec
-from pocketmq.core.properties import read_properties
+from pocketmq.core.properties import BUCKETS, encode_stored, read_properties
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id
 from pocketmq.protocol.message.record import Record, encode_record
@@ -35,12 +35,12 @@ from pocketmq.store.lookup.consume_queue import ConsumeQueue
 from ..membership.producer_groups import ProducerGroups
 from ..said_once import SaidOnce
 from ..state.broker_state import BrokerState
-from ..storing.message_copies import changes_of, copy_of
+from ..storing.messages import changes_of, copy_of
 from ..storing.numbers import INT_MAX, number_property, parse_number
-from ..storing.stored_properties import stored_properties
+from ..storing.records import record_at_offset
 from ..time.slices import SLICE_SECONDS
 from .half_messages import HalfMessages
-from .op_queue import OpQueue, record_at_offset
+from .op_queue import OpQueue
 
 _log = logging.getLogger("pocketmq.transactions")
 
@@ -143,7 +143,7 @@ class TransactionCheck:
     def _pass(self, queue: ConsumeQueue, offset: int, start_ms: int, ops: OpQueue) -> bool:
         """Apply the rules to the first half message; False if the round ends before it."""
         state, config = self._state, self._state.config
-        record = record_at_offset(state, queue, offset)
+        record = record_at_offset(state.store, queue, offset)
         if record is None:
             return True
         properties = read_properties(record.properties)
@@ -246,7 +246,7 @@ class TransactionCheck:
         if topic is None or queue_id is None:
             _log.error("half message at %d does not name its real topic and queue", half.queue_offset)
             return
-        text = stored_properties(properties, is_5=state.config.is_5)
+        text = encode_stored(properties, BUCKETS[is_5], is_5)
         message = msgspec.structs.replace(half, topic=topic, queue_id=queue_id, properties=text)
         connection.notify(question, encode_record(message))
 

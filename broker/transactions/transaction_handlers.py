@@ -24,9 +24,9 @@ from ..delayed.timer_sends import ASKS
 from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK
-from ..storing.message_copies import copy_of
+from ..storing.messages import copy_of
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
-from ..storing.records import record_named
+from ..storing.records import record_at
 from .ends import End, refused_commit
 from .transactions import Transactions
 
@@ -72,7 +72,7 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
 
 
 def _half_record(transactions: Transactions, position: int) -> Record:
-    record = record_named(transactions.store, position)
+    record = record_at(transactions.store, position)
     if record is None:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
     return record

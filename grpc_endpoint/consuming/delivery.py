@@ -12,7 +12,7 @@ from pocketmq.broker.errors import Refusal
 from pocketmq.broker.pop.ack_handlers import acknowledge, change_message_invisible_time, store_ack
 from pocketmq.broker.pop.revive_log import AckedMessage
 from pocketmq.broker.sending.retry_handlers import consumer_send_msg_back
-from pocketmq.broker.storing.records import record_named
+from pocketmq.broker.storing.records import record_at
 from pocketmq.protocol.requests.pop import ChangeMessageInvisibleTime
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 
@@ -98,7 +98,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
     def is_at_its_position(self) -> bool:
         """Whether the record at the handle's position is the message that the handle names."""
-        record = record_named(self.broker.store, self.handle.position)
+        record = record_at(self.broker.store, self.handle.position)
         return (
             record is not None
             and record.topic == self.real_topic

@@ -1,7 +1,7 @@
 """A sent message becomes the properties of its record, unless it is refused: one refusal is one of the whole request.
 
 Checks and texts are those of the official proxy, in its order. The order of the properties counts where two names share
-a bucket of Java's map, see `stored_properties.py` of the broker: here is the order in which the official proxy adds
+a bucket of Java's map, see `core/properties.py`: here is the order in which the official proxy adds
 them. Mirrors `SendMessageActivity` and `GrpcValidator`.
 """
 

@@ -35,7 +35,12 @@ def queue_locks(broker: Broker) -> list[Lock]:
 
 def held_pulls_of(broker: Broker) -> list[HeldPull]:
     return [
-        HeldPull(group=waiter.group, topic=waiter.topic, queue_id=waiter.queue_id, offset=waiter.offset)
+        HeldPull(
+            group=waiter.request.consumer_group,
+            topic=waiter.request.topic,
+            queue_id=waiter.request.queue_id,
+            offset=waiter.request.queue_offset,
+        )
         for waiter in broker.pulling.waiters.waiting()
         if not waiter.call.connection.closed
     ]

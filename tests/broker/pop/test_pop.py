@@ -329,7 +329,7 @@ async def test_order_is_kept_in_a_file(filled: Broker, clock: VirtualClock) -> N
             }
         }
     }
-    other = OrderedPops(filled.popping.ordered_pops.file.path.parent, clock.now_ms, lambda *_: None)
+    other = OrderedPops(filled.state, lambda *_: None)
     assert other.load()
     assert other.is_blocked("b", "orders", "g", 0, 1000)
     clock.advance(86_400_001)

@@ -4,10 +4,10 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Callable
 
 import pytest
-from pocketmq.broker.network.dispatch import Call
+from pocketmq.broker.filters.sql_filter import EVERY_MESSAGE
+from pocketmq.broker.network.dispatch import HELD, Call, Held
 from pocketmq.broker.pop.pop_waiters import (
     ANY_QUEUE,
     LEAST_GONE,
@@ -15,11 +15,13 @@ from pocketmq.broker.pop.pop_waiters import (
     HoldResult,
     PopWaiter,
     PopWaiters,
+    SentAt,
 )
 from pocketmq.broker.time.timers import LoopTimers
 from pocketmq.protocol.wire.command import Command
 from pocketmq.store import VirtualClock
 
+from broker.pop.pops import a_pop
 from broker_fakes import FakeConnection
 
 KEY = ("orders", "g", ANY_QUEUE)
@@ -43,12 +45,14 @@ class Waiting:
     def hold(
         self, name: str, seconds: float = 20, connection: FakeConnection | None = None, group: str = "g"
     ) -> Call:
-        call = Call(connection or FakeConnection(), Command(200050))
-        until_ms = self.clock.now_ms() + round(seconds * 1000)
-        again: Callable[[], None] = lambda: self.answered.append(name)  # noqa: E731
-        waiter = PopWaiter(call, until_ms, until_ms, again, None, None)
-        key = ("orders", group, ANY_QUEUE)
-        assert self.waiters.hold(key, waiter, round(seconds * 1000)) is HoldResult.HELD
+        def attempt() -> Held:
+            self.answered.append(name)
+            return HELD
+
+        call, now_ms = Call(connection or FakeConnection(), Command(200050)), self.clock.now_ms()
+        request = a_pop(consumer_group=group, poll_time=round(seconds * 1000))
+        waiter = PopWaiter(request, call, SentAt(now_ms, now_ms), attempt, EVERY_MESSAGE)
+        assert self.waiters.hold(waiter) is HoldResult.HELD
         return call
 
     async def arrives(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.dispatch import HELD
-from pocketmq.broker.pop import queue_alarms
+from pocketmq.broker.pop import ordered_pops
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.requests.pop import Notification, PopMessage
@@ -71,7 +71,7 @@ async def test_an_ack_wakes_what_waits_for_the_queue_it_frees(
 async def test_only_so_many_blocked_queues_have_an_alarm(
     broker: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_alarms, "MAX_ALARMS", 2)
+    monkeypatch.setattr(ordered_pops, "MAX_ALARMS", 2)
     broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=3, write_queue_nums=3))
     waiting = []
     for queue_id in range(3):

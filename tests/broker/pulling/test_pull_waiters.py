@@ -1,12 +1,13 @@
 """Suspended pulls when many are woken at once, when one fails, and when the broker stops."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.filters.sql_filter import compile_expression
+from pocketmq.broker.filters.sql_filter import MessageFilter, compile_expression
 from pocketmq.broker.network.dispatch import HELD, Call
 from pocketmq.broker.pulling import pull_handlers, pull_waiters
 from pocketmq.broker.pulling.pull_waiters import MAX_ANSWERS, PullWaiter, PullWaiters
@@ -19,8 +20,20 @@ from pocketmq.protocol.wire.schema import from_fields, to_fields
 from broker_fakes import FakeConnection, MakeBroker, as_asked, send, store_message
 
 
-def a_waiter(connection: FakeConnection, answer: Any) -> PullWaiter:
-    return PullWaiter(Call(connection, Command(11)), "g", "T", 0, 0, 1000, None, answer)
+class Waiter(PullWaiter):
+    def __init__(
+        self, connection: FakeConnection, answer: Callable[[PullWaiter], None], expression: str = ""
+    ) -> None:
+        sql = compile_expression(expression, "SQL92", is_5=True) if expression else None
+        super().__init__(Call(connection, Command(11)), a_pull(topic="T"), MessageFilter(sql=sql))
+        self._answer = answer
+
+    def answer(self) -> None:
+        self._answer(self)
+
+
+def hold(waiters: PullWaiters, *arguments: Any) -> None:
+    waiters.hold(Waiter(*arguments), 1000, 1000)
 
 
 async def turns(count: int) -> None:
@@ -32,7 +45,7 @@ async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
     waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
     connection, answered = FakeConnection(), list[PullWaiter]()
     for _ in range(3 * MAX_ANSWERS + 1):
-        waiters.hold(a_waiter(connection, answered.append))
+        hold(waiters, connection, answered.append)
     waiters.scan(1000, 1000, lambda topic, queue_id: 0)
     for expected in (1, 2, 3):
         await turns(1)
@@ -47,7 +60,7 @@ async def test_wake_all_says_how_many_turns_it_takes() -> None:
     connection, answered = FakeConnection(), list[PullWaiter]()
     assert waiters.wake_all() == 0
     for _ in range(MAX_ANSWERS + 1):
-        waiters.hold(a_waiter(connection, answered.append))
+        hold(waiters, connection, answered.append)
     await turns(waiters.wake_all())
     assert len(answered) == MAX_ANSWERS + 1
 
@@ -59,17 +72,12 @@ async def test_a_pull_that_fails_when_woken_gets_an_error_and_the_others_are_ans
     def fail(waiter: PullWaiter) -> None:
         raise KeyError("gone")
 
-    waiters.hold(a_waiter(connection, fail))
-    waiters.hold(a_waiter(connection, answered.append))
+    hold(waiters, connection, fail)
+    hold(waiters, connection, answered.append)
     waiters.arrived("T", 0, 0, 0)
     await turns(1)
     assert len(answered) == 1
     assert as_asked(connection.late_answers[0]).code == 1
-
-
-def filtering(connection: FakeConnection, answer: Any, expression: str) -> PullWaiter:
-    sql = compile_expression(expression, "SQL92", is_5=True)
-    return PullWaiter(Call(connection, Command(11)), "g", "T", 0, 0, 1000, None, answer, sql)
 
 
 async def test_a_message_is_tested_a_limited_number_of_times_and_wakes_the_rest() -> None:
@@ -77,14 +85,14 @@ async def test_a_message_is_tested_a_limited_number_of_times_and_wakes_the_rest(
     connection, answered = FakeConnection(), list[PullWaiter]()
     long = " OR ".join(["a = 1"] * 700)
     for _ in range(20):
-        waiters.hold(filtering(connection, answered.append, long))
+        hold(waiters, connection, answered.append, long)
     waiters.arrived("T", 0, 0, 0, {"a": "2"})
     assert len(waiters) == 3  # 50,000 tests are a quarter of a read of 12 messages
     await turns(2)
     assert len(answered) == 2  # a read by SQL is the last of its iteration
     await turns(waiters.wake_all())
     assert len(answered) == 20
-    waiters.hold(filtering(connection, answered.append, long))
+    hold(waiters, connection, answered.append, long)
     waiters.arrived("T", 0, 0, 0, {"a": "2"})
     assert len(waiters) == 1  # the next iteration tests again
 
@@ -92,13 +100,11 @@ async def test_a_message_is_tested_a_limited_number_of_times_and_wakes_the_rest(
 async def test_pulls_with_long_headers_are_not_held_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pull_waiters, "MAX_CHARACTERS", 1000)
     waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
-    waiter = a_waiter(FakeConnection(), lambda waiter: None)
-    waiter.characters = 999
-    waiters.hold(waiter)
-    assert not waiters.is_full
-    waiter.characters = 1
-    waiters.hold(waiter)
-    assert waiters.is_full
+    waiter = Waiter(FakeConnection(), lambda waiter: None)
+    for length, is_full in ((999, False), (1, True)):
+        waiter.call.command.fields = {"subscription": "x" * length}
+        waiters.hold(waiter, 1000, 1000)
+        assert waiters.is_full is is_full
 
 
 def a_pull(**changes: Any) -> PullMessage:

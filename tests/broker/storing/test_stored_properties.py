@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.storing.stored_properties import stored_properties
+from pocketmq.core.properties import BUCKETS, encode_stored
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
 from pocketmq.protocol.message.record import decode_record
@@ -52,18 +52,12 @@ def names_at(broker: Broker, topic: str) -> list[str]:
     return list(decode_properties(decode_record(record).properties))
 
 
-def test_only_the_5_line_ends_with_a_separator() -> None:
-    assert stored_properties({"KEYS": "k"}, is_5=False) == b"KEYS\x01k"
-    assert stored_properties({"KEYS": "k"}, is_5=True) == b"KEYS\x01k\x02"
-    assert stored_properties({}, is_5=False) == stored_properties({}, is_5=True) == b""
-
-
 @given(
     st.dictionaries(st.text("abcXYZ019", min_size=1), st.text("abc", min_size=1), max_size=150),
-    st.sampled_from([4, 5]),
+    st.booleans(),
 )
-def test_nothing_is_lost_and_storing_again_changes_nothing(properties: dict[str, str], emulate: int) -> None:
-    stored = stored_properties(properties, is_5=emulate == 5)
+def test_nothing_is_lost_and_storing_again_changes_nothing(properties: dict[str, str], is_5: bool) -> None:
+    stored = encode_stored(properties, BUCKETS[is_5], is_5)
     again = decode_properties(stored)
     assert again == properties
-    assert stored_properties(again, is_5=emulate == 5) == stored
+    assert encode_stored(again, BUCKETS[is_5], is_5) == stored

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.transactions.op_queue import record_at_offset
+from pocketmq.broker.storing.records import record_at_offset
 from pocketmq.grpc_endpoint.messages import (
     Code,
     Encoding,
@@ -28,7 +28,7 @@ def records(grpc: GrpcBroker, topic: str) -> list[Record]:
         record
         for queue in state.store.queues_of(topic)
         for offset in range(queue.min_offset, queue.max_offset)
-        if (record := record_at_offset(state, queue, offset)) is not None
+        if (record := record_at_offset(state.store, queue, offset)) is not None
     ]
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.transactions.op_queue import record_at_offset
+from pocketmq.broker.storing.records import record_at_offset
 from pocketmq.grpc_endpoint.messages import (
     Code,
     Duration,
@@ -105,6 +105,6 @@ async def test_producer_that_never_named_the_topic_is_not_asked(tr: GrpcBroker, 
 async def test_recovery_time_is_stored(tr: GrpcBroker) -> None:
     tr.call(send(half(orphaned_transaction_recovery_duration=Duration(seconds=77))))
     (queue,) = tr.broker.store.queues_of(HALF_TOPIC)
-    record = record_at_offset(tr.broker.state, queue, 0)
+    record = record_at_offset(tr.broker.store, queue, 0)
     assert record is not None
     assert b"CHECK_IMMUNITY_TIME_IN_SECONDS\x0177\x02" in bytes(record.properties)

@@ -1,0 +1,87 @@
+"""Messages that the broker stores anew: copies of records, messages stored elsewhere first, and messages of its own.
+
+A copy is a committed half message, or a message that is due; body, flags, born time, born host and reconsume times
+stay. A message is rerouted if it waits in a topic of the broker's own: half messages, delay levels, exact times.
+
+    topic, queue            ->  topic and queue where it waits
+    properties, changes     ->  and REAL_TOPIC, REAL_QID: its real topic and queue
+
+The official broker changes a map of properties and encodes it again. Here the text is made once, from the text that
+the message came with and the changes.
+"""
+
+from collections.abc import Mapping
+from itertools import chain
+
+from pocketmq.core.properties import Changes, read_values
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.record import Record
+from pocketmq.store import NewMessage
+
+from ..state.broker_state import BrokerState
+
+
+def copy_of(
+    record: Record, topic: str, queue_id: int, changes: Changes = (), further_changes: Changes = ()
+) -> NewMessage:
+    """`further_changes` are made only if the copy is stored in another topic first.
+
+    Storing the copy waits for neither disk nor slaves, as for every message that the broker itself writes: WAIT is
+    false, but only in the map of the official broker, not in the text that it stores. Mirrors the common part of
+    `convertMessage`, `endMessageTransaction` and `renewHalfMessageInner`.
+    """
+    return NewMessage(
+        topic=topic,
+        queue_id=queue_id,
+        body=record.body,
+        properties=record.properties,
+        changes=changes,
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        born_timestamp=record.born_timestamp,
+        born_host=record.born_host,
+        store_host=record.store_host,
+        reconsume_times=record.reconsume_times,
+        further_changes=(*further_changes, names.WAIT, "false"),
+    )
+
+
+def own_message(state: BrokerState, topic: str, queue_id: int, body: bytes, changes: Changes) -> NewMessage:
+    """A message that the broker itself writes: born now, at this broker."""
+    store_host = state.identity.store_host
+    return NewMessage(
+        topic=topic,
+        queue_id=queue_id,
+        body=body,
+        properties=b"",
+        changes=changes,
+        born_timestamp=state.clock.now_ms(),
+        born_host=store_host,
+        store_host=store_host,
+    )
+
+
+def changes_of(properties: Mapping[str, str]) -> Changes:
+    """The changes that put these properties into an empty map."""
+    return tuple(chain.from_iterable(properties.items()))
+
+
+def values_in(message: NewMessage, wanted: tuple[str, ...]) -> tuple[str | None, ...]:
+    """The values of these properties that decide where the message is stored."""
+    return read_values(message.properties, (message.changes or ()) + message.further_changes, wanted)
+
+
+def reroute(message: NewMessage, topic: str, queue_id: int, changes: Changes = ()) -> NewMessage:
+    """Store the message, which is changed in place, in this topic and queue first."""
+    message.changes = (
+        *(message.changes or ()),
+        *message.further_changes,
+        *changes,
+        names.REAL_TOPIC,
+        message.topic,
+        names.REAL_QID,
+        str(message.queue_id),
+    )
+    message.further_changes = ()
+    message.topic, message.queue_id = topic, queue_id
+    return message
