@@ -7,7 +7,8 @@
 While a message of a queue is in flight, the queue is blocked for the group: until each message is acknowledged or its
 invisible time is over; then an alarm wakes the requests that wait for it. Only a pop with the attempt id of the
 previous one gets the same messages again at once. The group's offset is the first one that is not acknowledged. Orderly
-pops have no checkpoints, so no message is copied to a retry topic. Mirrors `QueueLevelConsumerManager` and its lock timer; owned by the event loop.
+pops have no checkpoints, so no message is copied to a retry topic. Mirrors `QueueLevelConsumerManager` and its lock
+timer; owned by the event loop.
 """
 
 from collections.abc import Callable, Generator, Sequence
