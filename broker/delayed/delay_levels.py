@@ -28,9 +28,10 @@ from pocketmq.store.put_values import AppendResult
 
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
-from ..storing.deliveries import Budget, deliver
+from ..storing.deliveries import deliver
 from ..storing.messages import copy_of, reroute, values_in
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
+from ..time.slices import Budget
 from ..time.timers import Timer
 
 _log = logging.getLogger("pocketmq.delayed")

@@ -29,13 +29,12 @@ from ..storing.deliveries import deliver
 from ..storing.numbers import number_property
 from ..storing.records import record_at_offset
 from ..tables.metric_table import MetricTable
+from ..time.slices import ITEMS_IN_A_TURN
 from ..time.timers import Timer
 from .timer_delivery import RETRY_MS, TimerDelivery
 
 _log = logging.getLogger("pocketmq.delayed")
 
-LATE_IN_AN_ITERATION: Final = 200
-"""Late messages enqueued in one loop iteration, some milliseconds of work."""
 OPEN_SECONDS: Final = 1.0
 """How often to look, by the wall's time, whether files can be saved or a stopped timer goes on."""
 FINISH_MS: Final = 3000
@@ -352,7 +351,7 @@ class MessageTimer:
         if queue is None:
             return None
         timers.queue_offset = max(timers.queue_offset, queue.min_offset)
-        last = min(queue.max_offset, timers.queue_offset + LATE_IN_AN_ITERATION)
+        last = min(queue.max_offset, timers.queue_offset + ITEMS_IN_A_TURN)
         while timers.queue_offset < last:
             record = record_at_offset(state.store, queue, timers.queue_offset)
             if record is not None and not self._enqueue_late(timers, record):

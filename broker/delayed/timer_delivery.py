@@ -23,11 +23,12 @@ from pocketmq.store.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION
 from pocketmq.store.timer.timer_store import TimerStore
 
 from ..state.broker_state import BrokerState
-from ..storing.deliveries import Budget, deliver, is_done
+from ..storing.deliveries import deliver, is_done
 from ..storing.messages import copy_of
 from ..storing.numbers import INT_MAX, number_property
 from ..storing.records import record_of_entry
 from ..tables.metric_table import MetricTable
+from ..time.slices import Budget
 from .timer_sends import deletion_key
 
 _log = logging.getLogger("pocketmq.delayed")

@@ -24,13 +24,12 @@ from ..errors import Refusal
 from ..filters.sql_filter import MessageFilter
 from ..network.dispatch import Answer, Call, Held
 from ..time.held_answers import HeldAnswers
+from ..time.slices import ANSWERS_IN_A_TURN
 from ..time.timers import Timer, Timers
 
 _log = logging.getLogger("pocketmq.pop")
 
 ANY_QUEUE: Final = -1
-MAX_ANSWERS: Final = 256
-"""Requests handled again in one loop iteration, some milliseconds of work."""
 EARLY_MS: Final = 50
 """A waiter is answered this long before its time is over, so that the answer is not late."""
 
@@ -155,7 +154,7 @@ class PopWaiters:
         self._held: dict[Call, PopWaiter] = {}
         """The waiting requests, and the woken ones until they are handled."""
         self._answers: HeldAnswers[PopWaiter] = HeldAnswers(
-            self._handle_again, MAX_ANSWERS, timers.call_soon, gone=self._pass_on
+            self._handle_again, timers.call_soon, gone=self._pass_on
         )
         self._order = itertools.count()
         self._timer: Timer | None = None
@@ -232,7 +231,7 @@ class PopWaiters:
         groups = self._groups.get(topic)
         if groups is None:
             return
-        if len(groups) > MAX_ANSWERS:
+        if len(groups) > ANSWERS_IN_A_TURN:
             self._arrived_late(topic, queue_id, groups)
             return
         interval = self._force_interval()
@@ -254,10 +253,10 @@ class PopWaiters:
 
     def _wake_some(self) -> None:
         (topic, queue_id), (groups, is_again) = next(iter(self._late.items()))
-        for group in groups[-MAX_ANSWERS:]:
+        for group in groups[-ANSWERS_IN_A_TURN:]:
             for queue in (ANY_QUEUE, queue_id):
                 self._wake((topic, group, queue), True, 0, None)
-        del groups[-MAX_ANSWERS:]
+        del groups[-ANSWERS_IN_A_TURN:]
         if not groups:
             del self._late[topic, queue_id]
             waiting = self._groups.get(topic)
@@ -298,7 +297,7 @@ class PopWaiters:
     def scan(self, now_ms: int) -> None:
         """Wake requests whose time is over, as many as one loop iteration handles; a timer is set for the others."""
         woken = 0
-        while self._times and woken < MAX_ANSWERS:
+        while self._times and woken < ANSWERS_IN_A_TURN:
             until_ms, _, waiter = self._times[0]
             if waiter.is_waiting and now_ms <= until_ms - EARLY_MS:
                 break

@@ -36,10 +36,11 @@ from pocketmq.store.put_values import AppendResult, PutStatus
 from ..delayed.timer import MessageTimer
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
-from ..storing.deliveries import Budget, deliver
+from ..storing.deliveries import deliver
 from ..storing.messages import changes_of, copy_of
 from ..storing.numbers import number_property, parse_number
 from ..storing.records import record_of_entry
+from ..time.slices import Budget
 from .revive_log import ReviveLog
 
 _log = logging.getLogger("pocketmq.pop")

@@ -2,10 +2,10 @@
 
 A message that may match the subscription wakes a waiter. So does a scan every 5 s (1 s with long polling off), which
 compares offsets and deadlines: an empty answer leaves up to one scan after its deadline, as in the official broker. An
-arriving message only marks the waiters; they are answered in the next loop iteration, so a burst of messages leaves in
-one one answer. Limits: `max_waiters` in all, `MAX_CHARACTERS` of their headers, `MAX_ANSWERS` in one loop iteration, of
-which one reads by SQL. The tests of waiters are limited, too (`MAX_TESTS`): beyond that waiters wake untested, and
-their second read tests. Mirrors `PullRequestHoldService`.
+arriving message only marks the waiters; they are answered in the next loop iterations, one of those that read by SQL in
+each, so a burst of messages leaves in one answer. Limits: `max_waiters` in all, and `MAX_CHARACTERS` of their headers.
+The tests of waiters are limited, too (`MAX_TESTS`): beyond that waiters wake untested, and their second read tests.
+Mirrors `PullRequestHoldService`.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,8 +18,6 @@ from ..network.dispatch import Call
 from ..time.held_answers import HeldAnswers
 from ..time.timers import CallSoon
 
-MAX_ANSWERS: Final = 256
-"""Pulls answered in one loop iteration, a few milliseconds of work; one scan may wake thousands."""
 MAX_CHARACTERS: Final = 128 * 1024 * 1024
 """Of the header fields of all suspended pulls; usual ones have a few hundred."""
 MAX_TESTS: Final = 50_000
@@ -61,7 +59,6 @@ class PullWaiters:
         self._call_soon = call_soon
         self._answers: HeldAnswers[PullWaiter] = HeldAnswers(
             lambda waiter: waiter.answer(),
-            MAX_ANSWERS,
             call_soon,
             is_long=lambda waiter: waiter.wanted.sql is not None,
         )

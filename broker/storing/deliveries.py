@@ -15,29 +15,8 @@ from pocketmq.store.put_values import AppendResult
 
 _log = logging.getLogger("pocketmq.storing")
 
-WORK_IN_A_TURN: Final = 200
-"""Messages handled in one loop iteration, some milliseconds of work."""
-BYTES_OF_ONE: Final = 16384
-"""A longer message counts as several."""
-
 _NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 """Failures that another try cannot mend, for example a topic name that the file system refuses."""
-
-
-class Budget:
-    """How much one loop iteration may still do."""
-
-    __slots__ = ("left",)
-
-    def __init__(self) -> None:
-        self.left = WORK_IN_A_TURN
-
-    @property
-    def is_spent(self) -> bool:
-        return self.left <= 0
-
-    def spend(self, messages: int = 1, size_bytes: int = 0) -> None:
-        self.left -= messages + size_bytes // BYTES_OF_ONE
 
 
 def deliver(kind: str, position: int, store: Callable[[], AppendResult | None]) -> bool:

@@ -1,6 +1,6 @@
 """Answers held requests in the next loop iterations, a limited number in each.
 
-    arrival or deadline -> HeldAnswers.add -> next loop iteration -> handle(request), `most` at a time
+    arrival or deadline -> HeldAnswers.add -> next loop iteration -> handle(request), `ANSWERS_IN_A_TURN` at a time
 
 An arriving message only marks the requests that wait for it; when they are handled, they find the whole burst. Used by
 waiting pulls (`pulling/pull_waiters.py`) and pops (`pop/pop_waiters.py`).
@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..network.dispatch import Answer, Call
+from .slices import ANSWERS_IN_A_TURN
 from .timers import CallSoon
 
 _log = logging.getLogger("pocketmq.turns")
@@ -35,7 +36,6 @@ class HeldAnswers(Generic[HeldT]):
     def __init__(
         self,
         handle: Callable[[HeldT], None],
-        most: int,
         call_soon: CallSoon,
         *,
         gone: Callable[[HeldT], None] | None = None,
@@ -47,7 +47,6 @@ class HeldAnswers(Generic[HeldT]):
         self._gone = gone
         self._is_long = is_long
         self._call_soon = call_soon
-        self._most = most
         self._due: deque[HeldT] = deque()
 
     def add(self, request: HeldT) -> None:
@@ -60,11 +59,11 @@ class HeldAnswers(Generic[HeldT]):
     def iterations(self) -> int:
         """Loop iterations until everything is handled, or more."""
         long = 0 if self._is_long is None else sum(map(self._is_long, self._due))
-        return long - (-len(self._due) // self._most)
+        return long - (-len(self._due) // ANSWERS_IN_A_TURN)
 
     def _run(self) -> None:
         due = self._due
-        for _ in range(min(len(due), self._most)):
+        for _ in range(min(len(due), ANSWERS_IN_A_TURN)):
             request = due.popleft()
             if not request.call.connection.closed:
                 self._attempt(request)

@@ -14,14 +14,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Iterable
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from .slices import ITEMS_IN_A_TURN
 from .timers import LoopRepeat, NextDue, Timer, Timers
 
 _log = logging.getLogger("pocketmq.time")
-
-ITEMS_IN_A_TURN: Final = 200
-"""Of a generator, handled in one loop iteration."""
 
 
 class Periodic(NamedTuple):

@@ -1,4 +1,6 @@
-"""Long work in slices, so that other requests are answered meanwhile: reports over all groups, topics or queues.
+"""How much one loop iteration may do, so that other requests are answered meanwhile.
+
+Reports over all groups, topics or queues are made in slices of time; messages and answers are counted.
 
     async with broker.reports:
         rows = [row_of(group) async for group in in_slices(broker.groups.groups)]
@@ -15,12 +17,34 @@ from typing import Any, Final, TypeVar
 from pocketmq.protocol.text import fastjson
 
 SLICE_SECONDS: Final = 0.004
+ITEMS_IN_A_TURN: Final = 200
+"""Messages stored, or items visited, in one loop iteration: some milliseconds of work."""
+BYTES_OF_AN_ITEM: Final = 16384
+"""A longer message counts as several."""
+ANSWERS_IN_A_TURN: Final = 256
+"""Held requests handled in one loop iteration, some milliseconds of work."""
 MAX_REPORTS: Final = 2
 """Reports made at once; each may hold as much memory as the longest frame and what it is made of."""
 ITEMS_ENCODED_AT_ONCE: Final = 500
 """A text of more items is made in a thread: ten microseconds an item."""
 
 ItemT = TypeVar("ItemT")
+
+
+class Budget:
+    """How much one loop iteration may still do."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = ITEMS_IN_A_TURN
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left <= 0
+
+    def spend(self, items: int = 1, size_bytes: int = 0) -> None:
+        self.left -= items + size_bytes // BYTES_OF_AN_ITEM
 
 
 async def in_slices(items: Iterable[ItemT]) -> AsyncIterator[ItemT]:

@@ -7,7 +7,7 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.delayed.delay_levels import FAILURE_PAUSE_MS, DelayLevels
 from pocketmq.broker.errors import Refusal
-from pocketmq.broker.storing.deliveries import WORK_IN_A_TURN
+from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, encode_properties, tags_code
@@ -177,14 +177,14 @@ class TestDelivery:
     async def test_many_due_messages_are_spread_over_turns_of_the_loop(
         self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
     ) -> None:
-        for _ in range(WORK_IN_A_TURN):
+        for _ in range(ITEMS_IN_A_TURN):
             send(broker, {"DELAY": "1"})
             send(broker, {"DELAY": "2"}, topic="T2")
         clock.advance(5000)
         delayed.deliver_due(clock.now_ms())
-        assert (delivered(broker), delivered(broker, "T2")) == (WORK_IN_A_TURN, 0)
+        assert (delivered(broker), delivered(broker, "T2")) == (ITEMS_IN_A_TURN, 0)
         loop.run_for(0)
-        assert (delivered(broker), delivered(broker, "T2")) == (WORK_IN_A_TURN, WORK_IN_A_TURN)
+        assert (delivered(broker), delivered(broker, "T2")) == (ITEMS_IN_A_TURN, ITEMS_IN_A_TURN)
 
     async def test_nothing_runs_while_nothing_waits(
         self, broker: Broker, delayed: DelayLevels, loop: FakeLoop

@@ -11,12 +11,12 @@ from pocketmq.broker.network.dispatch import HELD, Call, Held
 from pocketmq.broker.pop.pop_waiters import (
     ANY_QUEUE,
     LEAST_GONE,
-    MAX_ANSWERS,
     HoldResult,
     PopWaiter,
     PopWaiters,
     SentAt,
 )
+from pocketmq.broker.time.slices import ANSWERS_IN_A_TURN
 from pocketmq.broker.time.timers import LoopTimers
 from pocketmq.protocol.wire.command import Command
 from pocketmq.store import VirtualClock
@@ -152,7 +152,7 @@ async def test_requests_whose_time_is_over_are_woken_some_at_a_time(
     while left[-1]:
         await asyncio.sleep(0)
         left.append(len(waiting.waiters))
-    assert max(before - after for before, after in itertools.pairwise(left)) == MAX_ANSWERS
+    assert max(before - after for before, after in itertools.pairwise(left)) == ANSWERS_IN_A_TURN
 
 
 async def test_a_request_leaves_at_the_same_cost_however_many_wait(waiting: Waiting) -> None:
@@ -181,6 +181,6 @@ async def test_a_message_that_many_groups_wait_for_wakes_them_some_at_a_time(
     while len(waiting.waiters) and len(left) < 50:
         left.append(len(waiting.waiters))
         await asyncio.sleep(0)
-    assert max(before - after for before, after in itertools.pairwise(left)) <= MAX_ANSWERS
+    assert max(before - after for before, after in itertools.pairwise(left)) <= ANSWERS_IN_A_TURN
     assert len(waiting.waiters) == max(messages - 2, 0) * 1000  # the messages of one iteration share a round
     assert not waiting.waiters._late

@@ -10,7 +10,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.filters.sql_filter import MessageFilter, compile_expression
 from pocketmq.broker.network.dispatch import HELD, Call
 from pocketmq.broker.pulling import pull_handlers, pull_waiters
-from pocketmq.broker.pulling.pull_waiters import MAX_ANSWERS, PullWaiter, PullWaiters
+from pocketmq.broker.pulling.pull_waiters import PullWaiter, PullWaiters
+from pocketmq.broker.time.slices import ANSWERS_IN_A_TURN
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.requests.pull import PullMessage
@@ -44,14 +45,14 @@ async def turns(count: int) -> None:
 async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
     waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
     connection, answered = FakeConnection(), list[PullWaiter]()
-    for _ in range(3 * MAX_ANSWERS + 1):
+    for _ in range(3 * ANSWERS_IN_A_TURN + 1):
         hold(waiters, connection, answered.append)
     waiters.scan(1000, 1000, lambda topic, queue_id: 0)
     for expected in (1, 2, 3):
         await turns(1)
-        assert len(answered) == expected * MAX_ANSWERS
+        assert len(answered) == expected * ANSWERS_IN_A_TURN
     await turns(1)
-    assert len(answered) == 3 * MAX_ANSWERS + 1
+    assert len(answered) == 3 * ANSWERS_IN_A_TURN + 1
     assert len(waiters) == 0
 
 
@@ -59,10 +60,10 @@ async def test_wake_all_says_how_many_turns_it_takes() -> None:
     waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
     connection, answered = FakeConnection(), list[PullWaiter]()
     assert waiters.wake_all() == 0
-    for _ in range(MAX_ANSWERS + 1):
+    for _ in range(ANSWERS_IN_A_TURN + 1):
         hold(waiters, connection, answered.append)
     await turns(waiters.wake_all())
-    assert len(answered) == MAX_ANSWERS + 1
+    assert len(answered) == ANSWERS_IN_A_TURN + 1
 
 
 async def test_a_pull_that_fails_when_woken_gets_an_error_and_the_others_are_answered() -> None:

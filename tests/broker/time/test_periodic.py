@@ -5,7 +5,8 @@ import itertools
 from collections.abc import Generator
 
 import pytest
-from pocketmq.broker.time.periodic import ITEMS_IN_A_TURN, Periodic, PeriodicActions
+from pocketmq.broker.time.periodic import Periodic, PeriodicActions
+from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
 from pocketmq.broker.time.timers import LoopTimers
 from pocketmq.store import WallClock
 
