@@ -2,8 +2,6 @@
 
 transactions.py          the part of a broker
 half_messages.py         stores, commits and rolls back half messages, and records which have ended
-ends.py                  the ends of a pass, stored together
 transaction_check.py     asks producers about open half messages (39)
-op_queue.py              reads from the op topic which half messages have ended
 transaction_handlers.py  37 ends a transaction; 323 resumes the check
 """

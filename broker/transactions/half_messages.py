@@ -10,14 +10,15 @@ transactionOpBatchInterval has passed. Our own check knows collected offsets at 
 kill those messages are checked again.
 
 Mirrors `TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `EndTransactionProcessor`; owned by the event
-loop.
+loop. In 5.x the ends whose requests arrive together are stored in one append.
 """
 
 import logging
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from pocketmq.core.properties import BUCKETS, encode_stored
+from pocketmq.core.records import Message
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import (
     TRANSACTION_COMMIT,
@@ -26,10 +27,15 @@ from pocketmq.protocol.message.flags import (
 )
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 
+from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
+from ..errors import Refusal
+from ..network.dispatch import HELD, Answer, Call, Held
 from ..state.broker_state import BrokerState
+from ..state.refusals import UNSET_REMARK, refusal_of
 from ..storing.messages import copy_of, own_message, reroute
 from ..storing.numbers import INT_MAX, parse_number
 from ..tables.metric_table import MetricTable
@@ -41,10 +47,17 @@ OP_TAG: Final = "d"
 OP_RETRY_SECONDS: Final = 1.0
 """Wait after an op message that the store refused."""
 _OP_PROPERTIES: Final = {names.WAIT: "true", names.TAGS: OP_TAG}
-
-
 _WITHOUT_PLACE: Final = (names.REAL_TOPIC, None, names.REAL_QID, None)
 _WITHOUT_MARK: Final = (names.TRAN_MSG, None)
+
+
+class End(NamedTuple):
+    """A transaction that ends: what its half message becomes, or `None` for a rollback."""
+
+    call: Call
+    half: Record
+    real_topic: str | None
+    message: Message | None
 
 
 def half_message(message: NewMessage, transaction_id: str | None) -> NewMessage:
@@ -66,6 +79,8 @@ class HalfMessages:
         self._state = state
         self._delayed = delayed
         self._open_count = open_count
+        self._ends: list[End] = []
+        """Those of the pass that is handled now."""
         self._unwritten: dict[int, dict[int, str]] = {}
         """Queue id -> offsets of ended half messages that no op message names yet, oldest first, each with its text."""
         self._unwritten_bytes = 0
@@ -83,7 +98,7 @@ class HalfMessages:
             self._timer.cancel()
             self._timer = None
 
-    def committed(
+    def committed_message(
         self, half: Record, topic: str | None, queue_text: str | None, *, may_wait: bool
     ) -> NewMessage:
         """The message that a half message becomes, for its consumers. `topic` and `queue_text` are the real ones; if it
@@ -105,24 +120,65 @@ class HalfMessages:
             message = self._delayed.time_if_asked(self._delayed.delay_if_asked(message))
         return message
 
-    def count_stored(self, stored: Sequence[tuple[str, str | None, int]]) -> None:
-        """Count half messages that were stored as messages: (topic, real topic, bytes) of each."""
-        if not self._state.config.is_5:
-            return
-        sizes_in: dict[tuple[str, str | None], list[int]] = {}
-        for topic, real_topic, size in stored:
-            sizes_in.setdefault((topic, real_topic), []).append(size)
-        for (topic, real_topic), sizes in sizes_in.items():
-            self._state.statistics.message_put(topic, len(sizes), sum(sizes), sends=len(sizes))
-            self.count_down(real_topic, len(sizes))
+    def end(self, end: End) -> Held:
+        """Carry out an end with the others of its pass, and answer its call. In the 4.9 line each commit is followed by
+        its op message, so each is stored for itself."""
+        self._ends.append(end)
+        if self._state.config.is_5:
+            end.call.connection.at_pass_end(self._carry_out)
+        else:
+            self._carry_out()
+        return HELD
+
+    def _carry_out(self) -> None:
+        ends, self._ends = self._ends, []
+        answers: list[Answer] = []
+        try:
+            while len(answers) < len(ends):
+                answers += self._carry_out_some(ends[len(answers) :])
+        except Exception as error:  # our mistake must not end the connection; some may be in the log
+            _log.exception("%d ends of transactions cannot be carried out", len(ends))
+            failure = Answer(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
+            answers += [failure] * (len(ends) - len(answers))
+        for end, answer in zip(ends, answers, strict=True):
+            end.call.answer(answer)
+
+    def _carry_out_some(self, ends: Sequence[End]) -> list[Answer]:
+        """Carry out ends up to the first that the store refuses; the answers to them."""
+        messages = [end.message for end in ends if end.message is not None]
+        placed = self._state.store.append_all(messages) if messages else None
+        sizes = iter(placed.sizes if placed is not None else ())
+        answers: list[Answer] = []
+        stored: dict[tuple[str, str | None], list[int]] = {}
+        for _, half, real_topic, message in ends:
+            if message is None:
+                self.count_down(real_topic)
+            elif (size := next(sizes, None)) is not None:
+                stored.setdefault((message[0].topic, real_topic), []).append(size)
+            else:
+                break
+            self._mark_ended(half.queue_id, half.queue_offset)
+            answers.append(Answer() if message is not None else Answer(remark=UNSET_REMARK))
+        self._count_stored(stored)
+        if placed is not None and placed.refusal is not None:
+            refusal = refused_commit(self._state.config, placed.refusal)
+            answers.append(Answer(code=refusal.code, remark=refusal.remark))
+        return answers
+
+    def _count_stored(self, stored: dict[tuple[str, str | None], list[int]]) -> None:
+        """Count half messages that were stored as messages: the bytes of each, by topic and real topic."""
+        if self._state.config.is_5:
+            for (topic, real_topic), sizes in stored.items():
+                self._state.statistics.message_put(topic, len(sizes), sum(sizes), sends=len(sizes))
+                self.count_down(real_topic, len(sizes))
 
     def count_down(self, real_topic: str | None, count: int = 1) -> None:
         """Count so many open transactions less."""
         if real_topic is not None and self._state.config.is_5:
             self._open_count.add(real_topic, -count, changes=count)
 
-    def ended(self, queue_id: int, offset: int) -> None:
-        """Record that this half message has ended: the check skips it from now on."""
+    def _mark_ended(self, queue_id: int, offset: int) -> None:
+        """The check skips this half message from now on."""
         config = self._state.config
         if not config.is_5 and not self._unwritten:
             if not self._write_op(queue_id, str(offset)):
@@ -184,3 +240,19 @@ class HalfMessages:
         if state.config.is_5:
             state.statistics.message_put(OP_HALF_TOPIC, 1, result.size)
         return True
+
+
+def refused_commit(config: BrokerConfig, status: PutStatus) -> Refusal:
+    """The refusal of a send, with the remarks of this request."""
+    refusal = refusal_of(config, status)
+    match status:
+        case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
+            refusal.remark = refusal.remark.replace("the message", "The message", 1)
+        case PutStatus.SERVICE_NOT_AVAILABLE:
+            refusal.remark = "Service not available now."
+        case PutStatus.OS_PAGE_CACHE_BUSY:
+            refusal.code = ResponseCode.SYSTEM_ERROR
+            refusal.remark = "OS page cache busy, please try another machine"
+        case PutStatus.CREATE_MAPPED_FILE_FAILED:
+            refusal.remark = "Create mapped file failed."
+    return refusal

@@ -39,8 +39,7 @@ from ..storing.messages import changes_of, copy_of
 from ..storing.numbers import INT_MAX, number_property, parse_number
 from ..storing.records import record_at_offset
 from ..time.slices import SLICE_SECONDS
-from .half_messages import HalfMessages
-from .op_queue import OpQueue
+from .half_messages import OP_TAG, HalfMessages
 
 _log = logging.getLogger("pocketmq.transactions")
 
@@ -49,6 +48,75 @@ LONGEST_ROUND_MS: Final = 60_000
 MAX_ENDED_BEHIND: Final = 100_000
 """Limit of remembered messages that ended after they were put back."""
 HOUR_MS: Final = 3_600_000
+
+
+class OpQueue:
+    """Which half messages from `half_begin` on have ended, and up to which op message all are processed. Op messages
+    are read from `begin` on, only as far as needed."""
+
+    def __init__(self, state: BrokerState, queue_id: int, begin: int, half_begin: int) -> None:
+        self._state = state
+        self._queue_id = queue_id
+        self._half_begin = half_begin
+        self._next = begin
+        self._begin = begin
+        self._ended_by: dict[int, int] = {}
+        """Offset of a half message -> offset of the op message that names it."""
+        self._open: dict[int, int] = {}
+        """Op offset -> number of its half messages that the check has not passed yet."""
+        self._done: set[int] = set()
+        self.ended_earlier: set[int] = set()
+        """Ended half messages before `half_begin`."""
+
+    def pass_over(self, half_offset: int) -> bool:
+        """Whether this half message has ended; if so, the check passes it."""
+        op_offset = self._ended_by.pop(half_offset, None)
+        if op_offset is None:
+            return False
+        self._open[op_offset] -= 1
+        if not self._open[op_offset]:
+            del self._open[op_offset]
+            self._done.add(op_offset)
+        return True
+
+    def read_more(self, count: int) -> bool:
+        """Read up to `count` op messages; False at the end of their queue."""
+        queue = self._state.store.consume_queue(OP_HALF_TOPIC, self._queue_id)
+        if queue is None:
+            return False
+        self._next = max(self._next, queue.min_offset)
+        end = min(queue.max_offset, self._next + count)
+        has_read = self._next < end
+        while self._next < end:
+            self._read(queue, self._next)
+            self._next += 1
+        return has_read
+
+    def _read(self, queue: ConsumeQueue, op_offset: int) -> None:
+        record = record_at_offset(self._state.store, queue, op_offset)
+        named = 0
+        if record is not None and read_properties(record.properties).get(names.TAGS) == OP_TAG:
+            for text in bytes(record.body).split(b","):
+                half_offset = parse_number(text.decode("latin-1"), 0)
+                if half_offset is None:
+                    continue
+                if half_offset < self._half_begin:
+                    self.ended_earlier.add(half_offset)
+                elif half_offset not in self._ended_by:
+                    self._ended_by[half_offset] = op_offset
+                    named += 1
+        if named:
+            self._open[op_offset] = named
+        else:
+            self._done.add(op_offset)
+
+    @property
+    def passed(self) -> int:
+        """The first op offset that is not completely processed."""
+        offset = self._begin
+        while offset in self._done:
+            offset += 1
+        return offset
 
 
 class TransactionCheck:
@@ -113,11 +181,11 @@ class TransactionCheck:
             if perf_counter() - slice_start > SLICE_SECONDS:  # a message may have 4 MiB
                 await asyncio.sleep(0)
                 slice_start = perf_counter()
-            if ops.take(offset) or self._half_messages.is_ended(queue_id, offset):
+            if ops.pass_over(offset) or self._half_messages.is_ended(queue_id, offset):
                 offset += 1
             elif ops.read_more(32):
                 continue
-            elif self._pass(queue, offset, start_ms, ops):
+            elif self._check_one(queue, offset, start_ms, ops):
                 offset += 1
             else:
                 break
@@ -135,12 +203,12 @@ class TransactionCheck:
         return max(self._state.offsets.query(topic, CHECK_GROUP, queue_id), first)
 
     def _remember(self, queue_id: int, ops: OpQueue) -> None:
-        for offset in ops.behind:
+        for offset in ops.ended_earlier:
             self._ended_behind[queue_id, offset] = None
         while len(self._ended_behind) > MAX_ENDED_BEHIND:
             del self._ended_behind[next(iter(self._ended_behind))]
 
-    def _pass(self, queue: ConsumeQueue, offset: int, start_ms: int, ops: OpQueue) -> bool:
+    def _check_one(self, queue: ConsumeQueue, offset: int, start_ms: int, ops: OpQueue) -> bool:
         """Apply the rules to the first half message; False if the round ends before it."""
         state, config = self._state, self._state.config
         record = record_at_offset(state.store, queue, offset)
@@ -186,8 +254,8 @@ class TransactionCheck:
         if original is None:
             return False
         return (
-            ops.take(original)
-            or original in ops.behind
+            ops.pass_over(original)
+            or original in ops.ended_earlier
             or (queue_id, original) in self._ended_behind
             or self._half_messages.is_ended(queue_id, original)
         )

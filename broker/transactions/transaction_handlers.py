@@ -27,7 +27,7 @@ from ..state.refusals import UNSET_REMARK
 from ..storing.messages import copy_of
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from ..storing.records import record_at
-from .ends import End, refused_commit
+from .half_messages import End, refused_commit
 from .transactions import Transactions
 
 _log = logging.getLogger("pocketmq.transactions")
@@ -58,11 +58,13 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
         return Answer(code=ResponseCode.ILLEGAL_OPERATION, remark=UNSET_REMARK)
     _check_match(request, half, group)
     if verdict == TRANSACTION_ROLLBACK:
-        return transactions.ends.add(End(call, half, real_topic, None))
+        return transactions.half_messages.end(End(call, half, real_topic, None))
     may_wait = any(text is not None for text in times)
     try:
-        message = transactions.half_messages.committed(half, real_topic, queue_text, may_wait=may_wait)
-        return transactions.ends.add(End(call, half, real_topic, transactions.store.packed(message)))
+        message = transactions.half_messages.committed_message(
+            half, real_topic, queue_text, may_wait=may_wait
+        )
+        return transactions.half_messages.end(End(call, half, real_topic, transactions.store.packed(message)))
     except RefusedError as error:
         raise refused_commit(transactions.config, error.status) from error
     except ValueError as error:

@@ -6,7 +6,6 @@ from ..state.broker_state import BrokerState
 from ..tables.json_table import JsonTable
 from ..tables.metric_table import MetricTable
 from ..time.periodic import Periodic
-from .ends import Ends
 from .half_messages import HalfMessages
 from .transaction_check import TransactionCheck
 
@@ -22,7 +21,6 @@ class Transactions:
         self.open_count = MetricTable(state.folder, state.clock.now_ms, "transactionCount")
         """Number of half messages whose transaction has not ended, by their real topic."""
         self.half_messages = HalfMessages(state, delayed, self.open_count)
-        self.ends = Ends(state.config, state.store, self.half_messages)
         self.check = TransactionCheck(state, self.half_messages, membership.producers)
 
     @property

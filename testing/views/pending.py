@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.delayed.timer_sends import deletion_key
-from pocketmq.broker.transactions.op_queue import OpQueue
-from pocketmq.broker.transactions.transaction_check import CHECK_GROUP
+from pocketmq.broker.transactions.transaction_check import CHECK_GROUP, OpQueue
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import (
     HALF_TOPIC,
@@ -42,8 +41,8 @@ def open_half_messages(broker: Broker) -> list[StoredMessage]:
         for offset, message in _messages(broker, queue, half_begin):
             original = int(message.properties.get(names.TRANSACTION_PREPARED_QUEUE_OFFSET, -1))
             has_ended = any(
-                ops.take(one)
-                or one in ops.behind
+                ops.pass_over(one)
+                or one in ops.ended_earlier
                 or broker.transactions.half_messages.is_ended(queue.queue_id, one)
                 for one in (offset, original)
             )

@@ -197,7 +197,7 @@ async def test_an_error_behind_the_store_commits_nothing_again(
     def fail(*arguments: Any) -> None:
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(broker.transactions.half_messages, "count_stored", fail)
+    monkeypatch.setattr(broker.transactions.half_messages, "_count_stored", fail)
     found = FrameCutter().feed(await wire.exchange(*[end(reply, 5, COMMIT, JSON) for reply in answers[2:5]]))
     assert [answer.code for answer in found] == [1, 1, 1]
     assert broker.store.max_offset("orders", 0) == before + 3
