@@ -1,36 +1,31 @@
 """Messages with a delay level: stored in the schedule topic, delivered from it when they are due.
 
-    send, property DELAY=3  ->  SCHEDULE_TOPIC_XXXX queue 2     REAL_TOPIC, REAL_QID: its real topic and queue
-                                                                tags code of the unit: its due time
-    due                     ->  real topic and queue            same bytes except queue, offsets and store time
+    SCHEDULE_TOPIC_XXXX queue 2     tags code of the entry: its due time; REAL_TOPIC, REAL_QID: its real topic and queue
+    due: real topic and queue       same bytes except queue, offsets and store time
 
 Each level (1 to 18 by default) is one queue. All messages of a queue wait equally long, so the first one is always due
 next. delayOffset.json keeps the delivered offset of each level; after a crash, messages delivered since its last save
 are delivered again. One timer is set to the earliest due time; without waiting messages nothing runs. The official
 broker checks every 100 ms instead, and so delivers up to 100 ms late.
 
-Mirrors `ScheduleMessageService` and `HookUtils.transformDelayLevelMessage`; owned by the event loop. Messages for an
-exact time (TIMER_ properties) are in `timer.py`.
+Mirrors `ScheduleMessageService`; owned by the event loop. Messages for an exact time are in `timer.py`.
 """
 
 import logging
 from functools import partial
 from typing import Final
 
-from pocketmq.core.properties import Changes, read_values
+from pocketmq.core.properties import read_values
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, transaction_type
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
-from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.put_values import AppendResult
 
-from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver
-from ..storing.messages import copy_of, reroute, values_in
-from ..storing.numbers import INT_MAX, INT_MIN, parse_number
+from ..storing.messages import copy_of
+from ..storing.numbers import INT_MAX, parse_number
 from ..time.slices import Budget
 from ..time.timers import Timer
 
@@ -40,37 +35,6 @@ RETRY_MS: Final = 100
 """Wait after an append that failed."""
 FAILURE_PAUSE_MS: Final = 10_000
 """How long a level pauses after an unexpected error."""
-_DELAY: Final = (names.DELAY,)
-_WITHOUT_TIMER: Final = (
-    *(names.TIMER_DELIVER_MS, None),
-    *(names.TIMER_DELAY_SEC, None),
-    *(names.TIMER_DELAY_MS, None),
-)
-
-
-def _delay_level(text: str | None) -> int:
-    """The level that DELAY names, 0 without it. Raises `Refusal` if it is not a number."""
-    if text is None:
-        return 0
-    level = parse_number(text, INT_MIN, INT_MAX)
-    if level is None:
-        raise Refusal(ResponseCode.SYSTEM_ERROR, f'the property DELAY is not a number: "{text}"')
-    return level
-
-
-def delay_if_asked(state: BrokerState, message: NewMessage) -> NewMessage:
-    """Reroute a message with a delay level to the schedule topic; return any other unchanged.
-
-    Only plain and committed messages are rerouted. A level wins over the TIMER_ properties of 5.x, which are removed.
-    """
-    level = _delay_level(values_in(message, _DELAY)[0])
-    if level <= 0 or transaction_type(message.sys_flag) not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
-        return message
-    changes: Changes = _WITHOUT_TIMER if state.config.is_5 else ()
-    if level > state.delays.max_level:
-        level = state.delays.max_level
-        changes = (*changes, names.DELAY, str(level))
-    return reroute(message, SCHEDULE_TOPIC, level - 1, changes)
 
 
 class DelayLevels:

@@ -1,13 +1,12 @@
 """The part of a broker that keeps messages until they are due: delay levels, and the timer of the 5.x line."""
 
-from pocketmq.store import Clock, NewMessage
+from pocketmq.store import Clock
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
 from ..state.broker_state import BrokerState
 from ..time.periodic import Periodic
-from .delay_levels import DelayLevels, delay_if_asked
+from .delay_levels import DelayLevels
 from .timer import MessageTimer
-from .timer_sends import delay_until, time_if_asked
 
 SAMPLE_SECONDS = 1.0
 
@@ -60,15 +59,3 @@ class Delayed:
                 samples_gaps=True,
             ),
         )
-
-    def delay_if_asked(self, message: NewMessage) -> NewMessage:
-        """Reroute a message with a delay level to the schedule topic."""
-        return delay_if_asked(self.state, message)
-
-    def time_if_asked(self, message: NewMessage) -> NewMessage:
-        """Reroute a message with a time to the timer topic."""
-        return time_if_asked(self.state, message, self.timer.is_slot_full)
-
-    def delay_until(self, message: NewMessage, deliver_ms: int, *, is_recall: bool = False) -> NewMessage:
-        """Reroute a message of the broker's own to the timer topic; its TIMER_DELIVER_MS is this time."""
-        return delay_until(self.state, message, deliver_ms, self.timer.is_slot_full, is_recall=is_recall)

@@ -22,6 +22,7 @@ from pocketmq.store.put_values import AppendResult
 from pocketmq.store.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
 from pocketmq.store.timer.timer_store import TimerStore
 
+from ..config.broker_config import BrokerConfig
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver, is_done
 from ..storing.messages import copy_of
@@ -29,7 +30,6 @@ from ..storing.numbers import INT_MAX, number_property
 from ..storing.records import record_of_entry
 from ..tables.metric_table import MetricTable
 from ..time.slices import Budget
-from .timer_sends import deletion_key
 
 _log = logging.getLogger("pocketmq.delayed")
 
@@ -147,3 +147,9 @@ class TimerDelivery:
 
 def _only_deletes(unit: TimerUnit) -> bool:
     return bool(unit.magic & MAGIC_DELETE) and not unit.magic & MAGIC_ROLL
+
+
+def deletion_key(config: BrokerConfig, topic: str, unique_id: str) -> str:
+    """The value of TIMER_DEL_UNIQKEY that recalls this message."""
+    is_long = config.store.append_topic_for_timer_delete_key
+    return f"{topic}+{unique_id}" if is_long else unique_id

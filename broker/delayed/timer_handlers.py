@@ -20,7 +20,8 @@ from ..state.refusals import UNSET_REMARK
 from ..storing.messages import changes_of
 from ..storing.numbers import parse_number
 from .delayed import Delayed
-from .timer_sends import deletion_key
+from .delayed_sends import delay_until
+from .timer_delivery import deletion_key
 
 _UNAVAILABLE = "recall failed, broker service not available"
 _RECALL_TAG = "_RECALL_TAG_"
@@ -96,7 +97,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
         store_host=delayed.identity.store_host,
     )
     try:
-        message = delayed.delay_until(message, int(handle.deliver_ms), is_recall=True)
+        message = delay_until(delayed, message, int(handle.deliver_ms), is_recall=True)
     except Refusal:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
     message.properties = stored_text(b"", message.changes or (), _BUCKETS, delayed.config.is_5)

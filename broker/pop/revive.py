@@ -15,15 +15,7 @@ import logging
 from typing import Final
 
 from pocketmq.core.properties import read_properties
-from pocketmq.protocol.bodies.revive import (
-    ACK_TAG,
-    BATCH_ACK_TAG,
-    CHECKPOINT_TAG,
-    REVIVE_GROUP,
-    Ack,
-    CheckPoint,
-    MergeKey,
-)
+from pocketmq.protocol.bodies.revive import REVIVE_GROUP, CheckPoint, MergeKey
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
@@ -38,10 +30,10 @@ from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver
 from ..storing.messages import changes_of, copy_of
-from ..storing.numbers import number_property, parse_number
+from ..storing.numbers import parse_number
 from ..storing.records import record_of_entry
 from ..time.slices import Budget
-from .revive_log import ReviveLog
+from .revive_log import ReviveLog, read_revive_record
 
 _log = logging.getLogger("pocketmq.pop")
 
@@ -49,8 +41,6 @@ GRACE_MS: Final = 2000
 """Acks are due at their checkpoint's end, and may be this late."""
 QUIET_MS: Final = 3000
 """After this long without a record, the clock decides which checkpoints are over, not the newest record."""
-MAX_BODY_BYTES: Final = 65_536
-"""Of a record; no broker writes longer ones."""
 COST_OF_A_COPY: Final = 3
 """A revived message takes as long as three delayed ones: it is looked up, and gets new properties."""
 MAX_POINTS: Final = 100_000
@@ -197,32 +187,26 @@ class Revive:
             record = None if unit is None else store.read_record(unit[0], unit[1])
             if record is not None:
                 try:
-                    self._take(queue, decode_record(record), queue.next_offset)
+                    self._add(queue, decode_record(record), queue.next_offset)
                 except (RecordError, BodyError) as error:
                     text = str(error)[:200]
                     _log.warning("%s queue %d offset %d: %s", self._topic, queue_id, queue.next_offset, text)
             queue.next_offset += 1
             budget.spend()
 
-    def _take(self, queue: _ReviveQueue, record: Record, offset: int) -> None:
-        properties = read_properties(record.properties)
-        tag = properties.get(names.TAGS)
-        if len(record.body) > MAX_BODY_BYTES:
-            raise BodyError(f"a record of {len(record.body)} bytes")
-        due_ms = number_property(properties, names.TIMER_DELIVER_MS, 0)
+    def _add(self, queue: _ReviveQueue, record: Record, offset: int) -> None:
+        found, due_ms = read_revive_record(record)
         if due_ms is not None:
             queue.latest_due_ms = max(queue.latest_due_ms, due_ms)
-        if tag == CHECKPOINT_TAG:
-            check_point = CheckPoint.decode(bytes(record.body))
-            if check_point.topic is not None and check_point.group is not None:
-                key = check_point.merge_key()
+        if isinstance(found, CheckPoint):
+            if found.topic is not None and found.group is not None:
+                key = found.merge_key()
                 queue.points.pop(key, None)
-                queue.points[key] = _Point(check_point, offset)
-        elif tag in (ACK_TAG, BATCH_ACK_TAG):
-            ack = Ack.decode(bytes(record.body))
-            point = queue.points.get(ack.merge_key(self._state.config.broker_name))
+                queue.points[key] = _Point(found, offset)
+        elif found is not None:
+            point = queue.points.get(found.merge_key(self._state.config.broker_name))
             if point is not None:
-                point.pending.difference_update(ack.offsets())
+                point.pending.difference_update(found.offsets())
 
     # -- finishing
 

@@ -1,4 +1,4 @@
-"""Stores the records of pops: checkpoints (messages in flight) and acks, as timed messages.
+"""Stores and reads the records of pops: checkpoints (messages in flight) and acks, as timed messages.
 
     checkpoint   due a second before its messages are delivered again
     ack          due when its checkpoint's time is over
@@ -15,22 +15,34 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.bodies.revive import ACK_TAG, BATCH_ACK_TAG, CHECKPOINT_TAG, Ack, CheckPoint
+from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage
 
 from ..delayed.delayed import Delayed
+from ..delayed.delayed_sends import delay_until
 from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held
 from ..state.broker_state import BrokerState
 from ..storing.messages import own_message
+from ..storing.numbers import number_property
 
 _log = logging.getLogger("pocketmq.pop")
 
 CHECKPOINT_LEAD_MS: Final = 1000
 """How long before its own time a checkpoint is due in the revive topic."""
+MAX_BODY_BYTES: Final = 65_536
+"""Of a record; no broker writes longer ones."""
+_KINDS: Final[dict[str, type[CheckPoint | Ack]]] = {
+    CHECKPOINT_TAG: CheckPoint,
+    ACK_TAG: Ack,
+    BATCH_ACK_TAG: Ack,
+}
 
 
 class ReviveRecord(NamedTuple):
@@ -147,6 +159,16 @@ def _key_with_places(topic: str | None, group: str | None, broker_name: str | No
     return f"{topic}@%d@%d@{group}@%d@{broker_name}@{tag}"
 
 
+def read_revive_record(record: Record) -> tuple[CheckPoint | Ack | None, int | None]:
+    """A checkpoint or an ack, and when it is due; `None` for what is neither, or has no time. Raises BodyError."""
+    properties = read_properties(record.properties)
+    if len(record.body) > MAX_BODY_BYTES:
+        raise BodyError(f"a record of {len(record.body)} bytes")
+    kind = _KINDS.get(properties.get(names.TAGS, ""))
+    found = None if kind is None else kind.decode(bytes(record.body))
+    return found, number_property(properties, names.TIMER_DELIVER_MS, 0)
+
+
 class ReviveLog:
     """Writes checkpoints and acks."""
 
@@ -221,4 +243,4 @@ class ReviveLog:
         tag, body, key, queue_id, due_ms = record
         changes = (names.TIMER_DELIVER_MS, str(due_ms), names.UNIQ_KEY, key, names.TAGS, tag)
         message = own_message(self._state, self._topic, queue_id, body, changes)
-        return self._delayed.delay_until(message, due_ms)
+        return delay_until(self._delayed, message, due_ms)

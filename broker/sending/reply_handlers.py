@@ -19,6 +19,7 @@ from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import AppendResult, NewMessage, PutStatus
 
+from ..delayed.delayed_sends import delay_if_asked, time_if_asked
 from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..storing.messages import changes_of
@@ -126,7 +127,7 @@ def _store(
         further_changes=() if push_time is None else (names.PUSH_REPLY_TIME, push_time),
     )
     try:
-        message = sending.delayed.time_if_asked(sending.delayed.delay_if_asked(message))
+        message = time_if_asked(sending.delayed, delay_if_asked(sending.delayed, message))
     except Refusal as error:
         _log.warning("cannot store a reply: %s", error.remark)
         return None

@@ -24,6 +24,7 @@ from pocketmq.protocol.requests.send import AnySend, ConsumerSendMsgBack
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 
+from ..delayed.delayed_sends import delay_if_asked
 from ..errors import Refusal, faq
 from ..network.dispatch import Call, handles
 from ..storing.records import record_at
@@ -154,7 +155,7 @@ def _copy(
         store_host=sending.store_host if sending.is_5 else record.store_host,
         reconsume_times=record.reconsume_times + 1,
     )
-    return sending.delayed.delay_if_asked(message)
+    return delay_if_asked(sending.delayed, message)
 
 
 def _store(

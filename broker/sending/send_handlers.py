@@ -28,7 +28,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.put_values import Placed, RefusedError
 
-from ..delayed.timer_sends import ASKS, recall_handle
+from ..delayed.delayed_sends import ASKS, delay_if_asked, recall_handle, time_if_asked
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held, Peer, handles
 from ..state.refusals import refusal_of
@@ -201,10 +201,10 @@ def _prepare_one(
     if is_half:
         half_message(message, send.unique_id.decode() if send.unique_id and is_5 else None)
     if names.DELAY in special:
-        sending.delayed.delay_if_asked(message)
+        delay_if_asked(sending.delayed, message)
     handle = None
     if is_5 and not special.isdisjoint(_TIMED):
-        sending.delayed.time_if_asked(message)
+        time_if_asked(sending.delayed, message)
         handle = recall_handle(sending.config, message)
     try:
         packed = sending.store.packed(message)

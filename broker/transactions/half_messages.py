@@ -32,6 +32,7 @@ from pocketmq.store import NewMessage, PutStatus
 
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
+from ..delayed.delayed_sends import delay_if_asked, time_if_asked
 from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held
 from ..state.broker_state import BrokerState
@@ -117,7 +118,7 @@ class HalfMessages:
         message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
         message.prepared_transaction_offset = half.position
         if may_wait:
-            message = self._delayed.time_if_asked(self._delayed.delay_if_asked(message))
+            message = time_if_asked(self._delayed, delay_if_asked(self._delayed, message))
         return message
 
     def end(self, end: End) -> Held:

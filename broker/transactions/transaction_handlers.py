@@ -20,7 +20,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import PutStatus
 from pocketmq.store.put_values import RefusedError
 
-from ..delayed.timer_sends import ASKS
+from ..delayed.delayed_sends import ASKS
 from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.delayed.timer_sends import deletion_key
+from pocketmq.broker.delayed.timer_delivery import deletion_key
 from pocketmq.broker.transactions.transaction_check import CHECK_GROUP, OpQueue
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import (

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.pop.revive_log import read_revive_record
+from pocketmq.broker.storing.records import record_at_offset
 from pocketmq.protocol.bodies.revive import (
     ACK_TAG,
     BATCH_ACK_TAG,
@@ -22,7 +24,6 @@ from pocketmq.protocol.bodies.revive import (
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties, tags_code
-from pocketmq.protocol.message.record import RecordError, decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC, revive_topic
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
 
@@ -79,17 +80,13 @@ def _read(
     broker: Broker, queue: ConsumeQueue, offset: int, revive: str
 ) -> tuple[CheckPoint | Ack, int] | None:
     """A checkpoint or an ack, and when it is due."""
-    unit = queue.unit(offset)
-    record = None if unit is None else broker.store.read_record(unit[0], unit[1])
+    record = record_at_offset(broker.store, queue, offset)
     if record is None:
         return None
-    try:
-        decoded = decode_record(record)
-        properties = decode_properties(decoded.properties)
-        if queue.topic == TIMER_TOPIC and properties.get(names.REAL_TOPIC) != revive:
-            return None
-        is_point = properties.get(names.TAGS) == CHECKPOINT_TAG
-        due_ms = int(properties.get(names.TIMER_DELIVER_MS, 0))
-        return (CheckPoint if is_point else Ack).decode(bytes(decoded.body)), due_ms
-    except (RecordError, BodyError, ValueError):
+    if queue.topic == TIMER_TOPIC and decode_properties(record.properties).get(names.REAL_TOPIC) != revive:
         return None
+    try:
+        found, due_ms = read_revive_record(record)
+    except BodyError:
+        return None
+    return None if found is None else (found, due_ms or 0)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.delayed.delay_levels import FAILURE_PAUSE_MS, DelayLevels
+from pocketmq.broker.delayed.delayed_sends import delay_if_asked
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
@@ -50,7 +51,7 @@ def stored_text(broker: Broker, message: NewMessage) -> bytes:
 
 def send(broker: Broker, properties: dict[str, str], **fields: object) -> None:
     """Store a message as the send path does."""
-    message = broker.delayed.delay_if_asked(new_message(properties, **fields))
+    message = delay_if_asked(broker.delayed, new_message(properties, **fields))
     assert broker.store.append(message).status is PutStatus.PUT_OK
 
 
@@ -70,27 +71,27 @@ class TestDetour:
     async def test_a_message_without_delay_is_left_alone(self, broker: Broker) -> None:
         for properties in ({}, {"DELAY": "0"}, {"DELAY": "-1"}):
             message = new_message(properties)
-            assert broker.delayed.delay_if_asked(message) is message
+            assert delay_if_asked(broker.delayed, message) is message
             assert (message.topic, message.queue_id) == ("T1", 3)
             assert stored_text(broker, message) == encode_properties(properties)
 
     async def test_the_real_place_is_remembered(self, broker: Broker) -> None:
-        message = broker.delayed.delay_if_asked(new_message({"KEYS": "k", "DELAY": "3"}))
+        message = delay_if_asked(broker.delayed, new_message({"KEYS": "k", "DELAY": "3"}))
         assert (message.topic, message.queue_id) == (SCHEDULE_TOPIC, 2)
         expected = {"KEYS": "k", "DELAY": "3", "REAL_TOPIC": "T1", "REAL_QID": "3"}
         assert decode_properties(stored_text(broker, message)) == expected
 
     async def test_a_level_above_the_highest_is_the_highest(self, broker: Broker) -> None:
-        message = broker.delayed.delay_if_asked(new_message({"DELAY": "99"}))
+        message = delay_if_asked(broker.delayed, new_message({"DELAY": "99"}))
         assert message.queue_id == 17
         assert b"DELAY\x0118\x02" in stored_text(broker, message)
 
     async def test_a_level_wins_over_timer_properties(self, broker: Broker, broker4: Broker) -> None:
         properties = {"DELAY": "1", "TIMER_DELAY_SEC": "77", "TIMER_DELIVER_MS": "5", "TIMER_DELAY_MS": "9"}
-        message = broker.delayed.delay_if_asked(new_message(properties))
+        message = delay_if_asked(broker.delayed, new_message(properties))
         assert set(decode_properties(stored_text(broker, message))) == {"DELAY", "REAL_TOPIC", "REAL_QID"}
         # The 4.9 line does not know them: user properties like any others.
-        message = broker4.delayed.delay_if_asked(new_message(properties))
+        message = delay_if_asked(broker4.delayed, new_message(properties))
         assert set(decode_properties(stored_text(broker4, message))) == {
             *properties,
             "REAL_TOPIC",
@@ -100,22 +101,22 @@ class TestDetour:
     async def test_the_stored_text_is_that_of_the_official_4_line(self, broker4: Broker) -> None:
         names = {"KEYS": "kd", "DELAY": "1", "WAIT": "false", "TIMER_DELAY_SEC": "77"}
         properties = {**names, "CLUSTER": "DefaultCluster"}
-        message = broker4.delayed.delay_if_asked(new_message(properties, queue_id=0))
+        message = delay_if_asked(broker4.delayed, new_message(properties, queue_id=0))
         assert stored_text(broker4, message) == (
             b"REAL_TOPIC\x01T1\x02TIMER_DELAY_SEC\x0177\x02KEYS\x01kd\x02CLUSTER\x01DefaultCluster\x02"
             b"DELAY\x011\x02WAIT\x01false\x02REAL_QID\x010"
         )
 
     async def test_half_messages_do_not_wait_and_committed_ones_do(self, broker: Broker) -> None:
-        half = broker.delayed.delay_if_asked(new_message({"DELAY": "1"}, sys_flag=TRANSACTION_PREPARED))
+        half = delay_if_asked(broker.delayed, new_message({"DELAY": "1"}, sys_flag=TRANSACTION_PREPARED))
         assert half.topic == "T1"
-        committed = broker.delayed.delay_if_asked(new_message({"DELAY": "1"}, sys_flag=TRANSACTION_COMMIT))
+        committed = delay_if_asked(broker.delayed, new_message({"DELAY": "1"}, sys_flag=TRANSACTION_COMMIT))
         assert committed.topic == SCHEDULE_TOPIC
 
     @pytest.mark.parametrize("text", ["x1", "1.5", "--1"])
     async def test_a_delay_that_is_no_number_is_refused(self, broker: Broker, text: str) -> None:
         with pytest.raises(Refusal) as refusal:
-            broker.delayed.delay_if_asked(new_message({"DELAY": text}))
+            delay_if_asked(broker.delayed, new_message({"DELAY": text}))
         assert refusal.value.code == 1
 
 
