@@ -4,7 +4,6 @@ sending.py          the part of a broker
 decision.py         what the broker decides about sends of one kind
 send_checks.py      refuses a send, with the remarks of the official broker
 send_handlers.py    10, 310 and 320: the messages of sends, and how one decoded request is handled
-batches.py          the messages of one batch
 sends.py            the sends of a pass: stored together, answered together
 reply_form.py       the answers to sends as bytes with a few values put in
 durable_answers.py  the answer, once disk, slaves and topic table are written

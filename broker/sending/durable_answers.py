@@ -40,19 +40,35 @@ def waits(sending: Sending, text: bytes) -> bool:
 def answer_when_durable(sending: Sending, call: Call, answer: Answer, end: int, text: bytes) -> Answer | Held:
     """The answer, or HELD if it is sent later. `end` is the log position behind what was stored, `text` has the
     properties of the send."""
-    if not waits(sending, text):
-        if sending.topics not in sending.tables.unsaved:
-            return answer
-        sending.waiting_sends += 1
-        _answer_when_saved(sending, call, answer)
-        return HELD
-    sending.waiting_sends += 1
+    is_waiting = waits(sending, text)
+    if not is_waiting and sending.topics not in sending.tables.unsaved:
+        return answer
 
     def ended(failure: PutStatus | None) -> None:
-        _answer_when_saved(sending, call, answer if failure is None else with_status(answer, failure))
+        call.answer(answer if failure is None else with_status(answer, failure))
 
-    when_durable(sending, end, ended)
+    when_answerable(sending, 1, end if is_waiting else None, ended)
     return HELD
+
+
+def when_answerable(
+    sending: Sending, sends: int, end: int | None, ended: Callable[[PutStatus | None], None]
+) -> None:
+    """Call back once the topic table is saved, and disk and slaves have the log up to `end`: with None, or with what
+    went wrong. Without an `end`, neither disk nor slaves are waited for. Until then so many sends count as waiting."""
+    sending.waiting_sends += sends
+
+    def durable(failure: PutStatus | None) -> None:
+        def saved() -> None:
+            sending.waiting_sends -= sends
+            ended(failure)
+
+        sending.tables.when_saved(sending.topics, saved)
+
+    if end is None:
+        durable(None)
+    else:
+        when_durable(sending, end, durable)
 
 
 def when_durable(sending: Sending, end: int, ended: Callable[[PutStatus | None], None]) -> None:
@@ -80,14 +96,6 @@ def _when_at_slaves(
         replication.waiters.add(
             end, lambda is_safe: ended(failure if is_safe else PutStatus.FLUSH_SLAVE_TIMEOUT)
         )
-
-
-def _answer_when_saved(sending: Sending, call: Call, answer: Answer) -> None:
-    def saved() -> None:
-        sending.waiting_sends -= 1
-        call.answer(answer)
-
-    sending.tables.when_saved(sending.topics, saved)
 
 
 def with_status(answer: Answer, status: PutStatus) -> Answer:

@@ -27,6 +27,7 @@ from pocketmq.store import NewMessage, PutStatus
 from ..delayed.delayed_sends import delay_if_asked
 from ..errors import Refusal, faq
 from ..network.dispatch import Call, handles
+from ..storing.messages import copy_of
 from ..storing.records import record_at
 from .send_checks import refuse_at_slave
 from .sending import Sending
@@ -56,7 +57,9 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
     )
     if not flags.is_writeable(topic_config.perm):
         raise Refusal(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
-    record = _record_at(sending, request.offset)
+    record = record_at(sending.store, request.offset)
+    if record is None:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {request.offset}")
     limit = _limit(group_config, call.command.version, request.max_reconsume_times)
     is_dead = record.reconsume_times >= limit or request.delay_level < 0
     if is_dead:
@@ -120,13 +123,6 @@ def _limit(group_config: SubscriptionGroupConfig, version: int, max_reconsume_ti
     return group_config.retry_max_times
 
 
-def _record_at(sending: Sending, position: int) -> Record:
-    record = record_at(sending.store, position)
-    if record is None:
-        raise Refusal(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {position}")
-    return record
-
-
 def _copy(
     sending: Sending,
     record: Record,
@@ -142,19 +138,10 @@ def _copy(
         changes = (names.RETRY_TOPIC, record.topic, *changes)
     if not (origin_id or "").strip():
         changes = (*changes, names.ORIGIN_MESSAGE_ID, encode_message_id(record.store_host, record.position))
-    message = NewMessage(
-        topic=topic,
-        queue_id=queue_id,
-        body=record.body,
-        properties=record.properties,
-        changes=changes,
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        born_timestamp=record.born_timestamp,
-        born_host=record.born_host,
-        store_host=sending.store_host if sending.is_5 else record.store_host,
-        reconsume_times=record.reconsume_times + 1,
-    )
+    message = copy_of(record, topic, queue_id, changes)
+    if sending.is_5:
+        message.store_host = sending.store_host
+    message.reconsume_times += 1
     return delay_if_asked(sending.delayed, message)
 
 

@@ -13,17 +13,18 @@ from itertools import chain
 from typing import Final
 
 import msgspec
-from pocketmq.core.properties import BUCKETS, Changes, read_properties, read_values
-from pocketmq.core.records import Head, Message
+from pocketmq.core.properties import BUCKETS, Changes, read_properties, read_values, stored_text
+from pocketmq.core.records import Message
 from pocketmq.core.sends import QUEUE_ID, UNIQUE_ID, Send, SendChanges, messages_of_sends, send_of
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.batch import decode_batch
+from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch, is_storable
 from pocketmq.protocol.message.offset_id import encode_message_ids
-from pocketmq.protocol.message.topics import HALF_TOPIC, is_retry_topic
+from pocketmq.protocol.message.topics import HALF_TOPIC, MAX_TOPIC_LENGTH, is_retry_topic
 from pocketmq.protocol.requests.send import AnySend, SendBatchMessage, SendMessage, SendMessageV2
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.put_values import Placed, RefusedError
@@ -35,7 +36,6 @@ from ..state.refusals import refusal_of
 from ..storing.messages import values_in
 from ..storing.numbers import INT_MAX, parse_number
 from ..transactions.half_messages import half_message
-from .batches import batch_message
 from .decision import Decision, Route, decide
 from .durable_answers import answer_when_durable, send_answer
 from .retry_handlers import redirect_if_exhausted
@@ -44,6 +44,7 @@ from .sending import Sending
 
 _TIMED: Final = frozenset((*ASKS, names.TIMER_OUT_MS))
 _WAIT: Final = (names.WAIT,)
+_DELAY: Final = (names.DELAY,)
 _OF_HALF: Final = (names.TRAN_MSG, names.DELAY)
 _OF_PRIORITY: Final = (names.PRIORITY, names.DELAY, names.SHARDING_KEY, *ASKS)
 """The first has no effect beside one of the others."""
@@ -127,8 +128,7 @@ def prepare(
         queue_id = queue_of(sending, send.queue_id, decision.topic_config, connection.peer)
         sends, start, end = [send := send._replace(queue_id=queue_id)], 0, 1
     if decision.is_batch:
-        message = batch_message(sending, decision, send, _head_of(sending, decision, born_host))
-        return Prepared(decision, [send], [message])
+        return Prepared(decision, [send], [_batch_message(sending, decision, send, born_host)])
     if send.unique_id is None and is_5:
         unique_id = sending.unique_ids.next()
         send = send._replace(unique_id=unique_id.encode())
@@ -150,12 +150,16 @@ def prepare(
     return Prepared(decision, sends[start : start + len(messages)], messages, route.real_topic)
 
 
-def _head_of(sending: Sending, decision: Decision, born_host: bytes) -> Head:
-    """What the records of a batch share. Raises `Refusal` for a topic that no record can hold."""
-    request = decision.request
+def _batch_message(sending: Sending, decision: Decision, send: Send, born_host: bytes) -> Message:
+    """The messages of a batch as one to append: several in one request (320, or 310 with its batch flag), stored all or
+    none. Raises `Refusal`, in the 4.9 line BodyError for one that cannot be read.
+
+    Mirrors `SendMessageProcessor.sendBatchMessage`.
+    """
+    request, topic, body = decision.request, decision.request.topic, send.body
     try:
-        return sending.store.head(
-            request.topic,
+        head = sending.store.head(
+            topic,
             request.flag,
             decision.sys_flag,
             born_host,
@@ -164,6 +168,31 @@ def _head_of(sending: Sending, decision: Decision, born_host: bytes) -> Head:
         )
     except RefusedError as error:
         raise refusal_of(sending.config, error.status) from error
+    if len(topic) > MAX_TOPIC_LENGTH:
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(topic)}")
+    if sending.is_5 and is_retry_topic(topic):
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {topic}")
+    if (
+        len(body) > sending.config.store.max_message_size
+        or flags.transaction_type(request.sys_flag) != flags.TRANSACTION_NONE
+        or (names.DELAY in decision.special and is_delay(read_values(send.properties, (), _DELAY)[0]))
+        or not is_storable(body)
+    ):
+        raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
+    elements: RawBody = body if sending.is_5 else _with_shared(sending, body, send.properties)
+    return head, send.queue_id, elements, None, send.born_timestamp, 0, None
+
+
+def _with_shared(sending: Sending, body: RawBody, text: bytes) -> bytes:
+    """The 4.9 line adds the batch's own properties to each message, 5.x stores each message as it was sent."""
+    changes = (names.CLUSTER, sending.config.broker_cluster_name)
+    added = stored_text(text, changes, BUCKETS[False], False)
+    elements = []
+    for element in decode_batch(body):
+        own = bytes(element.properties)
+        separator = b"" if not own or own.endswith(b"\x02") else b"\x02"
+        elements.append(BatchElement(element.flag, element.body, own + separator + added))
+    return encode_batch(elements)
 
 
 def _prepare_one(

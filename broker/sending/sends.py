@@ -6,6 +6,7 @@
 Owned by the event loop. The same steps for one decoded request: `send_handlers.py`.
 """
 
+from functools import partial
 from itertools import accumulate
 
 from pocketmq.core.properties import read_properties
@@ -19,7 +20,7 @@ from ..network.connection import Connection
 from ..network.dispatch import Call
 from ..state.broker_state import BrokerState
 from .decision import Decision, Decisions, decide, request_of
-from .durable_answers import send_answer, waits, when_durable, with_status
+from .durable_answers import send_answer, waits, when_answerable, with_status
 from .reply_form import ReplyForm
 from .send_checks import check_properties
 from .send_handlers import Prepared, count_stored, prepare, refused
@@ -112,10 +113,11 @@ class Sends:
             _write(connection, sends, replies)
             return
         durable = [waits(sending, send.properties) for send in sends]
-        for waiting in (False, True):
-            chosen = [number for number, waits_too in enumerate(durable) if waits_too is waiting]
+        for is_waiting in (False, True):
+            chosen = [number for number, waits_too in enumerate(durable) if waits_too is is_waiting]
             if chosen:
-                self._answer_later(connection, sends, replies, placed, chosen, is_durable=not waiting)
+                ended = partial(self._answer_later, connection, sends, replies, placed, chosen)
+                when_answerable(sending, len(chosen), placed.end if is_waiting else None, ended)
 
     def _answer_later(
         self,
@@ -124,31 +126,21 @@ class Sends:
         replies: list[bytes],
         placed: Placed,
         chosen: list[int],
-        *,
-        is_durable: bool,
+        failure: PutStatus | None,
     ) -> None:
-        """Answer those of the stored sends that have these numbers, once they are durable and the topics are saved."""
-        sending = self._sending
-        sending.waiting_sends += len(chosen)
-
-        def ended(failure: PutStatus | None) -> None:
-            def saved() -> None:
-                sending.waiting_sends -= len(chosen)
-                if failure is not None:
-                    self._answer_with(failure, connection, stored, placed, chosen)
-                else:
-                    sends, frames = (
-                        [stored[number] for number in chosen],
-                        [replies[number] for number in chosen],
-                    )
-                    _write(connection, sends, frames)
-
-            sending.tables.when_saved(sending.topics, saved)
-
-        if is_durable:
-            ended(None)
-        else:
-            when_durable(sending, placed.end, ended)
+        """Answer those of the stored sends that have these numbers; after a failure they are in the log, but not on
+        disk or not on enough slaves."""
+        sends = [stored[number] for number in chosen]
+        if failure is None:
+            _write(connection, sends, [replies[number] for number in chosen])
+            return
+        first = list(accumulate([run[2] for run in placed.runs], initial=0))
+        for number, send in zip(chosen, sends, strict=True):
+            _, queue_offset, count = placed.runs[number]
+            positions = placed.positions[first[number] : first[number] + count]
+            ids = encode_message_ids(self._sending.store_host, positions)
+            answer = send_answer(self._sending, queue_offset, ids, send.queue_id, send.unique_id)
+            connection.answer(send.decode(), with_status(answer, failure))
 
     def _replies(self, connection: Connection, stored: list[Prepared], placed: Placed) -> list[bytes]:
         """Count what was stored; returns the frame that answers each, empty for a one-way request."""
@@ -178,23 +170,6 @@ class Sends:
         reply = connection.reply_to(send.decode(), 0, None, answer.fields or {})
         decision.reply = ReplyForm(reply, self._sending.store_host)
         return decision.reply
-
-    def _answer_with(
-        self,
-        failure: PutStatus,
-        connection: Connection,
-        stored: list[Send],
-        placed: Placed,
-        chosen: list[int],
-    ) -> None:
-        """Answer for messages that are in the log, but not on disk or not on enough slaves."""
-        first = list(accumulate([run[2] for run in placed.runs], initial=0))
-        for number in chosen:
-            send, (_, queue_offset, count) = stored[number], placed.runs[number]
-            positions = placed.positions[first[number] : first[number] + count]
-            ids = encode_message_ids(self._sending.store_host, positions)
-            answer = send_answer(self._sending, queue_offset, ids, send.queue_id, send.unique_id)
-            connection.answer(send.decode(), with_status(answer, failure))
 
 
 def _parted(pending: list[Prepared], count: int) -> tuple[list[Prepared], list[Prepared]]:
