@@ -7,12 +7,7 @@ the tag half of `ExpressionMessageFilter`; SQL92 is in `sql_filter.py`.
 from collections.abc import Callable
 from typing import Final
 
-from pocketmq.protocol.bodies.client import (
-    SUBSCRIBE_ALL,
-    ExpressionError,
-    SubscriptionData,
-    tag_subscription,
-)
+from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, ExpressionError, SubscriptionData, tag_subscription
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..bounded_cache import BoundedCache

@@ -11,16 +11,7 @@ from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.offset import Verdict
 
 from ..state.broker_state import BrokerState
-from .rules import (
-    FROM_FIRST,
-    FROM_LAST,
-    FROM_TIMESTAMP,
-    Decision,
-    QueueFacts,
-    Rule,
-    client_start,
-    decide,
-)
+from .rules import FROM_FIRST, FROM_LAST, FROM_TIMESTAMP, Decision, QueueFacts, Rule, client_start, decide
 
 _log = logging.getLogger("pocketmq.first_position")
 

@@ -6,6 +6,7 @@ at once. A changed invisible time is a new checkpoint of one message, and an ack
 `AckMessageProcessor` and `ChangeInvisibleTimeProcessor`.
 """
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
@@ -42,13 +43,13 @@ MAX_NAMES_LENGTH: Final = 1024
 @handles(AckMessage)
 def ack_message(popping: Popping, request: AckMessage, call: Call) -> Held | None:
     """Acknowledge the message at `offset`: the acks of a pass are stored together, then answered."""
-    peer = call.connection.peer
-    _check_place(popping, request.topic, request.queue_id, request.offset, peer)
+    peer, offset = call.connection.peer, request.offset
+    _check_place(popping, request.topic, request.queue_id, offset, peer)
     receipt = parse_receipt_of_ack(request.extra_info)
-    ack = _acknowledge(
-        popping, request.topic, request.consumer_group, request.queue_id, request.offset, receipt, peer
-    )
-    return None if ack is None else popping.revive_log.put_with_pass((ack_record(*ack),), call, Answer())
+    pop = _pop_of(request.topic, request.consumer_group, request.queue_id, receipt)
+    if not _acknowledge(popping, pop, (offset,), peer):
+        return None
+    return popping.revive_log.put_with_pass((ack_record(pop, offset),), call, Answer())
 
 
 def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer: str) -> AckedMessage | None:
@@ -56,7 +57,8 @@ def acknowledge(popping: Popping, topic: str, group: str, receipt: Receipt, peer
     `revive_log.put_acks`; `None` if there is nothing to store. Raises `Refusal`."""
     queue_id, offset = receipt.queue_id, receipt.offset
     _check_place(popping, topic, queue_id, offset, peer)
-    return _acknowledge(popping, topic, group, queue_id, offset, receipt, peer)
+    pop = _pop_of(topic, group, queue_id, receipt)
+    return (pop, offset) if _acknowledge(popping, pop, (offset,), peer) else None
 
 
 def store_ack(popping: Popping, ack: AckedMessage) -> None:
@@ -64,28 +66,6 @@ def store_ack(popping: Popping, ack: AckedMessage) -> None:
     (refusal,) = popping.revive_log.put_acks((ack,))
     if refusal is not None:
         raise refusal
-
-
-def _check_place(popping: Popping, topic: str, queue_id: int, offset: int, peer: str) -> None:
-    _check_topic_and_queue(popping, topic, queue_id, peer)
-    minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
-    if not minimum <= offset <= maximum:
-        raise Refusal(
-            ResponseCode.NO_MESSAGE,
-            f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{minimum}~{maximum}",
-        )
-
-
-def _acknowledge(
-    popping: Popping, topic: str, group: str, queue_id: int, offset: int, receipt: Receipt, peer: str
-) -> AckedMessage | None:
-    if not receipt.is_ordered:
-        return _counted(popping, topic, group, queue_id, offset, receipt)
-    times = receipt.pop_time_ms, receipt.invisible_time_ms
-    remark = _ack_ordered(popping, topic, group, queue_id, offset, *times, peer)
-    if remark is not None:
-        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
-    return None
 
 
 @handles(BatchAckMessage)
@@ -99,16 +79,16 @@ def batch_ack_message(
     if len(body.acks) > MAX_ACKS:
         remark = f"the request acknowledges {len(body.acks)} pops, at most {MAX_ACKS} are allowed"
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
-    answer = Answer()
-    records: list[ReviveRecord] = []
-    for ack, offsets in [
-        (ack, _offsets_of(popping, ack)) for ack in body.acks
-    ]:  # refused before any has an effect
-        done = _ack_batch(popping, ack, offsets, body.broker_name, call.connection.peer)
-        if isinstance(done, ReviveRecord):
-            records.append(done)
-        elif done is not None:
-            answer.code, answer.remark = ResponseCode.MESSAGE_ILLEGAL, done
+    pops = [_pop_of_batch(ack, body.broker_name) for ack in body.acks]
+    # what is refused as a whole is refused before anything has an effect
+    all_offsets = [_offsets_of(popping, *pair) for pair in zip(body.acks, pops, strict=True)]
+    answer, records = Answer(), list[ReviveRecord]()
+    for pop, offsets in zip(pops, all_offsets, strict=True):
+        try:
+            if offsets and _acknowledge(popping, pop, offsets, call.connection.peer):
+                records.append(batch_ack_record(pop, offsets))
+        except Refusal as refusal:
+            answer.code, answer.remark = refusal.code, refusal.remark
     return popping.revive_log.put_with_pass(records, call, answer)
 
 
@@ -140,12 +120,22 @@ def change_message_invisible_time(
     )
     if 0 <= receipt.revive_queue_id < popping.config.revive_queue_num:
         popping.revive_log.put_checkpoint(point, receipt.revive_queue_id)
-    ack = _counted(popping, topic, request.consumer_group, queue_id, offset, receipt)
-    if ack is not None:
-        store_ack(popping, ack)
+    pop = _pop_of(topic, request.consumer_group, queue_id, receipt)
+    if _acknowledge(popping, pop, (offset,), call.connection.peer):
+        store_ack(popping, (pop, offset))
     return ChangeMessageInvisibleTimeReply(
         pop_time=now_ms, invisible_time=request.invisible_time, revive_qid=receipt.revive_queue_id
     )
+
+
+def _check_place(popping: Popping, topic: str, queue_id: int, offset: int, peer: str) -> None:
+    _check_topic_and_queue(popping, topic, queue_id, peer)
+    minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
+    if not minimum <= offset <= maximum:
+        raise Refusal(
+            ResponseCode.NO_MESSAGE,
+            f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{minimum}~{maximum}",
+        )
 
 
 def _check_topic_and_queue(popping: Popping, topic: str, queue_id: int, peer: str) -> None:
@@ -161,12 +151,8 @@ def _check_topic_and_queue(popping: Popping, topic: str, queue_id: int, peer: st
         )
 
 
-def _counted(
-    popping: Popping, topic: str, group: str, queue_id: int, offset: int, receipt: Receipt
-) -> AckedMessage | None:
-    """Count the message as acknowledged now; its ack, `None` if that has no effect."""
-    popping.statistics.acknowledged(topic, group, 1)
-    pop = AckedPop(
+def _pop_of(topic: str, group: str, queue_id: int, receipt: Receipt) -> AckedPop:
+    return AckedPop(
         topic,
         group,
         receipt.broker_name,
@@ -176,9 +162,27 @@ def _counted(
         receipt.revive_queue_id,
         receipt.visible_again_ms,
     )
-    if not _has_effect(popping, pop):
-        return None
-    return pop, offset
+
+
+def _pop_of_batch(batch: BatchAck, broker_name: str | None) -> AckedPop:
+    group = batch.consumer_group or ""
+    topic = real_topic(batch.topic or "", group, batch.retry)
+    due_ms = batch.pop_time + batch.invisible_time
+    times = batch.start_offset, batch.pop_time, batch.revive_queue_id, due_ms
+    return AckedPop(topic, group, broker_name, batch.queue_id, *times)
+
+
+def _acknowledge(popping: Popping, pop: AckedPop, offsets: Sequence[int], peer: str) -> bool:
+    """Acknowledge messages of one pop; True if their acks have to be stored, which those of an orderly pop have not.
+    Raises `Refusal` for the last offset of an orderly pop that is not in flight."""
+    if pop.revive_queue_id == ORDERED_REVIVE_QUEUE:
+        remarks = [_ack_ordered(popping, pop, offset, peer) for offset in offsets]
+        refused = [remark for remark in remarks if remark is not None]
+        if refused:
+            raise Refusal(ResponseCode.MESSAGE_ILLEGAL, refused[-1])
+        return False
+    popping.statistics.acknowledged(pop.topic, pop.group, len(offsets))
+    return _has_effect(popping, pop)
 
 
 def _has_effect(popping: Popping, pop: AckedPop) -> bool:
@@ -191,67 +195,29 @@ def _has_effect(popping: Popping, pop: AckedPop) -> bool:
     return len(pop.topic) + len(pop.group) + len(pop.broker_name or "") <= MAX_NAMES_LENGTH
 
 
-def _topic_of(batch: BatchAck) -> str:
-    return real_topic(batch.topic or "", batch.consumer_group or "", batch.retry)
-
-
-def _offsets_of(popping: Popping, batch: BatchAck) -> list[int]:
+def _offsets_of(popping: Popping, batch: BatchAck, pop: AckedPop) -> list[int]:
     """The acknowledged offsets that the queue has. Raises `Refusal` for more than one pop delivers."""
-    topic, queue_id = _topic_of(batch), batch.queue_id
-    minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
-    offsets = list(islice(batch.offsets(minimum, maximum), MAX_MESSAGES + 1))
-    if len(offsets) > MAX_MESSAGES:
+    place = pop.topic, pop.queue_id
+    offsets = batch.offsets(popping.store.min_offset(*place), popping.store.max_offset(*place))
+    found = list(islice(offsets, MAX_MESSAGES + 1))
+    if len(found) > MAX_MESSAGES:
         remark = f"the bit set has more messages than one pop delivers, at most {MAX_MESSAGES} are allowed"
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
-    return offsets
+    return found
 
 
-def _ack_batch(
-    popping: Popping, batch: BatchAck, offsets: list[int], broker_name: str | None, peer: str
-) -> ReviveRecord | str | None:
-    """Acknowledge one element of a batch; returns the record to be stored, or in orderly pop the remark of its last
-    refused offset."""
-    group, topic, queue_id = batch.consumer_group or "", _topic_of(batch), batch.queue_id
-    remark = None
-    if batch.revive_queue_id == ORDERED_REVIVE_QUEUE:
-        for offset in offsets:
-            remark = (
-                _ack_ordered(
-                    popping, topic, group, queue_id, offset, batch.pop_time, batch.invisible_time, peer
-                )
-                or remark
-            )
-        return remark
-    if offsets:
-        popping.statistics.acknowledged(topic, group, len(offsets))
-        due_ms = batch.pop_time + batch.invisible_time
-        times = batch.start_offset, batch.pop_time, batch.revive_queue_id, due_ms
-        pop = AckedPop(topic, group, broker_name, queue_id, *times)
-        if _has_effect(popping, pop):
-            return batch_ack_record(pop, offsets)
-    return None
-
-
-def _ack_ordered(
-    popping: Popping,
-    topic: str,
-    group: str,
-    queue_id: int,
-    offset: int,
-    pop_time_ms: int,
-    invisible_time_ms: int,
-    peer: str,
-) -> str | None:
+def _ack_ordered(popping: Popping, pop: AckedPop, offset: int, peer: str) -> str | None:
     """Acknowledge one message of an orderly pop and move the offset; returns a remark if it is not in flight."""
-    committed = popping.offsets.query(topic, group, queue_id)
+    place = topic, group, queue_id = pop.topic, pop.group, pop.queue_id
+    committed = popping.offsets.query(*place)
     if offset < committed:
         return None
-    next_offset = popping.ordered_pops.acknowledge(topic, group, queue_id, offset, pop_time_ms, committed)
+    next_offset = popping.ordered_pops.acknowledge(*place, offset, pop.pop_time_ms, committed)
     if not isinstance(next_offset, NotAcknowledged):
-        if not popping.offsets.has_reset(topic, group, queue_id):
-            popping.offsets.commit(topic, group, queue_id, next_offset)
-        if not popping.ordered_pops.is_blocked(None, topic, group, queue_id, invisible_time_ms):
-            popping.queue_freed(topic, group, queue_id)
+        if not popping.offsets.has_reset(*place):
+            popping.offsets.commit(*place, next_offset)
+        if not popping.ordered_pops.is_blocked(None, *place, pop.due_ms - pop.pop_time_ms):
+            popping.queue_freed(*place)
         return None
     if next_offset is NotAcknowledged.STALE:
         return None

@@ -134,10 +134,7 @@ async def _route_queues(popping: Popping, topic: str) -> list[MessageQueue] | No
     return route.read_queues(topic)
 
 
-_STRATEGIES: Final[dict[str, Allocate]] = {
-    AVERAGELY: share_averagely,
-    AVERAGELY_BY_CIRCLE: share_by_circle,
-}
+_STRATEGIES: Final[dict[str, Allocate]] = {AVERAGELY: share_averagely, AVERAGELY_BY_CIRCLE: share_by_circle}
 
 
 def _pop_shares(

@@ -238,11 +238,7 @@ class OrderedPops(JsonTable):
     def _frozen(self) -> Callable[[], bytes]:
         table = self._table.copy()
         return lambda: file_text(
-            {
-                "orderInfoCount": len(table),
-                "orderedConsumptionLevel": "QUEUE",
-                "table": self._text.of(table),
-            }
+            {"orderInfoCount": len(table), "orderedConsumptionLevel": "QUEUE", "table": self._text.of(table)}
         )
 
     def read_content(self, content: bytes) -> bool:

@@ -32,11 +32,7 @@ MAX_READS: Final = 50_000
 _SIZE: Final = struct.Struct(">i")
 _PHYSICAL_OFFSET: Final = struct.Struct(">q")
 _PHYSICAL_OFFSET_AT: Final = 28
-_CORRECTED: Final = (
-    GetStatus.OFFSET_TOO_SMALL,
-    GetStatus.OFFSET_OVERFLOW_BADLY,
-    GetStatus.OFFSET_FOUND_NULL,
-)
+_CORRECTED: Final = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.OFFSET_FOUND_NULL)
 _SKIPPED: Final = (
     GetStatus.NO_MATCHED_MESSAGE,
     GetStatus.OFFSET_FOUND_NULL,

@@ -45,25 +45,7 @@ COST_OF_A_COPY: Final = 3
 """A revived message takes as long as three delayed ones: it is looked up, and gets new properties."""
 MAX_POINTS: Final = 100_000
 """Checkpoints of one queue in memory; further ones are read later."""
-PUT_BACK_SECONDS: Final = (
-    10,
-    20,
-    30,
-    60,
-    120,
-    180,
-    240,
-    300,
-    360,
-    420,
-    480,
-    540,
-    600,
-    1200,
-    1800,
-    3600,
-    7200,
-)
+PUT_BACK_SECONDS: Final = (10, 20, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200)
 """How much later a checkpoint is due, each time it is stored again."""
 
 

@@ -58,9 +58,7 @@ class PullWaiters:
         self._waiting: dict[tuple[str, int], list[PullWaiter]] = {}
         self._call_soon = call_soon
         self._answers: HeldAnswers[PullWaiter] = HeldAnswers(
-            lambda waiter: waiter.answer(),
-            call_soon,
-            is_long=lambda waiter: waiter.wanted.sql is not None,
+            lambda waiter: waiter.answer(), call_soon, is_long=lambda waiter: waiter.wanted.sql is not None
         )
         self._tests_left = MAX_TESTS
         self._count = 0

@@ -20,11 +20,7 @@ from typing import Final, NamedTuple
 from pocketmq.core.properties import BUCKETS, encode_stored
 from pocketmq.core.records import Message
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.flags import (
-    TRANSACTION_COMMIT,
-    TRANSACTION_NONE,
-    with_transaction_type,
-)
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, with_transaction_type
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -70,10 +66,7 @@ def half_message(message: NewMessage, transaction_id: str | None) -> NewMessage:
 class HalfMessages:
     """Ends half messages, and remembers which have ended. `stop` writes the rest."""
 
-    state_fields = (
-        "_unwritten",
-        "_unwritten_bytes",
-    )
+    state_fields = ("_unwritten", "_unwritten_bytes")
     """A test companion sets them back."""
 
     def __init__(self, state: BrokerState, delayed: Delayed, open_count: MetricTable) -> None:
