@@ -6,18 +6,15 @@ the SQL half of `ExpressionMessageFilter`.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pocketmq.protocol.bodies.client import SQL92
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import properties_of
 
 from ..bounded_cache import BoundedCache
-from .sql_numbers import EvaluationError
+from .sql_operands import EvaluationError, Operand, SqlError
 from .tag_filter import TagsMatch
-
-if TYPE_CHECKING:
-    from .sql_operands import Operand
 
 MAX_EXPRESSION: Final = 32 * 1024
 """Characters. Compiling an expression of this length takes 30 ms at most. The official limit is the size of a frame."""
@@ -39,7 +36,7 @@ class SqlFilter:
 
     __slots__ = ("_evaluate", "max_reads")
 
-    def __init__(self, operand: "Operand", expression: str) -> None:
+    def __init__(self, operand: Operand, expression: str) -> None:
         self._evaluate = operand.evaluate
         self.max_reads = max(_READING_CHARACTERS // len(expression), 1)
         """Messages that one read of a queue may look at: a long expression takes long for each. 800 at 100 characters,
@@ -101,7 +98,6 @@ _cache: Final[BoundedCache[tuple[str, bool], SqlFilter | str]] = BoundedCache(CA
 
 def _compile(expression: str, *, is_5: bool) -> SqlFilter | str:
     from .sql_grammar import read_expression  # imports lark, which only SQL needs
-    from .sql_operands import SqlError
 
     try:
         return SqlFilter(read_expression(expression, is_5=is_5), expression)

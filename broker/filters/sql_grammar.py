@@ -74,8 +74,6 @@ MAX_TOKENS: Final = 3000
 """Of one expression: 750 comparisons. To compile as many takes about 30 ms."""
 MAX_OPEN: Final = 256
 """Parts begun and not ended, such as parentheses and signs. A line comment is looked for at each of two hyphens."""
-_LONG_LIMIT: Final = 1 << 63
-_INT_LIMIT: Final = 1 << 31
 _MOST_DIGITS: Final = 20
 
 
@@ -118,10 +116,10 @@ class _Compiler(Transformer[Token, Operand]):
 
     def whole(self, token: Token) -> Operand:
         digits = token.rstrip("lL")
-        value = int(digits) if len(digits) <= _MOST_DIGITS else _LONG_LIMIT
-        if value >= _LONG_LIMIT:
+        value = int(digits) if len(digits) <= _MOST_DIGITS else operands.LONG_LIMIT
+        if value >= operands.LONG_LIMIT:
             raise SqlError(f"{digits[:40]} does not fit into 64 bits")
-        return operands.literal(Kind.INT if value < _INT_LIMIT else Kind.LONG, value)
+        return operands.literal(Kind.INT if value < operands.INT_LIMIT else Kind.LONG, value)
 
     def decimal(self, token: Token) -> Operand:
         value = float(token)

@@ -18,11 +18,10 @@ from pocketmq.protocol.languages import V3_4_9
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id
-from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import RETRY_PREFIX, SCHEDULE_TOPIC, dlq_topic, retry_topic
 from pocketmq.protocol.requests.send import AnySend, ConsumerSendMsgBack
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store import PutStatus
 
 from ..delayed.delayed_sends import delay_if_asked
 from ..errors import Refusal, faq
@@ -63,14 +62,30 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
     limit = _limit(group_config, call.command.version, request.max_reconsume_times)
     is_dead = record.reconsume_times >= limit or request.delay_level < 0
     if is_dead:
-        topic, queue_id, level = dlq_topic(request.group), 0, 0
+        topic, queue_id, level = dlq_topic(request.group), 0, 0  # not delayed
         sending.topics.create_for_send_back(topic, 1, _READ_WRITE)
     else:
         queue_id = sending.random.randrange(group_config.retry_queue_nums)
         level = request.delay_level or FIRST_LEVEL + record.reconsume_times
     origin_topic, origin_id = read_values(record.properties, (), _ORIGIN)
-    message = _copy(sending, record, topic, queue_id, level, origin_topic, origin_id)
-    _store(sending, request, call, message, origin_topic or record.topic, is_dead)
+    changes: Changes = (names.WAIT, "false", names.DELAY, str(level))
+    if origin_topic is None:
+        changes = (names.RETRY_TOPIC, record.topic, *changes)
+    if not (origin_id or "").strip():
+        changes = (*changes, names.ORIGIN_MESSAGE_ID, encode_message_id(record.store_host, record.position))
+    message = copy_of(record, topic, queue_id, changes)
+    message.reconsume_times += 1
+    if sending.is_5:
+        message.store_host = sending.store_host
+    message = delay_if_asked(sending.delayed, message)
+    result = sending.store.append(message)
+    if result.status is not PutStatus.PUT_OK:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
+    delay_queue_id = message.queue_id if message.topic == SCHEDULE_TOPIC else None
+    sending.statistics.sent_back(request.group, origin_topic or record.topic, result.size, delay_queue_id)
+    if is_dead:
+        owner = (call.command.fields or {}).get("Owner")
+        sending.statistics.dead_letter(owner, request.group, request.origin_topic)
 
 
 def redirect_if_exhausted(
@@ -121,43 +136,3 @@ def _limit(group_config: SubscriptionGroupConfig, version: int, max_reconsume_ti
     if max_reconsume_times is not None and version >= V3_4_9:
         return max_reconsume_times
     return group_config.retry_max_times
-
-
-def _copy(
-    sending: Sending,
-    record: Record,
-    topic: str,
-    queue_id: int,
-    level: int,
-    origin_topic: str | None,
-    origin_id: str | None,
-) -> NewMessage:
-    """The new message for the next try. Level 0 (dead letters) means no delay."""
-    changes: Changes = (names.WAIT, "false", names.DELAY, str(level))
-    if origin_topic is None:
-        changes = (names.RETRY_TOPIC, record.topic, *changes)
-    if not (origin_id or "").strip():
-        changes = (*changes, names.ORIGIN_MESSAGE_ID, encode_message_id(record.store_host, record.position))
-    message = copy_of(record, topic, queue_id, changes)
-    if sending.is_5:
-        message.store_host = sending.store_host
-    message.reconsume_times += 1
-    return delay_if_asked(sending.delayed, message)
-
-
-def _store(
-    sending: Sending,
-    request: ConsumerSendMsgBack,
-    call: Call,
-    message: NewMessage,
-    origin_topic: str,
-    is_dead: bool,
-) -> None:
-    result = sending.store.append(message)
-    if result.status is not PutStatus.PUT_OK:
-        raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
-    delay_queue_id = message.queue_id if message.topic == SCHEDULE_TOPIC else None
-    sending.statistics.sent_back(request.group, origin_topic, result.size, delay_queue_id)
-    if is_dead:
-        owner = (call.command.fields or {}).get("Owner")
-        sending.statistics.dead_letter(owner, request.group, request.origin_topic)

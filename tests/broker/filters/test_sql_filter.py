@@ -18,8 +18,7 @@ from pocketmq.broker.filters import consumer_filters
 from pocketmq.broker.filters.bloom_filter import BloomFilter
 from pocketmq.broker.filters.sql_filter import MAX_EXPRESSION, ExpressionRefused, compile_expression
 from pocketmq.broker.filters.sql_grammar import read_expression
-from pocketmq.broker.filters.sql_numbers import EvaluationError
-from pocketmq.broker.filters.sql_operands import SqlError
+from pocketmq.broker.filters.sql_operands import EvaluationError, SqlError
 from pocketmq.broker.network.dispatch import HELD, Answer
 from pocketmq.protocol.bodies.client import (
     ConsumerData,
