@@ -97,7 +97,7 @@ class FakeLoop(VirtualTimers):
     """The event loop's timers on a virtual clock; `run_for` lets time pass from one to the next."""
 
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
-        """As `LoopTimers` do: no longer than a second, because a test may set the calendar."""
+        """As `Timers` do: no longer than a second, because a test may set the calendar."""
         return self.call_later(min(max(when_ms - self.clock.now_ms(), 0), LONGEST_SLEEP_MS) / 1000, callback)
 
     def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:

@@ -1,9 +1,8 @@
 """The part of a broker that keeps messages until they are due: delay levels, and the timer of the 5.x line."""
 
-from pocketmq.store import Clock
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
-from ..state.broker_state import BrokerState
+from ..state.broker_state import BrokerState, Part
 from ..time.periodic import Periodic
 from .delay_levels import DelayLevels
 from .timer import MessageTimer
@@ -11,16 +10,11 @@ from .timer import MessageTimer
 SAMPLE_SECONDS = 1.0
 
 
-class Delayed:
+class Delayed(Part):
     """`start` and `stop` mirror each other."""
 
     def __init__(self, state: BrokerState) -> None:
-        self.state = state
-        self.config = state.config
-        self.clock: Clock = state.clock
-        self.store = state.store
-        self.topics = state.topics
-        self.statistics = state.statistics
+        super().__init__(state)
         self.identity = state.identity
         self.levels = DelayLevels(state)
         self.timer = MessageTimer(state)

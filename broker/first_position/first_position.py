@@ -1,7 +1,7 @@
 """The part of a broker that answers at which offset a group continues or starts reading."""
 
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState
+from ..state.broker_state import BrokerState, Part
 from ..time.periodic import Periodic
 from .broadcast_offsets import BroadcastOffsets
 from .skipped_messages import SkippedMessages
@@ -9,17 +9,11 @@ from .skipped_messages import SkippedMessages
 BROADCAST_SECONDS = 5.0
 
 
-class FirstPosition:
+class FirstPosition(Part):
     """Offsets of queues, of groups, and of broadcasting consumers."""
 
     def __init__(self, state: BrokerState, membership: Membership) -> None:
-        self.state = state
-        self.config = state.config
-        self.clock = state.clock
-        self.store = state.store
-        self.topics = state.topics
-        self.groups = state.groups
-        self.offsets = state.offsets
+        super().__init__(state)
         self.broadcasts = BroadcastOffsets(state, membership.consumers)
         self.skipped = SkippedMessages(state)
 

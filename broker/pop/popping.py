@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Mapping
 from ..cluster.cluster import Cluster
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState
+from ..state.broker_state import BrokerState, Part
 from ..tables.json_table import JsonTable
 from ..time.periodic import Periodic
 from .ordered_pops import OrderedPops
@@ -16,21 +16,13 @@ from .revive_log import ReviveLog
 ORDER_SAVE_SECONDS = 10.0
 
 
-class Popping:
+class Popping(Part):
     """`open` sets the alarms of blocked queues; `stop` answers every suspended request."""
 
     def __init__(
         self, state: BrokerState, delayed: Delayed, membership: Membership, cluster: Cluster
     ) -> None:
-        self.state = state
-        self.config = state.config
-        self.clock = state.clock
-        self.store = state.store
-        self.topics = state.topics
-        self.groups = state.groups
-        self.offsets = state.offsets
-        self.statistics = state.statistics
-        self.tables = state.tables
+        super().__init__(state)
         self.consumers = membership.consumers
         self.request_modes = membership.request_modes
         self.registration = cluster.registration

@@ -2,7 +2,7 @@
 
 from ..first_position.first_position import FirstPosition
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState
+from ..state.broker_state import BrokerState, Part
 from ..time.periodic import Periodic
 from .pull_waiters import PullWaiters
 
@@ -10,20 +10,11 @@ WAITER_SCAN_SECONDS = 5.0
 """How often suspended pulls are checked with long polling on; shortPollingTimeMills otherwise."""
 
 
-class Pulling:
+class Pulling(Part):
     """Everything a pull uses, as attributes of this object: it is a hot path."""
 
     def __init__(self, state: BrokerState, membership: Membership, first_position: FirstPosition) -> None:
-        self.state = state
-        self.config = state.config
-        self.is_5 = state.config.is_5
-        self.is_slave = state.config.is_slave
-        self.clock = state.clock
-        self.store = state.store
-        self.topics = state.topics
-        self.groups = state.groups
-        self.offsets = state.offsets
-        self.statistics = state.statistics
+        super().__init__(state)
         self.consumers = membership.consumers
         self.hints = membership.hints
         self.filters = membership.filters

@@ -7,12 +7,12 @@ from ..cluster.cluster import Cluster
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState
+from ..state.broker_state import BrokerState, Part
 from ..storing.log_waiters import LogWaiters
 from ..transactions.transactions import Transactions
 
 
-class Sending:
+class Sending(Part):
     """Everything a send uses, as attributes of this object: it is the hottest path."""
 
     def __init__(
@@ -23,21 +23,12 @@ class Sending:
         cluster: Cluster,
         membership: Membership,
     ) -> None:
-        self.state = state
-        self.config = state.config
+        super().__init__(state)
         store = state.config.store
         self.waits_for_durability = (
             store.flush_disk_type == "SYNC_FLUSH" or store.broker_role == "SYNC_MASTER"
         )
         """Whether answers may have to wait for the disk or for slaves."""
-        self.is_5 = state.config.is_5
-        self.is_slave = state.config.is_slave
-        self.clock = state.clock
-        self.store = state.store
-        self.topics = state.topics
-        self.groups = state.groups
-        self.statistics = state.statistics
-        self.tables = state.tables
         self.store_host = state.identity.store_host
         self.unique_ids = state.unique_ids
         self.random = state.random

@@ -35,7 +35,7 @@ from ..tables.offset_table import LmqOffsetTable, OffsetTable
 from ..tables.topic_table import TopicTable
 from ..time.periodic import Periodic
 from ..time.slices import MAX_REPORTS
-from ..time.timers import LoopTimers, Timers
+from ..time.timers import Timers
 from .table_saver import TableSaver
 
 _log = logging.getLogger("pocketmq.state")
@@ -81,7 +81,7 @@ class BrokerState:
         self.config = config
         self.clock = clock
         self.identity = identity
-        self.timers: Timers = timers or LoopTimers(clock)
+        self.timers = timers or Timers(clock)
         """Whatever the broker does later, except saving and waits on disks and peers."""
         self.reports = asyncio.Semaphore(MAX_REPORTS)
         """Held by each handler that makes a report in slices."""
@@ -184,6 +184,23 @@ class BrokerState:
 
     def _groups_changed(self) -> None:
         self.tables.save_soon(self.groups)
+
+
+class Part:
+    """What the part of a broker in each room has of its state, as attributes of the part: some are on hot paths."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self.state = state
+        self.config = state.config
+        self.is_5 = state.config.is_5
+        self.is_slave = state.config.is_slave
+        self.clock = state.clock
+        self.store = state.store
+        self.topics = state.topics
+        self.groups = state.groups
+        self.offsets = state.offsets
+        self.statistics = state.statistics
+        self.tables = state.tables
 
 
 def persist(tables: tuple[JsonTable, ...]) -> None:

@@ -1,6 +1,6 @@
 """The timers of a broker: everything that it does later, by its own clock, is set here.
 
-`LoopTimers` are the event loop's timers; `pocketmq.testing` has those of a clock that a test moves. Not for waits on
+`Timers` are the event loop's; `pocketmq.testing` has those of a clock that a test moves. Not for waits on
 disks and peers, and not for saving: those use the event loop directly, so that no answer waits for a virtual clock.
 """
 
@@ -27,31 +27,35 @@ class Timer(Protocol):
         """Do not call back. Does nothing if the callback has run."""
 
 
-class Timers(Protocol):
-    """Runs callbacks in the event loop's thread, in the order of their times."""
+class Timers:
+    """Runs callbacks in the event loop's thread, in the order of their times: real time."""
 
-    @property
-    def clock(self) -> Clock: ...
+    is_virtual = False
+    """Whether time moves only when it is moved."""
 
-    @property
-    def is_virtual(self) -> bool:
-        """Whether time moves only when it is moved."""
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
 
-    @property
-    def call_soon(self) -> CallSoon:
-        """Calls back in the next loop iteration; a move of virtual time waits for it."""
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        """Call back in the next loop iteration; a move of virtual time waits for it."""
+        return asyncio.get_running_loop().call_soon(callback)
 
     def call_later(self, seconds: float, callback: Callable[[], None], *, is_event: bool = True) -> Timer:
         """Call back after `seconds`. Virtual time moves to the next event, but not to the next upkeep."""
+        return asyncio.get_running_loop().call_later(seconds, callback)
 
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
         """Call back at a time of the calendar (ms since 1970), or earlier: look what is due, and set the next timer."""
+        sleep_ms = min(max(when_ms - self.clock.now_ms(), 0), LONGEST_SLEEP_MS)
+        return asyncio.get_running_loop().call_later(sleep_ms / 1000, callback)
 
     def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:
         """Call back after `seconds` of the wall's time: for waits on the disk, which are never virtual."""
+        return asyncio.get_running_loop().call_later(seconds, callback)
 
     async def sleep(self, seconds: float, next_due: NextDue) -> None:
         """Sleep; virtual time goes on sleeping, period by period, until there is work."""
+        await asyncio.sleep(seconds)
 
     def repeat(
         self,
@@ -67,6 +71,29 @@ class Timers(Protocol):
         Virtual time skips the periods without work. With `samples_gaps` it asks for none: it calls back whenever it has
         moved by a period or more, before anything else runs.
         """
+        return LoopRepeat(asyncio.get_running_loop(), seconds, action)
+
+
+class LoopRepeat:
+    """An action that the event loop repeats until `cancel`."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, seconds: Callable[[], float], action: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._action = action
+        self._timer: asyncio.TimerHandle | None = loop.call_later(seconds(), self._act)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _act(self) -> None:
+        self._action()
+        if self._timer is not None:
+            self._timer = self._loop.call_later(self._seconds(), self._act)
 
 
 class TimeStuckError(RuntimeError):
@@ -94,60 +121,3 @@ class OwnTime(MovedTime, Protocol):
 
     @property
     def timers(self) -> Timers: ...
-
-
-class LoopTimers:
-    """The event loop's timers: real time."""
-
-    is_virtual: Final = False
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self._loop = loop = asyncio.get_running_loop()
-        self.call_soon = loop.call_soon
-
-    def call_later(self, seconds: float, callback: Callable[[], None], *, is_event: bool = True) -> Timer:
-        return self._loop.call_later(seconds, callback)
-
-    def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
-        sleep_ms = min(max(when_ms - self.clock.now_ms(), 0), LONGEST_SLEEP_MS)
-        return self._loop.call_later(sleep_ms / 1000, callback)
-
-    def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        return self._loop.call_later(seconds, callback)
-
-    async def sleep(self, seconds: float, next_due: NextDue) -> None:
-        await asyncio.sleep(seconds)
-
-    def repeat(
-        self,
-        seconds: Callable[[], float],
-        action: Callable[[], None],
-        next_due: NextDue,
-        *,
-        is_event: bool,
-        samples_gaps: bool = False,
-    ) -> Timer:
-        return LoopRepeat(self._loop, seconds, action)
-
-
-class LoopRepeat:
-    """An action that the event loop repeats until `cancel`."""
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, seconds: Callable[[], float], action: Callable[[], None]
-    ) -> None:
-        self._loop = loop
-        self._seconds = seconds
-        self._action = action
-        self._timer: asyncio.TimerHandle | None = loop.call_later(seconds(), self._act)
-
-    def cancel(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _act(self) -> None:
-        self._action()
-        if self._timer is not None:
-            self._timer = self._loop.call_later(self._seconds(), self._act)

@@ -2,7 +2,7 @@
 
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState
+from ..state.broker_state import BrokerState, Part
 from ..tables.json_table import JsonTable
 from ..tables.metric_table import MetricTable
 from ..time.periodic import Periodic
@@ -10,14 +10,11 @@ from .half_messages import HalfMessages
 from .transaction_check import TransactionCheck
 
 
-class Transactions:
+class Transactions(Part):
     """`start` and `stop` mirror each other."""
 
     def __init__(self, state: BrokerState, delayed: Delayed, membership: Membership) -> None:
-        self.state = state
-        self.config = state.config
-        self.clock = state.clock
-        self.store = state.store
+        super().__init__(state)
         self.open_count = MetricTable(state.folder, state.clock.now_ms, "transactionCount")
         """Number of half messages whose transaction has not ended, by their real topic."""
         self.half_messages = HalfMessages(state, delayed, self.open_count)

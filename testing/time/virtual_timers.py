@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from pocketmq.broker.time.timers import NextDue, Timer
+from pocketmq.broker.time.timers import NextDue, Timer, Timers
 from pocketmq.store import VirtualClock
 
 _log = logging.getLogger("pocketmq.time")
@@ -23,13 +23,14 @@ LEAST_CANCELLED: Final = 64
 """Cancelled timers are dropped from the heap once they are this many, and more than half of it."""
 
 
-class VirtualTimers:
+class VirtualTimers(Timers):
     """Times inside are milliseconds that have passed on the clock (`elapsed_ms`), unless a name says otherwise."""
 
-    is_virtual: Final = True
+    is_virtual = True
+    clock: VirtualClock
 
     def __init__(self, clock: VirtualClock) -> None:
-        self.clock = clock
+        super().__init__(clock)
         self._heap: list[tuple[int, int, _Once]] = []
         self._numbers = itertools.count()
         self._cancelled = 0

@@ -17,7 +17,7 @@ from pocketmq.broker.pop.pop_waiters import (
     SentAt,
 )
 from pocketmq.broker.time.slices import ANSWERS_IN_A_TURN
-from pocketmq.broker.time.timers import LoopTimers
+from pocketmq.broker.time.timers import Timers
 from pocketmq.protocol.wire.command import Command
 from pocketmq.store import VirtualClock
 
@@ -35,7 +35,7 @@ class Waiting:
         self.answered: list[str] = []
         self.waiters = PopWaiters(
             clock,
-            LoopTimers(clock),
+            Timers(clock),
             key_limit=lambda: 100_000,
             total_limit=lambda: 100_000,
             force_interval=lambda: 0,

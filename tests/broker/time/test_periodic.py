@@ -7,14 +7,14 @@ from collections.abc import Generator
 import pytest
 from pocketmq.broker.time.periodic import Periodic, PeriodicActions
 from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
-from pocketmq.broker.time.timers import LoopTimers
+from pocketmq.broker.time.timers import Timers
 from pocketmq.store import WallClock
 
 from waiting import until
 
 
 async def run(action: Periodic, seen: list[int], enough: int) -> PeriodicActions:
-    actions = PeriodicActions(LoopTimers(WallClock()))
+    actions = PeriodicActions(Timers(WallClock()))
     actions.start([action])
     await until(lambda: len(seen) >= enough)
     return actions
