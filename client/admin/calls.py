@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar, Unpack
 from pocketmq.protocol.bodies.body import PropertiesText
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, TopicRouteData
 from pocketmq.protocol.errors import ProtocolError
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
 from pocketmq.protocol.text.java_properties import parse_properties, set_properties
 from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody
@@ -18,10 +17,8 @@ from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody
 from ..connections.route import MASTER_ID
 from ..errors import ClientError, InvalidArgument, InvalidSetting, RouteNotFound, UnreadableReply
 from ..hooks.rpc_hooks import RPCHook
-from ..instance.client import Client
-from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
-from ..offsets.offset_questions import OffsetQuestions
+from ..offsets.queue_offsets import QueueReader
 from ..settings.client_settings import ClientSettings
 from ..settings.keywords import ClientOptions
 
@@ -35,7 +32,7 @@ UNKNOWN_CLUSTER: Final = (
 ReadT = TypeVar("ReadT")
 
 
-class AdminCalls(Client):
+class AdminCalls(QueueReader):
     """Settings are those of `ClientSettings`; `timeout_ms` is for one request. It is in no group."""
 
     _display_name = "AdminClient"
@@ -59,24 +56,6 @@ class AdminCalls(Client):
         super().__init__("", chosen, hooks)
         self.timeout_ms = timeout_ms
         self.hooks = tuple(hooks)
-
-    # -- life
-
-    async def _build(self, instance: ClientInstance) -> None:
-        """It has no parts."""
-
-    def _register(self, instance: ClientInstance) -> None:
-        """It is in no group, so it holds the instance: other clients of the instance may come and go."""
-        instance.acquire()
-
-    async def _join(self, instance: ClientInstance) -> None:
-        """Connections are opened when a call needs them."""
-
-    async def _leave(self, instance: ClientInstance) -> None:
-        """Nothing was joined."""
-
-    def _withdraw(self, instance: ClientInstance) -> None:
-        instance.release()
 
     # -- one request
 
@@ -172,10 +151,6 @@ class AdminCalls(Client):
         routes.keep_addresses(route.addresses)
         return route.data
 
-    async def queues(self, topic: str) -> list[MessageQueue]:
-        """Readable queues of a topic, sorted (fetchSubscribeMessageQueues)."""
-        return (await self._require_running().routes.find_route(topic)).read_queues()
-
     # -- which servers a call goes to
 
     async def _targets(self, address: str | None, cluster: str | None) -> list[str]:
@@ -205,11 +180,6 @@ class AdminCalls(Client):
             except RouteNotFound as error:
                 failure = failure or error
         raise failure or RouteNotFound("no topic given")
-
-    @property
-    def _questions(self) -> OffsetQuestions:
-        """Asks for the offsets of queues."""
-        return OffsetQuestions(self._require_running())
 
 
 def check_one_place(address: str | None, cluster: str | None) -> None:

@@ -231,28 +231,10 @@ class AdminOffsets(AdminGroups):
         for address in await self._brokers_of(retry_topic(src_group)):
             await self._call(address, request, timeout_ms=3 * self.timeout_ms)
 
-    # -- offsets of queues
-
-    async def max_offset(self, queue: MessageQueue) -> int:
-        """One past the last message of a queue (maxOffset)."""
-        return await self._questions.max_offset(queue)
-
-    async def min_offset(self, queue: MessageQueue) -> int:
-        """The first message still in a queue (minOffset)."""
-        return await self._questions.min_offset(queue)
-
-    async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message stored at or after a time; the end if there is none (searchOffset)."""
-        return await self._questions.search_offset(queue, timestamp_ms)
-
     async def search_offset_at(self, address: str, topic: str, queue_id: int, timestamp_ms: int) -> int:
-        """The same at one broker, whatever the route says (searchOffset by address)."""
+        """As `search_offset` at one broker, whatever the route says (searchOffset by address)."""
         request = SearchOffsetByTimestamp(topic=topic, queue_id=queue_id, timestamp=timestamp_ms)
         return (await self._call(address, request)).offset
-
-    async def earliest_store_time(self, queue: MessageQueue) -> int:
-        """When the oldest message of a queue was stored; -1 for an empty queue (earliestMsgStoreTime)."""
-        return await self._questions.earliest_store_time(queue)
 
     # -- parts
 

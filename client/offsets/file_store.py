@@ -20,7 +20,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.text.fastjson import dumps
 
 from ..errors import ClientError
-from .offset_memory import NO_OFFSET, OffsetMemory
+from .offset_store import NO_OFFSET, OffsetMemory
 
 _log = logging.getLogger(__name__)
 
@@ -95,27 +95,29 @@ class LocalFileOffsetStore(OffsetMemory):
     def _read(self) -> dict[MessageQueue, int]:
         """The table in the file; that of its backup if the file is empty, absent or damaged."""
         try:
-            content = self.path.read_bytes()
-            if content.strip():
-                return dict(_OffsetsFile.decode(content, max_bytes=len(content)).offset_table)
-        except OSError:
-            pass
+            if (table := _table_in(self.path)) is not None:
+                return table
         except ProtocolError as error:
             _log.warning("%s cannot be read, trying its backup: %s", self.path, error)
         try:
-            content = self._backup.read_bytes()
-        except OSError:
-            return {}
-        if not content.strip():
-            return {}
-        try:
-            return dict(_OffsetsFile.decode(content, max_bytes=len(content)).offset_table)
+            return _table_in(self._backup) or {}
         except ProtocolError as error:
             raise ClientError(f"{self._backup}: cannot be read: {error}") from error
 
     @property
     def _backup(self) -> Path:
         return self.path.with_name("offsets.json.bak")
+
+
+def _table_in(path: Path) -> dict[MessageQueue, int] | None:
+    """None if the file is empty or absent; `ProtocolError` if it is damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return (
+        dict(_OffsetsFile.decode(content, max_bytes=len(content)).offset_table) if content.strip() else None
+    )
 
 
 def default_offsets_dir() -> Path:

@@ -24,7 +24,7 @@ from ..hooks.hooks import Hook, consume_hooks
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
-from ..offsets.offset_questions import OffsetQuestions
+from ..offsets.queue_offsets import max_offset, min_offset, search_offset
 from ..producing.producer import trace_of
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.group_member import GroupMember
@@ -237,8 +237,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
             if not self._is_assigned_by_hand:
                 words += ", may be rebalancing"
             raise InvalidArgument(f"{words}, message queue: {queue}")
-        questions = queues.questions
-        low, high = await questions.min_offset(queue), await questions.max_offset(queue)
+        low, high = await min_offset(self._running, queue), await max_offset(self._running, queue)
         if not low <= offset <= high:
             raise InvalidArgument(
                 f"Seek offset illegal, seek offset = {offset}, min offset = {low}, max offset = {high}"
@@ -247,11 +246,11 @@ class LitePullConsumer(GroupMember[LiteQueues]):
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Continue at the oldest message."""
-        await self.seek(queue, await self._questions.min_offset(self._namespace.wrap_queue(queue)))
+        await self.seek(queue, await min_offset(self._require_running(), self._namespace.wrap_queue(queue)))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
         """Continue after the newest message."""
-        await self.seek(queue, await self._questions.max_offset(self._namespace.wrap_queue(queue)))
+        await self.seek(queue, await max_offset(self._require_running(), self._namespace.wrap_queue(queue)))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Pull nothing from these until `resume`; what was pulled is still polled."""
@@ -269,11 +268,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The first message stored at or after a time, the end if there is none."""
-        return await self._questions.search_offset(self._namespace.wrap_queue(queue), timestamp_ms)
-
-    @property
-    def _questions(self) -> OffsetQuestions:
-        return self._ready.questions
+        return await search_offset(self._require_running(), self._namespace.wrap_queue(queue), timestamp_ms)
 
     # -- topics whose queues are watched
 

@@ -11,18 +11,16 @@ members, and the members share all queues without it. Mirrors `DefaultMQPullCons
 from collections.abc import Iterable
 from typing import Final, Unpack
 
-import msgspec
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import ExplainFirstPosition, Verdict
 
 from ..errors import InvalidArgument
 from ..hooks.hooks import Hook
-from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
-from ..offsets.offset_questions import OffsetQuestions
+from ..offsets.queue_offsets import QueueReader
 from ..producing.producer import trace_of
 from ..rebalancing.subscriptions import subscription_of
 from ..settings.client_settings import ClientSettings
@@ -35,15 +33,7 @@ EXTRA_WAIT_MS: Final = 10_000
 """A broker looks at held pulls every 5 s, so an empty answer may arrive that much after `wait_ms`."""
 
 
-class _Parts(msgspec.Struct, frozen=True):
-    """What a consumer works with from its start on."""
-
-    api: PullApi
-    questions: OffsetQuestions
-    offsets: RemoteBrokerOffsetStore
-
-
-class PullConsumer(Client):
+class PullConsumer(QueueReader):
     """Use as `async with`, in one event loop. Settings are those of `ClientSettings`, as keyword arguments."""
 
     _display_name = "PullConsumer"
@@ -59,43 +49,12 @@ class PullConsumer(Client):
     ) -> None:
         check_consumer_group(group)
         super().__init__(group, settings_of(ClientSettings, settings, options), hooks, trace_of)
-        self._parts: _Parts | None = None
-
-    # -- life
 
     async def _build(self, instance: ClientInstance) -> None:
-        self._parts = _Parts(
-            PullApi(instance, self._group, self._hooks),
-            OffsetQuestions(instance),
-            RemoteBrokerOffsetStore(instance, self._group),
-        )
-
-    @property
-    def _ready(self) -> _Parts:
-        """The parts. ClientClosed before the start, after shutdown, or in another loop or thread."""
-        self._require_running()
-        assert self._parts is not None
-        return self._parts
-
-    def _register(self, instance: ClientInstance) -> None:
-        """This consumer is no member of its group, so it holds the instance instead."""
-        instance.acquire()
-
-    async def _join(self, instance: ClientInstance) -> None:
-        """Nothing is sent before the first call."""
-
-    async def _leave(self, instance: ClientInstance) -> None:
-        """Nothing was joined."""
-
-    def _withdraw(self, instance: ClientInstance) -> None:
-        instance.release()
+        self._api = PullApi(instance, self._group, self._hooks)
+        self._offsets = RemoteBrokerOffsetStore(instance, self._group)
 
     # -- reading
-
-    async def queues(self, topic: str) -> list[MessageQueue]:
-        """Readable queues of a topic (official fetchSubscribeMessageQueues); `RouteNotFound` if it has none."""
-        route = await self._require_running().routes.find_route(self._namespace.wrap(topic))
-        return [self._namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
     async def broker_address(self, queue: MessageQueue) -> str:
         """Where the queue's master listens, `host:port`; `RouteNotFound` if it has none."""
@@ -120,7 +79,8 @@ class PullConsumer(Client):
         continue. Raises `RequestRefused`, `NotReachable` or `RouteNotFound`. A broker that cannot be connected to is
         looked up again.
         """
-        api, wrapped = self._ready.api, self._namespace.wrap_queue(queue)
+        self._require_running()
+        wrapped = self._namespace.wrap_queue(queue)
         if offset < 0:
             raise InvalidArgument("offset < 0")
         if max_count <= 0:
@@ -134,40 +94,26 @@ class PullConsumer(Client):
             suspend_ms=wait_ms,
             timeout_ms=wait_ms + EXTRA_WAIT_MS if wait_ms > 0 else SHORT_PULL_TIMEOUT_MS,
         )
-        result = await api.pull(wrapped, order)
+        result = await self._api.pull(wrapped, order)
         for message in result.messages:
             message.topic = self._namespace.unwrap(message.topic)
         return result
 
     # -- offsets
 
-    async def max_offset(self, queue: MessageQueue) -> int:
-        """One past the last message. `RequestRefused`, `NotReachable` or `RouteNotFound`."""
-        return await self._ready.questions.max_offset(self._namespace.wrap_queue(queue))
-
-    async def min_offset(self, queue: MessageQueue) -> int:
-        """The first message that is still stored."""
-        return await self._ready.questions.min_offset(self._namespace.wrap_queue(queue))
-
-    async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The first message stored at or after a time, the end if there is none."""
-        return await self._ready.questions.search_offset(self._namespace.wrap_queue(queue), timestamp_ms)
-
-    async def earliest_store_time(self, queue: MessageQueue) -> int:
-        """When the oldest message was stored, epoch ms; -1 for an empty queue."""
-        return await self._ready.questions.earliest_store_time(self._namespace.wrap_queue(queue))
-
     async def committed(self, queue: MessageQueue) -> int | None:
         """The group's offset, as the broker answers (official fetchConsumeOffset); `None` if it has none. Errors as
         `max_offset`."""
-        offset = await self._ready.offsets.stored(self._namespace.wrap_queue(queue))
+        self._require_running()
+        offset = await self._offsets.stored(self._namespace.wrap_queue(queue))
         return offset if offset >= 0 else None
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         """Store the group's offset, the next message to read, and wait until the broker knows."""
         if offset < 0:
             raise InvalidArgument("offset < 0")
-        await self._ready.offsets.commit(self._namespace.wrap_queue(queue), offset)
+        self._require_running()
+        await self._offsets.commit(self._namespace.wrap_queue(queue), offset)
 
     async def explain(self, topic: str) -> list[Verdict]:
         """Where the group would start in each queue of the topic, and which rule decides (PocketMQ brokers only)."""

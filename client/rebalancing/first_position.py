@@ -23,7 +23,7 @@ from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import FirstPositionUnknown
-from ..offsets.offset_memory import NO_OFFSET
+from ..offsets.offset_store import NO_OFFSET
 from ..settings.timestamps import parse_timestamp
 
 _FROM_LAST: Final = frozenset(

@@ -23,7 +23,7 @@ from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 
 from ..clock import steady_ms
 from ..errors import AllocationFailed, ClientError, RouteNotFound
-from ..offsets.offset_questions import OffsetQuestions
+from ..offsets.queue_offsets import max_offset, search_offset
 from ..values.message import MessageExt
 from .broker_assignments import BrokerAssignments
 from .consumer_context import ConsumerContext
@@ -71,7 +71,6 @@ class HeldQueues(ABC):
         self.offsets = context.offsets
         self.is_clustering = context.is_clustering
         self.table = QueueTable()
-        self.questions = OffsetQuestions(context.instance)
         self.share_known = asyncio.Event()
         """Set once a round left every topic but the retry topic as it should be; cleared by a new subscription."""
         self.unbalanced: set[str] = set()
@@ -133,7 +132,7 @@ class HeldQueues(ABC):
         """How many messages are behind each position."""
         behind = {}
         for queue, position in self.positions().items():
-            behind[queue] = await self.questions.max_offset(queue) - position
+            behind[queue] = await max_offset(self._instance, queue) - position
         return behind
 
     def held(self) -> list[MessageQueue]:
@@ -223,9 +222,9 @@ class HeldQueues(ABC):
         if isinstance(position, UseOffset):
             return position.offset
         if isinstance(position, AskMaxOffset):
-            return checked_position(await self.questions.max_offset(queue))
+            return checked_position(await max_offset(self._instance, queue))
         assert isinstance(position, SearchOffset)
-        return checked_position(await self.questions.search_offset(queue, position.timestamp_ms))
+        return checked_position(await search_offset(self._instance, queue, position.timestamp_ms))
 
     async def _find_missing_topics(self) -> bool:
         """Ask again soon for topics that do not exist yet; the official client waits for its next refresh of routes.

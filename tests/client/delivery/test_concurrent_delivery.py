@@ -12,8 +12,7 @@ from pocketmq.client.delivery.inline_batch import call_before_each_suspend
 from pocketmq.client.delivery.invocation import ListenerInvoker
 from pocketmq.client.delivery.listeners import Listener, ListenerCall, RetryLater
 from pocketmq.client.hooks.hooks import Hooks
-from pocketmq.client.offsets.offset_memory import OffsetMemory
-from pocketmq.client.offsets.offset_store import OffsetStore
+from pocketmq.client.offsets.offset_store import OffsetMemory, OffsetStore
 from pocketmq.client.rebalancing.consumer_context import ConsumerContext
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.rebalancing.statistics import ConsumerStatistics

@@ -11,7 +11,7 @@ from pocketmq.broker.node import Node
 from pocketmq.client.hooks.rpc_hooks import RPCHook
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
-from pocketmq.client.offsets.offset_memory import OffsetMemory
+from pocketmq.client.offsets.offset_store import OffsetMemory
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer

@@ -7,7 +7,7 @@ from pocketmq.client import LitePullConsumer, NotReachable, PullConsumer, Reques
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.offsets.broker_store import RemoteBrokerOffsetStore
-from pocketmq.client.offsets.offset_memory import NO_OFFSET, OFFSET_UNREADABLE
+from pocketmq.client.offsets.offset_store import NO_OFFSET, OFFSET_UNREADABLE
 from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import QueryConsumerOffset

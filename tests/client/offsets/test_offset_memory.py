@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.offsets.offset_memory import NO_OFFSET, OffsetMemory
+from pocketmq.client.offsets.offset_store import NO_OFFSET, OffsetMemory
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 A, B, OTHER = MessageQueue("t", "b", 0), MessageQueue("t", "b", 1), MessageQueue("u", "b", 0)
