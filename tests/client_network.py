@@ -197,6 +197,19 @@ def name_server(routes: Mapping[str, TopicRouteData]) -> Host:
     return answering({GetRouteInfoByTopic.code: find})
 
 
+NAMESRV = "ns:9876"
+
+
+def cluster(brokers: dict[str, str]) -> tuple[Network, dict[str, TopicRouteData]]:
+    """A name server with the topic T on these brokers, which store all they get."""
+    network = Network()
+    routes = {"T": route(brokers)}
+    network.hosts[NAMESRV] = name_server(routes)
+    for address in brokers.values():
+        network.hosts[address] = broker()
+    return network, routes
+
+
 async def passed(seconds: float) -> None:
     """Let so much loop time pass."""
     loop = asyncio.get_running_loop()

@@ -148,7 +148,7 @@ class AdminCalls(QueueReader):
         """Brokers and queues of a topic (examineTopicRouteInfo); `RouteNotFound` if it has none."""
         routes = self._require_running().routes
         route = await routes.name_servers.find(topic)
-        routes.keep_addresses(route.addresses)
+        routes.brokers.keep(route.addresses)
         return route.data
 
     # -- which servers a call goes to

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import ClientError, InvalidArgument
-from ..hooks.callbacks import is_coroutine_function
+from ..hooks.hooks import is_coroutine_function
 from ..values.listener_returns import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,

@@ -1,7 +1,6 @@
 """Hooks: functions of the user that run at each send, delivery or request; and the message trace, built on them.
 
-hooks.py             the kinds of hooks, and the contexts they get
-callbacks.py         checks that a user's function is a plain function
+hooks.py             the kinds of hooks, the contexts they get, and the check that they are plain functions
 rpc_hooks.py         hooks on requests
 acl.py               signs requests with an access key
 trace_hooks.py       records the sends and deliveries of a client

@@ -11,10 +11,12 @@ whose purpose it is, and in `RPCHook` (`rpc_hooks.py`). Groups and queues in con
 namespace; messages are the user's. Mirrors the package org.apache.rocketmq.client.hook.
 """
 
+import functools
+import inspect
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum, StrEnum
-from typing import Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -24,7 +26,6 @@ from ..settings.client_settings import ClientSettings
 from ..values.listener_returns import ConsumeReturnType
 from ..values.message import Message, MessageExt
 from ..values.results import SendResult
-from .callbacks import check_plain
 from .rpc_hooks import RPCHook
 
 _log = logging.getLogger(__name__)
@@ -175,6 +176,24 @@ _CALLED: Final = tuple(name for kind in get_args(Hook) for name in vars(kind) if
 """The methods of all kinds."""
 HookT = TypeVar("HookT", bound=Hook)
 ContextT = TypeVar("ContextT")
+
+
+def is_coroutine_function(function: object) -> bool:
+    """Also of an object with an `async def __call__`, and of either with some arguments given."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(type(function), "__call__", None)  # noqa: B004  # an object with an `async def __call__`
+    )
+
+
+def check_plain(**functions: Callable[..., Any] | None) -> None:
+    """ClientError, with the name, for anything but a plain function or None: callbacks and hooks are called in the
+    event loop, where a coroutine function would never run."""
+    for name, function in functions.items():
+        if function is not None and (not callable(function) or is_coroutine_function(function)):
+            kind = "coroutine function" if callable(function) else type(function).__name__
+            raise InvalidArgument(f"{name} must be a plain function, called in the event loop, not a {kind}")
 
 
 class Hooks:

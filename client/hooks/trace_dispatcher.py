@@ -21,8 +21,7 @@ from pocketmq.protocol.message.unique_id import UniqueIdMaker
 
 from ..clock import wall_ms
 from ..errors import ClientError, InvalidSetting
-from ..settings.client_settings import AccessChannel, ClientSettings
-from ..settings.local_address import local_ip
+from ..settings.client_settings import AccessChannel, ClientSettings, local_ip
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from .hooks import Hooks

@@ -137,7 +137,7 @@ class Client(ABC):
         instance.release()
         self._instance = instance
         try:
-            await instance.find_name_servers()
+            await instance.routes.name_servers.find_servers()
             self._raise_if_closed()
             instance.start()
             await self._start_trace()

@@ -4,8 +4,9 @@ Behind them are `producing/sender.py` and `rebalancing/held_queues.py`: what a u
 Mirrors `MQConsumerInner`, `MQProducerInner` and the two tables of `MQClientInstance`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.client import ConsumerData
@@ -20,29 +21,44 @@ INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 """The group that a consumer sends failed messages with, announced by every client."""
 
 
-class GroupConsumer(Protocol):
+class GroupConsumer(ABC):
     """A consumer, as the instance sees it (official MQConsumerInner)."""
 
-    @property
-    def group(self) -> str: ...
+    group: str
+
+    @abstractmethod
     def consumer_data(self) -> ConsumerData:
         """Its part of a heartbeat."""
-        ...
 
+    @abstractmethod
     def subscribed_topics(self) -> Iterable[str]:
         """Topics whose routes are kept up to date for it."""
-        ...
 
+    @abstractmethod
     async def rebalance(self) -> bool:
         """Rebalance; True if the consumer now has what it should have."""
-        ...
 
-    async def persist_offsets(self) -> None: ...
-    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None: ...
-    def consumer_status(self, topic: str) -> dict[MessageQueue, int]: ...
-    async def running_info(self) -> ConsumerRunningInfo: ...
-    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None: ...
-    def reconnected(self, address: str) -> None: ...
+    @abstractmethod
+    async def persist_offsets(self) -> None:
+        """Send the offsets of the queues held to the store."""
+
+    @abstractmethod
+    def consumer_status(self, topic: str) -> dict[MessageQueue, int]:
+        """The offsets in memory (221)."""
+
+    @abstractmethod
+    async def running_info(self) -> ConsumerRunningInfo:
+        """The consumer's inner state, as tools show it (307)."""
+
+    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:  # noqa: B027
+        """Go on elsewhere (220): only push consumers do, as in Java."""
+
+    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
+        """Call the listener for one message now and report what it returned (309); None without a listener."""
+        return None
+
+    def reconnected(self, address: str) -> None:  # noqa: B027  # only a push consumer tells its user
+        """A broker has a new connection."""
 
 
 class GroupProducer:

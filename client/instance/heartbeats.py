@@ -19,8 +19,8 @@ from pocketmq.protocol.requests.membership import HeartBeat, HeartBeatReply
 from ..connections.pool import ConnectionPool
 from ..errors import ClientError
 from ..tasks import Tasks
-from .broker_addresses import BrokerAddresses
 from .groups import INNER_PRODUCER_GROUP, GroupTable
+from .route_book import BrokerAddresses
 
 _log = logging.getLogger(__name__)
 
@@ -61,10 +61,11 @@ class Heartbeats:
         """A heartbeat to that address is under way."""
         return address in self._under_way.values()
 
-    async def settled(self) -> None:
-        """Return once every heartbeat that is under way now has ended; each ends within its timeout."""
-        if self._under_way:
-            await asyncio.wait(list(self._under_way))
+    async def settled(self, address: str) -> None:
+        """Return once the heartbeat to a broker that is under way now has ended; it ends within its timeout."""
+        under_way = [ended for ended, target in self._under_way.items() if target == address]
+        if under_way:
+            await asyncio.wait(under_way)
 
     def forget_fingerprints(self) -> None:
         """The next heartbeats carry the subscriptions again."""

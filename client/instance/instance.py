@@ -30,7 +30,7 @@ from ..connections.name_servers import NameServers
 from ..connections.pool import ConnectionPool
 from ..connections.tls import tls_context
 from ..errors import ClientClosed, ClientError, InvalidSetting
-from ..settings.local_address import local_ip
+from ..settings.client_settings import local_ip
 from ..tasks import Tasks, until_ended
 from .broker_pushes import ServerRequestHandler
 from .groups import GroupTable
@@ -139,8 +139,9 @@ class ClientInstance:
             return
         self.is_running = True
         settings = self.settings
-        if self.routes.name_servers.asks_address_server:
-            self._repeat(self.find_name_servers, FIRST_REFRESH_SECONDS, REFRESH_MS)
+        name_servers = self.routes.name_servers
+        if name_servers.asks_address_server:
+            self._repeat(name_servers.find_servers, FIRST_REFRESH_SECONDS, REFRESH_MS)
         self._repeat(self._refresh_routes, FIRST_ROUTES_SECONDS, settings.poll_name_server_interval)
         self._repeat(self._send_heartbeats, FIRST_HEARTBEAT_SECONDS, settings.heartbeat_broker_interval)
         # Java waits 10 s. Whoever sets a short interval expects the first offsets after two of them.
@@ -180,40 +181,35 @@ class ClientInstance:
 
     # -- groups
 
-    async def unregister_consumer(self, group: str) -> None:
-        """Remove a group and unregister it at every broker, after the last heartbeat that names it.
+    async def unregister(self, request: UnregisterClient) -> None:
+        """Remove a group and unregister it at every broker at once; a broker that does not answer is waited for as long
+        as for one request, and one without a connection not at all: it has dropped the client already."""
+        self.groups.remove_consumer(request.consumer_group or "")
+        self.groups.remove_producer(request.producer_group or "")
+        known = self.routes.brokers.all_addresses()
+        live = {address for address in known if self.connections.live(address) is not None}
+        if self.groups or self._reference_count:  # the instance goes on, and so do its heartbeats
+            for address in known - live:
+                self.spawn(self._unregister_at(address, request), f"unregister at {address}")
+        await asyncio.gather(*(self._unregister_at(address, request) for address in live))
 
-        Official brokers handle heartbeats and unregistrations in different threads: if one overtook the other, a
-        member that is gone would stay in the group, with a share of the queues (official unregisterClientWithLock).
-        """
-        self.groups.remove_consumer(group)
-        await self.heartbeats.settled()
-        await self._unregister(UnregisterClient(client_id=self.client_id, consumer_group=group))
-
-    async def unregister_producer(self, group: str) -> None:
-        """The same for a group of producers."""
-        self.groups.remove_producer(group)
-        await self.heartbeats.settled()
-        await self._unregister(UnregisterClient(client_id=self.client_id, producer_group=group))
-
-    async def _unregister(self, request: UnregisterClient) -> None:
-        for address in self.routes.brokers.all_addresses():
-            if self.connections.live(address) is None:
-                continue  # a broker that lost the connection has dropped the client already
-            try:
-                await self.connections.call(address, request, timeout_seconds=self.api_timeout_seconds)
-            except ClientError as error:
-                _log.warning("unregister at %s: %s", address, error)
+    async def _unregister_at(self, address: str, request: UnregisterClient) -> None:
+        """After the last heartbeat to this broker that names the group. Official brokers handle heartbeats and
+        unregistrations in different threads: if one overtook the other, a member that is gone would stay in the group,
+        with a share of the queues (official unregisterClientWithLock)."""
+        try:
+            async with asyncio.timeout(self.api_timeout_seconds):
+                await self.heartbeats.settled(address)
+                if self.connections.live(address) is not None:
+                    await self.connections.call(address, request, timeout_seconds=self.api_timeout_seconds)
+        except (ClientError, TimeoutError) as error:
+            _log.warning("unregister at %s: %s", address, str(error) or "no answer in time")
 
     # -- periodic work
 
     def rebalance_now(self) -> None:
         """Rebalance as soon as the minimum pause after the last round allows."""
         self._rebalancing.rebalance_now()
-
-    async def find_name_servers(self) -> None:
-        """Read the page of the address server, if there is one."""
-        await self.routes.name_servers.find_servers()
 
     def _repeat(self, action: Callable[[], Awaitable[None]], first_seconds: float, period_ms: int) -> None:
         async def forever() -> None:

@@ -15,10 +15,9 @@ from pocketmq.protocol.bodies.client import MessageModel
 from ..connections.address_server import address_server_url
 from ..errors import InvalidArgument
 from ..hooks.rpc_hooks import NamespaceRpcHook, RPCHook, StreamTypeRPCHook
-from ..settings.client_settings import DEFAULT_INSTANCE_NAME, ClientSettings, name_servers
+from ..settings.client_settings import DEFAULT_INSTANCE_NAME, ClientSettings, local_ip, name_servers
 from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
 from ..settings.java_setters import no_setting
-from ..settings.local_address import local_ip
 from ..values.namespaces import namespace_of_endpoint
 
 _SHARED: Final = (

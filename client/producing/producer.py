@@ -18,6 +18,7 @@ from pocketmq.protocol.message.batch import BatchElement
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
+from pocketmq.protocol.requests.membership import UnregisterClient
 from pocketmq.protocol.requests.send import RecallMessage
 
 from ..errors import InvalidArgument
@@ -108,7 +109,7 @@ class Producer(Client):
         """Sends under way as futures end first, each within its own timeout."""
         assert self._parts is not None
         await self._parts.flush()
-        await instance.unregister_producer(self._group)
+        await instance.unregister(UnregisterClient(client_id=instance.client_id, producer_group=self._group))
 
     def _withdraw(self, instance: ClientInstance) -> None:
         assert self._parts is not None

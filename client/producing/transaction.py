@@ -22,8 +22,14 @@ from pocketmq.protocol.requests.send import EndTransaction
 
 from ..connections.connection import Connection
 from ..errors import ClientError, InvalidArgument
-from ..hooks.callbacks import is_coroutine_function
-from ..hooks.hooks import EndTransactionContext, EndTransactionHook, Hook, Hooks, call_hooks
+from ..hooks.hooks import (
+    EndTransactionContext,
+    EndTransactionHook,
+    Hook,
+    Hooks,
+    call_hooks,
+    is_coroutine_function,
+)
 from ..instance.groups import TransactionQuestion
 from ..instance.instance import ClientInstance
 from ..settings.keywords import ProducerOptions

@@ -19,8 +19,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
 from ..errors import ClientError, InvalidArgument
-from ..hooks.callbacks import check_plain
-from ..hooks.hooks import Hook, consume_hooks
+from ..hooks.hooks import Hook, check_plain, consume_hooks
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
@@ -113,7 +112,7 @@ class LitePullConsumer(GroupMember[LiteQueues]):
                 self._queues.note_handled()
             self._queues.remember_handled()
         await self._queues.offsets.persist_last(self._queues.assigned)
-        await instance.unregister_consumer(self._group)
+        await self._unregister(instance)
 
     def _queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
         if self._on_queues_changed is not None:

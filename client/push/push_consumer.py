@@ -30,8 +30,7 @@ from ..delivery.invocation import ListenerInvoker
 from ..delivery.listeners import BatchListener, Listener, ListenerCall
 from ..delivery.send_back import topic_for_listener
 from ..errors import InvalidArgument
-from ..hooks.callbacks import check_plain
-from ..hooks.hooks import Hook
+from ..hooks.hooks import Hook, check_plain
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.offset_store import OffsetStore
@@ -197,7 +196,7 @@ class PushConsumer(GroupMember[PushQueues]):
         await queues.offsets.persist_last(queues.table)
         if queues.locks is not None:
             await queues.locks.unlock_all()
-        await instance.unregister_consumer(self._group)
+        await self._unregister(instance)
 
     def _withdraw(self, instance: ClientInstance) -> None:
         self._ended.set()

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.requests.membership import UnregisterClient
 
 from ..errors import AssignmentTimeout, ClientError, RouteNotFound
 from ..instance.client import Client
@@ -108,6 +109,9 @@ class GroupMember(Client, Generic[QueuesT]):
 
     def _register(self, instance: ClientInstance) -> None:
         instance.groups.add_consumer(self._queues)
+
+    async def _unregister(self, instance: ClientInstance) -> None:
+        await instance.unregister(UnregisterClient(client_id=instance.client_id, consumer_group=self._group))
 
     def _withdraw(self, instance: ClientInstance) -> None:
         instance.groups.remove_consumer(self._group)

@@ -9,13 +9,12 @@ what `RebalancePushImpl` and `RebalanceLitePullImpl` share.
 
 import asyncio
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 from pocketmq.protocol.bodies.client import ConsumerData, ConsumeType
-from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
@@ -23,8 +22,8 @@ from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 
 from ..clock import steady_ms
 from ..errors import AllocationFailed, ClientError, RouteNotFound
+from ..instance.groups import GroupConsumer
 from ..offsets.queue_offsets import max_offset, search_offset
-from ..values.message import MessageExt
 from .broker_assignments import BrokerAssignments
 from .consumer_context import ConsumerContext
 from .first_position import (
@@ -56,7 +55,7 @@ TOPIC_SEARCHES: Final = 10
 """How often, once a second, to ask for missing topics before the regular refresh of routes does it."""
 
 
-class HeldQueues(ABC):
+class HeldQueues(GroupConsumer):
     """`table` is what the consumer holds. With `assignments` the broker decides which queues are pulled and which are
     popped."""
 
@@ -151,7 +150,6 @@ class HeldQueues(ABC):
     # -- what the instance asks (official MQConsumerInner)
 
     def consumer_data(self) -> ConsumerData:
-        """This group's part of a heartbeat."""
         settings, passive = self.context.settings, self._consume_passively
         return ConsumerData(
             group_name=self.group,
@@ -163,32 +161,13 @@ class HeldQueues(ABC):
         )
 
     def subscribed_topics(self) -> list[str]:
-        """Topics whose routes are kept up to date."""
         return list(self._subscriptions)
 
     async def persist_offsets(self) -> None:
-        """Send the offsets of the queues held to the store."""
         await self.offsets.persist_all(self.held())
 
     def consumer_status(self, topic: str) -> dict[MessageQueue, int]:
-        """The offsets in memory (221)."""
         return self.offsets.of_topic(topic)
-
-    async def reset_offsets(  # noqa: B027
-        self, topic: str, offsets: dict[MessageQueue, int]
-    ) -> None:
-        """Go on elsewhere (220): only push consumers do, as in Java."""
-
-    @abstractmethod
-    async def running_info(self) -> ConsumerRunningInfo:
-        """The consumer's inner state, as tools show it (307)."""
-
-    async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
-        """Call the listener for one message now and report what it returned (309); None without a listener."""
-        return None
-
-    def reconnected(self, address: str) -> None:  # noqa: B027  # only a push consumer tells its user
-        """A broker has a new connection."""
 
     # -- giving queues up
 
@@ -401,7 +380,7 @@ class HeldQueues(ABC):
         """Pop exactly these queues of a topic; True if that changes anything."""
         return False
 
-    def keep_popped(self, topics: Collection[str]) -> None:  # noqa: B027  # only a push consumer pops
+    def keep_popped(self, topics: Collection[str]) -> None:  # only a push consumer pops
         """Stop popping every other topic."""
 
     @abstractmethod

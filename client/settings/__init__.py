@@ -8,5 +8,4 @@ checks.py             checks the values of settings
 java_setters.py       Java setters without a counterpart here
 allocation.py         strategies that share queues among the members of a group
 timestamps.py         the text form of `consume_timestamp`
-local_address.py      the address of this machine
 """

@@ -8,6 +8,8 @@ pop, back pressure, auto-batch nor namespace_v2. Checking is `checks.py`. Offici
 DefaultMQProducer, DefaultMQPushConsumer, DefaultLitePullConsumer.
 """
 
+import functools
+import socket
 import ssl
 from collections.abc import Mapping
 from enum import StrEnum
@@ -146,6 +148,17 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
         """The id of a client instance (official buildMQClientId)."""
         unit = f"@{self.unit_name}" if self.unit_name and self.unit_name.strip() else ""
         return f"{ip}@{instance_name}{unit}{'@STREAM' if self.enable_stream_request_type else ''}"
+
+
+@functools.cache
+def local_ip() -> str:
+    """The address this machine uses towards other machines; 127.0.0.1 if it has none. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
 
 
 def name_servers(namesrv_addr: str | None, environ: Mapping[str, str]) -> list[str]:

@@ -11,13 +11,8 @@ from pocketmq.client import NotReachable, Producer, PullConsumer, SendBufferFull
 from pocketmq.client.connections import connection as connection_module
 from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.errors import CallTimeout, TooManyCalls
-from pocketmq.client.instance.broker_addresses import BrokerAddresses
-from pocketmq.client.instance.groups import GroupProducer, GroupTable
-from pocketmq.client.instance.heartbeats import GRACE_SECONDS, Heartbeats
 from pocketmq.client.values.results import PullStatus
-from pocketmq.protocol.bodies.routes import TopicRouteData
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.requests.pull import PullMessage
@@ -27,32 +22,22 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_network import (
     BLACK_HOLE,
+    NAMESRV,
     SILENT,
     Answer,
     Network,
     answering,
     broker,
-    name_server,
+    cluster,
     passed,
     reply,
     route,
     timed,
 )
 
-NAMESRV = "ns:9876"
 QUESTION = GetMaxOffset(topic="T", queue_id=0)
 LATE = 0.05
 """Seconds beyond its time after which a call must have ended."""
-
-
-def cluster(brokers: dict[str, str]) -> tuple[Network, dict[str, TopicRouteData]]:
-    """A name server with the topic T on these brokers, which store all they get."""
-    network = Network()
-    routes = {"T": route(brokers)}
-    network.hosts[NAMESRV] = name_server(routes)
-    for address in brokers.values():
-        network.hosts[address] = broker()
-    return network, routes
 
 
 def producer(**settings: Any) -> Producer:
@@ -346,44 +331,6 @@ def test_who_joins_a_question_is_not_told_that_a_topic_made_meanwhile_does_not_e
     assert isinstance(too_early, SendFailed)
     assert [type(result).__name__ for _, result in later] == ["SendResult"] * 5
     assert network.count(GetRouteInfoByTopic.code) <= 4
-
-
-# -- heartbeats
-
-
-def test_heartbeats_wait_for_no_dead_broker() -> None:
-    network = Network()
-    addresses = BrokerAddresses()
-    for number in range(40):
-        network.hosts[f"b{number}:1"] = BLACK_HOLE if number % 4 == 0 else broker()
-        addresses.keep({f"b{number}": {0: f"b{number}:1"}})
-    groups = GroupTable()
-
-    async def scenario() -> tuple[float, Any]:
-        groups.add_producer(GroupProducer("p"))
-        heartbeats = Heartbeats("c", groups, addresses, ConnectionPool(), timeout_seconds=3)
-        return await timed(heartbeats.send())
-
-    seconds, accepted = network.run(scenario)
-    assert (seconds, accepted) == (GRACE_SECONDS, True)
-    beats = [at for at, _, code in network.requests if code == HeartBeat.code]
-    assert (len(beats), max(beats)) == (30, 0)
-
-
-def test_heartbeats_to_one_broker_follow_one_another_and_are_shared() -> None:
-    network = Network()
-    network.hosts["b:1"], network.delays["b:1"] = broker(), 1.0
-    addresses, groups = BrokerAddresses(), GroupTable()
-    addresses.keep({"b": {0: "b:1"}})
-
-    async def scenario() -> list[tuple[float, Any]]:
-        groups.add_producer(GroupProducer("p"))
-        heartbeats = Heartbeats("c", groups, addresses, ConnectionPool(), timeout_seconds=3)
-        return await asyncio.gather(*(timed(heartbeats.send()) for _ in range(5)))
-
-    outcomes = network.run(scenario)
-    assert [(seconds, accepted) for seconds, accepted in outcomes] == [(1, True), *[(2, True)] * 4]
-    assert network.count(HeartBeat.code) == 2, "the four others share the one that began after they asked"
 
 
 # -- what is not used leaves

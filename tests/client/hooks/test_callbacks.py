@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from pocketmq.client.errors import ClientError
-from pocketmq.client.hooks.callbacks import is_coroutine_function
-from pocketmq.client.hooks.hooks import SendMessageHook
+from pocketmq.client.hooks.hooks import SendMessageHook, is_coroutine_function
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
+from pocketmq.client.connections.name_servers import NameServers
 from pocketmq.client.errors import ClientClosed
 from pocketmq.client.hooks.trace_records import decode_traces
 from pocketmq.client.instance.client import Client
@@ -151,11 +152,11 @@ def broadcasting(namesrv_addr: str) -> PushConsumer:
 def slow_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Looking for name servers takes a moment, as it does with an address server."""
 
-    async def find(_: ClientInstance) -> None:
+    async def find(_: NameServers) -> None:
         for _ in range(5):
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(ClientInstance, "find_name_servers", find)
+    monkeypatch.setattr(NameServers, "find_servers", find)
     monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path / "offsets"))
 
 

@@ -77,7 +77,7 @@ async def test_a_route_is_requested_once_and_again_after_it_is_dropped() -> None
 async def test_addresses_that_no_route_names_are_forgotten() -> None:
     routes = book(vip_channel=False)
     await routes.find_route("T")
-    routes.keep_addresses({"old": {0: "o:1"}})
+    routes.brokers.keep({"old": {0: "o:1"}})
     routes.forget_offline_brokers()
     assert routes.brokers.all_addresses() == {"m:10911", "s:10921"}
 

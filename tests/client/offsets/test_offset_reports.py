@@ -75,7 +75,7 @@ def broker(node: Node, faults: Faults) -> OffsetBroker:
 async def store(broker: OffsetBroker) -> AsyncIterator[RemoteBrokerOffsetStore]:
     """An offset store with an offset in each of QUEUES."""
     instance = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
-    instance.routes.keep_addresses({"b": {0: broker.address}})
+    instance.routes.brokers.keep({"b": {0: broker.address}})
     found = RemoteBrokerOffsetStore(instance, "g")
     for queue in QUEUES:
         found.update(queue, 10 + queue.queue_id)
