@@ -22,8 +22,14 @@ PAGE: Final = ROOT / "docs" / "client-settings.md"
 CLASSES: Final = {
     "ClientSettings": ("client_settings.py", "ClientOptions", "All clients"),
     "ProducerSettings": ("producer_settings.py", "ProducerOptions", "Producers"),
+    "ConsumerSettings": ("consumer_settings.py", "ConsumerOptions", "Push and lite pull consumers"),
     "PushConsumerSettings": ("consumer_settings.py", "PushConsumerOptions", "Push consumers"),
     "LitePullConsumerSettings": ("consumer_settings.py", "LitePullConsumerOptions", "Lite pull consumers"),
+}
+BASES: Final = {
+    "ClientSettings": "TypedDict",
+    "PushConsumerSettings": "ConsumerOptions",
+    "LitePullConsumerSettings": "ConsumerOptions",
 }
 KEYWORDS_HEAD: Final = '''"""The settings as typed keyword arguments, such as `Producer("g", send_msg_timeout=1000)`.
 
@@ -80,13 +86,14 @@ def settings_of(struct: str) -> list[Setting]:
 def keywords_text() -> str:
     """What `keywords.py` must be."""
     parts = [KEYWORDS_HEAD]
-    base, inherited = "TypedDict", set[str]()
+    inherited = set[str]()
     for struct, (_, options, title) in CLASSES.items():
+        base = BASES.get(struct, "ClientOptions")
         parts.append(f'\n\nclass {options}({base}, total=False):\n    """{title} take these."""\n\n')
         own = (setting for setting in settings_of(struct) if setting.name not in inherited)
         parts += [f'    {setting.name}: {setting.type}\n    """{setting.doc}"""\n' for setting in own]
-        if base == "TypedDict":
-            base, inherited = options, {setting.name for setting in settings_of(struct)}
+        if struct == "ClientSettings":
+            inherited = {setting.name for setting in settings_of(struct)}
     return "".join(parts)
 
 

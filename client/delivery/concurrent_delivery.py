@@ -2,34 +2,98 @@
 
 Batches wait in one line. At most `consume_thread_min` workers take from it. A worker is started only while a batch
 waits and every other worker is busy with a listener that awaits something: a listener that returns at once is served
-by one worker, without a task for each message, and what it finished is settled together (`inline_batch.py`). What a
-result does is `settlement.py`. Mirrors `ConsumeMessageConcurrentlyService`.
+by one worker, without a task for each message, and what it finished is settled together: nobody else runs between its
+calls, so nobody sees them one by one. A listener that awaits something lets other tasks run in the middle of its call;
+what ended before is settled by then, so that offsets, rates and the process queue say what they would say if each
+message was settled on its own. What a result does is `settlement.py`. Mirrors `ConsumeMessageConcurrentlyService`.
 """
 
 import asyncio
 import logging
+import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
-from ..rebalancing.consumer_context import ConsumerContext
+from ..rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
 from ..rebalancing.process_queue import EXPIRED_AT_MOST, EXPIRED_DELAY_LEVEL, ProcessQueue
 from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import Tasks
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
-from .concurrent_results import LOCAL_RETRY_DELAY_MS, batches
-from .inline_batch import InlineBatch, call_before_each_suspend
-from .invocation import ListenerInvoker
-from .listeners import Context
+from .listeners import Context, ListenerInvoker
 from .send_back import SendBack
-from .settlement import PulledSettlement, Settlement
+from .settlement import LOCAL_RETRY_DELAY_MS, PulledSettlement, Settlement, batches
 
 _log = logging.getLogger(__name__)
+
+
+@types.coroutine
+def call_before_each_suspend(
+    work: Coroutine[Any, Any, None], call: Callable[[], None]
+) -> Generator[Any, Any, None]:
+    """`await work`; calls `call` before each time that `work` waits for something."""
+    try:
+        awaited = work.send(None)
+        while True:
+            try:
+                call()
+            except Exception:  # an offset store of the user's; the listener must not pay for it
+                _log.exception("messages that were consumed could not be settled")
+            try:
+                answer = yield awaited
+            except BaseException as error:
+                awaited = work.throw(error)
+            else:
+                awaited = work.send(answer)
+    except StopIteration:
+        return
+
+
+class InlineBatch:
+    """Of one worker. `taken` are messages whose listener was called; the last one's may be running."""
+
+    __slots__ = ("_statistics", "began_ms", "settlement", "taken")
+
+    def __init__(self, statistics: ConsumerStatistics) -> None:
+        self._statistics = statistics
+        self.taken: list[MessageExt] = []
+        self.settlement: PulledSettlement | None = None
+        self.began_ms = 0
+        """When the first of `taken` was given to the listener."""
+
+    def begin(self, settlement: PulledSettlement, now_ms: int) -> list[MessageExt]:
+        """The next messages are of this queue. Returns `taken`, for the worker to append to."""
+        self.settlement, self.began_ms = settlement, now_ms
+        return self.taken
+
+    def settle_finished(self) -> None:
+        """Settle what has ended: the listener of the last message has not, or did not succeed."""
+        taken = self.taken
+        if taken:
+            last = taken.pop()
+            try:
+                self.settle(last.consume_start_ms)
+            finally:
+                taken.append(last)
+                self.began_ms = last.consume_start_ms
+
+    def settle(self, now_ms: int) -> None:
+        """The listener succeeded with all of `taken`: count them, and move the offset beyond them."""
+        taken, settlement = self.taken, self.settlement
+        if not taken or settlement is None:
+            return
+        topic = settlement.queue.topic
+        self._statistics.consumed(topic, len(taken), 0, now_ms - self.began_ms, calls=len(taken))
+        try:
+            settlement.finish(taken)
+        finally:
+            taken.clear()
+
 
 TURNS_AT_ONCE: Final = 256
 """A worker whose listener never awaits lets other tasks run after so many batches."""

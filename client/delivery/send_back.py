@@ -20,16 +20,18 @@ from ..errors import ClientError, RouteNotFound
 from ..instance.groups import INNER_PRODUCER_GROUP
 from ..producing.sender import Sender
 from ..rebalancing.consumer_context import ConsumerContext
+from ..settings.checks import OFF
 from ..settings.consumer_settings import PushConsumerSettings
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
 from ..values.namespaces import Namespace
-from .concurrent_results import SEND_BACK_TIMEOUT_MS, concurrent_reconsume_limit
-from .ordered_results import ordered_reconsume_limit
 
 _log = logging.getLogger(__name__)
 
 INNER_SEND_ATTEMPTS: Final = 3
+SEND_BACK_TIMEOUT_MS: Final = 5_000
+DEFAULT_MAX_RECONSUME_TIMES: Final = 16
+NO_LIMIT: Final = 2**31 - 1
 
 
 class SendBack:
@@ -92,6 +94,16 @@ class SendBack:
             _log.error("%s could not re-send %r: %s", self._group, message, error)
             return False
         return True
+
+
+def concurrent_reconsume_limit(setting: int) -> int:
+    """Tries after which the broker moves a message to the dead letters: `max_reconsume_times`, 16 if it is not set."""
+    return DEFAULT_MAX_RECONSUME_TIMES if setting == OFF else setting
+
+
+def ordered_reconsume_limit(setting: int) -> int:
+    """Tries of an ordered consumer: `max_reconsume_times`, without limit if it is not set."""
+    return NO_LIMIT if setting == OFF else setting
 
 
 FIRST_RETRY_DELAY_LEVEL: Final = 3

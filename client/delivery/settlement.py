@@ -1,13 +1,18 @@
 """What becomes of a batch after a concurrent listener: sent back, tried again here, or finished.
 
-A batch carries its settlement, so that delivery is the same for pulled and for popped messages
-(`push/pop_settlement.py`). The decisions are `concurrent_results.py`. Mirrors
-`ConsumeMessageConcurrentlyService.processConsumeResult`.
+    1. `to_send_back` names the failed messages; each is sent back (36)
+    2. `finish` is given those whose sending failed too: they stay cached, and are tried again here after
+       LOCAL_RETRY_DELAY_MS; everything else of the batch is finished. It returns the offset to store
+
+A batch carries its settlement, so that delivery is the same for pulled and for popped messages (`push/pop_queues.py`).
+The result of a queue that was dropped meanwhile is discarded: the next owner gets its messages again. A message that is
+no longer cached was sent back by the cleaning of expired ones and is not sent a second time (4.9 clients do). Official
+class: ConsumeMessageConcurrentlyService.processConsumeResult.
 """
 
 import logging
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -15,10 +20,54 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.process_queue import ProcessQueue
 from ..settings.consumer_settings import PushConsumerSettings
-from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from ..values.listener_returns import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
-from .concurrent_results import finish, to_send_back
 from .send_back import SendBack
+
+LOCAL_RETRY_DELAY_MS: Final = 5_000
+
+
+def first_failed(status: ConsumeConcurrentlyStatus, ack_index: int, size: int) -> int:
+    """Index of the first message of a batch that failed; `size` if none did."""
+    if status is ConsumeConcurrentlyStatus.RECONSUME_LATER:
+        return 0
+    return size if ack_index >= size else max(ack_index, -1) + 1
+
+
+def to_send_back(
+    queue: ProcessQueue,
+    messages: Sequence[MessageExt],
+    status: ConsumeConcurrentlyStatus,
+    *,
+    ack_index: int = ACK_ALL,
+    message_model: MessageModel = MessageModel.CLUSTERING,
+) -> list[MessageExt]:
+    """The messages to send back to the broker. A broadcasting consumer sends none back, it loses them."""
+    failed = first_failed(status, ack_index, len(messages))
+    if failed == len(messages) or message_model is MessageModel.BROADCASTING:
+        return []
+    return [message for message in messages[failed:] if message in queue]
+
+
+def finish(queue: ProcessQueue, messages: Sequence[MessageExt], not_sent: Sequence[MessageExt] = ()) -> int:
+    """Finish a batch, except the messages that could not be sent back: their tries are counted.
+
+    The offset to store, which may only raise the stored one; -1 for none.
+    """
+    if not not_sent:
+        return queue.remove(messages)
+    for message in not_sent:
+        message.reconsume_times += 1
+    kept = {message.queue_offset for message in not_sent}
+    return queue.remove([message for message in messages if message.queue_offset not in kept])
+
+
+def batches(messages: Sequence[MessageExt], batch_size: int) -> list[Sequence[MessageExt]]:
+    """Pulled messages cut into what one listener call gets (consume_message_batch_max_size)."""
+    if len(messages) <= batch_size:
+        return [messages]
+    return [messages[start : start + batch_size] for start in range(0, len(messages), batch_size)]
+
 
 _log = logging.getLogger(__name__)
 

@@ -13,9 +13,8 @@ Times in epoch ms, costs in ms. Time and group of a SubAfter are missing with th
 topics carry no namespace. No I/O. Mirrors `TraceDataEncoder`, `TraceContext`, `TraceBean`.
 """
 
-from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import field
@@ -72,9 +71,18 @@ class TraceContext(msgspec.Struct, kw_only=True):
 
 def encode_trace(context: TraceContext) -> str:
     """The records of one context."""
-    write = _WRITERS[context.trace_type]
+    kind, names = context.trace_type, _FIELDS[context.trace_type]
+    ends_early = kind is TraceType.SUB_AFTER and context.access_channel is AccessChannel.CLOUD
+    names = names[:_SUB_AFTER_IN_CLOUD] if ends_early else names
     return "".join(
-        FIELD_END.join((context.trace_type.value, *map(_text, write(context, bean)))) + RECORD_END
+        FIELD_END.join(
+            (
+                kind.value,
+                *(_text(getattr(bean if name in _OF_BEAN else context, name)) for name in names),
+                *([""] if ends_early else ()),  # the official writer ends the code like any other field
+            )
+        )
+        + RECORD_END
         for bean in context.beans
     )
 
@@ -97,7 +105,7 @@ def decode_traces(text: str) -> list[TraceContext]:
         if kind not in _KINDS:
             continue
         try:
-            contexts.append(_READERS[TraceType(kind)](fields))
+            contexts.append(_read(TraceType(kind), fields))
         except (IndexError, ValueError) as error:
             raise ClientError(f"not a trace record: {record[:80]!r}") from error
     return contexts
@@ -109,142 +117,49 @@ def _text(value: object) -> str:
     return "null" if value is None else str(int(value) if isinstance(value, MessageType) else value)
 
 
-# -- each type's fields, written and read
-
-
-def _write_pub(context: TraceContext, bean: TraceBean) -> Sequence[object]:
-    return (
-        *(context.timestamp_ms, context.region_id, context.group_name, bean.topic, bean.msg_id),
-        *(bean.tags, bean.keys, bean.store_host, bean.body_length, context.cost_ms, bean.msg_type),
-        *(bean.offset_msg_id, context.is_success),
-    )
-
-
-def _read_pub(fields: list[str]) -> TraceContext:
-    bean = TraceBean(
-        topic=fields[3],
-        msg_id=fields[4],
-        tags=fields[5],
-        keys=fields[6],
-        store_host=fields[7],
-        body_length=int(fields[8]),
-        msg_type=MessageType(int(fields[10])),
-        offset_msg_id=fields[11] if len(fields) > 12 else "",
-    )
-    success = fields[12] if len(fields) > 12 else fields[11]  # clients before 4.3 wrote no offset message id
-    return TraceContext(
-        trace_type=TraceType.PUB,
-        timestamp_ms=int(fields[0]),
-        region_id=fields[1],
-        group_name=fields[2],
-        cost_ms=int(fields[9]),
-        is_success=success == "true",
-        beans=[bean],
-    )
-
-
-def _write_sub_before(context: TraceContext, bean: TraceBean) -> Sequence[object]:
-    return (
-        *(context.timestamp_ms, context.region_id, context.group_name, context.request_id),
-        *(bean.msg_id, bean.retry_times, bean.keys),
-    )
-
-
-def _read_sub_before(fields: list[str]) -> TraceContext:
-    return TraceContext(
-        trace_type=TraceType.SUB_BEFORE,
-        timestamp_ms=int(fields[0]),
-        region_id=fields[1],
-        group_name=fields[2],
-        request_id=fields[3],
-        beans=[TraceBean(msg_id=fields[4], retry_times=int(fields[5]), keys=fields[6])],
-    )
-
-
-def _write_sub_after(context: TraceContext, bean: TraceBean) -> Sequence[object]:
-    fields = (
-        *(context.request_id, bean.msg_id, context.cost_ms, context.is_success, bean.keys),
-        context.context_code,
-    )
-    if context.access_channel is AccessChannel.CLOUD:
-        return (*fields, "")  # the official writer ends the code like any other field
-    return (*fields, context.timestamp_ms, context.group_name)
-
-
-def _read_sub_after(fields: list[str]) -> TraceContext:
-    has_time = len(fields) > 7
-    return TraceContext(
-        trace_type=TraceType.SUB_AFTER,
-        request_id=fields[0],
-        cost_ms=int(fields[2]),
-        is_success=fields[3] == "true",
-        context_code=int(fields[5]) if len(fields) > 5 else 0,
-        timestamp_ms=int(fields[6]) if has_time else 0,
-        group_name=fields[7] if has_time else "",
-        access_channel=None if has_time else AccessChannel.CLOUD,
-        beans=[TraceBean(msg_id=fields[1], keys=fields[4])],
-    )
-
-
-def _write_end_transaction(context: TraceContext, bean: TraceBean) -> Sequence[object]:
-    return (
-        *(context.timestamp_ms, context.region_id, context.group_name, bean.topic, bean.msg_id),
-        *(bean.tags, bean.keys, bean.store_host, bean.msg_type, bean.transaction_id),
-        *(bean.transaction_state, bean.from_transaction_check),
-    )
-
-
-def _read_end_transaction(fields: list[str]) -> TraceContext:
-    bean = TraceBean(
-        topic=fields[3],
-        msg_id=fields[4],
-        tags=fields[5],
-        keys=fields[6],
-        store_host=fields[7],
-        msg_type=MessageType(int(fields[8])),
-        transaction_id=fields[9],
-        transaction_state=fields[10],
-        from_transaction_check=fields[11] == "true",
-    )
-    return TraceContext(
-        trace_type=TraceType.END_TRANSACTION,
-        timestamp_ms=int(fields[0]),
-        region_id=fields[1],
-        group_name=fields[2],
-        beans=[bean],
-    )
-
-
-def _write_recall(context: TraceContext, bean: TraceBean) -> Sequence[object]:
-    return (
-        *(context.timestamp_ms, context.region_id, context.group_name, bean.topic, bean.msg_id),
-        context.is_success,
-    )
-
-
-def _read_recall(fields: list[str]) -> TraceContext:
-    return TraceContext(
-        trace_type=TraceType.RECALL,
-        timestamp_ms=int(fields[0]),
-        region_id=fields[1],
-        group_name=fields[2],
-        is_success=fields[5] == "true",
-        beans=[TraceBean(topic=fields[3], msg_id=fields[4])],
-    )
-
-
+_FIELDS: Final = {
+    TraceType.PUB: (
+        *("timestamp_ms", "region_id", "group_name", "topic", "msg_id", "tags", "keys", "store_host"),
+        *("body_length", "cost_ms", "msg_type", "offset_msg_id", "is_success"),
+    ),
+    TraceType.SUB_BEFORE: (
+        *("timestamp_ms", "region_id", "group_name", "request_id", "msg_id", "retry_times", "keys"),
+    ),
+    TraceType.SUB_AFTER: (
+        *("request_id", "msg_id", "cost_ms", "is_success", "keys", "context_code"),
+        *("timestamp_ms", "group_name"),
+    ),
+    TraceType.END_TRANSACTION: (
+        *("timestamp_ms", "region_id", "group_name", "topic", "msg_id", "tags", "keys", "store_host"),
+        *("msg_type", "transaction_id", "transaction_state", "from_transaction_check"),
+    ),
+    TraceType.RECALL: ("timestamp_ms", "region_id", "group_name", "topic", "msg_id", "is_success"),
+}
+"""The fields of each type of record, in their order: those of the message and those of the step."""
+_SUB_AFTER_IN_CLOUD: Final = 6
+"""Fields of a SubAfter without time and group; the oldest clients leave out the code too."""
+_OF_BEAN: Final = frozenset(TraceBean.__struct_fields__)
+_TYPES: Final = {
+    field.name: field.type for kind in (TraceBean, TraceContext) for field in msgspec.structs.fields(kind)
+}
 _KINDS: Final = frozenset(kind.value for kind in TraceType)
-_WRITERS: Final[dict[TraceType, Callable[[TraceContext, TraceBean], Sequence[object]]]] = {
-    TraceType.PUB: _write_pub,
-    TraceType.SUB_BEFORE: _write_sub_before,
-    TraceType.SUB_AFTER: _write_sub_after,
-    TraceType.END_TRANSACTION: _write_end_transaction,
-    TraceType.RECALL: _write_recall,
-}
-_READERS: Final[dict[TraceType, Callable[[list[str]], TraceContext]]] = {
-    TraceType.PUB: _read_pub,
-    TraceType.SUB_BEFORE: _read_sub_before,
-    TraceType.SUB_AFTER: _read_sub_after,
-    TraceType.END_TRANSACTION: _read_end_transaction,
-    TraceType.RECALL: _read_recall,
-}
+
+
+def _read(kind: TraceType, fields: list[str]) -> TraceContext:
+    """IndexError or ValueError for fields that are missing or no numbers."""
+    names, channel = _FIELDS[kind], None
+    if kind is TraceType.PUB and len(fields) < len(names):  # clients before 4.3 wrote no offset message id
+        names = tuple(name for name in names if name != "offset_msg_id")
+    if kind is TraceType.SUB_AFTER and len(fields) < len(names):
+        channel = AccessChannel.CLOUD
+        names = names[: min(max(len(fields), _SUB_AFTER_IN_CLOUD - 1), _SUB_AFTER_IN_CLOUD)]
+    values = {name: _value(_TYPES[name], fields[index]) for index, name in enumerate(names)}
+    bean = TraceBean(**{name: value for name, value in values.items() if name in _OF_BEAN})
+    step = {"timestamp_ms": 0} | {name: value for name, value in values.items() if name not in _OF_BEAN}
+    return TraceContext(trace_type=kind, access_channel=channel, beans=[bean], **step)
+
+
+def _value(kind: Any, text: str) -> Any:
+    if kind is bool:
+        return text == "true"
+    return kind(int(text)) if kind in (int, MessageType) else text

@@ -16,7 +16,7 @@ from ..connections.address_server import address_server_url
 from ..errors import InvalidArgument
 from ..hooks.rpc_hooks import NamespaceRpcHook, RPCHook, StreamTypeRPCHook
 from ..settings.client_settings import DEFAULT_INSTANCE_NAME, ClientSettings, local_ip, name_servers
-from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
+from ..settings.consumer_settings import ConsumerSettings
 from ..settings.java_setters import no_setting
 from ..values.namespaces import namespace_of_endpoint
 
@@ -87,8 +87,7 @@ def instance_config(settings: ClientSettings, hooks: Sequence[RPCHook] = ()) -> 
     """The instance these settings belong to; the instance name is made unique, but not for a broadcasting consumer, as
     in Java."""
     is_broadcasting = (
-        isinstance(settings, PushConsumerSettings | LitePullConsumerSettings)
-        and settings.message_model is MessageModel.BROADCASTING
+        isinstance(settings, ConsumerSettings) and settings.message_model is MessageModel.BROADCASTING
     )
     name = instance_name_of(settings.instance_name, is_unique=not is_broadcasting)
     client_ip = settings.client_ip or local_ip()

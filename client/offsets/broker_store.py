@@ -87,10 +87,8 @@ class RemoteBrokerOffsetStore(OffsetMemory):
 
         No queues at all: nothing happens, as in Java.
         """
-        by_broker: defaultdict[str, list[MessageQueue]] = defaultdict(list)
-        for queue in self.to_persist(set(queues)):
-            by_broker[queue.broker_name].append(queue)
-        await asyncio.gather(*map(self._report_to_one_broker, by_broker.values()))
+        reported = by_broker(self.to_persist(set(queues)))
+        await asyncio.gather(*map(self._report_to_one_broker, reported.values()))
 
     async def persist_last(self, queues: Iterable[MessageQueue]) -> None:
         """As `persist_all`, and wait until the brokers know, at most 5 s: for a consumer that leaves its group."""
@@ -176,6 +174,14 @@ class RemoteBrokerOffsetStore(OffsetMemory):
             commit_offset=offset,
             broker_name=queue.broker_name,
         )
+
+
+def by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    """Queues by the name of their broker."""
+    found: defaultdict[str, list[MessageQueue]] = defaultdict(list)
+    for queue in queues:
+        found[queue.broker_name].append(queue)
+    return found
 
 
 def pull_may_carry(store: OffsetStore, queue: MessageQueue) -> bool:

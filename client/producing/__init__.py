@@ -8,10 +8,8 @@ sender.py           one message: attempts, retries, the broker's reply
 posted_send.py      one send that was written, until its reply arrives
 async_sends.py      sends whose results are futures
 send_retry.py       which failure is retried, and what the last one raises
-queue_choice.py     round robin, and selectors of the user
-fault_tolerance.py  which brokers are avoided for a while
+queue_choice.py     round robin, selectors of the user, which brokers are avoided for a while
 outgoing.py         makes a message ready to leave, and its request header
-batch_split.py      which lists may be one batch, and where a long one is cut
-accumulator.py      single sends collected into batches (`auto_batch`)
+batches.py          which lists may be one batch, where a long one is cut, single sends that become one
 send_hooks.py       calls the user's hooks around each attempt
 """

@@ -32,9 +32,8 @@ from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
 from ..values.results import SendResult
 from ..values.validators import broker_of_recall_handle, check_message, check_producer_group, check_topic
-from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
-from .batch_split import check_batch, element_bytes, split_batch
+from .batches import ProduceAccumulator, check_batch, element_bytes, split_batch
 from .outgoing import Outgoing, reply_to
 from .send_arguments import SendKeywords, queue_of_topic, read_arguments
 from .sender import Sender, detect_brokers

@@ -40,10 +40,9 @@ from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from ..values.namespaces import Namespace
 from ..values.results import SendResult, send_status
-from .fault_tolerance import DETECTOR_PERIOD_MS, LatencyFaultTolerance
 from .outgoing import Outgoing, OutgoingMaker, SendHeaders
 from .posted_send import AttemptFailed, PostedSend, result_of
-from .queue_choice import QueueTurn, select_one_message_queue
+from .queue_choice import DETECTOR_PERIOD_MS, LatencyFaultTolerance, QueueTurn, select_one_message_queue
 from .send_arguments import Destination
 from .send_hooks import SendHooks
 from .send_retry import (

@@ -17,16 +17,15 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from ..clock import steady_ms
 from ..offsets.offset_store import read_offset
 from ..rebalancing.consumer_context import ConsumerContext
-from ..rebalancing.flow_control import FLOW_CONTROL_DELAY_MS, SUSPENDED_DELAY_MS, hold_back
+from ..rebalancing.flow_control import FLOW_CONTROL_DELAY_MS, SUSPENDED_DELAY_MS, is_over_limit
 from ..rebalancing.held_queues import HeldQueues
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.subscriptions import subscription_of
 from ..settings.consumer_settings import LitePullConsumerSettings
 from ..values.message import MessageExt
 from ..values.results import PullStatus
-from .after_pull import delay_if_again
 from .pull_api import PullApi, PullOrder
-from .queue_loop import QueueLoop
+from .queue_loop import QueueLoop, delay_if_again
 
 _log = logging.getLogger(__name__)
 
@@ -236,14 +235,12 @@ class _LitePullLoop(QueueLoop):
             return SUSPENDED_DELAY_MS
         if len(self._queues.ready) * settings.pull_batch_size > settings.pull_threshold_for_all:
             return FLOW_CONTROL_DELAY_MS
-        held = hold_back(
+        if is_over_limit(
             assigned.process_queue,
-            max_count=settings.pull_threshold_for_queue,
-            max_size_mib=settings.pull_threshold_size_for_queue,
-            max_span=settings.consume_max_span,
-            orderly=False,
-        )
-        if held is not None:
+            count=settings.pull_threshold_for_queue,
+            size_mib=settings.pull_threshold_size_for_queue,
+            span=settings.consume_max_span,
+        ):
             return FLOW_CONTROL_DELAY_MS
         if assigned.pull_offset < 0:
             offset = await self._queues.first_position(self.queue)

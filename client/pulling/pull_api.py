@@ -1,7 +1,7 @@
 """One pull from one queue: a request without a policy of its own.
 
 `PullApi` finds the broker to read from, remembers which one it suggests for the next pull, and filters tags once more,
-because a broker compares only their hashes. When to pull is decided by its callers: `push/pull_loop.py`,
+because a broker compares only their hashes. When to pull is decided by its callers: `push/push_queues.py`,
 `lite_pull_queues.py` and the user of `pull_consumer.py`. Mirrors `PullAPIWrapper`.
 """
 

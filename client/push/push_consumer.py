@@ -26,8 +26,7 @@ from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 from pocketmq.protocol.requests.membership import CheckClientConfig
 
 from ..delivery.concurrent_delivery import ConcurrentDelivery
-from ..delivery.invocation import ListenerInvoker
-from ..delivery.listeners import BatchListener, Listener, ListenerCall
+from ..delivery.listeners import BatchListener, Listener, ListenerCall, ListenerInvoker
 from ..delivery.send_back import topic_for_listener
 from ..errors import InvalidArgument
 from ..hooks.hooks import Hook, check_plain

@@ -1,41 +1,63 @@
 """The queues a push consumer holds: locks, pull loops, thresholds, and how each queue is given up.
 
-Rounds decide and call here (`rebalancing/held_queues.py`). Mirrors `RebalancePushImpl` and the pulling half of
-`DefaultMQPushConsumerImpl`.
+Rounds decide and call here (`rebalancing/held_queues.py`); with `client_rebalance=False` (5.x) the broker decides which
+queues are pulled, and which popped (`pop_queues.py`). There is exactly one pull under way for each queue, held at the
+broker until there is something. A loop ends when its queue is dropped, or when the broker refuses its offset; the
+offset is then corrected in the background. What each answer does is `pulling/queue_loop.py`, when to hold back is
+`rebalancing/flow_control.py`. Mirrors `RebalancePushImpl`, `RebalanceImpl.getRebalanceResultFromBroker` and the pulling
+half of `DefaultMQPushConsumerImpl`.
 """
 
 import asyncio
-import functools
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Final
 
+from pocketmq.protocol.bodies.client import QueryAssignmentRequestBody
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.requests.pop import QueryAssignment
 
 from ..clock import steady_ms, wall_ms
 from ..delivery.concurrent_delivery import ConcurrentDelivery
-from ..delivery.invocation import ListenerInvoker
+from ..delivery.listeners import ListenerInvoker
 from ..delivery.ordered_delivery import OrderedDelivery
 from ..delivery.send_back import SendBack
-from ..pulling.pull_api import PullApi
-from ..rebalancing.broker_assignments import BrokerAssignments
+from ..errors import ClientError
+from ..offsets.broker_store import pull_may_carry
+from ..pulling.pull_api import PullApi, PullOrder
+from ..pulling.queue_loop import QueueLoop, after_pull, commit_with_pull
 from ..rebalancing.consumer_context import ConsumerContext
-from ..rebalancing.flow_control import PullControl
+from ..rebalancing.flow_control import (
+    BROKER_SUSPEND_MAX_MS,
+    FLOW_CONTROL_DELAY_MS,
+    PULL_TIMEOUT_MS,
+    SUSPENDED_DELAY_MS,
+    PullControl,
+    is_over_limit,
+)
 from ..rebalancing.held_queues import HeldQueues
-from ..rebalancing.plan import is_client_rebalance, needs_lock, pop_retry_subscription
+from ..rebalancing.plan import (
+    is_balanced,
+    is_client_rebalance,
+    needs_lock,
+    pop_retry_subscription,
+    split_assignments,
+)
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
 from ..settings.consumer_settings import PushConsumerSettings
 from ..values.listener_returns import ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
 from .pop_queues import PopQueues
-from .pull_loop import PullLoop
 from .running_info import push_running_info
 
 _log = logging.getLogger(__name__)
 
+ASSIGNMENT_TIMEOUT_SECONDS: Final = 3.0
 RELEASE_WAIT_SECONDS: Final = 0.5
 RESET_WAIT_SECONDS: Final = 10.0
 """A reset lets listeners finish for this long before it moves the offsets."""
@@ -63,9 +85,8 @@ class PushQueues(HeldQueues):
             orderly=orderly,
             message_model=settings.message_model,
         )
-        super().__init__(
-            context, consume_passively=True, assignments=BrokerAssignments(context) if by_broker else None
-        )
+        super().__init__(context, consume_passively=True)
+        self._settings, self._by_broker = settings, by_broker
         self.control = PullControl(settings, is_suspended=is_suspended)
         self.locks: QueueLocks | None = None
         if needs_lock(orderly=orderly, message_model=settings.message_model):
@@ -81,20 +102,11 @@ class PushQueues(HeldQueues):
             if by_broker:
                 self.pops = PopQueues(context, self.control, self.delivery)
         self.pull_api = PullApi(context.instance, context.group, context.hooks, unit_mode=settings.unit_mode)
-        self._orderly, self._start_ms = orderly, wall_ms()
+        self.is_orderly, self._start_ms = orderly, wall_ms()
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._on_reconnect = on_reconnect
         self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._shares: dict[str, set[MessageQueue]] = {}
-        self._pull_loop = functools.partial(
-            PullLoop,
-            context,
-            self.control,
-            self.pull_api,
-            self.delivery,
-            self.first_position,
-            self.correct_offset,
-        )
 
     def assignment(self) -> list[MessageQueue]:
         """The queues that are pulled or popped now."""
@@ -106,7 +118,60 @@ class PushQueues(HeldQueues):
         """One round; a paused consumer skips it."""
         if self.control.is_paused or self._stopped:
             return self._stopped
-        return await super().rebalance()
+        has_share = await super().rebalance()
+        if self.pops is not None:
+            self.pops.keep_only([*self._subscriptions])
+        return has_share
+
+    async def round_of(self, topic: str) -> bool:
+        """The broker may assign the queues, some to pull and some to pop (official updateMessageQueueAssignment)."""
+        if not self._by_broker:
+            return await super().round_of(topic)
+        answer = await self._assigned_by_broker(topic)
+        if answer is None:
+            return False
+        pulled, popped = answer
+        change = pop_retry_subscription(topic, self.group, pulled, popped)
+        if change is not None:
+            self._read_pop_retries(*change)
+        changed = await self.give_up(topic, pulled)
+        if self.pops is not None and self.pops.exchange(topic, popped):
+            changed = True
+        await self.add(topic, pulled, pulled | popped, pulled | popped, changed=changed)
+        return is_balanced(topic, pulled, self.table)
+
+    async def _assigned_by_broker(self, topic: str) -> tuple[set[MessageQueue], set[MessageQueue]] | None:
+        """The queues to pull and those to pop; None if the broker cannot answer: then everything stays as it is.
+
+        A queue to pop mostly has the id -1, which is any queue of the broker. The strategy is one the broker knows.
+        """
+        instance, settings = self._instance, self._settings
+        body = QueryAssignmentRequestBody(
+            topic=topic,
+            consumer_group=self.group,
+            client_id=instance.client_id,
+            strategy_name=settings.allocate_message_queue_strategy.name,
+            message_model=settings.message_model.value,
+        )
+        try:
+            address = await instance.routes.find_any_broker(topic)
+            reply = await instance.connections.call(
+                address, QueryAssignment(), body, timeout_seconds=ASSIGNMENT_TIMEOUT_SECONDS
+            )
+            assigned = reply.message_queue_assignments
+        except (ClientError, ProtocolError) as error:
+            # The retry topic is created with the group's first heartbeat: it is asked for again in a second.
+            level = logging.DEBUG if is_retry_topic(topic) else logging.WARNING
+            _log.log(level, "assignment of %s in %s: %s", self.group, topic, error)
+            return None
+        return None if assigned is None else split_assignments(assigned)
+
+    def _read_pop_retries(self, retry: str, subscribes: bool) -> None:
+        """A topic that is pulled again is read together with its pop retry topic (5.x)."""
+        if not subscribes:
+            self._subscriptions.unsubscribe(retry)
+        elif retry not in self._subscriptions:
+            self._subscriptions.subscribe(retry, "*")
 
     def rebalance_without_brokers(self, *, answered: bool) -> None:
         """Without name servers the next round comes in its time."""
@@ -158,14 +223,14 @@ class PushQueues(HeldQueues):
     async def running_info(self) -> ConsumerRunningInfo:
         pops = {} if self.pops is None else self.pops.table
         return push_running_info(
-            self.context, self.table, pops, orderly=self._orderly, start_ms=self._start_ms
+            self.context, self.table, pops, orderly=self.is_orderly, start_ms=self._start_ms
         )
 
     async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
         began_ms = steady_ms()
         returned, error, context = await self.delivery.call_once(message)
         return ConsumeMessageDirectlyResult(
-            order=self._orderly,
+            order=self.is_orderly,
             auto_commit=context.auto_commit if isinstance(context, ConsumeOrderlyContext) else True,
             consume_result=direct_result(returned, raised=error is not None).value,
             remark=None if error is None else f"{type(error).__name__}: {error}",
@@ -186,24 +251,6 @@ class PushQueues(HeldQueues):
 
     async def stored_offset(self, queue: MessageQueue) -> int:
         return await self.offsets.in_store(queue)
-
-    def mode_chosen(self, topic: str, pulled: set[MessageQueue], popped: set[MessageQueue]) -> None:
-        """A topic that is pulled again is read together with its pop retry topic (5.x)."""
-        change = pop_retry_subscription(topic, self.group, pulled, popped)
-        if change is None:
-            return
-        retry, subscribes = change
-        if not subscribes:
-            self._subscriptions.unsubscribe(retry)
-        elif retry not in self._subscriptions:
-            self._subscriptions.subscribe(retry, "*")
-
-    def exchange_popped(self, topic: str, popped: set[MessageQueue]) -> bool:
-        return self.pops is not None and self.pops.exchange(topic, popped)
-
-    def keep_popped(self, topics: Collection[str]) -> None:
-        if self.pops is not None:
-            self.pops.keep_only(topics)
 
     def end(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         pull = self._pulls.pop(process_queue, None)
@@ -233,7 +280,7 @@ class PushQueues(HeldQueues):
 
     def begin(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         if not self._stopped:
-            loop = self._pull_loop(queue, process_queue, offset)
+            loop = PullLoop(self, queue, process_queue, offset)
             self._pulls[process_queue] = self._instance.spawn(loop.run(), f"pull {queue}")
 
     async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
@@ -267,7 +314,7 @@ class PushQueues(HeldQueues):
 
     async def _correct(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         """The broker refused the offset: continue at the one it names, with a fresh process queue
-        (`pulling/after_pull.py`)."""
+        (`pulling/queue_loop.py`)."""
         _log.warning("the offset of %s in %s is illegal, going on at %d", self.group, queue, offset)
         process_queue.dropped = True
         self._pulls.pop(process_queue, None)
@@ -285,3 +332,89 @@ def _call(callback: QueuesChanged | None, queues: set[MessageQueue]) -> None:
         callback(sorted(queues))
     except Exception:
         _log.exception("a callback for changed queues failed")
+
+
+class PullLoop(QueueLoop):
+    """Pulls of one queue."""
+
+    verb = "pull"
+    context: ConsumerContext[PushConsumerSettings]
+
+    def __init__(
+        self, queues: PushQueues, queue: MessageQueue, process_queue: ProcessQueue, offset: int
+    ) -> None:
+        super().__init__(queues.context, queue, process_queue)
+        self._queues = queues
+        self._process_queue = process_queue
+        self._offset = offset
+        self._previously_locked = queues.locks is None
+
+    async def delay_before(self) -> int:
+        """0 to pull now; else try again after so many ms."""
+        queues, process_queue, settings = self._queues, self._process_queue, self.context.settings
+        if queues.control.is_paused:
+            return SUSPENDED_DELAY_MS
+        if is_over_limit(
+            process_queue,
+            count=queues.control.max_count,
+            size_mib=queues.control.max_size_mib,
+            span=None if queues.is_orderly else settings.consume_concurrently_max_span,
+        ):
+            return FLOW_CONTROL_DELAY_MS
+        if self._previously_locked:
+            return 0
+        if not process_queue.locked:
+            return settings.pull_time_delay_mills_when_exception
+        # The last owner may have committed between our reading of the offset and our lock.
+        self._offset = await queues.first_position(self.queue)
+        self._previously_locked = True
+        return 0
+
+    async def ask(self) -> int | None:
+        """One pull and what follows from it."""
+        context, queue, process_queue = self.context, self.queue, self._process_queue
+        settings, offsets = context.settings, context.offsets
+        subscription = context.subscriptions.get(queue.topic)
+        if subscription is None:
+            return settings.pull_time_delay_mills_when_exception
+        memory = offsets.read(queue)
+        carried = commit_with_pull(memory, clustering=context.is_clustering)
+        if carried is not None and not pull_may_carry(offsets, queue):
+            carried = None
+        sends_expression = settings.post_subscription_when_pull and not subscription.class_filter_mode
+        sys_flag = PULL_SUSPEND | (PULL_SUBSCRIPTION if sends_expression else 0)
+        if carried is not None:
+            sys_flag |= PULL_COMMIT_OFFSET
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        result = await self._queues.pull_api.pull(
+            queue,
+            PullOrder(
+                offset=self._offset,
+                subscription=subscription,
+                sends_expression=sends_expression,
+                sys_flag=sys_flag,
+                max_count=settings.pull_batch_size,
+                max_bytes=settings.pull_batch_size_in_bytes,
+                commit_offset=memory if context.is_clustering else 0,
+                suspend_ms=BROKER_SUSPEND_MAX_MS,
+                timeout_ms=PULL_TIMEOUT_MS,
+                sub_version=subscription.sub_version,
+            ),
+        )
+        if process_queue.dropped:
+            return None
+        messages = result.messages
+        if messages:
+            context.statistics.pulled(queue.topic, len(messages), (loop.time() - began) * 1000)
+            starts_task = process_queue.put(messages, result.max_offset)
+            self._queues.delivery.deliver(messages, queue, process_queue, starts_task=starts_task)
+        following = after_pull(
+            result, process_queue, asked=self._offset, pull_interval_ms=settings.pull_interval
+        )
+        self._offset = following.next_offset
+        if following.raise_to >= 0:
+            offsets.update(queue, following.raise_to, increase_only=True)
+        if following.delay_ms is None:
+            self._queues.correct_offset(queue, process_queue, following.next_offset)
+        return following.delay_ms

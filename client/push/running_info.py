@@ -14,7 +14,7 @@ from ..rebalancing.consumer_context import ConsumerContext
 from ..rebalancing.process_queue import QueueTable
 from ..settings.client_settings import SECRETS
 from ..settings.consumer_settings import PushConsumerSettings
-from .pop_settlement import PopProcessQueue
+from .pop_queues import PopProcessQueue
 
 CLIENT_VERSION: Final = "V5_5_0"
 

@@ -2,11 +2,9 @@
 
 subscriptions.py       the topics that a consumer reads
 plan.py                the decisions of one rebalance round
-broker_assignments.py  queues that the broker assigns (5.x)
 held_queues.py         the queues of a consumer and its rounds: base class for push and lite pull consumers
 group_member.py        a consumer that shares queues with its group: base class for the same two
-consumer_context.py    what the parts of a consumer have in common
-statistics.py          rates of a consumer, by topic
+consumer_context.py    what the parts of a consumer have in common; its rates
 first_position.py      the rule that decides where a consumer starts
 queue_locks.py         locks of ordered consumers at the brokers
 process_queue.py       pulled messages of one queue that are not finished, and the table of the queues held

@@ -10,7 +10,7 @@ The caller (`held_queues.py`) reads the stored offset, applies the rule, and ask
 
 4.9 clients differ in two points: any answer but success counts as -1, so that an error of the broker moves a group to
 the end; and -2 gives -1, which an ordered consumer uses as a position. FIRST is the constant 0: the broker corrects
-it to the queue's minimum (`pulling/after_pull.py`). The broker decides too: a new group reads a young queue from 0,
+it to the queue's minimum (`pulling/queue_loop.py`). The broker decides too: a new group reads a young queue from 0,
 whatever the setting says (`broker/first_position/`).
 Official class: RebalancePushImpl.computePullFromWhereWithException.
 """

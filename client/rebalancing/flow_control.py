@@ -4,7 +4,6 @@ All comparisons are "more than", as in the official client, so a queue may excee
 delays named here the pull loop tries again. Official class: DefaultMQPushConsumerImpl.pullMessage.
 """
 
-from enum import Enum
 from typing import Final
 
 from ..settings.checks import MIB
@@ -24,25 +23,14 @@ PULL_TIMEOUT_MS: Final = 30_000
 """How long the broker may hold a pull, and how long a push consumer waits for its answer."""
 
 
-class Hold(Enum):
-    """Which limit is exceeded, with the official words for it."""
-
-    COUNT = "the cached message count exceeds the threshold"
-    SIZE = "the cached message size exceeds the threshold"
-    SPAN = "the queue's messages, span too long"
-
-
-def hold_back(
-    process_queue: ProcessQueue, *, max_count: int, max_size_mib: int, max_span: int, orderly: bool
-) -> Hold | None:
-    """The limit that keeps a queue from being pulled, or None. The span counts for concurrent consumers only."""
-    if process_queue.count > max_count:
-        return Hold.COUNT
-    if process_queue.cached_bytes // MIB > max_size_mib:
-        return Hold.SIZE
-    if not orderly and process_queue.max_span() > max_span:
-        return Hold.SPAN
-    return None
+def is_over_limit(process_queue: ProcessQueue, *, count: int, size_mib: int, span: int | None) -> bool:
+    """Whether so many messages, MiB or offsets between the first and the last keep a queue from being pulled. The span
+    counts for concurrent consumers only: None for the others."""
+    return (
+        process_queue.count > count
+        or process_queue.cached_bytes // MIB > size_mib
+        or (span is not None and process_queue.max_span() > span)
+    )
 
 
 def share_of_topic(threshold_for_topic: int, queue_count: int, threshold_for_queue: int) -> int:

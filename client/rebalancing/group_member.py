@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
+from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.membership import UnregisterClient
@@ -17,10 +18,12 @@ from pocketmq.protocol.requests.membership import UnregisterClient
 from ..errors import AssignmentTimeout, ClientError, RouteNotFound
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
+from ..offsets.broker_store import RemoteBrokerOffsetStore
+from ..offsets.file_store import LocalFileOffsetStore
 from ..offsets.offset_store import OffsetStore
-from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
+from ..settings.consumer_settings import ConsumerSettings
 from ..values.validators import check_topic
-from .consumer_context import ConsumerContext, consumer_context
+from .consumer_context import ConsumerContext, ConsumerStatistics
 from .held_queues import HeldQueues
 from .subscriptions import Subscriptions
 
@@ -32,7 +35,7 @@ QueuesT = TypeVar("QueuesT", bound=HeldQueues)
 class GroupMember(Client, Generic[QueuesT]):
     """A subclass sets `_subscriptions` in its constructor."""
 
-    settings: PushConsumerSettings | LitePullConsumerSettings
+    settings: ConsumerSettings
     _trace_kind = "CONSUME"
     _subscriptions: Subscriptions
     _own_offsets: OffsetStore | None = None
@@ -101,11 +104,24 @@ class GroupMember(Client, Generic[QueuesT]):
     # -- life
 
     async def _build(self, instance: ClientInstance) -> None:
-        context = consumer_context(
-            instance, self._group, self.settings, self._subscriptions, self._hooks, self._own_offsets
+        offsets = self._own_offsets
+        if offsets is None and self.settings.message_model is MessageModel.CLUSTERING:
+            offsets = RemoteBrokerOffsetStore(instance, self._group)
+        elif offsets is None:
+            offsets = LocalFileOffsetStore(instance.client_id, self._group)
+        statistics = ConsumerStatistics(instance.loop.time)
+        self._held = self._make_queues(
+            ConsumerContext(
+                instance,
+                self._group,
+                self.settings,
+                self._subscriptions,
+                offsets,
+                statistics,
+                self._hooks,
+            )
         )
-        self._held = self._make_queues(context)
-        await context.offsets.load()
+        await offsets.load()
 
     def _register(self, instance: ClientInstance) -> None:
         instance.groups.add_consumer(self._queues)

@@ -24,7 +24,6 @@ from ..clock import steady_ms
 from ..errors import AllocationFailed, ClientError, RouteNotFound
 from ..instance.groups import GroupConsumer
 from ..offsets.queue_offsets import max_offset, search_offset
-from .broker_assignments import BrokerAssignments
 from .consumer_context import ConsumerContext
 from .first_position import (
     AskMaxOffset,
@@ -56,16 +55,9 @@ TOPIC_SEARCHES: Final = 10
 
 
 class HeldQueues(GroupConsumer):
-    """`table` is what the consumer holds. With `assignments` the broker decides which queues are pulled and which are
-    popped."""
+    """`table` is what the consumer holds."""
 
-    def __init__(
-        self,
-        context: ConsumerContext[Any],
-        *,
-        consume_passively: bool,
-        assignments: BrokerAssignments | None = None,
-    ) -> None:
+    def __init__(self, context: ConsumerContext[Any], *, consume_passively: bool) -> None:
         self.group = context.group
         self.offsets = context.offsets
         self.is_clustering = context.is_clustering
@@ -78,7 +70,6 @@ class HeldQueues(GroupConsumer):
         self._instance = context.instance
         self._subscriptions = context.subscriptions
         self._consume_passively = consume_passively
-        self._assignments = assignments
         self._stopped = False
         self._missing: set[str] = set()
         self._searches = 0
@@ -96,7 +87,7 @@ class HeldQueues(GroupConsumer):
         self._unreachable.clear()
         for topic in topics:
             try:
-                if not await self._round_of(topic):
+                if not await self.round_of(topic):
                     self.unbalanced.add(topic)
             except (ClientError, ProtocolError) as error:
                 _log.warning("rebalance of %s in %s: %s", self.group, topic, error)
@@ -105,7 +96,6 @@ class HeldQueues(GroupConsumer):
             process_queue = self.drop(queue)
             if process_queue is not None:
                 self.table.discard(queue, process_queue)
-        self.keep_popped(topics)
         if self._is_answered and all(
             is_retry_topic(topic) or (topic in topics and topic not in self.unbalanced)
             for topic in self._subscriptions
@@ -229,9 +219,8 @@ class HeldQueues(GroupConsumer):
 
     # -- one topic
 
-    async def _round_of(self, topic: str) -> bool:
-        if self._assignments is not None:
-            return await self._round_by_broker(topic, self._assignments)
+    async def round_of(self, topic: str) -> bool:
+        """Get this consumer's share of a topic, and give up its other queues. True if it has what it should have."""
         context = self.context
         route = self._instance.routes.route(topic)
         known = None if route is None else route.read_queues()
@@ -254,21 +243,9 @@ class HeldQueues(GroupConsumer):
             except AllocationFailed as error:
                 _log.error("allocation of %s for %s with %s: %s", topic, self.group, strategy.name, error)
                 return False
-        changed = await self._give_up(topic, target)
-        await self._add(topic, target, set(known), target, changed=changed)
+        changed = await self.give_up(topic, target)
+        await self.add(topic, target, set(known), target, changed=changed)
         return is_balanced(topic, target, self.table)
-
-    async def _round_by_broker(self, topic: str, assignments: BrokerAssignments) -> bool:
-        """The broker assigns the queues, some to pull and some to pop (official updateMessageQueueAssignment)."""
-        answer = await assignments.of_topic(topic)
-        if answer is None:
-            return False
-        pulled, popped = answer
-        self.mode_chosen(topic, pulled, popped)
-        changed = await self._give_up(topic, pulled)
-        changed |= self.exchange_popped(topic, popped)
-        await self._add(topic, pulled, pulled | popped, pulled | popped, changed=changed)
-        return is_balanced(topic, pulled, self.table)
 
     async def _members(self, topic: str) -> list[str]:
         """The client ids of the group, from any broker of the topic; empty if no broker answers."""
@@ -284,7 +261,7 @@ class HeldQueues(GroupConsumer):
             _log.warning("members of %s: %s", self.group, error)
             return []
 
-    async def _give_up(self, topic: str, target: Collection[MessageQueue]) -> bool:
+    async def give_up(self, topic: str, target: Collection[MessageQueue]) -> bool:
         """Give up the queues of a topic that are not this consumer's any more; whether there were any."""
         removals = plan_removals(topic, target, self.table, consume_passively=self._consume_passively)
         dropped = [(queue, self.drop(queue)) for queue in removals.all]
@@ -294,7 +271,7 @@ class HeldQueues(GroupConsumer):
                 changed = True
         return changed
 
-    async def _add(
+    async def add(
         self,
         topic: str,
         target: Collection[MessageQueue],
@@ -371,17 +348,6 @@ class HeldQueues(GroupConsumer):
     async def lock(self, queue: MessageQueue) -> bool:
         """Lock a queue at its broker; True at once for a consumer that needs no locks."""
         return True
-
-    def mode_chosen(self, topic: str, pulled: set[MessageQueue], popped: set[MessageQueue]) -> None:
-        """The broker says which queues of a topic are pulled, and which popped."""
-        assert not popped, "only a push consumer lets the broker decide"
-
-    def exchange_popped(self, topic: str, popped: set[MessageQueue]) -> bool:
-        """Pop exactly these queues of a topic; True if that changes anything."""
-        return False
-
-    def keep_popped(self, topics: Collection[str]) -> None:  # only a push consumer pops
-        """Stop popping every other topic."""
 
     @abstractmethod
     async def stored_offset(self, queue: MessageQueue) -> int:

@@ -7,8 +7,8 @@
 A concurrent consumer leaves messages cached while listeners run and removes them when they are done, in any order; an
 ordered one takes them out and commits. Either way the offset to store is never beyond an unfinished message: that makes
 consumption at-least-once. Owned by the event loop; nothing here waits, logs or reads a clock of its own. Pausing the
-pull loop is `flow_control.py`; what a listener's result does is `delivery/concurrent_results.py` and
-`delivery/ordered_results.py`. Official class: ProcessQueue.
+pull loop is `flow_control.py`; what a listener's result does is `delivery/settlement.py` and
+`delivery/ordered_delivery.py`. Official class: ProcessQueue.
 """
 
 from collections import deque

@@ -6,8 +6,6 @@ A broker keeps a lock for 60 s and the client trusts it for 30 s, so it is renew
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Iterable
 from typing import Final
 
 from pocketmq.protocol.bodies.client import (
@@ -19,6 +17,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import LockBatchMq, UnlockBatchMq
 
 from ..errors import ClientError
+from ..offsets.broker_store import by_broker
 from ..settings.consumer_settings import PushConsumerSettings
 from .consumer_context import ConsumerContext
 from .process_queue import QueueTable
@@ -59,26 +58,30 @@ class QueueLocks:
             _log.warning("lock of %s for %s: %s", queue, self._group, error)
             return False
         for known in locked:
-            process_queue = self._table.get(known)
-            if process_queue is not None:
-                process_queue.note_locked(True)
+            self._note(known, True)
         return queue in locked
 
     async def lock_all(self) -> None:
         """Renew the locks of every queue held, one request a broker. Without an answer they stay as they are."""
-        for broker_name, queues in by_broker(self._table.live()).items():
-            address = self._routes.master(broker_name)
-            if address is None or self._leaving:
-                continue
-            try:
-                locked = await self._lock(address, queues)
-            except (ClientError, ProtocolError) as error:
-                _log.warning("locks of %s at %s: %s", self._group, broker_name, error)
-                continue
-            for queue in queues:
-                process_queue = self._table.get(queue)
-                if process_queue is not None:
-                    process_queue.note_locked(queue in locked)
+        held = by_broker(self._table.live())
+        await asyncio.gather(*(self._lock_at(name, queues) for name, queues in held.items()))
+
+    async def _lock_at(self, broker_name: str, queues: list[MessageQueue]) -> None:
+        address = self._routes.master(broker_name)
+        if address is None or self._leaving:
+            return
+        try:
+            locked = await self._lock(address, queues)
+        except (ClientError, ProtocolError) as error:
+            _log.warning("locks of %s at %s: %s", self._group, broker_name, error)
+            return
+        for queue in queues:
+            self._note(queue, queue in locked)
+
+    def _note(self, queue: MessageQueue, is_locked: bool) -> None:
+        process_queue = self._table.get(queue)
+        if process_queue is not None:
+            process_queue.note_locked(is_locked)
 
     async def keep_locked(self) -> None:
         """`lock_all` after 1 s and every 20 s, until cancelled."""
@@ -105,24 +108,21 @@ class QueueLocks:
         self._leaving = True
         if self._under_way:  # a broker may carry out what follows a request before it
             await asyncio.wait(self._under_way, timeout=TIMEOUT_SECONDS)
-        for broker_name, queues in by_broker(self._requested).items():
-            address = self._routes.master(broker_name)
-            if address is None:
-                continue
-            try:
-                await self._connections.call(
-                    address,
-                    UnlockBatchMq(),
-                    self._unlock_body(queues),
-                    timeout_seconds=TIMEOUT_SECONDS,
-                )
-            except ClientError as error:
-                _log.warning("unlock of %s at %s: %s", self._group, broker_name, error)
-            for queue in queues:
-                self._requested.discard(queue)
-                process_queue = self._table.get(queue)
-                if process_queue is not None:
-                    process_queue.note_locked(False)
+        requested = by_broker(self._requested)
+        await asyncio.gather(*(self._unlock_at(name, queues) for name, queues in requested.items()))
+
+    async def _unlock_at(self, broker_name: str, queues: list[MessageQueue]) -> None:
+        address = self._routes.master(broker_name)
+        if address is None:
+            return
+        body = self._unlock_body(queues)
+        try:
+            await self._connections.call(address, UnlockBatchMq(), body, timeout_seconds=TIMEOUT_SECONDS)
+        except ClientError as error:
+            _log.warning("unlock of %s at %s: %s", self._group, broker_name, error)
+        for queue in queues:
+            self._requested.discard(queue)
+            self._note(queue, False)
 
     def give_back(self) -> None:
         """Unlock what is still locked, without waiting for connections or answers: for a consumer that was cancelled
@@ -155,11 +155,3 @@ class QueueLocks:
         return UnlockBatchRequestBody(
             consumer_group=self._group, client_id=self._client_id, mq_set=queues
         ).encode()
-
-
-def by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    """Queues by the name of their broker."""
-    found: defaultdict[str, list[MessageQueue]] = defaultdict(list)
-    for queue in queues:
-        found[queue.broker_name].append(queue)
-    return found

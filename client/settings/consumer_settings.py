@@ -57,8 +57,8 @@ _LITE_STARTS: Final = (
 )
 
 
-class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
-    """Official DefaultMQPushConsumer."""
+class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
+    """What push and lite pull consumers share."""
 
     message_model: MessageModel = MessageModel.CLUSTERING
     """CLUSTERING shares the messages among the members of a group, BROADCASTING gives all to each."""
@@ -70,6 +70,37 @@ class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
         default_factory=AllocateMessageQueueAveragely
     )
     """Which member reads which queues."""
+    pull_threshold_for_queue: int = 1_000
+    """Messages of a queue in memory before its pulling pauses."""
+    pull_threshold_size_for_queue: int = 100
+    """MiB of a queue in memory before its pulling pauses."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.message_model is MessageModel.LITE_SELECTIVE:
+            raise invalid_setting(
+                "message_model", self.message_model.value, "expected CLUSTERING or BROADCASTING"
+            )
+        strategy = self.allocate_message_queue_strategy
+        if not callable(getattr(strategy, "allocate", None)) or not isinstance(
+            getattr(strategy, "name", None), str
+        ):
+            raise invalid_setting("allocate_message_queue_strategy", strategy, "needs `name` and `allocate`")
+        if not self.consume_timestamp:
+            force_setattr(
+                self,
+                "consume_timestamp",
+                format_timestamp(round(time.time() * 1000) - CONSUME_TIMESTAMP_AGE_MS),
+            )
+        try:
+            parse_timestamp(self.consume_timestamp)
+        except ClientError as error:
+            raise invalid_setting("consume_timestamp", self.consume_timestamp, str(error)) from error
+
+
+class PushConsumerSettings(ConsumerSettings, frozen=True, kw_only=True):
+    """Official DefaultMQPushConsumer."""
+
     subscription: dict[str, str] = field(default_factory=dict)
     """Topic to tag expression."""
     consume_thread_min: int = 20
@@ -78,10 +109,6 @@ class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
     """Threads for listeners that are plain functions."""
     consume_concurrently_max_span: int = 2_000
     """Pulling of a queue pauses while its first and last message in memory are so many offsets apart."""
-    pull_threshold_for_queue: int = 1_000
-    """Messages of a queue in memory before its pulling pauses."""
-    pull_threshold_size_for_queue: int = 100
-    """MiB of a queue in memory before its pulling pauses."""
     pull_threshold_for_topic: int = OFF
     """The same for all queues held of a topic; -1: no limit."""
     pull_threshold_size_for_topic: int = OFF
@@ -115,7 +142,6 @@ class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_consumer(self)
         check_ranges(self, _PUSH_RANGES)
         check_ranges(self, _PUSH_RANGES_OR_OFF, off=True)
         if self.consume_thread_min > self.consume_thread_max:
@@ -135,21 +161,11 @@ class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
                 ) from error
 
 
-class LitePullConsumerSettings(ClientSettings, frozen=True, kw_only=True):
+class LitePullConsumerSettings(ConsumerSettings, frozen=True, kw_only=True):
     """Official DefaultLitePullConsumer."""
 
     enable_stream_request_type: bool = True
     """Requests carry the mark of a stream, and the client id ends with `@STREAM`."""
-    message_model: MessageModel = MessageModel.CLUSTERING
-    """CLUSTERING shares the messages among the members of a group, BROADCASTING gives all to each."""
-    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
-    """Where a group without offsets starts; `start` of the consumer is shorter."""
-    consume_timestamp: str = ""
-    """`yyyyMMddHHmmss`, local time; empty takes 30 minutes before now."""
-    allocate_message_queue_strategy: AllocateMessageQueueStrategy = field(
-        default_factory=AllocateMessageQueueAveragely
-    )
-    """Which member reads which queues."""
     broker_suspend_max_time_millis: int = 20_000
     """How long the broker may hold a pull, ms."""
     consumer_timeout_millis_when_suspend: int = 30_000
@@ -162,10 +178,6 @@ class LitePullConsumerSettings(ClientSettings, frozen=True, kw_only=True):
     """Messages that one pull asks for."""
     pull_threshold_for_all: int = 10_000
     """Messages of all queues in memory before pulling pauses."""
-    pull_threshold_for_queue: int = 1_000
-    """Messages of a queue in memory before its pulling pauses."""
-    pull_threshold_size_for_queue: int = 100
-    """MiB of a queue in memory before its pulling pauses."""
     consume_max_span: int = 2_000
     """Pulling of a queue pauses while its first and last message in memory are so many offsets apart."""
     poll_timeout_millis: int = 5_000
@@ -175,7 +187,6 @@ class LitePullConsumerSettings(ClientSettings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_consumer(self)
         check_ranges(self, _LITE_RANGES)
         if self.consumer_timeout_millis_when_suspend < self.broker_suspend_max_time_millis:
             raise invalid_setting(
@@ -188,25 +199,3 @@ class LitePullConsumerSettings(ClientSettings, frozen=True, kw_only=True):
             raise invalid_setting(
                 "consume_from_where", self.consume_from_where.value, "Invalid ConsumeFromWhere Value"
             )
-
-
-def _check_consumer(settings: PushConsumerSettings | LitePullConsumerSettings) -> None:
-    if settings.message_model is MessageModel.LITE_SELECTIVE:
-        raise invalid_setting(
-            "message_model", settings.message_model.value, "expected CLUSTERING or BROADCASTING"
-        )
-    strategy = settings.allocate_message_queue_strategy
-    if not callable(getattr(strategy, "allocate", None)) or not isinstance(
-        getattr(strategy, "name", None), str
-    ):
-        raise invalid_setting("allocate_message_queue_strategy", strategy, "needs `name` and `allocate`")
-    if not settings.consume_timestamp:
-        force_setattr(
-            settings,
-            "consume_timestamp",
-            format_timestamp(round(time.time() * 1000) - CONSUME_TIMESTAMP_AGE_MS),
-        )
-    try:
-        parse_timestamp(settings.consume_timestamp)
-    except ClientError as error:
-        raise invalid_setting("consume_timestamp", settings.consume_timestamp, str(error)) from error

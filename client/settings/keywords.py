@@ -142,8 +142,8 @@ class ProducerOptions(ClientOptions, total=False):
     """... for the n-th of these times, ms."""
 
 
-class PushConsumerOptions(ClientOptions, total=False):
-    """Push consumers take these."""
+class ConsumerOptions(ClientOptions, total=False):
+    """Push and lite pull consumers take these."""
 
     message_model: MessageModel
     """CLUSTERING shares the messages among the members of a group, BROADCASTING gives all to each."""
@@ -153,6 +153,15 @@ class PushConsumerOptions(ClientOptions, total=False):
     """`yyyyMMddHHmmss`, local time; empty takes 30 minutes before now."""
     allocate_message_queue_strategy: AllocateMessageQueueStrategy
     """Which member reads which queues."""
+    pull_threshold_for_queue: int
+    """Messages of a queue in memory before its pulling pauses."""
+    pull_threshold_size_for_queue: int
+    """MiB of a queue in memory before its pulling pauses."""
+
+
+class PushConsumerOptions(ConsumerOptions, total=False):
+    """Push consumers take these."""
+
     subscription: dict[str, str]
     """Topic to tag expression."""
     consume_thread_min: int
@@ -161,10 +170,6 @@ class PushConsumerOptions(ClientOptions, total=False):
     """Threads for listeners that are plain functions."""
     consume_concurrently_max_span: int
     """Pulling of a queue pauses while its first and last message in memory are so many offsets apart."""
-    pull_threshold_for_queue: int
-    """Messages of a queue in memory before its pulling pauses."""
-    pull_threshold_size_for_queue: int
-    """MiB of a queue in memory before its pulling pauses."""
     pull_threshold_for_topic: int
     """The same for all queues held of a topic; -1: no limit."""
     pull_threshold_size_for_topic: int
@@ -197,17 +202,9 @@ class PushConsumerOptions(ClientOptions, total=False):
     """False: the broker assigns, and may choose pop."""
 
 
-class LitePullConsumerOptions(ClientOptions, total=False):
+class LitePullConsumerOptions(ConsumerOptions, total=False):
     """Lite pull consumers take these."""
 
-    message_model: MessageModel
-    """CLUSTERING shares the messages among the members of a group, BROADCASTING gives all to each."""
-    consume_from_where: ConsumeFromWhere
-    """Where a group without offsets starts; `start` of the consumer is shorter."""
-    consume_timestamp: str
-    """`yyyyMMddHHmmss`, local time; empty takes 30 minutes before now."""
-    allocate_message_queue_strategy: AllocateMessageQueueStrategy
-    """Which member reads which queues."""
     broker_suspend_max_time_millis: int
     """How long the broker may hold a pull, ms."""
     consumer_timeout_millis_when_suspend: int
@@ -220,10 +217,6 @@ class LitePullConsumerOptions(ClientOptions, total=False):
     """Messages that one pull asks for."""
     pull_threshold_for_all: int
     """Messages of all queues in memory before pulling pauses."""
-    pull_threshold_for_queue: int
-    """Messages of a queue in memory before its pulling pauses."""
-    pull_threshold_size_for_queue: int
-    """MiB of a queue in memory before its pulling pauses."""
     consume_max_span: int
     """Pulling of a queue pauses while its first and last message in memory are so many offsets apart."""
     poll_timeout_millis: int

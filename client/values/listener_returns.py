@@ -2,7 +2,7 @@
 
 In natural Python a listener that returns nothing has succeeded, and one that raises has not. (Java's null counts as
 failed, but there a forgotten return does not compile.) Anything else counts as failed. What a
-status leads to is in `delivery/concurrent_results.py` and `delivery/ordered_results.py`. Official package:
+status leads to is in `delivery/settlement.py` and `delivery/ordered_delivery.py`. Official package:
 org.apache.rocketmq.client.consumer.listener.
 """
 

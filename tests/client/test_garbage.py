@@ -14,7 +14,7 @@ from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError, NotReachable
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.push import pull_loop as puller
+from pocketmq.client.push import push_queues as puller
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.results import SendResult
 from pocketmq.protocol.bodies.client import ConsumeFromWhere

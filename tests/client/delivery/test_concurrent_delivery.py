@@ -7,15 +7,16 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.delivery.concurrent_delivery import TURNS_AT_ONCE, ConcurrentDelivery
-from pocketmq.client.delivery.inline_batch import call_before_each_suspend
-from pocketmq.client.delivery.invocation import ListenerInvoker
-from pocketmq.client.delivery.listeners import Listener, ListenerCall, RetryLater
+from pocketmq.client.delivery.concurrent_delivery import (
+    TURNS_AT_ONCE,
+    ConcurrentDelivery,
+    call_before_each_suspend,
+)
+from pocketmq.client.delivery.listeners import Listener, ListenerCall, ListenerInvoker, RetryLater
 from pocketmq.client.hooks.hooks import Hooks
 from pocketmq.client.offsets.offset_store import OffsetMemory, OffsetStore
-from pocketmq.client.rebalancing.consumer_context import ConsumerContext
+from pocketmq.client.rebalancing.consumer_context import ConsumerContext, ConsumerStatistics
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.rebalancing.statistics import ConsumerStatistics
 from pocketmq.client.rebalancing.subscriptions import Subscriptions
 from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus

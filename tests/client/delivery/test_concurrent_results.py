@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.delivery.concurrent_results import (
+from pocketmq.client.delivery.send_back import concurrent_reconsume_limit
+from pocketmq.client.delivery.settlement import (
     batches,
-    concurrent_reconsume_limit,
     finish,
     first_failed,
     to_send_back,

@@ -1,7 +1,8 @@
 """Results of ordered listeners, compared with what the official service did for the same results."""
 
 import pytest
-from pocketmq.client.delivery.ordered_results import exhausted, ordered_reconsume_limit, settle, suspend_ms
+from pocketmq.client.delivery.ordered_delivery import exhausted, settle, suspend_ms
+from pocketmq.client.delivery.send_back import ordered_reconsume_limit
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.values.listener_returns import ConsumeOrderlyStatus
 

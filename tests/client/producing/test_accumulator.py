@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 from pocketmq.client.errors import ClientError, ValidationFailed
 from pocketmq.client.hooks.hooks import SendMessageContext, SendMessageHook
-from pocketmq.client.producing.accumulator import ProduceAccumulator, split_result
+from pocketmq.client.producing.batches import ProduceAccumulator, split_result
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.settings.producer_settings import ProducerSettings
 from pocketmq.client.values.message import Message

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import ValidationFailed
-from pocketmq.client.producing.batch_split import check_batch, element_bytes, split_batch
+from pocketmq.client.producing.batches import check_batch, element_bytes, split_batch
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 
 from client_vectors import refusal, vectors

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.producing.fault_tolerance import LatencyFaultTolerance
+from pocketmq.client.producing.queue_choice import LatencyFaultTolerance
 
 from client_vectors import FakeClock, vectors
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import SelectionFailed
-from pocketmq.client.producing.fault_tolerance import LatencyFaultTolerance
 from pocketmq.client.producing.queue_choice import (
+    LatencyFaultTolerance,
     QueueTurn,
     SelectByRandom,
     invoke_selector,

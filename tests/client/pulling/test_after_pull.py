@@ -4,9 +4,8 @@ import pytest
 from pocketmq.client.errors import NotReachable, RequestRefused
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
-from pocketmq.client.pulling.after_pull import NextPull, after_pull, commit_with_pull
 from pocketmq.client.pulling.pull_api import PullApi, PullOrder
-from pocketmq.client.pulling.queue_loop import delay_after_failure
+from pocketmq.client.pulling.queue_loop import NextPull, after_pull, commit_with_pull, delay_after_failure
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.rebalancing.subscriptions import subscription_of
 from pocketmq.client.settings.client_settings import ClientSettings

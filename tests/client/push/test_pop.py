@@ -10,9 +10,8 @@ from pocketmq.client.connections.connection import Connection
 from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.hooks.hooks import FilterMessageContext, FilterMessageHook
 from pocketmq.client.hooks.rpc_hooks import RPCHook
-from pocketmq.client.push.pop_api import batch_ack_body
-from pocketmq.client.push.pop_receipts import attach_receipts, receipt_of
-from pocketmq.client.push.pop_settlement import level_after_last_try, retry_invisible_seconds
+from pocketmq.client.push.pop_api import attach_receipts, batch_ack_body, receipt_of
+from pocketmq.client.push.pop_queues import level_after_last_try, retry_invisible_seconds
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt, as_message
 from pocketmq.protocol.bodies.client import ConsumeFromWhere

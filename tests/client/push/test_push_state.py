@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from pocketmq.client import clock
-from pocketmq.client.push.pop_settlement import PopProcessQueue
+from pocketmq.client.push.pop_queues import PopProcessQueue
 from pocketmq.client.rebalancing.flow_control import PullControl
 from pocketmq.client.settings.consumer_settings import PushConsumerSettings
 

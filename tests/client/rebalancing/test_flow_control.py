@@ -1,7 +1,7 @@
 """Limits that stop the pull loop of a queue."""
 
 import pytest
-from pocketmq.client.rebalancing.flow_control import Hold, hold_back, share_of_topic
+from pocketmq.client.rebalancing.flow_control import is_over_limit, share_of_topic
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.values.message import MessageExt
 
@@ -10,31 +10,31 @@ from client_vectors import FakeClock, pulled_message
 MIB = 1024 * 1024
 
 
-def hold(messages: list[MessageExt], *, orderly: bool = False) -> Hold | None:
+def is_held(messages: list[MessageExt], *, orderly: bool = False) -> bool:
     queue = ProcessQueue(FakeClock())
     queue.put(messages)
-    return hold_back(queue, max_count=10, max_size_mib=2, max_span=20, orderly=orderly)
+    return is_over_limit(queue, count=10, size_mib=2, span=None if orderly else 20)
 
 
 def test_a_limit_is_exceeded_not_reached():
-    assert hold([]) is None
-    assert hold([pulled_message(offset) for offset in range(10)]) is None
-    assert hold([pulled_message(offset) for offset in range(11)]) is Hold.COUNT
-    assert hold([pulled_message(1, b"x" * (3 * MIB - 1))]) is None  # only whole MiB count
-    assert hold([pulled_message(1, b"x" * 3 * MIB)]) is Hold.SIZE
-    assert hold([pulled_message(1), pulled_message(21)]) is None
-    assert hold([pulled_message(1), pulled_message(22)]) is Hold.SPAN
+    assert not is_held([])
+    assert not is_held([pulled_message(offset) for offset in range(10)])
+    assert is_held([pulled_message(offset) for offset in range(11)])
+    assert not is_held([pulled_message(1, b"x" * (3 * MIB - 1))])  # only whole MiB count
+    assert is_held([pulled_message(1, b"x" * 3 * MIB)])
+    assert not is_held([pulled_message(1), pulled_message(21)])
+    assert is_held([pulled_message(1), pulled_message(22)])
 
 
 def test_a_span_does_not_stop_an_ordered_consumer():
-    assert hold([pulled_message(1), pulled_message(9999)], orderly=True) is None
+    assert not is_held([pulled_message(1), pulled_message(9999)], orderly=True)
 
 
 def test_taken_messages_count():
     queue = ProcessQueue(FakeClock())
     queue.put([pulled_message(offset) for offset in range(11)])
     queue.take(5)
-    assert hold_back(queue, max_count=10, max_size_mib=2, max_span=20, orderly=True) is Hold.COUNT
+    assert is_over_limit(queue, count=10, size_mib=2, span=None)
 
 
 @pytest.mark.parametrize(
