@@ -78,9 +78,7 @@ class AdminBrokers(AdminOffsets):
             if cluster is not None and address is None and with_slaves
             else await self._targets(address, cluster)
         )
-        for target in targets:
-            await self._call(target, UpdateBrokerConfig(), settings_text(settings))
-        return targets
+        return await self._call_all(targets, UpdateBrokerConfig(), settings_text(settings))
 
     async def broker_stats(self, address: str, stats_name: str, stats_key: str) -> BrokerStatsData:
         """One series of a broker's statistics (viewBrokerStatsData); `RequestRefused` if it has no such series.
@@ -165,6 +163,4 @@ class AdminBrokers(AdminOffsets):
                 for _, broker in sorted(table.items())
                 for _, address in sorted((broker.broker_addrs or {}).items())
             ]
-        for target in targets:
-            await self._call(target, request)
-        return targets
+        return await self._call_all(targets, request)

@@ -158,6 +158,20 @@ class AdminCalls(QueueReader):
         check_one_place(address, cluster)
         return [address] if address is not None else await self.master_addresses(cluster or "")
 
+    async def _call_targets(
+        self, address: str | None, cluster: str | None, request: Request[Any], body: RequestBody | None = None
+    ) -> list[str]:
+        """`_call_all` of `_targets`."""
+        return await self._call_all(await self._targets(address, cluster), request, body)
+
+    async def _call_all(
+        self, targets: list[str], request: Request[Any], body: RequestBody | None = None
+    ) -> list[str]:
+        """One broker after the other gets the request; the brokers."""
+        for target in targets:
+            await self._call(target, request, body)
+        return targets
+
     async def _brokers_of(self, topic: str) -> list[str]:
         """One address of each broker group of a topic, its master if it has one (selectBrokerAddr)."""
         route = await self.topic_route(topic)

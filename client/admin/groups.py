@@ -56,10 +56,7 @@ class AdminGroups(AdminTopics):
 
         The group's retry topic, and with it its route, is created by the first heartbeat of a member.
         """
-        targets = await self._targets(address, cluster)
-        for target in targets:
-            await self._call(target, UpdateAndCreateSubscriptionGroup(), config)
-        return targets
+        return await self._call_targets(address, cluster, UpdateAndCreateSubscriptionGroup(), config)
 
     async def update_groups(
         self,
@@ -69,11 +66,8 @@ class AdminGroups(AdminTopics):
         cluster: str | None = None,
     ) -> list[str]:
         """Several groups with one request to each broker; 5.x (createAndUpdateSubscriptionGroupConfigList)."""
-        targets = await self._targets(address, cluster)
         body = SubscriptionGroupList(group_config_list=list(configs))
-        for target in targets:
-            await self._call(target, UpdateAndCreateSubscriptionGroupList(), body)
-        return targets
+        return await self._call_targets(address, cluster, UpdateAndCreateSubscriptionGroupList(), body)
 
     async def delete_group(
         self,
@@ -138,13 +132,10 @@ class AdminGroups(AdminTopics):
         cluster: str | None = None,
     ) -> list[str]:
         """How members with `client_rebalance=False` read: mode PULL or POP; 5.x (setMessageRequestMode)."""
-        targets = await self._targets(address, cluster)
         body = SetMessageRequestModeRequestBody(
             topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=pop_share_queue_num
         )
-        for target in targets:
-            await self._call(target, SetMessageRequestMode(), body)
-        return targets
+        return await self._call_targets(address, cluster, SetMessageRequestMode(), body)
 
     async def group_forbidden(
         self, address: str, group: str, topic: str, *, readable: bool | None = None

@@ -123,9 +123,7 @@ class AdminSecurity(AdminCalls):
     ) -> list[str]:
         check_one_place(address, cluster)
         targets = [address] if address is not None else await self.broker_addresses(cluster or "")
-        for target in targets:
-            await self._call(target, request, body)
-        return targets
+        return await self._call_all(targets, request, body)
 
 
 def acl_of(

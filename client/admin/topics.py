@@ -56,7 +56,6 @@ class AdminTopics(AdminNameServers):
         """
         if not 0 <= config.perm <= _PERM_MAX:
             raise InvalidArgument(f"topicPermission value: {config.perm} is invalid.")
-        targets = await self._targets(address, cluster)
         attributes = ",".join(f"{key}={value}" if value else key for key, value in config.attributes.items())
         request = UpdateAndCreateTopic(
             topic=config.name,
@@ -69,19 +68,14 @@ class AdminTopics(AdminNameServers):
             order=config.order,
             attributes=attributes,
         )
-        for target in targets:
-            await self._call(target, request)
-        return targets
+        return await self._call_targets(address, cluster, request)
 
     async def update_topics(
         self, configs: Sequence[TopicConfig], *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
         """Several topics with one request to each broker; 5.x (createAndUpdateTopicConfigList)."""
-        targets = await self._targets(address, cluster)
         body = CreateTopicListRequestBody(topic_config_list=list(configs))
-        for target in targets:
-            await self._call(target, UpdateAndCreateTopicList(), body)
-        return targets
+        return await self._call_targets(address, cluster, UpdateAndCreateTopicList(), body)
 
     async def delete_topic(self, topic: str, cluster: str) -> None:
         """Delete a topic at the masters of a cluster and its route at every name server (deleteTopic)."""

@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, overload
 
+from pocketmq.protocol.message.topics import is_retry_topic
+
 from ..clock import steady_ms
 from ..errors import ClientError, InvalidArgument
 from ..hooks.hooks import ConsumeMessageContext, consume_hooks, is_coroutine_function
@@ -34,6 +36,8 @@ from ..values.listener_returns import (
     return_type,
 )
 from ..values.message import MessageExt
+from ..values.namespaces import Namespace
+from .send_back import topic_for_listener
 
 _log = logging.getLogger(__name__)
 
@@ -141,22 +145,20 @@ def _accepts_two(listener: Callable[..., Any]) -> bool:
 
 
 class ListenerInvoker:
-    """Of one consumer. `restore_topics` gives messages of the retry topics the topic they were sent to; `on_failure`
-    gets what a listener raised."""
+    """Calls the listener of one consumer; `on_error` of the user gets what it raised, with the messages."""
 
     def __init__(
         self,
         context: ConsumerContext[PushConsumerSettings],
         call: ListenerCall,
-        restore_topics: Callable[[Sequence[MessageExt]], None],
-        on_failure: Callable[[Exception, Sequence[MessageExt]], None],
+        on_error: Callable[[Exception, Sequence[MessageExt]], None] | None = None,
     ) -> None:
         self.call = call
-        self.restore_topics = restore_topics
         self.hooks = consume_hooks(context.hooks, context.group, context.settings)
         self._group = context.group
         self._statistics = context.statistics
-        self._on_failure = on_failure
+        self._on_error = on_error
+        self._namespace = Namespace(context.settings.namespace)
 
     @overload
     async def invoke(
@@ -208,7 +210,7 @@ class ListenerInvoker:
             context.suspend_current_queue_time_millis = failure.suspend_ms
             returned = status = later
         else:
-            self._on_failure(failure_of(failure), messages)
+            self._report(failure_of(failure), messages)
             status, raised = later, True
         is_ok, count = status is not later, len(messages)
         took_ms = steady_ms() - began_ms
@@ -218,6 +220,29 @@ class ListenerInvoker:
             outcome = return_type(returned, raised=raised, took_ms=took_ms, timeout_ms=limit_ms)
             self.hooks.after(hook_context, status.value, is_success=is_ok, return_type=outcome)
         return status
+
+    def restore_topics(self, messages: Sequence[MessageExt]) -> None:
+        """Messages of the retry topics get the topic they were sent to, and none shows the namespace."""
+        namespace = self._namespace
+        ordinary = ""
+        for message in messages:
+            topic = message.topic
+            if topic is ordinary:
+                continue
+            if is_retry_topic(topic):
+                message.topic = topic = topic_for_listener(topic, message.properties, self._group)
+            elif not namespace.name:
+                ordinary = topic
+            if namespace.name:
+                message.topic = namespace.unwrap(topic)
+
+    def _report(self, error: Exception, messages: Sequence[MessageExt]) -> None:
+        _log.warning("the listener of %s failed on %r", self._group, list(messages), exc_info=error)
+        if self._on_error is not None:
+            try:
+                self._on_error(error, messages)
+            except Exception:
+                _log.exception("the on_error of %s failed", self._group)
 
     async def call_once(self, message: MessageExt, context: Context) -> tuple[object, Exception | None]:
         """What the listener returned or raised for one message."""

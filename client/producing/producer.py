@@ -42,20 +42,6 @@ CHECKED_UNIQUE_KEY_BYTES: Final = 46
 """What a unique id may add to a batch element: name, separators and 32 characters."""
 
 
-class Parts(msgspec.Struct, frozen=True):
-    """What a producer is made of once it has started."""
-
-    sender: Sender
-    async_sends: AsyncSends
-    accumulator: ProduceAccumulator | None
-
-    async def flush(self) -> None:
-        """Return when every send of before this call has ended."""
-        if self.accumulator is not None:
-            await self.accumulator.finish()
-        await self.async_sends.flush()
-
-
 class Producer(Client):
     """Use as `async with`, in one event loop. Settings are those of `ProducerSettings`, as keyword arguments.
 
@@ -78,26 +64,24 @@ class Producer(Client):
     ) -> None:
         check_producer_group(group)
         super().__init__(group, settings_of(ProducerSettings, settings, options), hooks, trace_of)
-        self._parts: Parts | None = None
 
     # -- life
 
     async def _build(self, instance: ClientInstance) -> None:
-        sender = self._make_sender(instance)
-        accumulator = (
-            ProduceAccumulator(self.settings, self._send_together) if self.settings.auto_batch else None
-        )
-        self._parts = Parts(sender, AsyncSends(instance, sender), accumulator)
+        self._sender = self._make_sender(instance)
+        self._async_sends = AsyncSends(instance, self._sender)
+        self._accumulator: ProduceAccumulator | None = None
+        if self.settings.auto_batch:
+            self._accumulator = ProduceAccumulator(self.settings, self._send_together)
 
     def _make_sender(self, instance: ClientInstance) -> Sender:
         return Sender(instance, self._group, self.settings, self._hooks)
 
     def _register(self, instance: ClientInstance) -> None:
-        assert self._parts is not None
-        instance.groups.add_producer(self._parts.sender)
+        instance.groups.add_producer(self._sender)
 
     async def _join(self, instance: ClientInstance) -> None:
-        sender = self._ready.sender
+        sender = self._sender
         for topic in self.settings.topics:
             await sender.find_route(self._namespace.wrap(topic))
         if self.settings.start_detector_enable:
@@ -106,13 +90,11 @@ class Producer(Client):
 
     async def _leave(self, instance: ClientInstance) -> None:
         """Sends under way as futures end first, each within its own timeout."""
-        assert self._parts is not None
-        await self._parts.flush()
+        await self._flush()
         await instance.unregister(UnregisterClient(client_id=instance.client_id, producer_group=self._group))
 
     def _withdraw(self, instance: ClientInstance) -> None:
-        assert self._parts is not None
-        self._parts.async_sends.close()
+        self._async_sends.close()
         instance.groups.remove_producer(self._group)
 
     # -- sending
@@ -136,8 +118,7 @@ class Producer(Client):
         and the reason as `__cause__`; `SendTimedOut`, a TimeoutError too, if time ran out.
         """
         message, destination = read_arguments(topic, body, keywords)
-        parts = self._ready
-        sender, accumulator = parts.sender, parts.accumulator
+        sender, accumulator = self._ready, self._accumulator
         due = sender.due_in(self.settings.send_msg_timeout if timeout_ms is None else timeout_ms)
         if accumulator is not None and timeout_ms is None and accumulator.accepts(message):
             queue = None if destination is None else await sender.queue_for(destination, message, due)
@@ -165,17 +146,17 @@ class Producer(Client):
         final. With `enable_backpressure_for_async_mode` a send waits, within its timeout, for earlier ones to end.
         """
         message, destination = read_arguments(topic, body, keywords)
-        parts = self._ready
-        parts.async_sends.check_room()
-        due = parts.sender.due_in(self.settings.send_msg_timeout if timeout_ms is None else timeout_ms)
+        sender, sends, accumulator = self._ready, self._async_sends, self._accumulator
+        sends.check_room()
+        due = sender.due_in(self.settings.send_msg_timeout if timeout_ms is None else timeout_ms)
         queue = None
         if destination is not None:
-            queue = parts.sender.known_queue_for(destination, message)
+            queue = sender.known_queue_for(destination, message)
             if queue is None:
-                return parts.async_sends.send(self._prepare(parts.sender, message), None, destination, due)
-        if parts.accumulator is not None and timeout_ms is None and parts.accumulator.accepts(message):
-            return self._add(parts.accumulator, message, queue)
-        return parts.async_sends.send(self._prepare(parts.sender, message), queue, None, due)
+                return sends.send(self._prepare(sender, message), None, destination, due)
+        if accumulator is not None and timeout_ms is None and accumulator.accepts(message):
+            return self._add(accumulator, message, queue)
+        return sends.send(self._prepare(sender, message), queue, None, due)
 
     async def flush(self) -> None:
         """Return when every send that began before has ended: stored, or failed within its timeout.
@@ -183,7 +164,8 @@ class Producer(Client):
         Waiting batches of `auto_batch` leave at once. Results and errors are in the futures; one-way sends are not
         waited for.
         """
-        await self._ready.flush()
+        self._require_running()
+        await self._flush()
 
     async def send_oneway(
         self, topic: str | Message, body: bytes | str | None = None, **keywords: Unpack[SendKeywords]
@@ -193,7 +175,7 @@ class Producer(Client):
         Arguments are those of `send`. Raises what prevents the writing, such as `NotReachable`.
         """
         message, destination = read_arguments(topic, body, keywords)
-        sender = self._ready.sender
+        sender = self._ready
         outgoing, due = self._prepare(sender, message), sender.due_in(self.settings.send_msg_timeout)
         if destination is not None:
             queue = await sender.queue_for(destination, message, due)
@@ -215,7 +197,7 @@ class Producer(Client):
         that fails raises, those before it are stored. (The official client refuses a list that is too long.)
         """
         listed = list(messages)
-        sender = self._ready.sender
+        sender = self._ready
         if queue is not None and listed:
             queue = queue_of_topic(queue, listed[0].topic, self._namespace)
         wired = [_ForCheck(message.topic, message.wire_properties()) for message in listed]
@@ -241,7 +223,7 @@ class Producer(Client):
         Raises `RequestRefused` if it was delivered already or the broker does not allow recalls, `InvalidArgument` for
         a text that is not a handle.
         """
-        sender, instance = self._ready.sender, self._running
+        sender, instance = self._ready, self._running
         topic = self._namespace.wrap(topic)
         check_topic(topic)
         if is_retry_topic(topic) or is_dlq_topic(topic):
@@ -267,7 +249,7 @@ class Producer(Client):
 
     def add_retry_response_code(self, code: int) -> None:
         """Try another queue after this error response too."""
-        self._ready.sender.retry_response_codes.add(code)
+        self._ready.retry_response_codes.add(code)
 
     async def resend(self, message: MessageExt) -> SendResult:
         """Send a stored message again with its properties, its id too; one attempt. Errors as `send`.
@@ -275,7 +257,7 @@ class Producer(Client):
         What was sent in a transaction is an ordinary message then.
         """
         again = Message(message.topic, message.body, flag=message.flag)
-        sender = self._ready.sender
+        sender = self._ready
         kept = {name: value for name, value in message.properties.items() if name not in _NOT_RESENT}
         outgoing = sender.prepare(again, kept)
         return await sender.send(outgoing, sender.due_in(self.settings.send_msg_timeout), attempts=1)
@@ -285,18 +267,22 @@ class Producer(Client):
         `InvalidArgument` if the message is not a request."""
         message, properties = reply_to(question, body)
         self._check(message)
-        sender = self._ready.sender
+        sender = self._ready
         outgoing = sender.prepare(message, message.wire_properties() | properties)
         return await self._send_prepared(sender, outgoing, None, self.settings.send_msg_timeout)
 
     # -- how
 
     @property
-    def _ready(self) -> Parts:
-        """The parts; `ClientClosed` before the start, after shutdown, or in another loop or thread."""
+    def _ready(self) -> Sender:
+        """The sender; `ClientClosed` before the start, after shutdown, or in another loop or thread."""
         self._require_running()
-        assert self._parts is not None
-        return self._parts
+        return self._sender
+
+    async def _flush(self) -> None:
+        if self._accumulator is not None:
+            await self._accumulator.finish()
+        await self._async_sends.flush()
 
     def _check(self, message: Message) -> None:
         check_message(
@@ -324,8 +310,7 @@ class Producer(Client):
     async def _send_together(
         self, messages: Sequence[Message], queue: MessageQueue | None, tags: str, keys: str
     ) -> SendResult:
-        assert self._parts is not None
-        sender = self._parts.sender
+        sender = self._sender
         if len(messages) == 1:
             outgoing = sender.prepare_message(messages[0])
         else:

@@ -49,7 +49,7 @@ class Requester(Producer):
         `timeout_ms` is for both ways. Arguments, and errors in sending, are those of `send`, but there is one attempt.
         """
         message, destination = read_arguments(topic, body, keywords)
-        sender, instance = self._ready.sender, self._running
+        sender, instance = self._ready, self._running
         self._check(message)
         due = sender.due_in(timeout_ms)
         topic = self._namespace.wrap(message.topic)

@@ -10,7 +10,7 @@ coroutines, or plain functions, which run in a thread. Mirrors `TransactionMQPro
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
 from typing import Any, Final, Unpack
 
@@ -24,7 +24,6 @@ from ..connections.connection import Connection
 from ..errors import ClientError, InvalidArgument
 from ..hooks.hooks import (
     EndTransactionContext,
-    EndTransactionHook,
     Hook,
     Hooks,
     call_hooks,
@@ -124,7 +123,7 @@ class TransactionProducer(Producer):
             )
         if message.is_delayed:
             raise InvalidArgument("Transactional messages do not support delayed delivery")
-        sender = self._ready.sender
+        sender = self._ready
         self._check(message)
         properties = message.wire_properties() | {names.TRAN_MSG: "true", names.PGROUP: self.group}
         outgoing = sender.prepare(message, properties)
@@ -156,22 +155,7 @@ class TransactionProducer(Producer):
         )
         try:
             address = await instance.routes.find_master(queue, main_port=True)
-            if self._hooks.end_transaction:
-                _call_hooks(
-                    self._hooks.end_transaction,
-                    EndTransactionContext(
-                        producer_group=self.group,
-                        broker_address=address,
-                        topic=sent.topic,
-                        tags=sent.message.tags,
-                        keys=sent.message.keys,
-                        properties=sent.properties,
-                        msg_id=result.message_id,
-                        transaction_id=sent.message_id,
-                        state=state.name,
-                        from_transaction_check=False,
-                    ),
-                )
+            _call_hooks(self._hooks, request, state, address, sent.message, sent.properties, sent.message_id)
             connection = await instance.connections.get(address)
             connection.notify(request, remark=remark)
         except ClientError as error:
@@ -186,7 +170,7 @@ class _CheckedSender(Sender):
     ) -> None:
         super().__init__(instance, group, settings, hooks)
         self._checker = checker
-        self._end_hooks = hooks.end_transaction
+        self._all_hooks = hooks
         self._asking = asyncio.Semaphore(CHECKS_AT_ONCE)
         self._questions = 0
 
@@ -206,22 +190,6 @@ class _CheckedSender(Sender):
                 state, remark = await _verdict_of(self._checker, message)
         finally:
             self._questions -= 1
-        if self._end_hooks:
-            _call_hooks(
-                self._end_hooks,
-                EndTransactionContext(
-                    producer_group=self.group,
-                    broker_address=connection.address,
-                    topic=topic,
-                    tags=message.tags,
-                    keys=message.keys,
-                    properties=message.properties,
-                    msg_id=question.msg_id,
-                    transaction_id=message.properties.get(names.UNIQ_KEY),
-                    state=state.name,
-                    from_transaction_check=True,
-                ),
-            )
         request = EndTransaction(
             producer_group=self.group,
             tran_state_table_offset=question.transaction_state_table_offset,
@@ -233,11 +201,37 @@ class _CheckedSender(Sender):
             topic=topic,
             broker_name=question.broker_name,
         )
+        unique_id = message.properties.get(names.UNIQ_KEY)
+        _call_hooks(
+            self._all_hooks, request, state, connection.address, message, message.properties, unique_id
+        )
         connection.notify(request, remark=remark)
 
 
-def _call_hooks(hooks: Sequence[EndTransactionHook], context: EndTransactionContext) -> None:
-    call_hooks([hook.end_transaction for hook in hooks], context)
+def _call_hooks(
+    hooks: Hooks,
+    request: EndTransaction,
+    state: LocalTransactionState,
+    address: str,
+    message: Message | MessageExt,
+    properties: dict[str, str],
+    unique_id: str | None,
+) -> None:
+    """Show the hooks an end that is about to leave for `address`."""
+    if hooks.end_transaction:
+        context = EndTransactionContext(
+            producer_group=request.producer_group or "",
+            broker_address=address,
+            topic=request.topic or "",
+            tags=message.tags,
+            keys=message.keys,
+            properties=properties,
+            msg_id=request.msg_id or "",
+            transaction_id=unique_id,
+            state=state.name,
+            from_transaction_check=bool(request.from_transaction_check),
+        )
+        call_hooks([hook.end_transaction for hook in hooks.end_transaction], context)
 
 
 async def _verdict_of(

@@ -27,7 +27,6 @@ from pocketmq.protocol.requests.membership import CheckClientConfig
 
 from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.listeners import BatchListener, Listener, ListenerCall, ListenerInvoker
-from ..delivery.send_back import topic_for_listener
 from ..errors import InvalidArgument
 from ..hooks.hooks import Hook, check_plain
 from ..instance.instance import ClientInstance
@@ -162,7 +161,7 @@ class PushConsumer(GroupMember[PushQueues]):
         call = ListenerCall(self._listener, takes_batch=self._takes_batch, threads=threads)
         return PushQueues(
             context,
-            ListenerInvoker(context, call, self._restore_topics, self._listener_failed),
+            ListenerInvoker(context, call, self._on_error),
             orderly=self._orderly,
             is_suspended=self._is_suspended,
             on_assigned=self._without_namespace(self._on_assigned),
@@ -216,31 +215,6 @@ class PushConsumer(GroupMember[PushQueues]):
         while True:
             await asyncio.sleep(self.settings.consume_timeout * MINUTE_SECONDS)
             await delivery.clean_expired(list(self._queues.table.values()))
-
-    # -- messages on their way to the listener
-
-    def _restore_topics(self, messages: Sequence[MessageExt]) -> None:
-        """Messages of the retry topics get the topic they were sent to, and none shows the namespace."""
-        namespace = self._namespace
-        ordinary = ""
-        for message in messages:
-            topic = message.topic
-            if topic is ordinary:
-                continue
-            if is_retry_topic(topic):
-                message.topic = topic = topic_for_listener(topic, message.properties, self._group)
-            elif not namespace.name:
-                ordinary = topic
-            if namespace.name:
-                message.topic = namespace.unwrap(topic)
-
-    def _listener_failed(self, error: Exception, messages: Sequence[MessageExt]) -> None:
-        _log.warning("the listener of %s failed on %r", self._group, list(messages), exc_info=error)
-        if self._on_error is not None:
-            try:
-                self._on_error(error, messages)
-            except Exception:
-                _log.exception("the on_error of %s failed", self._group)
 
     @property
     def _streamed(self) -> MessageStream:

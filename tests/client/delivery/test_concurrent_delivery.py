@@ -61,7 +61,6 @@ class Bench:
         invoker = ListenerInvoker(
             context,
             ListenerCall(listener, takes_batch=False, threads=1),
-            lambda messages: None,
             lambda error, messages: self.failures.append(error),
         )
         self.delivery = ConcurrentDelivery(context, invoker, cast(Any, self.sent_back))
