@@ -8,6 +8,7 @@ from typing import Any
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
+from pocketmq.client.delivery.listeners import Listener
 from pocketmq.client.errors import RouteNotFound
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
@@ -55,6 +56,21 @@ class Seen:
     @property
     def bodies(self) -> list[bytes]:
         return [message.body for message in self.messages]
+
+
+def consuming(
+    namesrv_addr: str,
+    listener: Listener | None = None,
+    *,
+    group: str = "g",
+    subscription: dict[str, str] | None = None,
+    **options: Any,
+) -> PushConsumer:
+    """A consumer that reads T, or what its subscription says, from its first message on."""
+    topics = {"T": "*"} if subscription is None else subscription
+    return PushConsumer(
+        group, listener, start="first", namesrv_addr=namesrv_addr, subscription=topics, **options
+    )
 
 
 async def send(namesrv_addr: str, topic: str, count: int, **options: Any) -> None:

@@ -16,15 +16,13 @@ from pocketmq.client.errors import ClientError, NotReachable, SendFailed
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.testing.faults.tcp_proxy import TcpProxy
 
-from client_waits import Seen, send
+from client_waits import Seen, consuming, send
 from ports import fixed_port
 from waiting import until
 
 LONG = 30.0
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class Mortal:
@@ -102,7 +100,7 @@ async def test_a_broker_killed_in_mid_traffic_loses_nothing_and_keeps_order(
     options: dict[str, Any] = {
         "namesrv_addr": mortal.namesrv_addr,
         "subscription": {"T": "*"},
-        "consume_from_where": FIRST,
+        "start": "first",
         "pull_time_delay_mills_when_exception": 50,
         "persist_consumer_offset_interval": 200,
     }
@@ -151,14 +149,7 @@ async def test_without_name_servers_traffic_continues(node: Node) -> None:
     async with (
         TcpProxy(node.namesrv_address, port=fixed_port()) as name_server,
         Producer("p", namesrv_addr=name_server.address, **options) as producer,
-        PushConsumer(
-            "g",
-            seen,
-            namesrv_addr=name_server.address,
-            subscription={"T": "*"},
-            consume_from_where=FIRST,
-            **options,
-        ) as consumer,
+        consuming(name_server.address, seen, **options) as consumer,
     ):
         await producer.send("T", b"before")
         await until(lambda: len(seen.messages) == 5, LONG)
@@ -187,7 +178,7 @@ async def test_a_clock_that_jumps_disturbs_nothing(
     options: dict[str, Any] = {
         "namesrv_addr": mortal.namesrv_addr,
         "subscription": {"T": "*"},
-        "consume_from_where": FIRST,
+        "start": "first",
         "poll_name_server_interval": 100,
     }
     await send(mortal.namesrv_addr, "T", 4)

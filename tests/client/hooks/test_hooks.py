@@ -25,18 +25,14 @@ from pocketmq.client.hooks.rpc_hooks import RPCHook
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.send_hooks import message_type
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.listener_returns import ConsumeOrderlyStatus, ConsumeReturnType
 from pocketmq.client.values.message import Message, MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
-from client_waits import Seen, send
+from client_waits import Seen, consuming, send
 from waiting import until
-
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class SendLog(SendMessageHook):
@@ -170,14 +166,7 @@ async def test_consume_hooks_get_the_outcome_of_each_call(namesrv_addr: str) -> 
                 return "nonsense"
         return None
 
-    async with PushConsumer(
-        "g",
-        listener,
-        namesrv_addr=namesrv_addr,
-        hooks=[log],
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-    ):
+    async with consuming(namesrv_addr, listener, hooks=[log]):
         await until(lambda: len(log.after) == 4)
     assert log.before == 4
     assert sorted(log.after) == [
@@ -197,22 +186,13 @@ async def test_ordered_and_lite_consumers_call_their_hooks_too(namesrv_addr: str
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         return ConsumeOrderlyStatus.SUCCESS
 
-    async with PushConsumer(
-        "g",
-        listener,
-        orderly=True,
-        namesrv_addr=namesrv_addr,
-        hooks=[ordered],
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-        suspend_current_queue_time_millis=10,
+    async with consuming(
+        namesrv_addr, listener, orderly=True, hooks=[ordered], suspend_current_queue_time_millis=10
     ):
         await until(lambda: sum(ok for _, ok, _ in ordered.after) == 2)
     assert ordered.after[0] == ("SUSPEND_CURRENT_QUEUE_A_MOMENT", False, ConsumeReturnType.FAILED)
     assert ordered.after[-1] == ("SUCCESS", True, ConsumeReturnType.SUCCESS)
-    async with LitePullConsumer(
-        "l", namesrv_addr=namesrv_addr, hooks=[lite], consume_from_where=FIRST
-    ) as consumer:
+    async with LitePullConsumer("l", namesrv_addr=namesrv_addr, hooks=[lite], start="first") as consumer:
         consumer.subscribe("T")
         async with asyncio.timeout(30):
             while lite.before < 2:
@@ -231,14 +211,7 @@ class Filters(FilterMessageHook):
 async def test_filters_remove_messages(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 4)
     seen = Seen()
-    async with PushConsumer(
-        "g",
-        seen,
-        namesrv_addr=namesrv_addr,
-        hooks=[Filters()],
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-    ) as consumer:
+    async with consuming(namesrv_addr, seen, hooks=[Filters()]) as consumer:
         await until(lambda: len(seen.messages) == 3)
         await consumer.wait_assigned()
     assert sorted(seen.bodies) == [b"0", b"2", b"3"]

@@ -26,7 +26,6 @@ from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings
 from pocketmq.client.settings.producer_settings import ProducerSettings
 from pocketmq.client.values.message import Message, MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.protocol.wire.command import Command
@@ -34,8 +33,6 @@ from pocketmq.protocol.wire.command import Command
 from client_vectors import feature_vectors
 from client_waits import Seen, make_node
 from waiting import until
-
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 def context(kind: TraceType, *beans: TraceBean, **changes: Any) -> TraceContext:
@@ -140,7 +137,7 @@ async def test_a_message_can_be_followed_from_its_producer_to_its_consumers(name
     options: dict[str, Any] = {"namesrv_addr": namesrv_addr, "enable_trace": True, "trace_topic": "Traces"}
     async with (
         Producer("p", **options) as producer,
-        PushConsumer("g", listener, **options, subscription={"T": "*"}, consume_from_where=FIRST) as consumer,
+        PushConsumer("g", listener, **options, subscription={"T": "*"}, start="first") as consumer,
     ):
         sent = await producer.send("T", b"again", tags="a", keys="k1 k2")
         future = await producer.send_nowait("T", b"plain")

@@ -13,7 +13,6 @@ from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.bodies.client_state import GetConsumerStatusBody
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -24,10 +23,8 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import to_fields
 from pocketmq.store.config import StoreConfig
 
-from client_waits import Seen, send
+from client_waits import Seen, consuming, send
 from waiting import until
-
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 @pytest.fixture
@@ -48,9 +45,7 @@ async def test_a_member_follows_the_brokers_reset_and_reports_its_offsets(
     address = old_reset.namesrv_address
     await send(address, "T", 8)
     seen = Seen()
-    async with PushConsumer(
-        "g", seen, namesrv_addr=address, subscription={"T": "*"}, consume_from_where=FIRST
-    ) as consumer:
+    async with consuming(address, seen) as consumer:
         await until(lambda: len(seen.messages) == 8)
         instance = consumer._running
         broker = instance.routes.master("broker-a") or ""
@@ -174,9 +169,7 @@ async def test_a_message_too_long_in_its_listener_is_sent_back(
         ended.set()
         raise ValueError("late")
 
-    async with PushConsumer(
-        "g", listener, namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST
-    ) as consumer:
+    async with consuming(namesrv_addr, listener) as consumer:
         sent_back: list[int] = []
 
         async def send_back(message: MessageExt, delay_level: int) -> bool:

@@ -15,15 +15,12 @@ from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import Message
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
-from client_waits import Seen, open_sockets, send
+from client_waits import Seen, consuming, open_sockets, send
 from waiting import until
 
 LONG = 30.0
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 Scenario = Callable[[str], Coroutine[Any, Any, None]]
 
 
@@ -67,14 +64,7 @@ async def ask(namesrv_addr: str) -> None:
 
 async def consume(namesrv_addr: str, *, orderly: bool = False) -> None:
     seen = Seen()
-    async with PushConsumer(
-        "g",
-        seen,
-        orderly=orderly,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-    ) as consumer:
+    async with consuming(namesrv_addr, seen, orderly=orderly) as consumer:
         await consumer.wait_assigned()
         await consumer.lag()
         await until(lambda: seen.messages, LONG)
@@ -85,16 +75,14 @@ async def consume_in_order(namesrv_addr: str) -> None:
 
 
 async def iterate(namesrv_addr: str) -> None:
-    async with PushConsumer(
-        "g", namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST
-    ) as consumer:
+    async with consuming(namesrv_addr) as consumer:
         async for _ in consumer:
             break
         await consumer.fetch(1, 10)
 
 
 async def poll(namesrv_addr: str) -> None:
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
         consumer.subscribe("T")
         while not await consumer.poll(100):
             pass
@@ -177,13 +165,11 @@ async def test_a_listener_that_cannot_be_cancelled_does_not_keep_its_consumer(
     for orderly in (False, True):
         called.clear()
         async with asyncio.timeout(30):
-            async with PushConsumer(
-                f"g{orderly}",
+            async with consuming(
+                namesrv_addr,
                 stubborn,
+                group=f"g{orderly}",
                 orderly=orderly,
-                namesrv_addr=namesrv_addr,
-                subscription={"T": "*"},
-                consume_from_where=FIRST,
                 await_termination_millis_when_shutdown=0,
             ):
                 await called.wait()

@@ -16,18 +16,16 @@ from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import ClientSettings
-from pocketmq.protocol.bodies.client import ConsumeFromWhere, HeartbeatData
+from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.message.compression import decompress
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
-from client_waits import Seen, make_node, send
+from client_waits import Seen, consuming, make_node, send
 from ports import fixed_port
 from waiting import until
-
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class Asked(RPCHook):
@@ -62,9 +60,7 @@ async def test_the_vip_channel_is_for_what_the_official_client_sends_there(tmp_p
     }
     async with (
         Producer("p", **options) as producer,
-        PushConsumer(
-            "g", seen, orderly=True, **options, subscription={"T": "*"}, consume_from_where=FIRST
-        ) as one,
+        PushConsumer("g", seen, orderly=True, **options, subscription={"T": "*"}, start="first") as one,
     ):
         await producer.send("T", b"x")
         await producer.send_nowait("T", b"x")
@@ -122,14 +118,7 @@ async def test_bodies_may_be_left_compressed_or_out(namesrv_addr: str) -> None:
         "none": {"decode_read_body": False},
     }.items():
         seen = Seen()
-        async with PushConsumer(
-            name,
-            seen,
-            namesrv_addr=namesrv_addr,
-            subscription={"T": "*"},
-            consume_from_where=FIRST,
-            **options,
-        ):
+        async with consuming(namesrv_addr, seen, group=name, **options):
             await until(lambda seen=seen: seen.messages)  # type: ignore[misc]
         found[name] = seen.messages[0]
     assert found["all"].body == body
@@ -210,7 +199,7 @@ async def test_a_client_works_in_every_event_loop(namesrv_addr: str, loop_factor
         async with Producer("p", namesrv_addr=namesrv_addr) as producer:
             await producer.send("T", b"awaited")
             await asyncio.gather(*(producer.send_nowait("T", b"future") for _ in range(3)))
-        options: dict[str, Any] = {"subscription": {"T": "*"}, "consume_from_where": FIRST}
+        options: dict[str, Any] = {"subscription": {"T": "*"}, "start": "first"}
         async with PushConsumer("g", orderly=True, namesrv_addr=namesrv_addr, **options) as consumer:
             return [message.body for message in await consumer.fetch(4, timeout_ms=30_000)]
 

@@ -11,9 +11,7 @@ from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.offsets.broker_store import RemoteBrokerOffsetStore
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import ClientSettings
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
@@ -23,10 +21,9 @@ from pocketmq.protocol.wire.schema import Request
 from pocketmq.testing import LoggedRequest, Reply
 from pocketmq.testing.faults.faults import Faults
 
-from client_waits import Seen, committed, send
+from client_waits import Seen, committed, consuming, send
 from waiting import until
 
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 QUEUES = [MessageQueue("T", "b", queue_id) for queue_id in range(4)]
 SYSTEM_ERROR = 1
 
@@ -231,14 +228,7 @@ class UnderWay(RPCHook):
 async def test_pulls_carry_offsets_only_once_the_broker_has_the_topic(node: Node) -> None:
     await send(node.namesrv_address, "T", 40)
     seen, hook = Seen(), UnderWay("T")
-    async with PushConsumer(
-        "g",
-        seen,
-        namesrv_addr=node.namesrv_address,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-        hooks=[hook],
-    ):
+    async with consuming(node.namesrv_address, seen, hooks=[hook]):
         await until(lambda: len(seen.messages) == 40)
         await send(node.namesrv_address, "T", 8)
         await until(lambda: len(seen.messages) == 48)
@@ -253,7 +243,7 @@ async def test_a_leaving_lite_consumer_reports_every_queue_the_first_one_alone(n
     await send(node.namesrv_address, "T", 40)
     hook, polled = UnderWay("T"), 0
     async with LitePullConsumer(
-        "g", namesrv_addr=node.namesrv_address, consume_from_where=FIRST, hooks=[hook]
+        "g", namesrv_addr=node.namesrv_address, start="first", hooks=[hook]
     ) as consumer:
         consumer.subscribe("T")
         while polled < 40:

@@ -1,17 +1,15 @@
 """A producer of transactions that sends nothing, and messages that were sent in one."""
 
-from pocketmq.client import LocalTransactionState, Producer, PushConsumer, TransactionProducer
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.client import LocalTransactionState, Producer, TransactionProducer
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
 
 from client_network import Network, answering, broker, passed, reply
-from client_waits import Seen
+from client_waits import Seen, consuming
 from waiting import until
 
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 COMMIT = LocalTransactionState.COMMIT_MESSAGE
 
 
@@ -36,13 +34,7 @@ async def test_a_message_of_a_transaction_is_sent_again_as_an_ordinary_one(names
     async with TransactionProducer("g", lambda message: COMMIT, namesrv_addr=namesrv_addr) as first:
         await first.send_in_transaction("T", b"x", lambda message, arg: COMMIT)
     seen = Seen()
-    async with PushConsumer(
-        "reader",
-        seen,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-    ):
+    async with consuming(namesrv_addr, seen, group="reader"):
         await until(lambda: seen.messages)
         async with Producer("p", namesrv_addr=namesrv_addr) as producer:
             await producer.resend(seen.messages[0])

@@ -9,7 +9,6 @@ from pocketmq.client.errors import ClientError
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import QueryConsumerOffset
@@ -17,8 +16,6 @@ from pocketmq.protocol.requests.pull import LitePullMessage
 
 from client_network import Network, broker, name_server, passed, reply, route
 from waiting import until
-
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 async def send(namesrv_addr: str, count: int, **options: Any) -> None:
@@ -38,7 +35,7 @@ async def polled(consumer: LitePullConsumer, count: int) -> list[MessageExt]:
 
 async def test_polled_messages_are_committed_and_the_next_member_continues_there(namesrv_addr: str) -> None:
     await send(namesrv_addr, 40)
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
         consumer.subscribe("T")
         assert len(await polled(consumer, 40)) == 40
         await consumer.commit()
@@ -51,7 +48,7 @@ async def test_polled_messages_are_committed_and_the_next_member_continues_there
 
 
 async def test_a_topic_created_later_is_read_within_seconds(namesrv_addr: str) -> None:
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
         consumer.subscribe("T")
         await send(namesrv_addr, 2)
         assert {message.body for message in await polled(consumer, 2)} == {b"0", b"1"}
@@ -60,7 +57,7 @@ async def test_a_topic_created_later_is_read_within_seconds(namesrv_addr: str) -
 async def test_auto_commit_happens_with_a_later_poll(namesrv_addr: str) -> None:
     await send(namesrv_addr, 4)
     async with LitePullConsumer(
-        "g", namesrv_addr=namesrv_addr, consume_from_where=FIRST, auto_commit_interval_millis=1000
+        "g", namesrv_addr=namesrv_addr, start="first", auto_commit_interval_millis=1000
     ) as consumer:
         consumer.subscribe("T")
         await polled(consumer, 4)
@@ -73,7 +70,7 @@ async def test_auto_commit_happens_with_a_later_poll(namesrv_addr: str) -> None:
 
 async def test_seek_goes_back_and_forward_within_the_queue(namesrv_addr: str) -> None:
     await send(namesrv_addr, 40)
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
         queue = MessageQueue("T", "broker-a", 1)
         consumer.assign([queue])
         await polled(consumer, 10)
@@ -116,10 +113,10 @@ async def test_a_paused_queue_returns_nothing_until_it_is_resumed(namesrv_addr: 
 
 async def test_tags_are_filtered_in_both_modes(namesrv_addr: str) -> None:
     await send(namesrv_addr, 40)
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
         consumer.subscribe("T", "a")
         assert {message.tags for message in await polled(consumer, 20)} == {"a"}
-    async with LitePullConsumer("h", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+    async with LitePullConsumer("h", namesrv_addr=namesrv_addr, start="first") as consumer:
         consumer.assign(await consumer.queues("T"), expressions={"T": "b"})
         assert {message.tags for message in await polled(consumer, 20)} == {"b"}
 
@@ -184,7 +181,7 @@ async def test_a_subscription_of_the_constructor_is_read_by_iteration(namesrv_ad
     await send(namesrv_addr, 6)
     bodies = set()
     async with LitePullConsumer(
-        "g", namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST
+        "g", namesrv_addr=namesrv_addr, subscription={"T": "*"}, start="first"
     ) as consumer:
         async for message in consumer:
             bodies.add(message.body)
@@ -197,7 +194,7 @@ async def test_a_subscription_of_the_constructor_is_read_by_iteration(namesrv_ad
 
 async def test_a_seek_of_a_paused_queue_counts_at_once(namesrv_addr: str) -> None:
     await send(namesrv_addr, 5, queue_id=0)
-    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, start="first") as consumer:
         queue = next(queue for queue in await consumer.queues("T") if queue.queue_id == 0)
         consumer.assign([queue])
         await polled(consumer, 5)

@@ -7,12 +7,9 @@ import pytest
 from pocketmq.client.push.message_stream import MessageStream
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
-from client_waits import committed, send
+from client_waits import committed, consuming, send
 from waiting import until
-
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class Workers:
@@ -86,9 +83,7 @@ async def test_the_next_loop_of_a_consumer_gets_the_unfinished_message(
     namesrv_addr: str, orderly: bool
 ) -> None:
     await send(namesrv_addr, "T", 1)
-    async with PushConsumer(
-        "g", orderly=orderly, namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST
-    ) as consumer:
+    async with consuming(namesrv_addr, orderly=orderly) as consumer:
         async with asyncio.timeout(10):
             seen: list[MessageExt] = []
             async for message in consumer:
@@ -103,7 +98,7 @@ async def test_an_unfinished_message_is_not_acknowledged_at_the_end(namesrv_addr
     await send(namesrv_addr, "T", 1)
 
     def consumer() -> PushConsumer:
-        return PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST)
+        return consuming(namesrv_addr)
 
     async with consumer() as left:
         fetch = asyncio.create_task(left.fetch(5, 60_000))

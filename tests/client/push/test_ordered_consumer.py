@@ -18,14 +18,12 @@ from pocketmq.client.push.push_queues import PushQueues
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.testing import LoggedRequest
 from pocketmq.testing.faults.faults import Faults
 
+from client_waits import consuming
 from waiting import until
-
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 async def send(namesrv_addr: str, count: int, *, queues: int = 4, start: int = 0) -> None:
@@ -53,14 +51,7 @@ async def listening(
     async def listener(message: MessageExt) -> None:
         await going_on.wait()
 
-    async with PushConsumer(
-        "g",
-        listener,
-        orderly=True,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-    ) as consumer:
+    async with consuming(namesrv_addr, listener, orderly=True) as consumer:
         queues = consumer._queues
         await until(lambda: any(state.count for state in queues.table.values()))
         queue, state = next(item for item in queues.table.items() if item[1].count)
@@ -81,14 +72,7 @@ async def test_each_queue_is_consumed_in_order_by_one_listener_at_a_time(namesrv
         busy.discard(message.queue_id)
 
     await send(namesrv_addr, 100)
-    async with PushConsumer(
-        "g",
-        listener,
-        orderly=True,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-    ):
+    async with consuming(namesrv_addr, listener, orderly=True):
         await until(lambda: len(seen) == 101)
     assert overlaps == []
     for offsets in by_queue(seen).values():
@@ -114,15 +98,7 @@ async def test_an_offset_that_cannot_be_read_after_the_lock_is_asked_for_again(
     faults.refuse(
         code="QUERY_CONSUMER_OFFSET", topic="T", response="SYSTEM_ERROR", where=is_second, times=None
     )
-    async with PushConsumer(
-        "g",
-        listener,
-        orderly=True,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-        pull_time_delay_mills_when_exception=10,
-    ):
+    async with consuming(namesrv_addr, listener, orderly=True, pull_time_delay_mills_when_exception=10):
         await until(lambda: len(bodies) == 9)
     assert caplog.text.count("Failed to query offset from offset store") == 4
 
@@ -153,7 +129,7 @@ async def test_a_failing_offset_store_stops_no_queue(
         bodies.append(message.body)
 
     async with PushConsumer(
-        "g", listener, orderly=True, namesrv_addr=namesrv_addr, consume_from_where=FIRST
+        "g", listener, orderly=True, namesrv_addr=namesrv_addr, start="first"
     ) as consumer:
         update, failures = consumer._queues.offsets.update, iter([OSError("disk full")])
 
@@ -202,14 +178,7 @@ async def test_a_suspended_queue_repeats_the_message_and_keeps_the_order(namesrv
         await producer.send("T", b"x", queue_id=None)
         for _ in range(6):
             await producer.send("T", b"x", queue_id=0)
-    async with PushConsumer(
-        "g",
-        listener,
-        orderly=True,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-    ):
+    async with consuming(namesrv_addr, listener, orderly=True):
         await until(lambda: len(seen) == 9)
     repeated = [entry for entry in seen if entry[0] == 3]
     assert repeated == [(3, 0), (3, 1), (3, 2)]
@@ -231,15 +200,7 @@ async def test_without_tries_left_a_message_goes_to_the_dead_letters_and_the_que
         await producer.send("T", b"first")
         for body in (b"good", b"bad", b"better"):
             await producer.send("T", body, queue_id=1)
-    async with PushConsumer(
-        "g",
-        listener,
-        orderly=True,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-        max_reconsume_times=2,
-    ):
+    async with consuming(namesrv_addr, listener, orderly=True, max_reconsume_times=2):
         await until(lambda: b"better" in seen and node.broker.store.max_offset("%DLQ%g", 0) == 1)
     assert seen.count(b"bad") == 3
 
@@ -255,14 +216,7 @@ async def test_without_auto_commit_the_offset_moves_with_commit_alone(namesrv_ad
         return ConsumeOrderlyStatus.SUCCESS
 
     await send(namesrv_addr, 28)
-    async with PushConsumer(
-        "g",
-        listener,
-        orderly=True,
-        namesrv_addr=namesrv_addr,
-        subscription={"T": "*"},
-        consume_from_where=FIRST,
-    ):
+    async with consuming(namesrv_addr, listener, orderly=True):
         await until(lambda: len(seen) == 29)
     async with PullConsumer("g", namesrv_addr=namesrv_addr) as puller:
         for queue in await puller.queues("T"):
@@ -287,14 +241,7 @@ async def test_queues_pass_between_members_without_gap_and_with_one_owner_at_a_t
             busy.discard(message.queue_id)
 
     def member() -> PushConsumer:
-        return PushConsumer(
-            "g",
-            listener,
-            orderly=True,
-            namesrv_addr=namesrv_addr,
-            subscription={"T": "*"},
-            consume_from_where=FIRST,
-        )
+        return consuming(namesrv_addr, listener, orderly=True)
 
     await send(namesrv_addr, 40)
     async with member() as one:

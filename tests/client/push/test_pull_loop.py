@@ -6,17 +6,14 @@ from typing import Any
 import pytest
 from pocketmq.client.hooks.rpc_hooks import RPCHook
 from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.schema import Request
 from pocketmq.testing.faults.faults import Faults
 
-from client_waits import Seen, send
+from client_waits import Seen, consuming, send
 from waiting import until
-
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class Pulls(RPCHook):
@@ -72,9 +69,7 @@ async def test_a_pull_carries_no_offset_before_the_broker_has_accepted_one_of_th
     def carries() -> bool:
         return any(pull.sys_flag & PULL_COMMIT_OFFSET for pull in pulls.all)
 
-    async with PushConsumer(
-        "g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST, hooks=[pulls]
-    ):
+    async with consuming(namesrv_addr, seen, hooks=[pulls]):
         for count in (4, 8, 12):
             await until(lambda count=count: len(seen.messages) == count)
             await send(namesrv_addr, "T", 4)

@@ -9,17 +9,13 @@ from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.queue_choice import select_by_hash
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import Message, MessageExt
 from pocketmq.client.values.namespaces import Namespace, namespace_of_endpoint, without_namespace
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import feature_vectors
-from client_waits import Seen, send
+from client_waits import Seen, consuming, send
 from waiting import until
-
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 def test_names_are_wrapped_as_by_the_official_client() -> None:
@@ -72,15 +68,7 @@ async def test_only_brokers_see_the_namespace(namesrv_addr: str) -> None:
 
     async with (
         Producer("p", namesrv_addr=namesrv_addr, namespace="N") as producer,
-        PushConsumer(
-            "g",
-            listener,
-            namesrv_addr=namesrv_addr,
-            namespace="N",
-            subscription={"T": "*"},
-            consume_from_where=FIRST,
-            on_assigned=assigned.extend,
-        ) as consumer,
+        consuming(namesrv_addr, listener, namespace="N", on_assigned=assigned.extend) as consumer,
     ):
         await consumer.wait_assigned()
         queues = await producer.queues("T")
