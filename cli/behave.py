@@ -17,10 +17,9 @@ from types import FrameType
 import click
 import msgspec
 from pocketmq.broker.errors import StartError
-from pocketmq.testing.behave.program import ProgramError
-from pocketmq.testing.behave.report import ReportError, read_report, write_report
-from pocketmq.testing.behave.run import MAX_AT_ONCE, run
+from pocketmq.testing.behave.run import MAX_AT_ONCE, ReportError, read_report, run, write_report
 from pocketmq.testing.behave.scenario import built_in, played_for, read_scenario
+from pocketmq.testing.behave.stage import ProgramError
 from pocketmq.testing.behave.table import as_text
 from pocketmq.testing.errors import TestingError
 

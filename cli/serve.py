@@ -166,8 +166,7 @@ def loading(sources: "Sequence[LoadSource]") -> "list[Companion]":
     file."""
     if not sources:
         return []
-    from pocketmq.testing.state.load import read_load
-    from pocketmq.testing.state.loading import apply_loads
+    from pocketmq.testing.state.load import apply_loads, read_load
 
     loads = [read_load(source) for source in sources]
 

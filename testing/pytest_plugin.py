@@ -9,7 +9,7 @@
     rocketmq_noproc     function    the same over the wire, on a server that already runs (--rocketmq-addr)
     rocketmq_settings   session     keys of broker.conf, for a conftest.py to override
 
-and the marker `rocketmq(topics=, groups=, settings=, ...)`: `fixtures/marker.py`. More fixtures: `factories.py`.
+and the marker `rocketmq(topics=, groups=, settings=, ...)`: `fixtures/one_test.py`. More fixtures: `factories.py`.
 
 pytest loads this file at every start, so nothing of the server is imported before a test asks for it.
 """

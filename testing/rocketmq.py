@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Final
 
 from .ledger.ledger import Ledger
-from .server.clock import ServerClock
 from .server.embedded import EmbeddedServer
 from .state.load import Load, LoadFunction, LoadSource, read_loads
 from .state.snapshot import Snapshot
+from .time.clock import ServerClock
 from .view_of_server import ServerView
-from .views.embedded_source import EmbeddedSource
-from .views.group_views import held_pulls_of, queue_locks
+from .views.embedded_source import EmbeddedSource, held_pulls_of, queue_locks
 from .views.pending import delayed_messages, open_half_messages
-from .views.stored_message import StoredMessage
-from .views.values import HeldPull, Listing, Lock, listing
+from .views.values import HeldPull, Listing, Lock, StoredMessage, listing
 
 
 class RocketMQ(ServerView):

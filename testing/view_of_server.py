@@ -28,13 +28,11 @@ from .state.load import (
     LoadSource,
     keys_text,
     read_loads,
+    send_request,
 )
-from .state.loading import send_request
-from .views.aio import AsyncWaits
 from .views.source import ResultT, Source
-from .views.stored_message import StoredMessage, under_origin_topic
-from .views.values import FirstPosition, Listing, Member, listing
-from .views.waits import WAIT_SECONDS, all_consumed, idle, members_there, messages_there
+from .views.values import FirstPosition, Listing, Member, StoredMessage, listing, under_origin_topic
+from .views.waits import WAIT_SECONDS, AsyncWaits, all_consumed, idle, members_there, messages_there
 
 _TIMES: Final = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
 """Properties that time a message; beside a delay level the broker drops them."""

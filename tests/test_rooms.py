@@ -89,7 +89,8 @@ ROOMS: dict[str, list[str]] = {
         "behaviour moving",
     ],
     "testing": [
-        "errors time",
+        "errors",
+        "time",
         "requests",
         "ledger",
         "faults",

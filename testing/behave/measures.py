@@ -5,9 +5,8 @@ from collections import Counter
 import msgspec
 
 from .receives import findings, lost_messages, rebalance_ms, received
-from .sends import judged, longest_gap_ms, sends_of, stored_times, stored_twice
+from .sends import by_name, judged, longest_gap_ms, reconnects, refused, sends_of, stored_times, stored_twice
 from .stage import Stage
-from .traffic import by_name, reconnects, refused
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

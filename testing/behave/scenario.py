@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ..errors import LoadError
-from ..state.yaml_file import read_yaml
+from ..state.load import read_yaml
 
 MAX_RETRIES: Final = 16
 FOLDER: Final = Path(__file__).with_name("scenarios")

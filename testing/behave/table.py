@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from .measures import Measures
-from .report import Played, Report
+from .run import Played, Report
 
 
 class Figure(NamedTuple):

@@ -15,6 +15,7 @@ import atexit
 import shutil
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
@@ -28,17 +29,13 @@ from ..faults.watched_node import WatchedNodes
 from ..ledger.ledger import Ledger
 from ..requests.requests import Requests
 from ..requests.values import check_bool, check_choice, check_int, check_number, check_text
-from ..server.clock import ServerClock
-from ..server.lifetime import Lifetime
-from ..server.loop_thread import LoopThread
-from ..server.settings import Value
-from ..server.temporary_store import temporary_folder
+from ..server.loop_thread import Lifetime, LoopThread
+from ..server.settings import Value, temporary_folder
 from ..state.load import MAX_QUEUES
-from ..time.virtual_time import VirtualTime
+from ..time.clock import ServerClock
 from .cluster_broker import ClusterBroker
-from .cluster_context import ClusterContext
+from .cluster_context import ClusterContext, check_settings, member_config
 from .cluster_name_server import ClusterNameServer
-from .member_settings import check_settings, member_config
 
 if TYPE_CHECKING:
     from .cluster_port import ClusterPort
@@ -91,7 +88,9 @@ class RocketMQCluster(Lifetime):
         self._port: ClusterPort | None = None
         self._thread = LoopThread("pocketmq-cluster", "the cluster is not running")
         self._context = self._new_context()
-        self.clock: Final = ServerClock(self._time, self._now_ms, self.run)
+        self.clock: Final = ServerClock(
+            lambda: self._running().time, lambda: self._running().now_ms(), self.run
+        )
         """The time of all brokers; with `virtual_time`, a test moves it."""
         self._name_servers: dict[str, ClusterNameServer] = {}
         self._brokers: dict[str, ClusterBroker] = {}
@@ -183,11 +182,28 @@ class RocketMQCluster(Lifetime):
         return self._port.url
 
     def _watched(self) -> WatchedNodes:
-        self._running()
-        if self._context.watched is None:
-            self.call(lambda: self._context.begin_watching(self.call, self.name_servers, self.brokers))
-        assert self._context.watched is not None
-        return self._context.watched
+        return self._running().watched or self.call(self._begin_watching)
+
+    def _begin_watching(self) -> WatchedNodes:
+        """Log the requests of all members, also of those that start later."""
+        context = self._context
+        if context.watched is None:
+            seed = context.seed_of("rules")
+            random = None if seed is None else Random(seed)
+            watched = WatchedNodes(self.call, timers=context.own_timers, random=random)
+            for one in self.name_servers:
+                watched.know_name_server(one.name)
+                if one.server is not None:
+                    watched.watch(one.server, name_server=one.name)
+            for broker in self.brokers:
+                if broker.is_running:
+                    watched.attach(broker.node)
+                else:
+                    watched.add_known_broker(
+                        broker.broker_name, broker.cluster_name, broker.broker_id, broker.addr
+                    )
+            context.watched = watched
+        return context.watched
 
     # -- the network between the members
 
@@ -362,12 +378,8 @@ class RocketMQCluster(Lifetime):
 
     def _new_context(self) -> ClusterContext:
         context = ClusterContext(self._thread, self._settings, self._seed)
-        context.settle, context.forgotten, context.serve_grpc = (
-            self._settle,
-            self._forgotten,
-            self._serve_grpc,
-        )
-        context.faults = lambda: self.faults
+        context.settle, context.forgotten = self._settle, self._forgotten
+        context.serve_grpc, context.faults = self._serve_grpc, lambda: self.faults
         return context
 
     # -- on the loop
@@ -417,17 +429,10 @@ class RocketMQCluster(Lifetime):
                     break
                 await asyncio.sleep(0.001)
 
-    def _time(self) -> VirtualTime | None:
-        self._running()
-        return self._context.time
-
-    def _now_ms(self) -> int:
-        self._running()
-        return self._context.now_ms()
-
-    def _running(self) -> None:
+    def _running(self) -> ClusterContext:
         if not self._thread.is_running:
             raise NotRunningError("the cluster is not running")
+        return self._context
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Run a coroutine in the cluster's thread and wait for its result."""

@@ -2,23 +2,26 @@
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import host_and_port
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.server import Server
-from pocketmq.broker.network.watch import WatchedServer
+from pocketmq.broker.network.watch import ReplyBody, Watched, WatchedServer, Watcher
 from pocketmq.broker.node import Node
+from pocketmq.protocol.wire.command import Command
 
 from ..errors import TestingError
 from ..faults.routes import RouteRule
+from ..faults.sending import ReadyReply
+from ..faults.shaping import later
 from ..requests.values import check_number
 from ..time.virtual_timers import VirtualTimers
-from .cluster_context import ClusterContext
-from .cluster_grpc import ClusterGrpcPort
-from .held_port import HeldPort
-from .member_settings import member_config
-from .slow_answers import SlowAnswers
+from .cluster_context import ClusterContext, HeldPort, member_config
+
+if TYPE_CHECKING:
+    from pocketmq.grpc_endpoint.endpoint import Endpoint
 
 
 class ClusterBroker:
@@ -35,7 +38,7 @@ class ClusterBroker:
         self._store = store
         self._node: Node | None = None
         self._timers: VirtualTimers | None = None
-        self._held: HeldPort | None = None
+        self._held = HeldPort()
         self._addr = ""
         self._hidden: RouteRule | None = None
         self._grpc = ClusterGrpcPort(context.grpc_addresses)
@@ -157,9 +160,7 @@ class ClusterBroker:
             raise
         self._timers = timers
         self._node, self._addr, self.cluster_name = node, node.bound_address, config.broker_cluster_name
-        if self._held is not None:
-            self._held.release()
-        self._held = HeldPort(*host_and_port(self._addr))
+        self._held.release()
         self._is_fresh = True
         self._context.attach(node)
         await self.serve_grpc_here()
@@ -205,15 +206,12 @@ class ClusterBroker:
             finally:
                 self._context.detach(node)
         self._context.leave_timers(self._timers)
-        assert self._held is not None
-        self._held.hold()
+        self._held.hold(*host_and_port(self._addr))
 
     def end(self) -> None:
         """The cluster has ended: give the ports back."""
         self._grpc.end()
-        if self._held is not None:
-            self._held.release()
-            self._held = None
+        self._held.release()
 
     def _slow_down(self, node: Node) -> None:
         for server, watcher in self._slow:
@@ -262,3 +260,69 @@ class ClusterBroker:
         while store.dispatch_copied():
             pass
         return store.log_end >= end
+
+
+class ClusterGrpcPort:
+    """`open` and `close` mirror each other, on the cluster's loop."""
+
+    def __init__(self, addresses: dict[str, str]) -> None:
+        """`addresses` are the ports of all brokers by the brokers' addresses; this one is added."""
+        self.address = ""
+        """`127.0.0.1:port`, also while the broker is stopped; empty before the first start with a port."""
+        self._addresses = addresses
+        self._endpoint: Endpoint | None = None
+        self._held = HeldPort()
+        self._opening = asyncio.Lock()
+
+    async def open(self, node: Node) -> None:
+        """Serve gRPC clients on a running node; nothing if it does. `StartError` if it cannot."""
+        async with self._opening:  # two threads may ask at once
+            if self._endpoint is None:
+                await self._open(node)
+
+    async def _open(self, node: Node) -> None:
+        from pocketmq.grpc_endpoint.endpoint import endpoint_of
+
+        port = host_and_port(self.address)[1] if self.address else 0
+        endpoint = endpoint_of(node, port=port, neighbours=self._addresses)
+        await endpoint.start()
+        self._endpoint, self.address = endpoint, endpoint.address
+        self._addresses[node.broker_address] = self.address
+        self.end()
+
+    async def close(self, *, is_killed: bool = False) -> None:
+        """Before its broker ends. A killed one resets its connections and tells nobody."""
+        endpoint, self._endpoint = self._endpoint, None
+        if endpoint is None:
+            return
+        if is_killed:
+            endpoint.reset()
+        await endpoint.stop()
+        self._held.hold(*host_and_port(self.address))
+
+    def end(self) -> None:
+        """Give the port back."""
+        self._held.release()
+
+
+class SlowAnswers(Watcher):
+    """Watches one server of the broker. It decodes every request, also sends whose headers repeat."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._leaving: Command | None = None
+        """The request whose answer leaves now."""
+
+    def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        if command is self._leaving:
+            return False
+        ready = ReadyReply.of(reply, body)
+        later(connection.loop, self._seconds, self._leave, connection, command, ready)
+        return True
+
+    def _leave(self, connection: Watched, command: Command, ready: ReadyReply) -> None:
+        self._leaving = command
+        try:
+            connection.reply(command, ready.command, ready.body or None)
+        finally:
+            self._leaving = None

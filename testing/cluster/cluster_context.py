@@ -1,50 +1,28 @@
 """What the members of a cluster share: the thread, the partitions, the addresses, the time, requests and faults."""
 
+import socket
+import sys
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from random import Random
-from typing import Any, Final, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.node import Node
-from pocketmq.store import VirtualClock, WallClock
+from pocketmq.store import WallClock
 
+from ..errors import WrongValueError
 from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
+from ..requests.values import check_choice, check_names
 from ..server.loop_thread import LoopThread
-from ..server.settings import Value
-from ..time.joint_timers import SharedClockTimers
+from ..server.settings import Value, broker_config
 from ..time.virtual_time import VirtualTime
 from ..time.virtual_timers import VirtualTimers
-from .partition import Partition
 
 ResultT = TypeVar("ResultT")
-
-
-class WatchedServer(Protocol):
-    """A name server of the cluster."""
-
-    name: str
-
-    @property
-    def server(self) -> Server | None: ...
-
-
-class WatchedBroker(Protocol):
-    """A broker of the cluster."""
-
-    broker_name: str
-    broker_id: int
-    cluster_name: str
-
-    @property
-    def addr(self) -> str: ...
-
-    @property
-    def is_running(self) -> bool: ...
-
-    @property
-    def node(self) -> Node: ...
 
 
 class ClusterContext:
@@ -53,9 +31,10 @@ class ClusterContext:
     def __init__(self, thread: LoopThread, settings: Mapping[str, Value], seed: int | None) -> None:
         self.settings: Final = settings
         self._seed = seed
-        self._timers: SharedClockTimers | None = None
         self.time: VirtualTime | None = None
         """Moves the clock that all brokers share; None if they follow the wall's time."""
+        self.own_timers: VirtualTimers | None = None
+        """Those of the rules, which stay while brokers start and end; None by the wall's time."""
         self.partition: Final = Partition()
         self.name_servers: Final[dict[str, str]] = {}
         """The address of each name server, by its name."""
@@ -90,9 +69,8 @@ class ClusterContext:
 
     def begin_virtual_time(self) -> None:
         """The brokers that start from now on share a clock, which starts at the wall's time and is moved by hand."""
-        wall = WallClock()
-        self._timers = SharedClockTimers(VirtualClock(wall.now_ms(), wall=wall))
-        self.time = VirtualTime(self._timers)
+        self.time = VirtualTime()
+        self.own_timers = self.time.join()
 
     def now_ms(self) -> int:
         """The brokers' time, in ms since 1970."""
@@ -100,47 +78,18 @@ class ClusterContext:
 
     def join_timers(self) -> VirtualTimers | None:
         """Timers for a broker that starts; None by the wall's time."""
-        return None if self._timers is None else self._timers.join()
+        return None if self.time is None else self.time.join()
 
     def leave_timers(self, timers: VirtualTimers | None) -> None:
         """A broker has ended: drop what it wanted to do later."""
-        if self._timers is not None and timers is not None:
-            self._timers.leave(timers)
-
-    @property
-    def own_timers(self) -> VirtualTimers | None:
-        """Timers that stay while brokers start and end; None by the wall's time."""
-        return None if self._timers is None else self._timers.own
+        if self.time is not None and timers is not None:
+            self.time.leave(timers)
 
     def seed_of(self, member: str) -> int | None:
         """Every member has another one: two brokers with one seed would make the same message ids."""
         return None if self._seed is None else self._seed ^ zlib.crc32(member.encode())
 
     # -- watching
-
-    def begin_watching(
-        self,
-        call: Callable[[Callable[[], None]], None],
-        name_servers: Sequence[WatchedServer],
-        brokers: Sequence[WatchedBroker],
-    ) -> None:
-        """Log the requests of all members, also of those that start later. Nothing if they are logged."""
-        if self.watched is not None:
-            return
-        seed = self.seed_of("rules")
-        watched = WatchedNodes(call, timers=self.own_timers, random=None if seed is None else Random(seed))
-        for one in name_servers:
-            watched.know_name_server(one.name)
-            if one.server is not None:
-                watched.watch(one.server, name_server=one.name)
-        for broker in brokers:
-            if broker.is_running:
-                watched.attach(broker.node)
-            else:
-                watched.add_known_broker(
-                    broker.broker_name, broker.cluster_name, broker.broker_id, broker.addr
-                )
-        self.watched = watched
 
     def attach(self, node: Node) -> None:
         if self.watched is not None:
@@ -157,3 +106,100 @@ class ClusterContext:
     def unwatch(self, server: Server) -> None:
         if self.watched is not None:
             self.watched.unwatch(server)
+
+
+class HeldPort:
+    """The port of a member that is stopped: bound without listening, so that connecting is refused.
+
+    A port that nobody holds could become the local end of any other connection, even of a client that tries to connect
+    to it, which would then be connected with itself. Linux lets a server listen on a port that is only bound; other
+    systems do not, and there the port is not held. `hold` and `release` mirror each other.
+    """
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+
+    def hold(self, host: str, port: int) -> None:
+        """Keep others from it. Without effect if somebody was faster; then the next start says so."""
+        if self._socket is not None or sys.platform != "linux":
+            return
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        held = socket.socket(family, socket.SOCK_STREAM)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # our server may bind it, too
+        try:
+            held.bind((host, port))
+        except OSError:
+            held.close()
+        else:
+            self._socket = held
+
+    def release(self) -> None:
+        held, self._socket = self._socket, None
+        if held is not None:
+            held.close()
+
+
+_CHOSEN: Final = (
+    "brokerName",
+    "brokerId",
+    "namesrvAddr",
+    "listenPort",
+    "haListenPort",
+    "haMasterAddress",
+    "advertise",
+    "grpcServerPort",
+)
+"""What the cluster chooses itself."""
+_DEFAULTS: Final[Mapping[str, Value]] = {
+    # The official intervals: a killed broker forgets as much as an official one.
+    "flushConsumerOffsetInterval": 5_000,
+    "flushDelayOffsetInterval": 10_000,
+}
+
+
+def check_settings(settings: Mapping[str, Value]) -> None:
+    """Raises `StartError` for a key that the cluster chooses."""
+    for key in settings:
+        if key in _CHOSEN:
+            raise StartError(f"settings: a cluster chooses {key} for each of its members; leave it out")
+
+
+def member_config(
+    settings: Mapping[str, Value], *, name: str, broker_id: int, store: Path, port: int, name_servers: str
+) -> BrokerConfig:
+    """The settings of one broker. Raises `StartError`: one line with key and value."""
+    own: dict[str, Value] = {
+        **_DEFAULTS,
+        **settings,
+        "brokerName": name,
+        "brokerId": broker_id,
+        "namesrvAddr": name_servers,
+        "listenPort": port,
+    }
+    if broker_id:
+        own["brokerRole"] = "SLAVE"
+    return broker_config(own, conf=None, store=store, is_temporary=True)
+
+
+class Partition:
+    """Pairs of members that cannot reach each other; clients reach all. Several partitions add up until `heal`."""
+
+    def __init__(self) -> None:
+        self._pairs: set[frozenset[str]] = set()
+
+    def cut(self, one_side: Sequence[str], other_side: Sequence[str], members: Sequence[str]) -> None:
+        """Add a partition. Raises `WrongValueError` for a name that no member has, or one on both sides."""
+        sides = [
+            [check_choice("a member", name, members) for name in check_names(word, side)]
+            for word, side in (("one_side", one_side), ("other_side", other_side))
+        ]
+        for name in sides[0]:
+            if name in sides[1]:
+                raise WrongValueError(f"{name} must be on one side of a partition only", list(members))
+        self._pairs |= {frozenset((one, other)) for one in sides[0] for other in sides[1]}
+
+    def heal(self) -> None:
+        self._pairs.clear()
+
+    def separates(self, one: str, other: str) -> bool:
+        return frozenset((one, other)) in self._pairs

@@ -14,8 +14,7 @@ from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.store import WallClock
 
 from ..server.settings import name_server_config
-from .cluster_context import ClusterContext
-from .held_port import HeldPort
+from .cluster_context import ClusterContext, HeldPort
 
 
 class ClusterNameServer:
@@ -27,7 +26,7 @@ class ClusterNameServer:
         self._config = config
         self._store = store
         self._port = 0
-        self._held: HeldPort | None = None
+        self._held = HeldPort()
         self._server: Server | None = None
         self._name_server: NameServer | None = None
 
@@ -72,9 +71,7 @@ class ClusterNameServer:
             await server.close()
             raise
         self._server, self._name_server = server, name_server
-        if self._held is not None:
-            self._held.release()
-        self._held = HeldPort(self._config.bind_address, self._port)
+        self._held.release()
         self._context.name_servers[self.name] = self.addr
         self._context.watch(server, name_server=self.name)
 
@@ -85,16 +82,13 @@ class ClusterNameServer:
         await server.close()
         self._context.unwatch(server)
         assert self._name_server is not None
-        assert self._held is not None
         self._name_server.stop()
         self._name_server = None
-        self._held.hold()
+        self._held.hold(self._config.bind_address, self._port)
 
     def end(self) -> None:
         """The cluster has ended: give the port back."""
-        if self._held is not None:
-            self._held.release()
-            self._held = None
+        self._held.release()
 
     @property
     def server(self) -> Server | None:

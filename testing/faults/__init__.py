@@ -7,11 +7,9 @@ sending.py       replies of a rule on their way out: held back, cut, sent twice
 routes.py        wrong answers about routes
 shaping.py       bytes that leave later, slower or in slices
 network.py       shaping of the connections of a server
-active_rules.py  the rules that apply now, as the watchers read them
-fault_watcher.py applies all of it to what a server receives and answers
+fault_watcher.py the rules that apply now, and what applies them to what a server receives and answers
 faults.py        `rocketmq.faults`: one method for each effect
 rule_json.py     rules from and to JSON
-unused.py        rules that a test did not use up
 tcp_proxy.py     the same bytes in front of any server: `pocketmq proxy`
 watched_node.py  puts the request log and the faults on a node
 """

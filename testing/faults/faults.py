@@ -16,12 +16,12 @@ be called from any thread, also from the server's own.
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from ..errors import UnusedRulesError, WrongValueError
+from ..requests.matching import lines, nearest
 from ..requests.request_log import RequestLog
 from ..requests.values import check_bool, check_choice, check_int, check_names, check_number, check_text
-from .active_rules import ActiveRules, AnyRule
 from .effects import (
     Alter,
     AlterFunction,
@@ -34,11 +34,14 @@ from .effects import (
     Refuse,
     Silence,
 )
+from .fault_watcher import ActiveRules, AnyRule
 from .network import NetworkRule
 from .routes import RouteChange, RouteRule, by_name_server, with_brokers, without_broker
 from .rule import ControlWords, Rule, RuleWords, words_of
 from .shaping import Shape, shape_of
-from .unused import unused_text
+
+_NEAREST: Final = 3
+"""Requests that the error about an unused rule shows."""
 
 
 class Faults:
@@ -226,8 +229,8 @@ class Faults:
     def check(self) -> None:
         """Raises `UnusedRulesError` if a rule was not used up, or if a function of a rule raised. The fixture does this
         at the end of each test."""
-        if problems := unused_text(self._rules.rules, self._log):
-            raise UnusedRulesError(problems)
+        if problems := [text for rule in self._rules.rules for text in _problems(rule, self._log)]:
+            raise UnusedRulesError("\n".join(problems))
 
     # -- inside
 
@@ -252,6 +255,17 @@ class Faults:
 
     def _broker(self, name: str, value: object) -> str:
         return check_choice(name, value, sorted(self._rules.brokers()))
+
+
+def _problems(rule: Rule, log: RequestLog) -> list[str]:
+    """What is wrong with a rule at the end of a test."""
+    problems = [f"{rule}: {error}" for error in rule.errors]
+    if rule.is_unused:
+        used = f"used {rule.hit_count} of {rule.uses.times} times" if rule.hit_count else "never used"
+        near = nearest(rule.match, log.entries(), _NEAREST)
+        seen = f"the nearest requests were:\n{lines(near)}" if near else "no request was logged"
+        problems.append(f"{rule} was {used}; {seen}")
+    return problems
 
 
 def _check_shape(shape: Shape) -> None:

@@ -22,7 +22,7 @@ from ..errors import WrongValueError
 from ..requests.logged_request import LoggedRequest
 from ..requests.matching import MATCH_WORDS
 from ..requests.values import check_choice
-from .active_rules import AnyRule
+from .fault_watcher import AnyRule
 from .faults import Faults
 from .rule import USE_WORDS, Rule
 

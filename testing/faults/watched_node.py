@@ -19,8 +19,7 @@ from pocketmq.protocol.bodies.routes import BrokerData
 from ..ledger.ledger import Ledger
 from ..requests.request_log import LogWatcher, RequestLog
 from ..requests.requests import Requests
-from .active_rules import ActiveRules
-from .fault_watcher import FaultWatcher
+from .fault_watcher import ActiveRules, FaultWatcher
 from .faults import Faults
 from .shaping import later
 

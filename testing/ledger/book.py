@@ -3,17 +3,33 @@
 Watchers add requests and answers as they pass; they are read when somebody looks, or once `UNREAD_BYTES` wait. At most
 `FACTS` facts are kept. Then the oldest leave: `forgotten` counts them by topic and group, and the queue is judged from
 the offset behind them on (`judged_from`). Where a group began to read is remembered apart from the facts (`began`).
-Belongs to the server's loop.
+Two watchers of each server fill it, with the faults between them:
+
+    peer  |  log  |  SentReplies  |  faults  |  HandledRequests  |  handlers
+
+`SentReplies` sees the replies that are sent: one that a fault swallowed is no delivery. `HandledRequests` sees what
+reached the broker: a commit that a fault refused is none. Both let sends pass undecoded; stored messages are read in
+the store. Belongs to the server's loop.
 """
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
+
+from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
+from pocketmq.protocol.bodies.client import TAG, HeartbeatData, MessageModel
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeMessageInvisibleTime
+from pocketmq.protocol.requests.send import ConsumerSendMsgBack
+from pocketmq.protocol.rpc_numbers import FIRST_RPC
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 
 from ..requests.logged_request import LogEntry
+from ..requests.request_log import LogWatcher
 from .facts import Acked, Committed, Delivery, Fact, Pulled, Queue, SentBack
-from .reading import deliveries, done
-from .subscriptions import Subscriptions
+from .reading import POPS, PULLS, deliveries, done
 
 FACTS: Final = 100_000
 UNREAD_BYTES: Final = 256 * 1024
@@ -115,3 +131,168 @@ class Book:
         if isinstance(fact, Delivery | Acked):
             key = fact.group, fact.queue
             self.judged_from[key] = max(self.judged_from.get(key, 0), fact.offset + 1)
+
+
+PAIRS: Final = 10_000
+"""Pairs of a topic and a group that are remembered."""
+_OWN_SUBSCRIPTION: Final = 4
+"""The bit of a pull's sysFlag that says it has a subscription of its own."""
+
+Subscription = tuple[str, str]
+"""Type and expression."""
+
+
+class Subscriptions:
+    """Those of all requests that were read."""
+
+    def __init__(self) -> None:
+        self.by_pair: dict[tuple[str, str], set[Subscription]] = {}
+        """By topic and group; an empty set wants all."""
+        self.broadcasting: set[str] = set()
+
+    def clear(self) -> None:
+        self.by_pair.clear()
+        self.broadcasting.clear()
+
+    def know(self, topic: str, group: str) -> set[Subscription] | None:
+        """What is known of a pair, which is remembered from now on; None without a name or a place for it."""
+        known = self.by_pair.get((topic, group))
+        if known is None and topic and group and len(self.by_pair) < PAIRS:
+            known = self.by_pair[topic, group] = set()
+        return known
+
+    def read(self, kept: LogEntry) -> None:
+        """A request that reached the broker."""
+        command = cast(Command, kept.request)
+        if command.code >= FIRST_RPC:
+            self._read_call(kept)
+            return
+        if command.code == HeartBeat.code:
+            self._read_heartbeat(command)
+            return
+        fields = command.fields or {}
+        expression = None
+        if command.code in PULLS and fields.get("sysFlag", "").isdigit():
+            if int(fields["sysFlag"]) & _OWN_SUBSCRIPTION:
+                expression = fields.get("expressionType") or TAG, fields.get("subscription", "")
+        elif command.code in POPS and fields.get("exp"):
+            expression = fields.get("expType") or TAG, fields["exp"]
+        elif command.code not in POPS:
+            return
+        known = self.know(fields.get("topic", ""), fields.get("consumerGroup", ""))
+        if known is not None and expression is not None and len(known) < PAIRS:
+            known.add(expression)
+
+    def _read_call(self, kept: LogEntry) -> None:
+        from .rpc_reading import subscribed
+
+        found = subscribed(kept)
+        known = None if found is None else self.know(*found[:2])
+        if found is not None and known is not None and len(known) < PAIRS:
+            known.add(found[2])
+
+    def _read_heartbeat(self, command: Command) -> None:
+        try:
+            heartbeat = HeartbeatData.decode(bytes(command.body or b""))
+        except ProtocolError:  # the broker refused it
+            return
+        for consumer in heartbeat.consumer_data_set:
+            group = consumer.group_name or ""
+            if consumer.message_model == MessageModel.BROADCASTING and len(self.broadcasting) < PAIRS:
+                self.broadcasting.add(group)
+            for data in consumer.subscription_data_set:
+                known = self.know(data.topic or "", group)
+                if known is not None and len(known) < PAIRS:
+                    known.add((data.expression_type or TAG, data.sub_string or ""))
+
+
+_READS: Final = PULLS | POPS
+_AT_ONCE: Final = _READS | {HeartBeat.code}
+"""What counts when it arrives: the answer to a read may be held for a long time."""
+_WHEN_DONE: Final = frozenset(
+    kind.code
+    for kind in (
+        UpdateConsumerOffset,
+        AckMessage,
+        BatchAckMessage,
+        ChangeMessageInvisibleTime,
+        ConsumerSendMsgBack,
+    )
+)
+
+
+class SentReplies(Watcher):
+    """Nearer to the peer than the faults: notes the answers to pulls and pops."""
+
+    sees_raw = True
+
+    def __init__(self, book: Book, log: LogWatcher) -> None:
+        self._book = book
+        self._log = log
+        self._answered: tuple[Command, LogEntry] | None = None
+        """The newest answer: a fault may send it twice."""
+
+    def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        is_read = command.code in _READS or _is_read(command)
+        if is_read and reply.code == 0 and body is not None:
+            kept = self._log.entry_of(command)
+            if kept is None and self._answered is not None and self._answered[0] is command:
+                kept = self._answered[1]
+            if kept is not None:
+                self._answered = command, kept
+                whole = bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
+                self._book.add(kept, whole, reply.fields)
+        return False
+
+
+class HandledRequests(Watcher):
+    """Behind the faults: notes what the broker is asked to read, and what it has done."""
+
+    sees_raw = True
+
+    def __init__(self, book: Book, log: LogWatcher) -> None:
+        self._book = book
+        self._log = log
+
+    def received(self, connection: Watched, command: Command) -> bool:
+        code = command.code
+        if (
+            code in _AT_ONCE
+            or (code >= FIRST_RPC and _is_read(command))
+            or (code in _WHEN_DONE and command.flag & ONEWAY_FLAG)
+        ):
+            kept = self._log.entry_of(command)
+            if kept is not None:
+                self._book.add(kept)
+        return False
+
+    def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        done: Mapping[str, str] | None = None
+        if command.code >= FIRST_RPC:
+            done = _effects(command, reply, body)
+        elif command.code in _WHEN_DONE and reply.code == 0:
+            done = {}
+        if done is not None:
+            kept = self._log.entry_of(command)
+            if kept is not None:
+                self._book.add(kept, None, done)
+        return False
+
+
+def _is_read(command: Command) -> bool:
+    """Whether a gRPC call reads messages."""
+    if command.code < FIRST_RPC:
+        return False
+    from .rpc_reading import RECEIVE
+
+    return command.code == RECEIVE
+
+
+def _effects(command: Command, reply: Command, body: ReplyBody) -> Mapping[str, str] | None:
+    """What a gRPC call did to messages; `None`: nothing."""
+    from .rpc_reading import ACTS, effects
+
+    if command.code not in ACTS:
+        return None
+    whole = body if isinstance(body, bytes) else b""
+    return effects(command, reply, whole)

@@ -26,13 +26,12 @@ from pocketmq.protocol.message.topics import (
 
 from ..errors import WrongValueError
 from ..requests.request_log import LogWatcher, RequestLog
-from .book import Book
+from .book import Book, HandledRequests, SentReplies
 from .facts import Acked, Committed, Delivery, Fact, Place, Queue, SentBack
 from .judging import Judge, Sends, Steps, result_of
 from .reading import message_id_of
 from .stored import records
 from .verdict import MessageHistory, Verdict, other_kinds
-from .watchers import HandledRequests, SentReplies
 
 ResultT = TypeVar("ResultT")
 _ALLOWED: Final = 1000

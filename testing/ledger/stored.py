@@ -12,9 +12,9 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
 
+from .book import Subscription
 from .facts import Place, Queue
 from .reading import message_id_of
-from .subscriptions import Subscription
 
 Wanted = Callable[[int, memoryview], bool]
 """Whether a group wants a message: its tags code, its record."""
@@ -44,11 +44,15 @@ def message_at(broker: Broker, name: Queue, offset: int) -> tuple[int, Stored] |
     """Tags code and message; None where the store has none, or the queue no more."""
     queue = broker.store.consume_queue(name.topic, name.queue_id)
     is_held = queue is not None and queue.min_offset <= offset < queue.max_offset
-    unit = queue.unit(offset) if queue is not None and is_held else None
+    found = entry_at(broker, queue, offset) if queue is not None and is_held else None
+    return found and (found[1], Stored(name, offset, Place(name.broker, found[0]), found[2]))
+
+
+def entry_at(broker: Broker, queue: ConsumeQueue, offset: int) -> tuple[int, int, memoryview] | None:
+    """Log position, tags code and record of an entry; None where the store has none."""
+    unit = queue.unit(offset)
     record = None if unit is None else broker.store.read_record(unit[0], unit[1])
-    if unit is None or record is None:
-        return None
-    return unit[2], Stored(name, offset, Place(name.broker, unit[0]), record)
+    return None if unit is None or record is None else (unit[0], unit[2], record)
 
 
 def records(brokers: Iterable[Broker]) -> Iterator[tuple[Queue, Place, Record, dict[str, str]]]:

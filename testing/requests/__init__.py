@@ -4,7 +4,5 @@ values.py           words and numbers that a test gives, checked
 logged_request.py   one request with its reply, decoded when somebody looks
 matching.py         which requests are meant: by code, topic, group, client ...
 request_log.py      the log of one or more servers, with its bounds; a watcher fills it
-requests.py         the log as a test uses it: find, count, wait
-following.py        a reader that gets what is new
-report.py           requests as lines of text
+requests.py         the log as a test uses it: find, count, wait, follow
 """

@@ -3,7 +3,7 @@
 Words that are not given match everything; all given ones must hold. Names are compared as they are on the wire.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypedDict
 
 import msgspec
@@ -95,6 +95,17 @@ class Match(msgspec.Struct, frozen=True):
         """The words that are given, but for `where`; codes as names."""
         words: dict[str, Any] = {} if self.code is None else {"code": request_name(self.code)}
         return words | dict(self.compared)
+
+
+def nearest(match: Match, requests: Iterable[LoggedRequest], count: int) -> list[LoggedRequest]:
+    """The requests of which most words hold, the newest of equals; in the order of the log."""
+    ranked = sorted(requests, key=lambda request: (match.nearness(request), request.id))
+    return sorted(ranked[-count:], key=lambda request: request.id)
+
+
+def lines(requests: Iterable[LoggedRequest]) -> str:
+    """Requests for a report: one a line, indented."""
+    return "\n".join(f"  {request}" for request in requests)
 
 
 _COMPARED: Final = ("topic", "queue_id", "group", "client_id", "broker", "oneway")

@@ -7,25 +7,91 @@
 Match words: `code` (official name or number), `topic`, `queue_id`, `group`, `client_id`, `broker`, `oneway`, `where` (a
 function of the request), `response`. All given ones must hold. Methods may be called from any thread. The two that wait
 do not wait inside a running event loop, which they would block: `await rocketmq.requests.aio.wait_for(...)` there.
+
+A `Follower`, behind `GET /api/requests/stream`, gets what is new. It keeps its place in the log, not a queue of its
+own: a slow reader, or a thousand of them, cost nothing, and lose only what leaves the log.
 """
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, Final, TypeVar, Unpack, cast
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, Unpack, cast
 
 from ..errors import WouldBlockError
-from .following import Follower
 from .logged_request import LoggedRequest
-from .matching import FIND_WORDS, FindWords, Match, match_of
-from .report import last_requests, lines, nearest
+from .matching import FIND_WORDS, FindWords, Match, lines, match_of, nearest
 from .request_log import RequestLog
 from .values import check_int, check_number
 
 WAIT_SECONDS: Final = 5.0
+BATCH: Final = 200
+"""Requests that a follower looks at in one turn of the loop."""
+OPEN: Final = 1000
+"""Requests without a reply that a follower remembers; the oldest are forgotten."""
 _LOOK_SECONDS: Final = 0.002
 _NEAREST: Final = 5
 ResultT = TypeVar("ResultT")
+
+
+class Follower:
+    """Use it on the server's loop: `with requests.follow() as follower: batch = await follower.next()`.
+
+    A request that waits long for its reply is given twice: when it arrives, and with its reply.
+    """
+
+    def __init__(self, log: RequestLog, match: Match) -> None:
+        self._log = log
+        self._match = match
+        self._place = log.next_id - 1
+        self._open: dict[int, LoggedRequest] = {}
+        self._news = asyncio.Event()
+        self.missed = 0
+        """Requests that left the log before this reader came to them."""
+
+    def __enter__(self) -> Self:
+        self._log.changed.append(self._news.set)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._log.changed.remove(self._news.set)
+
+    async def next(self) -> list[LoggedRequest]:
+        """Wait for requests that are new or got their reply; at most `BATCH`, by id. Cancel it to stop waiting."""
+        while True:
+            before = self._place
+            found = self._answered() + self._new()
+            if found:
+                return found
+            if self._place > before:
+                await asyncio.sleep(0)  # there may be more
+            else:
+                self._news.clear()
+                await self._news.wait()
+
+    def _answered(self) -> list[LoggedRequest]:
+        found = [request for request in self._open.values() if request.response is not None]
+        for request in found:
+            del self._open[request.id]
+        return [request for request in found if self._match.holds(request)]
+
+    def _new(self) -> list[LoggedRequest]:
+        found = []
+        for request in itertools.islice(self._log.one_by_one(self._place, newest_first=False), BATCH):
+            self.missed += request.id - self._place - 1
+            self._place = request.id
+            if not self._match.holds_before_reply(request):
+                continue
+            if request.response is None and not request.oneway:
+                self._open[request.id] = request
+                if len(self._open) > OPEN:
+                    del self._open[next(iter(self._open))]
+            if self._match.response is None or self._match.holds(request):
+                found.append(request)
+        return found
 
 
 class Requests:
@@ -76,7 +142,11 @@ class Requests:
 
     def report(self, count: int = 20) -> str:
         """The newest requests as text, one a line; empty if there is none."""
-        return last_requests(self._log, count)
+        found = self._log.last(count)
+        left = (
+            f"{self.dropped} older requests left the log, which was full\n" if self.dropped and found else ""
+        )
+        return f"{left}{lines(found)}"
 
     def __iter__(self) -> Iterator[LoggedRequest]:
         return self._log.entries()
@@ -134,12 +204,11 @@ class Requests:
 
     def _missing(self, match: Match, wanted: int, found: int, timeout_seconds: float) -> str:
         text = f"{found} of {wanted} requests with {match} arrived within {timeout_seconds:g} s"
-        entries = list(self._log.entries())
-        near = nearest(match, entries, _NEAREST)
+        near = nearest(match, self._log.entries(), _NEAREST)
         dropped = f"; {self.dropped} left the log, which was full" if self.dropped else ""
         if not near:
             return f"{text}; no request was logged{dropped}"
-        return f"{text}{dropped}. The nearest of {len(entries)}:\n{lines(near)}"
+        return f"{text}{dropped}. The nearest of {len(self)}:\n{lines(near)}"
 
 
 class RequestsInLoop:

@@ -22,10 +22,8 @@ from ..faults.faults import Faults
 from ..faults.rule_json import add_rule, known_words, rule_as_json
 from ..faults.watched_node import WatchedNodes
 from ..ledger.ledger import Ledger
-from ..state.mark import Mark, take_mark
-from ..state.reset import restore
-from ..state.restoring import ACCESS_TABLES, restore_snapshot, take_snapshot
-from ..state.snapshot import Snapshot, snapshot_of
+from ..state.reset import Mark, restore, take_mark
+from ..state.snapshot import ACCESS_TABLES, Snapshot, restore_snapshot, snapshot_of, take_snapshot
 
 MAX_RULES: Final = 1000
 """Rules that are added over HTTP; each costs every request a comparison."""

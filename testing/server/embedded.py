@@ -15,6 +15,7 @@ import atexit
 import shutil
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -32,19 +33,13 @@ from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
 from ..ledger.ledger import Ledger
 from ..requests.requests import Requests
-from ..state.load import Load, LoadFunction, LoadSource, read_loads
-from ..state.loading import apply_loads
-from ..state.mark import Mark, take_mark
-from ..state.reset import restore
-from ..state.restoring import restore_snapshot, take_snapshot
-from ..state.snapshot import Snapshot, read_snapshot
+from ..state.load import Load, LoadFunction, LoadSource, apply_loads, read_loads
+from ..state.reset import Mark, restore, take_mark
+from ..state.snapshot import Snapshot, read_snapshot, restore_snapshot, take_snapshot
+from ..time.clock import ServerClock
 from ..time.virtual_time import NodeTime
-from .clock import ServerClock
-from .lifetime import Lifetime
-from .loop_thread import LoopThread
-from .ports import Ports
-from .settings import Value, broker_config, name_server_config
-from .temporary_store import temporary_folder
+from .loop_thread import Lifetime, LoopThread
+from .settings import Value, broker_config, name_server_config, temporary_folder
 
 REQUEST_TIMEOUT_SECONDS: Final = 5.0
 ResultT = TypeVar("ResultT")
@@ -105,7 +100,10 @@ class EmbeddedServer(Lifetime):
         self._journal = None if journal is None else Path(journal)
         self._admin_port = admin_port
         self._admin_host_names = tuple(admin_host_names)
-        self._ports = Ports()
+        self._admin_url = self._grpc_endpoint = ""
+        self._ports = AsyncExitStack()
+        """Those beside the remoting ones. What a server without them needs is not loaded."""
+        self._opening = asyncio.Lock()
         self._keeps_ledger = ledger or admin_port is not None
         self._settings = {**(settings or {}), **keys, **({"advertise": advertise} if advertise else {})}
         if grpc_port is not None:
@@ -150,23 +148,23 @@ class EmbeddedServer(Lifetime):
     def admin_url(self) -> str:
         """`http://127.0.0.1:port` of the HTTP port. `NotRunningError` without one."""
         self._running()
-        if not self._ports.admin_url:
+        if not self._admin_url:
             raise NotRunningError("this server has no HTTP port: start it with admin_port=0")
-        return self._ports.admin_url
+        return self._admin_url
 
     @property
     def grpc_endpoint(self) -> str:
         """`127.0.0.1:port` for gRPC clients. The first use opens the port, if the server has none yet. `StartError`
         with emulate=4.9."""
         node = self._running()
-        if not self._ports.grpc_endpoint:
-            self.run(self._ports.open_grpc(node))
-        return self._ports.grpc_endpoint
+        if not self._grpc_endpoint:
+            self.run(self._open_grpc(node))
+        return self._grpc_endpoint
 
     @property
     def has_grpc_port(self) -> bool:
         """Whether gRPC clients can connect."""
-        return bool(self._ports.grpc_endpoint)
+        return bool(self._grpc_endpoint)
 
     @property
     def broker(self) -> Broker:
@@ -284,19 +282,34 @@ class EmbeddedServer(Lifetime):
                 if self._store is None:
                     self._forget_facts()
             if node.broker.config.endpoint.grpc_server_port is not None:
-                await self._ports.open_grpc(node)
+                await self._open_grpc(node)
             if self._admin_port is not None:
-                assert self._watched is not None
-                await self._ports.open_admin(
-                    node, self._watched, self._admin_port, self._mark, self._admin_host_names
-                )
+                await self._open_admin(node, self._admin_port)
         except BaseException:
             await self._close(node)
             raise
 
+    async def _open_admin(self, node: Node, port: int) -> None:
+        from .admin_port import admin_port
+
+        assert self._watched is not None
+        host, names = node.broker.config.bind_address, self._admin_host_names
+        self._admin_url = await self._ports.enter_async_context(
+            admin_port(node, self._watched, host=host, port=port, mark=self._mark, names=names)
+        )
+
+    async def _open_grpc(self, node: Node) -> None:
+        """Does nothing if it is open."""
+        from pocketmq.grpc_endpoint.endpoint import open_endpoint
+
+        async with self._opening:  # two threads may ask at once
+            if not self._grpc_endpoint:
+                self._grpc_endpoint = (await self._ports.enter_async_context(open_endpoint(node))).address
+
     async def _close(self, node: Node) -> None:
+        self._admin_url = self._grpc_endpoint = ""
         try:
-            await self._ports.close()
+            await self._ports.aclose()
         finally:
             try:
                 await node.stop()

@@ -7,6 +7,8 @@ of an official broker can be opened. Stricter than `pocketmq serve` in one thing
 warning. What the keys mean is in `pocketmq.broker.config.broker_config`.
 """
 
+import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -16,6 +18,8 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.loading import Setting, apply, load_broker, load_name_server, read_settings
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
+
+from .after_death import remove_after_death
 
 Value = str | int | float | bool
 """The value of a key: its text in broker.conf, or the Python value."""
@@ -83,3 +87,31 @@ def _check(key: str) -> None:
         raise StartError(f"{_ORIGIN}: {key} must be given as the argument {_BY_ARGUMENT[key]}")
     if key not in config_keys.keys("broker") and key not in config_keys.keys("namesrv"):
         raise StartError(f"{_ORIGIN}: unknown key {key}{config_keys.did_you_mean(key)}")
+
+
+IN_MEMORY: Final = Path("/dev/shm")
+IN_MEMORY_BYTES: Final = 512 << 20
+"""A temporary store is kept in memory only if that much space is free. Containers often have 64 MB: too little."""
+
+
+def temporary_folder() -> Path:
+    """Make an empty folder of our own. `StartError` if that is not possible."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="pocketmq-", dir=_memory_folder()))
+    except OSError as error:
+        raise StartError(f"cannot make a temporary store: {error}") from error
+    remove_after_death(folder)
+    return folder
+
+
+def _memory_folder() -> Path | None:
+    """The folder that Linux keeps in memory, if it has room: deleting a test's queues there does not wait for a busy
+    disk. None for the usual place, also if the environment names one."""
+    if any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")):
+        return None
+    try:
+        room = os.statvfs(IN_MEMORY)
+    except (OSError, AttributeError):  # no such folder, or Windows
+        return None
+    has_room = room.f_bavail * room.f_frsize >= IN_MEMORY_BYTES
+    return IN_MEMORY if has_room and os.access(IN_MEMORY, os.W_OK) else None

@@ -8,21 +8,33 @@
       - {topic: orders, body: order 17, tags: created, keys: [17, express], queue_id: 0}
       - {topic: orders, body: later, delay_level: 1, properties: {source: test}}
 
-Names are those on the wire. This file reads and checks; `loading.py` brings it to a server. Every error is one line
-that names the file and the place.
+Names are those on the wire. Everything is read and checked before anything is made; every error is one line that names
+the file and the place. `apply_loads` then makes topics and groups, known to the name server, and sends the messages
+over TCP, in order.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from pocketmq.client import TopicConfig
-from pocketmq.protocol.message.topics import group_refusal, topic_refusal
+from pocketmq.broker.errors import PeerError, Refusal
+from pocketmq.broker.network.connection import Connection
+from pocketmq.broker.node import Node
+from pocketmq.client import SubscriptionGroupConfig, TopicConfig
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, group_refusal, retry_topic, topic_refusal
+from pocketmq.protocol.requests.send import SendMessageV2
 
 from ..errors import LoadError
-from .yaml_file import read_yaml
 
+_MAX_FILE_BYTES: Final = 64 << 20
+_SENDS_AT_ONCE: Final = 200
+_TIMEOUT_SECONDS: Final = 10.0
 MAX_QUEUES: Final = 10_000
 _MESSAGE_FIELDS: Final = ("topic", "body", "tags", "keys", "queue_id", "properties", "delay_level")
 _TOPIC_FIELDS: Final = ("queues", "order", "attributes")
@@ -210,3 +222,139 @@ def _number(value: object, where: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise LoadError(f"{where} must be a whole number from 0 on, got {value!r}")
     return value
+
+
+# -- bringing it to a server
+
+
+async def apply_loads(node: Node, loads: Iterable[Load]) -> None:
+    """Make what the loads name. Raises `LoadError` if the broker refuses something. On the node's loop."""
+    for load in loads:
+        await _apply(node, load)
+
+
+async def _apply(node: Node, load: Load) -> None:
+    broker = node.broker
+    for config in load.topics:
+        broker.topics.update(config)
+    for group in load.groups:
+        broker.groups.update(SubscriptionGroupConfig(group_name=group))
+        # A Java client would learn of a retry topic that is made later after up to 30 s.
+        broker.topics.create_if_absent(
+            TopicConfig(topic_name=retry_topic(group), read_queue_nums=1, write_queue_nums=1)
+        )
+    await broker.cluster.registration.settled()
+    if not load.messages:
+        return
+    try:
+        connection = await node.server.connect(node.bound_address)
+    except PeerError as error:
+        raise LoadError(f"load: {error}") from error
+    try:
+        await _send_all(node, connection, load.messages)
+    finally:
+        connection.close()
+
+
+async def _send_all(node: Node, connection: Connection, messages: tuple[LoadedMessage, ...]) -> None:
+    """Requests of one connection are handled in their order, so many may be under way."""
+    turn = itertools.count()
+    for begin in range(0, len(messages), _SENDS_AT_ONCE):
+        chunk = messages[begin : begin + _SENDS_AT_ONCE]
+        answers = await asyncio.gather(
+            *(
+                connection.call(
+                    _request(node, message, next(turn)), message.body, timeout_seconds=_TIMEOUT_SECONDS
+                )
+                for message in chunk
+            ),
+            return_exceptions=True,
+        )
+        for number, (message, answer) in enumerate(zip(chunk, answers, strict=True), begin + 1):
+            if isinstance(answer, Refusal | PeerError):
+                raise LoadError(
+                    f"load: message {number} for {message.topic} was refused: {answer}"
+                ) from answer
+            if isinstance(answer, BaseException):
+                raise answer
+
+
+def _request(node: Node, message: LoadedMessage, turn: int) -> SendMessageV2:
+    config = node.broker.topics.find(message.topic)
+    queues = max(DEFAULT_QUEUES if config is None else config.write_queue_nums, 1)
+    return send_request(message, "load", turn % queues, node.broker.state.unique_ids.next())
+
+
+def send_request(message: LoadedMessage, group: str, queue_id: int, unique_id: str) -> SendMessageV2:
+    """The request of a producer with this group. The message goes to `queue_id` unless it names a queue itself."""
+    delay = str(message.delay_level) if message.delay_level else ""
+    given = {names.TAGS: message.tags, names.KEYS: message.keys, names.DELAY: delay}
+    properties = {
+        **message.properties,
+        **{name: value for name, value in given.items() if value},
+        names.UNIQ_KEY: unique_id,
+        names.WAIT: "true",
+    }
+    return SendMessageV2(
+        producer_group=group,
+        topic=message.topic,
+        default_topic=AUTO_CREATE_TOPIC,
+        default_topic_queue_nums=DEFAULT_QUEUES,
+        queue_id=queue_id if message.queue_id is None else message.queue_id,
+        sys_flag=0,
+        born_timestamp=time.time_ns() // 1_000_000,
+        flag=0,
+        properties=encode_properties_text(properties),
+        reconsume_times=0,
+    )
+
+
+# -- a YAML file that a person wrote
+
+
+def read_yaml(path: Path, words: Sequence[str]) -> Mapping[Any, Any]:
+    """The map of a YAML or JSON file, which may have these words. `LoadError`, in one line, for a file that cannot be
+    read, is no map, or names a word of a map twice."""
+    import yaml
+
+    try:
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise LoadError(f"{path} must have at most {_MAX_FILE_BYTES >> 20} MiB")
+        content = yaml.load(path.read_bytes(), Loader=_loader())
+    except OSError as error:
+        raise LoadError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise LoadError(f"{path} is no text: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f", line {mark.line + 1}"
+        raise LoadError(f"{path}{line}: {getattr(error, 'problem', None) or 'no YAML'}") from error
+    except RecursionError as error:
+        raise LoadError(f"{path} is nested too deeply") from error
+    except (ValueError, OverflowError) as error:  # a number of 5,000 digits, a date with a month 13
+        raise LoadError(
+            f"{path} has a value that cannot be read: {str(error).partition(chr(10))[0]}"
+        ) from error
+    if content is None:
+        return {}
+    if not isinstance(content, Mapping):
+        raise LoadError(f"{path} must be a map with {', '.join(words)}")
+    return content
+
+
+def _loader() -> Any:
+    """A loader that refuses a key that a map names twice; plain YAML takes the last one."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            seen = set()
+            for key_node, _ in node.value:
+                if isinstance(key_node, yaml.ScalarNode):
+                    if key_node.value in seen:
+                        problem = f"{key_node.value} is named twice"
+                        raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+                    seen.add(key_node.value)
+            return super().construct_mapping(node, deep=deep)
+
+    return Loader

@@ -1,14 +1,20 @@
-"""What a server keeps outside its store: tables and lists of its parts, as values to return to.
+"""What a server keeps outside its store, as values to return to: tables and lists of its parts, settings, access files.
 
 A part names its fields in `state_fields`. A part that is missing here would let a test see something of an earlier one.
 """
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
+from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+from pocketmq.broker.access.access import Access
 from pocketmq.broker.name_server.kv_config import KvConfig
 from pocketmq.broker.node import Node
 from pocketmq.broker.tables.json_table import JsonTable
+from pocketmq.protocol.bodies.body import DataVersion
 
 PartState = Mapping[str, Any]
 """The values of the fields by name: copies of containers, whose values are immutable."""
@@ -75,3 +81,73 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return [_copied(part) for part in value]
     return set(value) if isinstance(value, set) else value
+
+
+def settings_of(node: Node) -> tuple[dict[str, Any], ...]:
+    """Copies of the values: of broker, store and name server."""
+    return tuple(map(_values, _configs(node)))
+
+
+async def restore_settings(node: Node, settings: tuple[dict[str, Any], ...], version: DataVersion) -> None:
+    """Restore settings that were changed over the wire."""
+    if settings_of(node) == settings:
+        return
+    broker = node.broker
+    permission = broker.config.broker_permission
+    for config, values in zip(_configs(node), settings, strict=True):
+        for name, value in values.items():
+            setattr(config, name, dict(value) if isinstance(value, dict) else value)
+    broker.state.settings_version = version
+    if broker.config.broker_permission != permission:
+        await broker.cluster.registration.permission_changed()
+
+
+def _configs(node: Node) -> list[msgspec.Struct]:
+    config = node.broker.config
+    return [config, config.store, *([] if node.name_server is None else [node.name_server.config])]
+
+
+def _values(config: msgspec.Struct) -> dict[str, Any]:
+    values = dict(zip(config.__struct_fields__, _all_values(type(config))(config), strict=True))
+    for name, value in values.items():
+        if isinstance(value, dict):
+            values[name] = dict(value)
+    for name in _parts(type(config)):
+        del values[name]
+    return values
+
+
+@functools.cache
+def _all_values(kind: type[msgspec.Struct]) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
+    return attrgetter(*kind.__struct_fields__)
+
+
+@functools.cache
+def _parts(kind: type[msgspec.Struct]) -> list[str]:
+    """Fields that are configs themselves, and are read by themselves."""
+    return [
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if isinstance(field.type, type)
+        and issubclass(field.type, msgspec.Struct)
+        and not field.type.__struct_config__.frozen
+    ]
+
+
+def read_access_files(access: Access) -> dict[str, bytes]:
+    """Path to content; empty without aclEnable. Raises OSError."""
+    acl = access.plain_acl
+    return {} if acl is None else {str(path): path.read_bytes() for path in acl.files() if path.exists()}
+
+
+def restore_access_files(access: Access, files: dict[str, bytes]) -> None:
+    """Write the files back that differ, delete those that are new. Raises OSError."""
+    acl, now = access.plain_acl, read_access_files(access)
+    if acl is None or now == files:
+        return
+    for path in now.keys() - files.keys():
+        Path(path).unlink()
+    for path, content in files.items():
+        if now.get(path) != content:
+            Path(path).write_bytes(content)
+    acl.reload()

@@ -1,4 +1,4 @@
-"""The way back to a mark: everything that was done since is undone.
+"""The state of a server at one moment, and the way back to it: everything that was done since is undone.
 
     mark = await take_mark(node)    copies tables, and where each queue ends
     ...                             a test runs
@@ -14,16 +14,61 @@ its offsets and locks. All of it runs in the server's thread.
 """
 
 from collections.abc import Container
+from typing import Any
 
+import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
+from pocketmq.protocol.bodies.body import DataVersion
+from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
-from .access_files import restore_access_files
-from .mark import Mark
-from .parts import restore_parts
-from .rewinding import rewinding_of
-from .settings_values import restore_settings
+from .parts import (
+    PartState,
+    read_access_files,
+    restore_access_files,
+    restore_parts,
+    restore_settings,
+    save_parts,
+    settings_of,
+)
+from .rewinding import StoreMark, rewinding_of
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Made by `take_mark`."""
+
+    parts: tuple[PartState, ...]
+    """Of the broker's tables and lists, in the order of `parts.parts_of`."""
+    groups: frozenset[str]
+    """Groups that are declared, have offsets or have members."""
+    store: StoreMark
+    timer: TimerCheckpoint | None
+    routes: dict[str, dict[str, QueueData]]
+    settings: tuple[dict[str, Any], ...]
+    """Of broker, store and name server."""
+    settings_version: DataVersion
+    """Counts the changes of the settings."""
+    access_files: dict[str, bytes]
+    """Files with access keys (aclEnable) by path."""
+
+
+async def take_mark(node: Node) -> Mark:
+    """The present state. Copies some hundred references; takes microseconds."""
+    broker, name_server = node.broker, node.name_server
+    await broker.cluster.registration.settled()  # a registration that is still under way belongs to the state
+    routes = {} if name_server is None else name_server.routes.topics
+    online = broker.membership.consumers.names()
+    return Mark(
+        parts=save_parts(node),
+        groups=frozenset({*broker.groups.groups, *broker.offsets.group_topic_map(), *online}),
+        store=rewinding_of(broker.store).mark(),
+        timer=broker.delayed.timer.mark(),
+        routes={topic: dict(queues) for topic, queues in routes.items()},
+        settings=settings_of(node),
+        settings_version=broker.state.settings_version,
+        access_files=read_access_files(broker.access),
+    )
 
 
 async def restore(node: Node, mark: Mark) -> None:

@@ -5,13 +5,13 @@
                     the clock moves to the end of the step
 
 Timers set on the way run in the same step if they are due in it. Clients are not waited for: what they answer arrives
-later by the wall's time. Owned by the event loop; a test calls it from its own thread (`server/clock.py`).
+later by the wall's time. Owned by the event loop; a test calls it from its own thread (`clock.py`).
 """
 
 import asyncio
 import math
 import re
-from typing import Final, Protocol
+from typing import Final
 
 from pocketmq.broker.time.timers import TimeStuckError
 from pocketmq.store import Clock, VirtualClock, WallClock
@@ -46,32 +46,33 @@ def step_ms(step: str | float) -> int:
     return round(step * 1000)
 
 
-class MovedTimers(Protocol):
-    """The timers of a virtual clock: `VirtualTimers` of one broker, or `SharedClockTimers` of several."""
-
-    clock: VirtualClock
-
-    @property
-    def fired(self) -> int: ...
-
-    @property
-    def is_at_rest(self) -> bool: ...
-
-    def next_event_ms(self) -> int | None: ...
-
-    def run_next(self, until_ms: int) -> bool: ...
-
-    def move_to(self, at_ms: int) -> None: ...
-
-
 class VirtualTime:
-    """The time of one server, or of all members of a cluster. Each move waits for the one before it."""
+    """The time of one server, or of all members of a cluster. Each move waits for the one before it.
 
-    def __init__(self, timers: MovedTimers) -> None:
-        self.timers = timers
-        self._clock: VirtualClock = timers.clock
+    What is due first runs first, whichever broker has set it."""
+
+    def __init__(self, wall: Clock | None = None) -> None:
+        """It starts at the wall's time, or at that of another clock."""
+        wall = wall or WallClock()
+        self._clock: Final = VirtualClock(wall.now_ms(), wall=wall)
+        self._all: list[VirtualTimers] = []
+        self._fired_before = 0
+        """Callbacks of brokers that have left."""
         self._moving = asyncio.Lock()
         self._running: asyncio.Task[None] | None = None
+
+    def join(self) -> VirtualTimers:
+        """Timers for one more broker, or for one that belongs to none."""
+        timers = VirtualTimers(self._clock)
+        self._all.append(timers)
+        return timers
+
+    def leave(self, timers: VirtualTimers) -> None:
+        """A broker has ended: drop what it wanted to do later. Does nothing if it has left."""
+        if timers in self._all:
+            self._all.remove(timers)
+            self._fired_before += timers.fired
+            timers.forget()
 
     def now_ms(self) -> int:
         """The server's time, in ms since 1970."""
@@ -96,10 +97,10 @@ class VirtualTime:
         `None`, and no time passes, if nothing waits. Limits of held requests and upkeep are no events."""
         await self.stop()
         async with self._moving:
-            at_ms = self.timers.next_event_ms()
-            if at_ms is None:
+            times = [at_ms for one in self._all if (at_ms := one.next_event_ms()) is not None]
+            if not times:
                 return None
-            await self._move(max(at_ms, self._clock.elapsed_ms))
+            await self._move(max(min(times), self._clock.elapsed_ms))
         return self.now_ms()
 
     def run(self, speed: float) -> None:
@@ -136,30 +137,53 @@ class VirtualTime:
         return self._clock.elapsed_ms + LATEST_MS - self.now_ms()
 
     async def _move(self, until_ms: int) -> None:
-        timers, clock = self.timers, self._clock
         loop = asyncio.get_running_loop()
-        give_up_at, fired = loop.time() + LONGEST_SECONDS, timers.fired
+        give_up_at, fired = loop.time() + LONGEST_SECONDS, self._fired
         while True:
-            while timers.run_next(until_ms):
+            while self._run_next(until_ms):
                 await self._rest()
                 if loop.time() > give_up_at:
                     raise TimeStuckError(
-                        f"gave up after {LONGEST_SECONDS:g} s and {timers.fired - fired} timers, "
-                        f"{(until_ms - clock.elapsed_ms) / 1000:g} s before the end of the step"
+                        f"gave up after {LONGEST_SECONDS:g} s and {self._fired - fired} timers, "
+                        f"{(until_ms - self._clock.elapsed_ms) / 1000:g} s before the end of the step"
                     )
-            timers.move_to(until_ms)
+            self._move_to(until_ms)
             await self._rest()
             await asyncio.sleep(0)  # what was answered leaves at the end of a loop iteration
-            if not timers.run_next(until_ms):
+            if not self._run_next(until_ms):
                 return
             await self._rest()
+
+    @property
+    def _fired(self) -> int:
+        return self._fired_before + sum(one.fired for one in self._all)
+
+    def _run_next(self, until_ms: int) -> bool:
+        """Move the clock to the next timer that is due by `until_ms`, and run it. False if none is; the clock stays."""
+        first: VirtualTimers | None = None
+        for one in self._all:
+            at_ms = one.next_due_ms(until_ms)
+            if at_ms is not None and (first is None or at_ms < until_ms):
+                first, until_ms = one, at_ms
+        if first is None:
+            return False
+        self._move_to(until_ms)
+        first.run_next(until_ms)
+        return True
+
+    def _move_to(self, at_ms: int) -> None:
+        """Move the clock, not backwards; what is to run whenever a period has passed does so."""
+        if at_ms > self._clock.elapsed_ms:
+            self._clock.advance(at_ms - self._clock.elapsed_ms)
+            for one in list(self._all):
+                one.fill_gaps()
 
     async def _rest(self) -> None:
         """Let the event loop do what the last callback woke: at least one turn."""
         give_up_at = 0.0
         while True:
             await asyncio.sleep(0)
-            if self.timers.is_at_rest:
+            if all(one.is_at_rest for one in self._all):
                 return
             now = asyncio.get_running_loop().time()
             give_up_at = give_up_at or now + REST_SECONDS
@@ -168,10 +192,8 @@ class VirtualTime:
 
 
 class NodeTime(VirtualTime):
-    """The time of one node: it starts at the wall's time, or that of another clock, and has timers of its own."""
-
-    timers: VirtualTimers
+    """The time of one node, which has the only timers."""
 
     def __init__(self, wall: Clock | None = None) -> None:
-        wall = wall or WallClock()
-        super().__init__(VirtualTimers(VirtualClock(wall.now_ms(), wall=wall)))
+        super().__init__(wall)
+        self.timers = self.join()

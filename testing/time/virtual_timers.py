@@ -117,20 +117,16 @@ class VirtualTimers(Timers):
         at_ms, _ = self._next(until_ms)
         return None if at_ms is None or at_ms > until_ms else at_ms
 
-    def run_next(self, until_ms: int) -> bool:
-        """Move the clock to the next timer that is due by `until_ms`, and run it. False if none is; the clock stays."""
-        at_ms, earliest = self._next(until_ms)
-        if at_ms is None or at_ms > until_ms:
-            return False
-        self.move_to(at_ms)
+    def run_next(self, until_ms: int) -> None:
+        """Run the next timer, which is due by `until_ms`: the clock has moved to it."""
+        _, earliest = self._next(until_ms)
         if earliest is not None:
             self._run(earliest.run)
-            return True
+            return
         _, _, once = heapq.heappop(self._heap)
         callback, once.callback = once.callback, None
         assert callback is not None
         self._run(callback)
-        return True
 
     def _next(self, until_ms: int) -> "tuple[int | None, _Repeat | None]":
         """When the next timer is due, and the repeat that it is; without one it is the first of the heap."""
@@ -147,12 +143,6 @@ class VirtualTimers(Timers):
                 if due_ms is not None and (at_ms is None or due_ms < at_ms):
                     at_ms, earliest = due_ms, repeat
         return at_ms, earliest
-
-    def move_to(self, at_ms: int) -> None:
-        """Move the clock, not backwards; actions that fill gaps do so."""
-        if at_ms > self.clock.elapsed_ms:
-            self.clock.advance(at_ms - self.clock.elapsed_ms)
-            self.fill_gaps()
 
     def fill_gaps(self) -> None:
         """The clock was moved: run what is to run whenever a period has passed."""

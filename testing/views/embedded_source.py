@@ -1,5 +1,6 @@
 """The embedded server as a source: looks into the parts of its broker, on its loop."""
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final, Literal
 
@@ -10,6 +11,7 @@ from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.console.values import FirstPosition, Member, first_position
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
@@ -17,14 +19,14 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import read_reply
 
 from ..errors import TestingError
+from ..ledger.book import Subscription, Subscriptions
+from ..ledger.stored import Wanted, entry_at, wanted
+from ..requests.request_log import RequestLog
 from ..server.embedded import EmbeddedServer
 from ..state.load import DEFAULT_QUEUES
-from .filters import count_wanted
-from .group_views import members_of, subscriptions_of
-from .popped import unacknowledged
+from .pending import ENTRIES_A_TURN, unacknowledged
 from .source import QueueEnds, ResultT
-from .stored_message import StoredMessage
-from .topic_views import stored_messages
+from .values import HeldPull, Lock, StoredMessage, stored_message
 
 ASK_SECONDS: Final = 1.0
 """How long a member may take to answer 307."""
@@ -145,3 +147,100 @@ def _similar(broker: Broker, topic: str) -> str:
         if not broker.topics.is_system_topic(name) and not is_retry_topic(name)
     ]
     return f"; there are {', '.join(sorted(names))}" if 0 < len(names) <= 10 else ""
+
+
+def stored_messages(broker: Broker, topic: str) -> list[StoredMessage]:
+    """What a topic holds, oldest first."""
+    found = [
+        stored_message(entry[2])
+        for queue in broker.store.queues_of(topic)
+        for offset in range(queue.min_offset, queue.max_offset)
+        if (entry := entry_at(broker, queue, offset)) is not None
+    ]
+    return sorted(found, key=lambda message: message.position)
+
+
+def members_of(broker: Broker, group: str) -> list[Member]:
+    """The connected consumers of a group in the order in which they joined."""
+    online = broker.membership.consumers.get(group)
+    if online is None:
+        return []
+    return [
+        Member(client.client_id, client.connection.peer, client.language, version_name(client.version))
+        for client in online.clients()
+    ]
+
+
+def subscriptions_of(broker: Broker, group: str) -> dict[str, str]:
+    """Topic to expression; empty without members."""
+    online = broker.membership.consumers.get(group)
+    if online is None:
+        return {}
+    return {topic: subscription.sub_string or "*" for topic, subscription in online.subscriptions.items()}
+
+
+def queue_locks(broker: Broker) -> list[Lock]:
+    return [
+        Lock(group=group, topic=queue.topic, queue_id=queue.queue_id, client_id=client_id)
+        for group, queue, client_id in broker.membership.locks.held(broker.clock.now_ms())
+    ]
+
+
+def held_pulls_of(broker: Broker) -> list[HeldPull]:
+    return [
+        HeldPull(
+            group=waiter.request.consumer_group,
+            topic=waiter.request.topic,
+            queue_id=waiter.request.queue_id,
+            offset=waiter.request.queue_offset,
+        )
+        for waiter in broker.pulling.waiters.waiting()
+        if not waiter.call.connection.closed
+    ]
+
+
+async def count_wanted(
+    broker: Broker,
+    log: RequestLog,
+    topic: str,
+    group: str,
+    ranges: dict[int, tuple[int, int]],
+    most: int | None,
+) -> int:
+    """How many messages of these parts of queues (first offset, end) the group wants; with `most`, that many are enough
+    to know."""
+    if not ranges:
+        return 0
+    wants = _wanted_by(broker, log, topic, group)
+    if wants is None:
+        return sum(end - begin for begin, end in ranges.values())
+    count = seen = 0
+    for queue_id, (begin, end) in ranges.items():
+        queue = broker.store.consume_queue(topic, queue_id)
+        for offset in range(begin, end) if queue is not None else ():
+            entry = entry_at(broker, queue, offset) if queue is not None else None
+            count += entry is not None and wants(*entry[1:])
+            if count == most:
+                return count
+            seen += 1
+            if seen % ENTRIES_A_TURN == 0:
+                await asyncio.sleep(0)
+    return count
+
+
+def _wanted_by(broker: Broker, log: RequestLog, topic: str, group: str) -> Wanted | None:
+    """None: all messages."""
+    online = broker.membership.consumers.get(group)
+    data = None if online is None else online.subscription(topic)
+    own = None if data is None else {(data.expression_type, data.sub_string or "*")}
+    subscriptions = own or _logged(log, topic, group)
+    if not subscriptions or any(expression == "*" for _, expression in subscriptions):
+        return None
+    return wanted(topic, subscriptions, is_5=broker.config.is_5)
+
+
+def _logged(log: RequestLog, topic: str, group: str) -> set[Subscription]:
+    logged = Subscriptions()
+    for kept in log.single_entries():
+        logged.read(kept)
+    return logged.by_pair.get((topic, group), set())

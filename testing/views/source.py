@@ -12,7 +12,7 @@ from pocketmq.console.values import FirstPosition, Member
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
-from .stored_message import StoredMessage
+from .values import StoredMessage
 
 ResultT = TypeVar("ResultT")
 

@@ -40,7 +40,7 @@ from pocketmq.protocol.wire.schema import ReplyT, Request
 from ..errors import NotRunningError, TestingError
 from ..server.loop_thread import LoopThread
 from .source import QueueEnds, ResultT
-from .stored_message import StoredMessage, message_of
+from .values import StoredMessage, message_of
 
 ROUTE_LOOKS: Final = 100
 _TOOLS_GROUP: Final = "TOOLS_CONSUMER"

@@ -11,7 +11,7 @@ import sys
 import pocketmq.testing.rocketmq  # noqa: F401  # here once, not again in each of the runs below
 import pytest
 from pocketmq import testing
-from pocketmq.testing.fixtures.marker import ALLOWED
+from pocketmq.testing.fixtures.one_test import ALLOWED
 
 pytest_plugins = ["pytester"]
 

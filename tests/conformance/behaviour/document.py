@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pocketmq.testing.behave.report import read_report
+from pocketmq.testing.behave.run import read_report
 from pocketmq.testing.behave.table import as_markdown
 
 from conformance.behaviour.clients import CLIENTS, OF_GRPC

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pocketmq.testing.behave.report import read_report
+from pocketmq.testing.behave.run import read_report
 from pocketmq.testing.behave.scenario import built_in, read_scenario
 
 from conformance.behaviour.clients import CLIENTS

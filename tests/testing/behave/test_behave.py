@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from pocketmq.cli.main import main
-from pocketmq.testing.behave import program as program_file
+from pocketmq.testing.behave import stage as stage_file
 
 CLIENT = """
 import asyncio, os, signal
@@ -179,7 +179,7 @@ def test_words_in_braces_are_replaced_and_a_program_may_end_by_itself(tmp_path: 
 
 @pytest.mark.slow
 def test_a_program_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program_file, "END_SECONDS", 0.2)
+    monkeypatch.setattr(stage_file, "END_SECONDS", 0.2)
     stubborn = (
         "import signal, time; signal.signal(15, signal.SIG_IGN); print('READY', flush=True); time.sleep(60)"
     )

@@ -7,8 +7,16 @@ import pytest
 from pocketmq.broker.errors import Refusal
 from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.behave.receives import findings, lost_messages, rebalance_ms, received
-from pocketmq.testing.behave.sends import Attempt, judged, longest_gap_ms, sends_of, stored_times
-from pocketmq.testing.behave.traffic import by_name, reconnects, refused
+from pocketmq.testing.behave.sends import (
+    Attempt,
+    by_name,
+    judged,
+    longest_gap_ms,
+    reconnects,
+    refused,
+    sends_of,
+    stored_times,
+)
 from pocketmq.testing.ledger.facts import Queue
 from pocketmq.testing.ledger.verdict import Finding, Verdict
 

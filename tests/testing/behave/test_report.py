@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pocketmq.testing.behave.measures import Measures
-from pocketmq.testing.behave.report import Played, Report, ReportError, read_report, write_report
+from pocketmq.testing.behave.run import Played, Report, ReportError, read_report, write_report
 from pocketmq.testing.behave.table import as_markdown, as_text
 
 

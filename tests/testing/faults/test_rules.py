@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.wire.command import Command
 from pocketmq.testing import DROP, EmbeddedServer, RocketMQ, WrongValueError
-from pocketmq.testing.faults.active_rules import ActiveRules
 from pocketmq.testing.faults.effects import Silence
+from pocketmq.testing.faults.fault_watcher import ActiveRules
 from pocketmq.testing.faults.rule import Rule, words_of
 from pocketmq.testing.requests.logged_request import LogEntry, LoggedConnection, LoggedRequest
 

@@ -23,7 +23,7 @@ from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreError
 from pocketmq.store.files.disk_usage import SystemDisk
 from pocketmq.testing import EmbeddedServer, LoadError, NotRunningError, RocketMQ, RocketMQCluster
-from pocketmq.testing.server import temporary_store
+from pocketmq.testing.server import settings
 
 from ports import fixed_port
 from threads import begun_since, running_threads
@@ -105,14 +105,14 @@ def test_temporary_store_is_in_memory_if_it_has_room(
 ) -> None:
     memory = tmp_path / "memory"
     memory.mkdir()
-    monkeypatch.setattr(temporary_store, "IN_MEMORY", memory)
+    monkeypatch.setattr(settings, "IN_MEMORY", memory)
     with EmbeddedServer():
         assert len(list(temporary.iterdir())) == 1, "the environment names a place"
     monkeypatch.delenv("TMPDIR")
     with EmbeddedServer():
         assert len(list(memory.iterdir())) == 1
     assert list(memory.iterdir()) == []
-    monkeypatch.setattr(temporary_store, "IN_MEMORY_BYTES", 1 << 60)
+    monkeypatch.setattr(settings, "IN_MEMORY_BYTES", 1 << 60)
     with EmbeddedServer():
         assert list(memory.iterdir()) == []
 

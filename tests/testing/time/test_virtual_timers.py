@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from pocketmq.store import VirtualClock, WallClock
 from pocketmq.testing.time.virtual_time import VirtualTime, step_ms
 from pocketmq.testing.time.virtual_timers import VirtualTimers
 
@@ -11,13 +10,13 @@ HOUR_MS = 3_600_000
 
 
 @pytest.fixture
-def timers() -> VirtualTimers:
-    return VirtualTimers(VirtualClock(wall=WallClock()))
+def moving() -> VirtualTime:
+    return VirtualTime()
 
 
 @pytest.fixture
-def moving(timers: VirtualTimers) -> VirtualTime:
-    return VirtualTime(timers)
+def timers(moving: VirtualTime) -> VirtualTimers:
+    return moving.join()
 
 
 @pytest.mark.parametrize(
