@@ -12,9 +12,9 @@ message_views.py      messages looked up and sent
 stand_in_views.py     faults, requests, virtual time, reset, snapshots
 metrics.py            figures with RocketMQ 5's metric names
 values.py             what it answers and reads, as structs
-message_value.py      a record of the log as such a struct
+broker_values.py      what a broker has as such structs
 openapi.py            every address, and the description of all of it
 page/                 the page: one HTML file, its style and its script in five parts
 
-Only `values.py` and `message_value.py` are imported without the port.
+Only `values.py` and `broker_values.py` are imported without the port.
 """

@@ -1,36 +1,32 @@
 """Topics, groups, lag and first positions of one broker; and topics made and changed. Nothing here moves an offset.
 
-A function with `pause` awaits it after each topic, group or queue, whose number others decide.
+A function of a `Call` answers an address of `openapi.OPERATIONS`. One with `pause` awaits it after each topic, group or
+queue, whose number others decide.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.errors import PeerError, Refusal
-from pocketmq.broker.first_position.verdict import explain
-from pocketmq.broker.membership.client import Client
-from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
+from pocketmq.broker.first_position.verdict import explain as verdict_of
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import is_internal_group, topic_refusal
-from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
-from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import read_reply
+from starlette.responses import Response
 
-from .answers import Problem
-from .pages import Names, Page, Pause
-from .server_access import ServerAccess
+from .answers import Problem, as_json, needed, number_of, read_object
+from .broker_values import members_of, running_info
+from .pages import DEFAULT_NAMES, MAX_NAMES, Names, Page, Pause
+from .server_access import Call
 from .values import (
-    FirstPosition,
     Group,
     GroupQueue,
     Lag,
-    Member,
+    NewTopic,
     Topic,
+    TopicChanges,
     TopicQueue,
     first_position,
     lag_of,
@@ -45,25 +41,46 @@ MAX_ASKED: Final = 64
 """Members that are asked; what the others hold is not known then."""
 
 
-async def topics(broker: Broker, page: Page, wanted: Names, pause: Pause, *, with_system: bool) -> str | None:
-    """Every topic; those of the broker itself only `with_system`. Returns the last name if there are more."""
+async def topics(call: Call) -> Response:
+    """Every topic; those of the broker itself only with `all=true`."""
+    broker, with_system = call.broker, call.given.get("all") == "true"
     names = (
         name
         for name in broker.topics.topics
         if with_system or not (broker.topics.is_system_topic(name) or name.startswith("%"))
     )
+    return await _listed(call, names, lambda name, pause: _topic(broker, name, pause))
+
+
+async def _listed(
+    call: Call, names: Iterable[str], value: Callable[[str, Pause], Awaitable[object]]
+) -> Response:
+    """A page with the values of the names that are asked for. One that was deleted meanwhile is left out."""
+    given = call.given
+    limit = number_of(given, "limit", DEFAULT_NAMES, MAX_NAMES)
+    page, wanted = Page(limit), Names(given.get("filter", ""), given.get("after", ""), limit)
     last = ""
-    for name in wanted.first(names):
-        if page.is_full:
-            return last
-        if name in broker.topics.topics:
-            page.add(await topic(broker, name, pause))
-        last = name
-    return None
+    async with call.reading as pause:
+        for name in wanted.first(names):
+            if page.is_full:
+                return page.response(call.request, after=last)
+            with suppress(Problem):
+                page.add(await value(name, pause))
+            last = name
+    return page.response(call.request)
 
 
-async def topic(broker: Broker, name: str, pause: Pause) -> Topic:
+async def topic(call: Call) -> Response:
     """One topic with its queues; 404 if it does not exist."""
+    return await _answer_with_topic(call, call.in_path("topic"))
+
+
+async def _answer_with_topic(call: Call, name: str, status: int = 200) -> Response:
+    async with call.reading as pause:
+        return as_json(await _topic(call.broker, name, pause), status)
+
+
+async def _topic(broker: Broker, name: str, pause: Pause) -> Topic:
     config, store, broker_name = known_topic(broker, name), broker.store, broker.config.broker_name
     queues, newest = [], 0
     for queue_id in range(max(config.read_queue_nums, config.write_queue_nums)):
@@ -93,32 +110,32 @@ def known_topic(broker: Broker, name: str) -> TopicConfig:
     return config
 
 
-async def make_topic(access: ServerAccess, given: dict[str, Any]) -> str:
-    """Make a topic: `{"name": "orders", "queues": 4, "order": false}`; 409 if it exists. Returns its name."""
-    broker, name = access.broker, given.pop("name", None)
+async def make_topic(call: Call) -> Response:
+    """Make a topic: `{"name": "orders", "queues": 4, "order": false}`; 409 if it exists."""
+    given = await read_object(call.request, NewTopic.__struct_fields__)
+    broker, name = call.broker, given.pop("name", None)
     if not isinstance(name, str):
         raise Problem(400, f"name must be a text, got {name!r:.60}", ["a text"])
     refusal = topic_refusal(name, emulate=broker.config.emulate)
     if refusal is not None:
         raise Problem(400, refusal, ["^[%|a-zA-Z0-9_-]+$, at most 127 characters"])
-    if broker.topics.is_system_topic(name):
-        raise Problem(400, f"topic {name} belongs to the broker", ["another name"])
-    if broker.topics.find(name) is not None:
+    if broker.topics.find(name) is not None and not broker.topics.is_system_topic(name):
         raise Problem(409, f"topic {name} exists: PUT /api/topics/{name} changes it")
-    await _put_topic(access, TopicConfig(topic_name=name), given)
-    return name
+    await _put_topic(broker, TopicConfig(topic_name=name), given)
+    return await _answer_with_topic(call, name, 201)
 
 
-async def change_topic(access: ServerAccess, name: str, given: dict[str, Any]) -> None:
+async def change_topic(call: Call) -> Response:
     """Change what is given of a topic: `{"queues": 8, "perm": 6, "order": false}`; 404 if it does not exist."""
-    broker = access.broker
-    config = known_topic(broker, name)
-    if broker.topics.is_system_topic(name):
-        raise Problem(400, f"topic {name} belongs to the broker", ["another name"])
-    await _put_topic(access, config, given)
+    given = await read_object(call.request, TopicChanges.__struct_fields__)
+    config = known_topic(call.broker, call.in_path("topic"))
+    await _put_topic(call.broker, config, given)
+    return await _answer_with_topic(call, config.name)
 
 
-async def _put_topic(access: ServerAccess, config: TopicConfig, given: dict[str, Any]) -> None:
+async def _put_topic(broker: Broker, config: TopicConfig, given: dict[str, Any]) -> None:
+    if broker.topics.is_system_topic(config.name):
+        raise Problem(400, f"topic {config.name} belongs to the broker", ["another name"])
     changes: dict[str, Any] = {"attributes": {}}  # changes of them: none
     if (queues := given.get("queues")) is not None:
         if not isinstance(queues, int) or isinstance(queues, bool) or not 1 <= queues <= MAX_QUEUES:
@@ -133,7 +150,6 @@ async def _put_topic(access: ServerAccess, config: TopicConfig, given: dict[str,
         if not isinstance(order, bool):
             raise Problem(400, f"order must be true or false, got {order!r:.60}", [True, False])
         changes["order"] = order
-    broker = access.broker
     broker.topics.update(msgspec.structs.replace(config, **changes))
     await broker.cluster.registration.settled()
 
@@ -144,19 +160,22 @@ def _group_names(broker: Broker) -> Iterator[str]:
     return (name for name in known if not is_internal_group(name))
 
 
-async def groups(broker: Broker, page: Page, wanted: Names, pause: Pause) -> str | None:
-    """Every group. Returns the last name if there are more."""
-    last = ""
-    for name in wanted.first(_group_names(broker)):
-        if page.is_full:
-            return last
-        page.add(await group(broker, name, pause))
-        last = name
-    return None
+async def groups(call: Call) -> Response:
+    """Every group."""
+    broker = call.broker
+    return await _listed(call, _group_names(broker), lambda name, pause: _group(broker, name, pause))
 
 
-def check_group(broker: Broker, name: str) -> None:
-    """404 if nothing is known of it."""
+async def group(call: Call) -> Response:
+    """One group with members, subscriptions, offsets and lag."""
+    broker, name = known_group(call)
+    async with call.reading as pause:
+        return as_json(await _group(broker, name, pause))
+
+
+def known_group(call: Call) -> tuple[Broker, str]:
+    """The group of the address; 404 if nothing is known of it."""
+    broker, name = call.broker, call.in_path("group")
     is_known = (
         name in broker.groups.groups
         or broker.membership.consumers.get(name) is not None
@@ -164,16 +183,14 @@ def check_group(broker: Broker, name: str) -> None:
     )
     if not is_known or is_internal_group(name):
         raise Problem(404, f"there is no group {name:.200}")
+    return broker, name
 
 
-async def group(broker: Broker, name: str, pause: Pause) -> Group:
-    """One group with members, subscriptions, offsets and lag."""
+async def _group(broker: Broker, name: str, pause: Pause) -> Group:
     online = broker.membership.consumers.get(name)
     members = []
-    for client in () if online is None else list(online.clients()):
-        members.append(
-            Member(client.client_id, client.connection.peer, client.language, version_name(client.version))
-        )
+    for member in members_of(broker, name):
+        members.append(member)
         await pause()
     broker_name, offsets = broker.config.broker_name, await offsets_of(broker, name, pause)
     return Group(
@@ -186,7 +203,7 @@ async def group(broker: Broker, name: str, pause: Pause) -> Group:
             topic: queue_names({(broker_name, at): offset for at, offset in of_topic.items()}, brokers=1)
             for topic, of_topic in offsets.items()
         },
-        lag=(await lag(broker, name, pause)).total,
+        lag=(await _lag(broker, name, pause)).total,
     )
 
 
@@ -199,7 +216,13 @@ async def offsets_of(broker: Broker, group_name: str, pause: Pause) -> dict[str,
     return found
 
 
-async def lag(broker: Broker, name: str, pause: Pause) -> Lag:
+async def lag(call: Call) -> Response:
+    broker, name = known_group(call)
+    async with call.reading as pause:
+        return as_json(await _lag(broker, name, pause))
+
+
+async def _lag(broker: Broker, name: str, pause: Pause) -> Lag:
     """How many messages a group has still to read, in each topic it subscribes to or has read."""
     online = broker.membership.consumers.get(name)
     subscribed = () if online is None else tuple(online.subscriptions)
@@ -214,17 +237,19 @@ async def lag(broker: Broker, name: str, pause: Pause) -> Lag:
     return Lag(sum(by_topic.values()), by_topic)
 
 
-async def explained(broker: Broker, group_name: str, topic_name: str, pause: Pause) -> list[FirstPosition]:
-    """Where the group starts each queue, and why."""
-    config = known_topic(broker, topic_name)
-    online = broker.membership.consumers.get(group_name)
+async def explain(call: Call) -> Response:
+    """Where a group starts each queue of a topic, and why."""
+    broker, name = call.broker, needed(call.given, "group")
+    config = known_topic(broker, needed(call.given, "topic"))
+    online = broker.membership.consumers.get(name)
     where = None if online is None else online.consume_from_where
     found = []
-    for queue_id in range(config.read_queue_nums):
-        verdict = explain(broker.state, group_name, topic_name, queue_id)
-        found.append(first_position(verdict, broker.config.broker_name, where))
-        await pause()
-    return found
+    async with call.reading as pause:
+        for queue_id in range(config.read_queue_nums):
+            verdict = verdict_of(broker.state, name, config.name, queue_id)
+            found.append(first_position(verdict, broker.config.broker_name, where))
+            await pause()
+    return as_json(found)
 
 
 # -- which member holds which queue: only the members know, and each is asked (307)
@@ -233,7 +258,14 @@ Holders = dict[tuple[str, int], list[str]]
 """Topic and queue id to the client ids that hold the queue."""
 
 
-async def group_queues(broker: Broker, name: str, holders: Holders, pause: Pause) -> list[GroupQueue]:
+async def group_queues(call: Call) -> Response:
+    broker, name = known_group(call)
+    holders = await _holders(broker, name)
+    async with call.reading as pause:
+        return as_json(await _group_queues(broker, name, holders, pause))
+
+
+async def _group_queues(broker: Broker, name: str, holders: Holders, pause: Pause) -> list[GroupQueue]:
     """Each queue of each topic that the group subscribes to or has read, with its offset (null: none committed), lag,
     and the client ids that hold it: several in a broadcasting group, none if nobody holds it or says so."""
     online = broker.membership.consumers.get(name)
@@ -262,26 +294,14 @@ async def group_queues(broker: Broker, name: str, holders: Holders, pause: Pause
     return found
 
 
-async def holders(broker: Broker, name: str) -> Holders:
+async def _holders(broker: Broker, name: str) -> Holders:
     """What the members say of themselves."""
     online = broker.membership.consumers.get(name)
     clients = [] if online is None else list(online.clients())[:MAX_ASKED]
-    answers = await asyncio.gather(*(_running_info(client, name) for client in clients))
+    answers = await asyncio.gather(*(running_info(client, name, ASK_SECONDS) for client in clients))
     found: Holders = {}
     for client, info in zip(clients, answers, strict=True):
         if info is not None:
             for queue in {*info.mq_table, *info.mq_pop_table}:
                 found.setdefault((queue.topic, queue.queue_id), []).append(client.client_id)
     return found
-
-
-async def _running_info(client: Client, name: str) -> ConsumerRunningInfo | None:
-    """What a member says of itself; None if it does not answer."""
-    request = GetConsumerRunningInfo(consumer_group=name, client_id=client.client_id)
-    try:
-        answer = await client.connection.exchange(request, timeout_seconds=ASK_SECONDS)
-        if answer.code != ResponseCode.SUCCESS or answer.body is None:
-            return None
-        return read_reply(request, answer.fields, answer.body)
-    except (PeerError, Refusal, BodyError):
-        return None

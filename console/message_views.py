@@ -14,18 +14,20 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError, Refusal
 from pocketmq.client.errors import ClientError
 from pocketmq.client.values.message import Message
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from starlette.responses import Response
 
-from .answers import Problem, field_of, number_of
+from .answers import Problem, as_json, field_of, number_of, read_fields
+from .broker_values import message_value
 from .cluster_views import known_topic
-from .message_value import message_value
 from .pages import Page, Pause
-from .server_access import ServerAccess
+from .server_access import Call, ServerAccess
 from .values import Sent
 
 MAX_MESSAGES: Final = 1000
@@ -46,14 +48,24 @@ class SentMessage(msgspec.Struct, forbid_unknown_fields=True):
     delay_ms: msgspec.Raw = _NULL
 
 
-async def messages(
-    broker: Broker, topic: str, given: dict[str, str], page: Page, limit: int, pause: Pause
-) -> dict[str, Any]:
+async def messages(call: Call) -> Response:
     """Oldest first. `queue` and `offset` say where to begin; `key` finds by key or message id, `from_ms` and `to_ms` by
-    store time. Returns the parameters of the next page; empty if there is none."""
-    config = known_topic(broker, topic)
-    if "key" in given:
-        return await _by_key(broker, topic, given, page, limit, pause)
+    store time."""
+    limit = number_of(call.given, "limit", 100, MAX_MESSAGES)
+    config, page = known_topic(call.broker, call.in_path("topic")), Page(limit)
+    async with call.reading as pause:
+        if "key" in call.given:
+            following = await _by_key(call.broker, config.name, call.given, page, limit, pause)
+        else:
+            following = await _in_order(call.broker, config, call.given, page, pause)
+    return page.response(call.request, **following)
+
+
+async def _in_order(
+    broker: Broker, config: TopicConfig, given: dict[str, str], page: Page, pause: Pause
+) -> dict[str, Any]:
+    """Returns the parameters of the next page; empty if there is none."""
+    topic = config.name
     queues = range(max(config.read_queue_nums, config.write_queue_nums))
     if "queue" in given:
         queue_id = number_of(given, "queue", 0)
@@ -151,15 +163,20 @@ async def _by_key(
     return {}
 
 
-async def send_message(access: ServerAccess, topic: str, sent: SentMessage) -> Sent:
+async def send_message(call: Call) -> Response:
     """Send one message as a producer does; the answer says where it is stored."""
+    sent = await read_fields(call.request, SentMessage)
+    return as_json(await _send(call.access, call.in_path("topic"), sent), 201)
+
+
+async def _send(access: ServerAccess, topic: str, sent: SentMessage) -> Sent:
     broker = access.broker
     config = broker.topics.find(topic)
     if config is None:
         raise Problem(404, f"there is no topic {topic:.200}: make it with POST /api/topics")
     queue_id = field_of("queue_id", sent.queue_id)
     if queue_id is None:
-        queue_id = next_queue(broker, config.write_queue_nums)
+        queue_id = broker.store.statistics.messages % max(config.write_queue_nums, 1)  # one after the other
     elif (
         not isinstance(queue_id, int)
         or isinstance(queue_id, bool)
@@ -199,11 +216,6 @@ async def send_message(access: ServerAccess, topic: str, sent: SentMessage) -> S
         status="SEND_OK",
         recall_handle=reply.recall_handle,
     )
-
-
-def next_queue(broker: Broker, queues: int) -> int:
-    """A queue, one after the other."""
-    return broker.store.statistics.messages % max(queues, 1)
 
 
 def _message_of(topic: str, sent: SentMessage) -> Message:

@@ -22,12 +22,20 @@ from pocketmq.protocol.message.topics import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
+from starlette.responses import Response
 
 from .pages import Pause
+from .server_access import Call
 
 _BASE = ("cluster", "node_type", "node_id")
 _SAMPLES = 200
 """Made to text at once."""
+
+
+async def metrics(call: Call) -> Response:
+    async with call.reading as pause:
+        text = await metrics_text(call.access.node, pause)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def metrics_text(node: Node, pause: Pause) -> bytes:
@@ -93,33 +101,18 @@ def _of_broker(broker: Broker) -> Iterator[Metric | None]:
 
 
 def _messages(broker: Broker) -> Iterator[Metric | None]:
-    count_in = _Family(
-        broker,
-        CounterMetricFamily,
-        "rocketmq_messages_in",
-        "Messages stored",
+    put_labels, get_labels = (
         ("topic", "message_type", "is_system"),
-    )
-    bytes_in = _Family(
-        broker,
-        CounterMetricFamily,
-        "rocketmq_throughput_in",
-        "Bytes stored",
-        ("topic", "message_type", "is_system"),
-    )
-    count_out = _Family(
-        broker,
-        CounterMetricFamily,
-        "rocketmq_messages_out",
-        "Messages read",
         ("topic", "consumer_group", "is_system"),
     )
-    bytes_out = _Family(
-        broker,
-        CounterMetricFamily,
-        "rocketmq_throughput_out",
-        "Bytes read",
-        ("topic", "consumer_group", "is_system"),
+    count_in, bytes_in, count_out, bytes_out = (
+        _Family(broker, CounterMetricFamily, name, text, labels)
+        for name, text, labels in (
+            ("rocketmq_messages_in", "Messages stored", put_labels),
+            ("rocketmq_throughput_in", "Bytes stored", put_labels),
+            ("rocketmq_messages_out", "Messages read", get_labels),
+            ("rocketmq_throughput_out", "Bytes read", get_labels),
+        )
     )
     statistics = broker.statistics
     for topic, traffic in statistics.puts():
@@ -183,21 +176,14 @@ def _connections(broker: Broker) -> Iterator[Metric | None]:
 
 def _lags(broker: Broker) -> Iterator[Metric | None]:
     labels = ("consumer_group", "topic", "is_retry", "is_system")
-    messages = _Family(
-        broker, GaugeMetricFamily, "rocketmq_consumer_lag_messages", "Messages not consumed yet", labels
-    )
-    latency = _Family(
-        broker,
-        GaugeMetricFamily,
-        "rocketmq_consumer_lag_latency_milliseconds",
-        "Age of the oldest message not consumed yet",
-        labels,
-    )
-    ready = _Family(
-        broker, GaugeMetricFamily, "rocketmq_consumer_ready_messages", "Messages that can be pulled", labels
-    )
-    inflight = _Family(
-        broker, GaugeMetricFamily, "rocketmq_consumer_inflight_messages", "Pulled, not yet consumed", labels
+    messages, latency, ready, inflight = (
+        _Family(broker, GaugeMetricFamily, f"rocketmq_consumer_{name}", text, labels)
+        for name, text in (
+            ("lag_messages", "Messages not consumed yet"),
+            ("lag_latency_milliseconds", "Age of the oldest message not consumed yet"),
+            ("ready_messages", "Messages that can be pulled"),
+            ("inflight_messages", "Pulled, not yet consumed"),
+        )
     )
     now_ms = broker.clock.now_ms()
     for group in broker.offsets.groups():

@@ -3,12 +3,19 @@
 `app.py` serves this table, so an address is neither served nor described without the other.
 """
 
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any, Final
 
 import msgspec
+from starlette.responses import Response
 
-from .stand_in_views import SEARCH_WORDS
+from . import cluster_views as cluster
+from . import message_views as messages
+from . import stand_in_views as stand_in
+from .answers import as_json
+from .metrics import metrics
+from .server_access import Call
 from .values import (
     Clock,
     Error,
@@ -44,8 +51,8 @@ class Operation(msgspec.Struct, frozen=True):
 
     method: str
     path: str
-    handler: str
-    """The name of the method of `app.Api` that answers."""
+    answering: Callable[[Call], Awaitable[Response]]
+    """Returns the answer, or raises `Problem`."""
     summary: str
     query: tuple[str, ...] = ()
     """Parameters that it may have; any other is refused if there are some."""
@@ -64,18 +71,28 @@ _PAGES: Final = ("after", "limit")
 _NAMES: Final = ("filter", *_PAGES)
 """`filter` is a part of the names that are wanted."""
 _MESSAGES: Final = ("queue", "offset", "limit", "key", "from_ms", "to_ms", "after")
+
+
+async def health(call: Call) -> Response:
+    return as_json(Health("up"))
+
+
+async def description(call: Call) -> Response:
+    return as_json(openapi())
+
+
 OPERATIONS: Final = (
-    Operation("GET", "/healthz", "health", "200 while the server runs", answer=Health),
-    Operation("GET", "/readyz", "health", "200 once clients can connect", answer=Health),
-    Operation("GET", "/metrics", "metrics", "Prometheus text", content="text/plain"),
-    Operation("GET", "/openapi.json", "openapi", "This description", answer=dict[str, Any]),
-    Operation("GET", "/api/topics", "topics", "Topics", ("all", *_NAMES), list[Topic]),
-    Operation("POST", "/api/topics", "make_topic", "Make a topic", (), Topic, NewTopic, 201),
-    Operation("GET", "/api/topics/{topic}", "topic", "One topic", answer=Topic),
+    Operation("GET", "/healthz", health, "200 while the server runs", answer=Health),
+    Operation("GET", "/readyz", health, "200 once clients can connect", answer=Health),
+    Operation("GET", "/metrics", metrics, "Prometheus text", content="text/plain"),
+    Operation("GET", "/openapi.json", description, "This description", answer=dict[str, Any]),
+    Operation("GET", "/api/topics", cluster.topics, "Topics", ("all", *_NAMES), list[Topic]),
+    Operation("POST", "/api/topics", cluster.make_topic, "Make a topic", (), Topic, NewTopic, 201),
+    Operation("GET", "/api/topics/{topic}", cluster.topic, "One topic", answer=Topic),
     Operation(
         "PUT",
         "/api/topics/{topic}",
-        "change_topic",
+        cluster.change_topic,
         "Change what is given of a topic",
         (),
         Topic,
@@ -84,66 +101,75 @@ OPERATIONS: Final = (
     Operation(
         "GET",
         "/api/topics/{topic}/messages",
-        "messages",
+        messages.messages,
         "Messages, oldest first; looking moves no offset",
         _MESSAGES,
         list[Message],
     ),
     Operation(
-        "POST", "/api/topics/{topic}/messages", "send_message", "Send a message", (), Sent, NewMessage, 201
+        "POST",
+        "/api/topics/{topic}/messages",
+        messages.send_message,
+        "Send a message",
+        (),
+        Sent,
+        NewMessage,
+        201,
     ),
-    Operation("GET", "/api/groups", "groups", "Consumer groups", _NAMES, list[Group]),
-    Operation("GET", "/api/groups/{group}", "group", "One group", answer=Group),
-    Operation("GET", "/api/groups/{group}/lag", "lag", "Messages still to read", answer=Lag),
+    Operation("GET", "/api/groups", cluster.groups, "Consumer groups", _NAMES, list[Group]),
+    Operation("GET", "/api/groups/{group}", cluster.group, "One group", answer=Group),
+    Operation("GET", "/api/groups/{group}/lag", cluster.lag, "Messages still to read", answer=Lag),
     Operation(
         "GET",
         "/api/groups/{group}/queues",
-        "group_queues",
+        cluster.group_queues,
         "Queues with offset, lag and the members that hold them",
         answer=list[GroupQueue],
     ),
     Operation(
         "GET",
         "/api/explain",
-        "explain",
+        cluster.explain,
         "Where a group starts each queue of a topic, and why",
         ("group", "topic"),
         list[FirstPosition],
     ),
-    Operation("GET", "/api/words", "words", "The names that this server knows, for a form", answer=Words),
-    Operation("GET", "/api/faults", "faults", "Rules with their newest hits", _PAGES, list[Fault]),
-    Operation("POST", "/api/faults", "add_fault", "Add a rule", (), Fault, NewFault, 201),
-    Operation("DELETE", "/api/faults", "remove_faults", "Remove every rule", answer=list[Fault]),
-    Operation("DELETE", "/api/faults/{rule}", "remove_fault", "Remove a rule", answer=list[Fault]),
+    Operation(
+        "GET", "/api/words", stand_in.words, "The names that this server knows, for a form", answer=Words
+    ),
+    Operation("GET", "/api/faults", stand_in.faults, "Rules with their newest hits", _PAGES, list[Fault]),
+    Operation("POST", "/api/faults", stand_in.add_fault, "Add a rule", (), Fault, NewFault, 201),
+    Operation("DELETE", "/api/faults", stand_in.remove_faults, "Remove every rule", answer=list[Fault]),
+    Operation("DELETE", "/api/faults/{rule}", stand_in.remove_fault, "Remove a rule", answer=list[Fault]),
     Operation(
         "GET",
         "/api/requests",
-        "requests",
+        stand_in.requests,
         "Requests with their replies",
-        (*SEARCH_WORDS, *_PAGES, "last"),
+        (*stand_in.SEARCH_WORDS, *_PAGES, "last"),
         list[LoggedRequest],
     ),
     Operation(
         "GET",
         "/api/requests/stream",
-        "request_stream",
+        stand_in.request_stream,
         "The same as they arrive: one in the data of each event",
-        SEARCH_WORDS,
+        stand_in.SEARCH_WORDS,
         content="text/event-stream",
     ),
-    Operation("GET", "/api/clock", "clock", "The server's time", answer=Clock),
-    Operation("POST", "/api/clock/advance", "advance", "Let virtual time pass", (), Clock, Step),
+    Operation("GET", "/api/clock", stand_in.clock, "The server's time", answer=Clock),
+    Operation("POST", "/api/clock/advance", stand_in.advance, "Let virtual time pass", (), Clock, Step),
     Operation(
         "GET",
         "/api/ledger",
-        "ledger",
+        stand_in.ledger,
         "What became of the messages of a topic for a group; of all; or of one message",
         ("topic", "group", "message", *_PAGES),
         (LedgerVerdict, LedgerMessage, list[LedgerVerdict]),
     ),
-    Operation("POST", "/api/reset", "reset", "Forget everything since the start"),
-    Operation("GET", "/api/snapshot", "snapshot", "The state, as a file", content=BINARY),
-    Operation("PUT", "/api/snapshot", "restore", "Bring a state back", body=bytes, accepts=BINARY),
+    Operation("POST", "/api/reset", stand_in.reset, "Forget everything since the start"),
+    Operation("GET", "/api/snapshot", stand_in.snapshot, "The state, as a file", content=BINARY),
+    Operation("PUT", "/api/snapshot", stand_in.restore, "Bring a state back", body=bytes, accepts=BINARY),
 )
 
 

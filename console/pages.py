@@ -102,6 +102,11 @@ class Page:
         return Response(body, media_type="application/json", headers=headers)
 
 
+DEFAULT_NAMES: Final = 1000
+MAX_NAMES: Final = 10_000
+"""Topics or groups in one answer."""
+
+
 class Names(NamedTuple):
     """Which names are asked for: at most `limit` of those that contain `part`, behind the name `after`."""
 

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import msgspec
 from pocketmq.broker.time.timers import TimeStuckError
+from starlette.responses import Response, StreamingResponse
 
-from .answers import Problem, number_of
-from .pages import Page, Reading, in_turns
-from .server_access import Ledger, ServerAccess, Snapshots
-from .values import Clock, LedgerMessage, LedgerVerdict
+from .answers import Problem, as_json, number_of, read_body, read_object
+from .pages import Page, Pause, in_turns
+from .server_access import Call, Ledger, ServerAccess, Snapshots
+from .values import Clock, Step
 
 SEARCH_WORDS: Final = ("code", "topic", "queue_id", "group", "client_id", "broker", "oneway", "response")
 MAX_REQUESTS: Final = 10_000
@@ -33,29 +34,40 @@ _encode: Final = msgspec.json.Encoder().encode
 # -- faults
 
 
-async def faults(
-    access: ServerAccess, given: dict[str, str], reading: Reading
-) -> tuple[Page, dict[str, Any]]:
-    """Rules with their newest hits, in the order they were added, with the parameters of the next page."""
-    last, page = number_of(given, "after", 0), Page(number_of(given, "limit", MAX_RULES, MAX_RULES))
-    async with reading as pause:
-        for rule in access.rules.each(last):
+async def words(call: Call) -> Response:
+    return as_json(call.access.rules.words())
+
+
+async def faults(call: Call) -> Response:
+    """Rules with their newest hits, in the order they were added."""
+    last = number_of(call.given, "after", 0)
+    page = Page(number_of(call.given, "limit", MAX_RULES, MAX_RULES))
+    async with call.reading as pause:
+        for rule in call.access.rules.each(last):
             if page.is_full:
-                return page, {"after": last}
+                return page.response(call.request, after=last)
             page.add(rule)
             last = rule["id"]
             await pause()
-    return page, {}
+    return page.response(call.request)
 
 
-def add_fault(access: ServerAccess, words: dict[str, Any]) -> dict[str, Any]:
+async def add_fault(call: Call) -> Response:
+    given = await read_object(call.request)
     with wrong_values():
-        return access.rules.add(words)
+        return as_json(call.access.rules.add(given), 201)
 
 
-def remove_fault(access: ServerAccess, text: str) -> None:
-    if not (text.isascii() and text.isdecimal() and access.rules.remove(int(text[:9]))):
-        raise Problem(404, f"there is no rule {text:.60}", access.rules.ids()[:100])
+async def remove_faults(call: Call) -> Response:
+    call.access.rules.clear()
+    return as_json([])
+
+
+async def remove_fault(call: Call) -> Response:
+    rules, text = call.access.rules, call.in_path("rule")
+    if not (text.isascii() and text.isdecimal() and rules.remove(int(text[:9]))):
+        raise Problem(404, f"there is no rule {text:.60}", rules.ids()[:100])
+    return await faults(call)
 
 
 @contextmanager
@@ -87,76 +99,69 @@ def search_of(given: dict[str, str]) -> dict[str, Any]:
     return words
 
 
-async def list_requests(
-    access: ServerAccess, given: dict[str, str], reading: Reading
-) -> tuple[Page, dict[str, Any]]:
-    """Oldest first: the oldest `limit`, or the newest `last`; with the parameters of the next page. What is left out of
-    the newest because the page is full has none."""
-    words = search_of(given)
+async def requests(call: Call) -> Response:
+    """Oldest first: the oldest `limit`, or the newest `last`. There is no next page with what is left out of the newest
+    because the page is full."""
+    given, words = call.given, search_of(call.given)
     is_newest = "last" in given
     if is_newest and "limit" in given:
         raise Problem(400, "give limit (the oldest) or last (the newest), not both", ["limit", "last"])
     page = Page(number_of(given, "last" if is_newest else "limit", 1000, MAX_REQUESTS))
     last_id = number_of(given, "after", 0)
     with wrong_values():
-        found = access.requests.one_by_one(after=last_id, newest_first=is_newest, **words)
-    async with reading as pause:
+        found = call.access.requests.one_by_one(after=last_id, newest_first=is_newest, **words)
+    async with call.reading as pause:
         for request in found:
             await pause()
             if page.is_full:
-                return page, {} if is_newest else {"after": last_id}
+                return page.response(call.request, **({} if is_newest else {"after": last_id}))
             if request is not None:
                 shown = request.as_json()
                 page.add(shown, first=is_newest)
                 last_id = shown.id
-    return page, {}
+    return page.response(call.request)
 
 
-class Streams:
+async def request_stream(call: Call) -> Response:
     """Server-sent events of requests. Each reader waits at its own pace; what it is too slow for, it misses, and is
     told how much."""
+    access, words = call.access, search_of(call.given)
+    if access.open_streams >= MAX_STREAMS:
+        raise Problem(409, f"{MAX_STREAMS} streams are open already", [MAX_STREAMS])
+    with wrong_values():
+        access.requests.follow(**words)
+    events = _events(access, words)
+    return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-cache"})
 
-    def __init__(self, access: ServerAccess) -> None:
-        self._access = access
-        self._open = 0
 
-    def check(self, given: dict[str, str]) -> None:
-        """Raises `Problem` for wrong words, and if too many streams are open."""
-        if self._open >= MAX_STREAMS:
-            raise Problem(409, f"{MAX_STREAMS} streams are open already", [MAX_STREAMS])
-        with wrong_values():
-            self._access.requests.follow(**search_of(given))
-
-    async def events(self, given: dict[str, str]) -> AsyncIterator[bytes]:
-        """`id:` and `data:` for each request that is new or got its reply. Ends when it is closed."""
-        words = search_of(given)
-        self._open += 1
-        try:
-            with self._access.requests.follow(**words) as follower:
-                yield b": the requests of this server, as they arrive\n\n"
-                while True:
-                    for request in await follower.next():
-                        one = request.as_json()
-                        yield b"id: %d\ndata: %s\n\n" % (one.id, _encode(one))
-                        await asyncio.sleep(0)
-                    if follower.missed:
-                        yield b"event: missed\ndata: %d\n\n" % follower.missed
-                        follower.missed = 0
-        finally:
-            self._open -= 1
+async def _events(access: ServerAccess, words: dict[str, Any]) -> AsyncIterator[bytes]:
+    """`id:` and `data:` for each request that is new or got its reply. Ends when it is closed."""
+    access.open_streams += 1
+    try:
+        with access.requests.follow(**words) as follower:
+            yield b": the requests of this server, as they arrive\n\n"
+            while True:
+                for request in await follower.next():
+                    one = request.as_json()
+                    yield b"id: %d\ndata: %s\n\n" % (one.id, _encode(one))
+                    await asyncio.sleep(0)
+                if follower.missed:
+                    yield b"event: missed\ndata: %d\n\n" % follower.missed
+                    follower.missed = 0
+    finally:
+        access.open_streams -= 1
 
 
 # -- time
 
 
-def clock_value(access: ServerAccess) -> Clock:
-    virtual = access.time is not None
-    return Clock(virtual, access.broker.clock.now_ms())
+async def clock(call: Call) -> Response:
+    return as_json(Clock(call.access.time is not None, call.broker.clock.now_ms()))
 
 
-async def advance(access: ServerAccess, given: dict[str, Any]) -> Clock:
+async def advance(call: Call) -> Response:
     """`{"by": "2h"}`: seconds or a text; `{"to_next": true}`: to the next event."""
-    time = access.time
+    given, time = await read_object(call.request, Step.__struct_fields__), call.access.time
     if time is None:
         raise Problem(409, "the clock is not virtual: start the server with --virtual-time")
     step, to_next = given.get("by"), given.get("to_next", False)
@@ -171,70 +176,64 @@ async def advance(access: ServerAccess, given: dict[str, Any]) -> Clock:
         raise Problem(400, str(error), ["seconds", "1d2h30m5s100ms"]) from error
     except TimeStuckError as error:
         raise Problem(409, str(error)) from error
-    return clock_value(access)
+    return await clock(call)
 
 
 # -- state
 
 
-async def reset(access: ServerAccess) -> None:
-    if access.reset is None:
+async def reset(call: Call) -> Response:
+    if call.access.reset is None:
         raise Problem(409, "this server keeps its state: reset is for one with a temporary store")
-    await access.reset()
+    await call.access.reset()
+    return as_json({})
 
 
-def snapshots_of(access: ServerAccess) -> Snapshots:
-    if access.snapshots is None:
+def _snapshots_of(call: Call) -> Snapshots:
+    if call.access.snapshots is None:
         raise Problem(409, "this server takes no snapshots")
-    return access.snapshots
+    return call.access.snapshots
 
 
-async def restore(access: ServerAccess, data: bytes) -> None:
+async def snapshot(call: Call) -> Response:
+    return Response(await _snapshots_of(call).take(), media_type="application/octet-stream")
+
+
+async def restore(call: Call) -> Response:
+    snapshots = _snapshots_of(call)
+    data = await read_body(call.request, SNAPSHOT_BYTES)
     with wrong_values():
-        await snapshots_of(access).restore(data)
+        await snapshots.restore(data)
+    return as_json({})
 
 
 # -- ledger
 
 
-async def verdict(
-    access: ServerAccess, given: dict[str, str], reading: Reading
-) -> LedgerVerdict | LedgerMessage:
-    """What became of a message, or of a topic for a group."""
-    with _unknown_names():
-        async with reading as pause:
-            if "message" in given:
-                history = await in_turns(_ledger_of(access).history_steps(given["message"]), pause)
-                return history.as_json()
-            (steps,) = _ledger_of(access).each_judged(given["topic"], given["group"], ("", ""))
-            return (await in_turns(steps, pause)).as_json()
-
-
-async def verdicts(
-    access: ServerAccess, given: dict[str, str], reading: Reading
-) -> tuple[Page, dict[str, Any]]:
-    """The verdicts of every topic and group, or of those that are given, with the parameters of the next page."""
-    ledger, page = _ledger_of(access), Page(number_of(given, "limit", MAX_VERDICTS, MAX_VERDICTS))
-    topic, _, group = given.get("after", "").partition(" ")
-    with _unknown_names():
-        async with reading as pause:
-            for steps in ledger.each_judged(given.get("topic"), given.get("group"), (topic, group)):
-                one = (await in_turns(steps, pause)).as_json()
-                page.add(one)
-                if page.is_full:
-                    return page, {"after": f"{one.topic} {one.group}"}
-    return page, {}
-
-
-def _ledger_of(access: ServerAccess) -> Ledger:
-    if access.ledger is None:
+async def ledger(call: Call) -> Response:
+    """What became of a message, or of a topic for a group; or of every topic and group, or of those that are given."""
+    given, kept = call.given, call.access.ledger
+    if kept is None:
         raise Problem(409, "this server keeps no ledger")
-    return access.ledger
-
-
-@contextmanager
-def _unknown_names() -> Iterator[None]:
     try:
-        yield
+        async with call.reading as pause:
+            if "message" in given:
+                history = await in_turns(kept.history_steps(given["message"]), pause)
+                return as_json(history.as_json())
+            if "topic" in given and "group" in given:
+                (steps,) = kept.each_judged(given["topic"], given["group"], ("", ""))
+                return as_json((await in_turns(steps, pause)).as_json())
+            return await _verdicts(call, kept, pause)
     except ValueError as error:  # a topic, a group or a message that does not exist
         raise Problem(404, str(error), getattr(error, "allowed", ())) from error
+
+
+async def _verdicts(call: Call, kept: Ledger, pause: Pause) -> Response:
+    given, page = call.given, Page(number_of(call.given, "limit", MAX_VERDICTS, MAX_VERDICTS))
+    topic, _, group = given.get("after", "").partition(" ")
+    for steps in kept.each_judged(given.get("topic"), given.get("group"), (topic, group)):
+        one = (await in_turns(steps, pause)).as_json()
+        page.add(one)
+        if page.is_full:
+            return page.response(call.request, after=f"{one.topic} {one.group}")
+    return page.response(call.request)

@@ -106,7 +106,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "console": [
         "answers connections guard pages values",
-        "message_value server_access",
+        "broker_values server_access",
         "cluster_views metrics",
         "message_views stand_in_views",
         "openapi",

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 from pocketmq.client import MessageExt
-from pocketmq.console.message_value import message_value
+from pocketmq.console.broker_values import message_value
 
 from ..mistakes import printable
 from ..times import local_time

@@ -5,18 +5,13 @@ from collections.abc import Coroutine
 from typing import Any, Final, Literal
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.errors import PeerError, Refusal
 from pocketmq.broker.first_position.verdict import explain
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
+from pocketmq.console.broker_values import members_of, running_info
 from pocketmq.console.values import FirstPosition, Member, first_position
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
-from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
-from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
-from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import read_reply
 
 from ..errors import TestingError
 from ..ledger.book import Subscription, Subscriptions
@@ -67,7 +62,7 @@ class EmbeddedSource:
         return self._broker.offsets.offsets(topic, group) or {}
 
     async def members(self, group: str) -> list[Member]:
-        return members_of(self._broker, group)
+        return list(members_of(self._broker, group))
 
     async def subscriptions(self, group: str) -> dict[str, str]:
         return subscriptions_of(self._broker, group)
@@ -94,16 +89,7 @@ class EmbeddedSource:
 
     async def running_info(self, group: str, client_id: str) -> ConsumerRunningInfo | None:
         client = self._broker.membership.consumers.find(group, client_id)
-        if client is None:
-            return None
-        request = GetConsumerRunningInfo(consumer_group=group, client_id=client_id)
-        try:
-            answer = await client.connection.exchange(request, timeout_seconds=ASK_SECONDS)
-            if answer.code != ResponseCode.SUCCESS or answer.body is None:
-                return None
-            return read_reply(request, answer.fields, answer.body)
-        except (PeerError, Refusal, BodyError):
-            return None
+        return None if client is None else await running_info(client, group, ASK_SECONDS)
 
     async def explain(self, group: str, topic: str) -> list[FirstPosition]:
         broker = self._broker
@@ -158,17 +144,6 @@ def stored_messages(broker: Broker, topic: str) -> list[StoredMessage]:
         if (entry := entry_at(broker, queue, offset)) is not None
     ]
     return sorted(found, key=lambda message: message.position)
-
-
-def members_of(broker: Broker, group: str) -> list[Member]:
-    """The connected consumers of a group in the order in which they joined."""
-    online = broker.membership.consumers.get(group)
-    if online is None:
-        return []
-    return [
-        Member(client.client_id, client.connection.peer, client.language, version_name(client.version))
-        for client in online.clients()
-    ]
 
 
 def subscriptions_of(broker: Broker, group: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ import zlib
 from typing import Any
 
 import pytest
-from pocketmq.console.message_value import BODY_BYTES
+from pocketmq.console.broker_values import BODY_BYTES
 from pocketmq.console.pages import PAGE_BYTES
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer, RocketMQ

@@ -1,17 +1,31 @@
-"""A record of the log as a `Message`: what the HTTP port answers, and what `pocketmq tail --json` prints."""
+"""What a broker has, as structs of `values.py`: stored messages and members.
 
-from typing import Final
+Imported without the port too: `pocketmq tail --json` prints such messages, the test companion shows such members.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
-from pocketmq.protocol.errors import ProtocolError
+from pocketmq.broker.errors import PeerError, Refusal
+from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
+from pocketmq.protocol.errors import BodyError, ProtocolError
+from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.compression import decompress
 from pocketmq.protocol.message.flags import COMPRESSED
 from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
+from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import read_reply
 
-from .values import Message, base64_of, text_of
+from .values import Member, Message, base64_of, text_of
+
+if TYPE_CHECKING:
+    from pocketmq.broker.broker import Broker
+    from pocketmq.broker.membership.client import Client
 
 BODY_BYTES: Final = 4 << 20
 """The longest body that is shown."""
@@ -59,3 +73,22 @@ def _shown_body(record: Record) -> tuple[bytes, str | UnsetType]:
 def _host(packed: bytes) -> str:
     address, port = unpack_host(packed)
     return f"{address}:{port}"
+
+
+def members_of(broker: "Broker", group: str) -> Iterator[Member]:
+    """The connected consumers of a group in the order in which they joined."""
+    online = broker.membership.consumers.get(group)
+    for client in () if online is None else list(online.clients()):
+        yield Member(client.client_id, client.connection.peer, client.language, version_name(client.version))
+
+
+async def running_info(client: "Client", group: str, timeout_seconds: float) -> ConsumerRunningInfo | None:
+    """What a member says of itself (307); None if it does not answer."""
+    request = GetConsumerRunningInfo(consumer_group=group, client_id=client.client_id)
+    try:
+        answer = await client.connection.exchange(request, timeout_seconds=timeout_seconds)
+        if answer.code != ResponseCode.SUCCESS or answer.body is None:
+            return None
+        return read_reply(request, answer.fields, answer.body)
+    except (PeerError, Refusal, BodyError):
+        return None
