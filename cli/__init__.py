@@ -1,8 +1,7 @@
 """pocketmq.cli: the program `pocketmq`, one file a command.
 
 main.py             the list of commands, and what they have in common
-exit_codes.py       the exit codes of all commands
-mistakes.py         a user's mistake: one line, and which command a misspelt name may mean
+mistakes.py         exit codes; a user's mistake: one line, and which command a misspelt name may mean
 times.py            times as users write them, and as they are printed
 options.py          options that commands share
 serve.py            one server, until a signal

@@ -23,8 +23,7 @@ from pocketmq.testing.behave.stage import ProgramError
 from pocketmq.testing.behave.table import as_text
 from pocketmq.testing.errors import TestingError
 
-from .exit_codes import FAILED
-from .mistakes import refuse
+from .mistakes import FAILED, refuse
 
 
 class BehaveCommand(click.Command):

@@ -20,8 +20,7 @@ from pocketmq.protocol.requests.topic import DeleteExpiredCommitLog, UpdateAndCr
 from rich.console import Console
 from rich.table import Table
 
-from .exit_codes import FAILED
-from .mistakes import refuse
+from .mistakes import FAILED, refuse
 
 TOPIC: Final = "Orders"
 QUEUES: Final = 3

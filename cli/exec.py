@@ -20,9 +20,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 from pocketmq.broker.errors import StartError
@@ -30,12 +29,8 @@ from pocketmq.store.errors import StoreError
 from pocketmq.testing.errors import TestingError
 from pocketmq.testing.server.after_death import end_after_death, let_live
 
-from .exit_codes import USER_ERROR
-from .mistakes import one_line
-from .server_options import check_admin_port, log_to_stderr, server_options
-
-if TYPE_CHECKING:
-    from pocketmq.testing.state.load import LoadSource
+from .mistakes import USER_ERROR, one_line
+from .server_options import ServerOptions, server_options
 
 NOT_EXECUTABLE: Final = 126
 NOT_FOUND: Final = 127
@@ -65,23 +60,7 @@ _PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_command(
-    *,
-    conf_file: str | None,
-    sets: tuple[str, ...],
-    store: str | None,
-    keep: bool,
-    emulate: str | None,
-    journal: str | None,
-    loads: "tuple[LoadSource, ...]",
-    virtual_time: bool,
-    ports_file: Path | None,
-    admin_port: int | None,
-    admin_host_names: tuple[str, ...],
-    open_admin_port: bool,
-    grpc_port: int | None,
-    namesrv_port: int,
-    log_level: str,
-    command: tuple[str, ...],
+    *, given: ServerOptions, store: str | None, keep: bool, namesrv_port: int, command: tuple[str, ...]
 ) -> None:
     """Run COMMAND with a RocketMQ server of its own.
 
@@ -92,34 +71,33 @@ def exec_command(
     from pocketmq.broker.process import write_ports
     from pocketmq.testing.server.embedded import EmbeddedServer
 
-    log_to_stderr(log_level)
     program = _Program(command)
     try:
-        settings = {setting.key: setting.value for setting in read_settings(None, sets)}
-        if admin_port is not None and not open_admin_port:
-            check_admin_port(load_broker(conf_file, sets))
-        if emulate is not None:
-            settings["emulate"] = emulate
+        settings = {setting.key: setting.value for setting in read_settings(None, given.sets)}
+        if given.admin_port is not None:
+            given.check_admin_port(load_broker(given.conf_file, given.sets))
+        if given.emulate is not None:
+            settings["emulate"] = given.emulate
         if keep and store is None:
             store = tempfile.mkdtemp(prefix="pocketmq-")
             click.echo(f"pocketmq: the store is kept in {store}", err=True)
         server = EmbeddedServer(
             settings,
-            conf=conf_file,
+            conf=given.conf_file,
             store=store,
             namesrv_port=namesrv_port,
-            virtual_time=virtual_time,
-            journal=journal,
-            admin_port=admin_port,
-            admin_host_names=admin_host_names,
-            grpc_port=grpc_port,
-            load=loads,
+            virtual_time=given.virtual_time,
+            journal=given.journal,
+            admin_port=given.admin_port,
+            admin_host_names=given.admin_host_names,
+            grpc_port=given.grpc_port,
+            load=given.loads,
         )
         with program.signals(), server:
-            addresses = {} if admin_port is None else {"POCKETMQ_ADMIN": server.admin_url}
+            addresses = {} if given.admin_port is None else {"POCKETMQ_ADMIN": server.admin_url}
             endpoint = {"GRPC_ENDPOINT": server.grpc_endpoint} if server.has_grpc_port else {}
-            if ports_file is not None:
-                write_ports(ports_file, server.node, addresses | endpoint)
+            if given.ports_file is not None:
+                write_ports(given.ports_file, server.node, addresses | endpoint)
             for_program = {f"ROCKETMQ_{name}": address for name, address in endpoint.items()}
             environment = {"NAMESRV_ADDR": server.namesrv_addr, **addresses, **for_program}
             code = program.run({**os.environ, **environment})

@@ -1,7 +1,7 @@
 """The program `pocketmq`: its commands, each imported when it is used.
 
 `COMMANDS` has one line for each command. Nothing else is imported for `--help`, for completion, or for another command,
-so `pocketmq serve` and each TAB stay quick. `exit_codes.py` has the exit codes.
+so `pocketmq serve` and each TAB stay quick. `mistakes.py` has the exit codes.
 """
 
 import contextlib
@@ -17,8 +17,7 @@ from typing import Any, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from .exit_codes import ended_from_outside
-from .mistakes import SpellingGroup, refuse
+from .mistakes import SpellingGroup, ended_from_outside, refuse
 
 
 class Entry(NamedTuple):

@@ -12,8 +12,7 @@ from pocketmq.client.access_options import access_options
 from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from .exit_codes import FAILED, UNREACHABLE, USER_ERROR
-from .mistakes import refuse
+from .mistakes import FAILED, UNREACHABLE, USER_ERROR, refuse
 
 namesrv_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
     "-n",

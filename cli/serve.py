@@ -21,9 +21,8 @@ from pocketmq.store import StoreError
 from pocketmq.testing.errors import TestingError
 from pocketmq.testing.server.parent import ending_with_parent
 
-from .exit_codes import FAILED
-from .mistakes import refuse
-from .server_options import check_admin_port, log_to_stderr, server_options
+from .mistakes import FAILED, refuse
+from .server_options import ServerOptions, server_options
 
 if TYPE_CHECKING:
     from pocketmq.broker.config.broker_config import BrokerConfig
@@ -70,9 +69,8 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 )
 def serve(
     *,
-    conf_file: str | None,
+    given: ServerOptions,
     namesrv_conf: str | None,
-    sets: tuple[str, ...],
     store: str | None,
     ephemeral: bool,
     host: str | None,
@@ -80,25 +78,14 @@ def serve(
     namesrv_port: int | None,
     no_namesrv: bool,
     namesrv: str | None,
-    journal: str | None,
-    emulate: str | None,
     advertise: str | None,
-    loads: "tuple[LoadSource, ...]",
-    virtual_time: bool,
-    ports_file: Path | None,
-    admin_port: int | None,
-    admin_host_names: tuple[str, ...],
-    open_admin_port: bool,
-    grpc_port: int | None,
     print_config: bool,
-    log_level: str,
 ) -> None:
     """Serve RocketMQ: a broker and its name server in one process.
 
     Once clients can connect, NAMESRV_ADDR=host:port is written to standard output; logs go to standard error. SIGTERM,
     SIGINT and SIGHUP stop the server cleanly. Exit code 1: the store could not be closed; the next start recovers it.
     """
-    log_to_stderr(log_level)
     gc.disable()  # a start makes many objects and no garbage; `run` enables it once clients can connect
     try:
         with _store_dir(store, ephemeral=ephemeral) as store_dir:
@@ -107,26 +94,25 @@ def serve(
                 "--host": host,
                 "--port": port,
                 "--namesrv": namesrv,
-                "--emulate": emulate,
+                "--emulate": given.emulate,
                 "--advertise": advertise,
-                "--grpc-port": grpc_port,
+                "--grpc-port": given.grpc_port,
             }
-            broker = _broker_config(conf_file, sets, options, no_namesrv=no_namesrv)
+            broker = _broker_config(given.conf_file, given.sets, options, no_namesrv=no_namesrv)
             own = not no_namesrv
-            name_server = _name_server_config(broker, namesrv_conf, sets, namesrv_port) if own else None
+            name_server = _name_server_config(broker, namesrv_conf, given.sets, namesrv_port) if own else None
             if print_config:
                 click.echo(listing(broker, name_server), nl=False)
                 return
-            if admin_port is not None and not open_admin_port:
-                check_admin_port(broker)
+            given.check_admin_port(broker)
             broker.store.is_temporary = ephemeral
             from pocketmq.broker.process import run
 
-            beside = _beside(broker, loads, admin_port, admin_host_names)
+            beside = _beside(broker, given)
             _log.info("store: %s", broker.store.root.absolute())
-            journal_folder = None if journal is None else Path(journal)
-            time = virtual_node_time() if virtual_time else None
-            stopped_cleanly = run(broker, name_server, journal_folder, ports_file, beside, time=time)
+            journal_folder = None if given.journal is None else Path(given.journal)
+            time = virtual_node_time() if given.virtual_time else None
+            stopped_cleanly = run(broker, name_server, journal_folder, given.ports_file, beside, time=time)
             if not stopped_cleanly:
                 sys.exit(FAILED)
     except (StartError, StoreError, TestingError) as error:
@@ -142,18 +128,13 @@ def virtual_node_time() -> "OwnTime":
     return NodeTime()
 
 
-def _beside(
-    broker: "BrokerConfig",
-    loads: "Sequence[LoadSource]",
-    admin_port: int | None,
-    admin_host_names: "Sequence[str]",
-) -> "list[Companion]":
+def _beside(broker: "BrokerConfig", given: ServerOptions) -> "list[Companion]":
     """What runs beside the broker."""
-    beside = [*loading(loads), *(ending_with_parent() if broker.store.is_temporary else ())]
-    if admin_port is not None:
+    beside = [*loading(given.loads), *(ending_with_parent() if broker.store.is_temporary else ())]
+    if given.admin_port is not None:
         from pocketmq.testing.server.admin_port import admin_port_beside
 
-        beside.append(admin_port_beside(broker.bind_address, admin_port, admin_host_names))
+        beside.append(admin_port_beside(broker.bind_address, given.admin_port, given.admin_host_names))
     if broker.endpoint.grpc_server_port is not None:
         from pocketmq.grpc_endpoint.endpoint import endpoint_beside
 

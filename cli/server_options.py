@@ -5,13 +5,14 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 from pocketmq.broker.errors import StartError
 
 if TYPE_CHECKING:
     from pocketmq.broker.config.broker_config import BrokerConfig
+    from pocketmq.testing.state.load import LoadSource
 
 MAX_LOGGED_CHARS: Final = 500
 """So that a line has less than 1 KiB, also in UTF-8 of two bytes a character."""
@@ -69,17 +70,45 @@ _SHARED: Final = (
 )
 
 
-def server_options(*, log_level: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds them to a command; `log_level` is the default of `--log-level`.
+class ServerOptions(NamedTuple):
+    """What was given of them."""
 
-    The topics of `--topic` arrive as the first of `loads`: what files load may be sent to them.
-    """
+    conf_file: str | None
+    sets: tuple[str, ...]
+    emulate: str | None
+    journal: str | None
+    virtual_time: bool
+    loads: "tuple[LoadSource, ...]"
+    """The topics of `--topic` are the first: what files load may be sent to them."""
+    ports_file: Path | None
+    admin_port: int | None
+    admin_host_names: tuple[str, ...]
+    open_admin_port: bool
+    grpc_port: int | None
+
+    def check_admin_port(self, config: "BrokerConfig") -> None:
+        """`StartError` with access control: the HTTP port asks for no password, and shows and changes everything."""
+        has_access_control = (
+            config.authentication_enabled or config.authorization_enabled or config.acl_enable
+        )
+        if self.admin_port is not None and not self.open_admin_port and has_access_control:
+            raise StartError(
+                "--admin-port: access control is on, and the HTTP port lets everybody do everything without a "
+                "password; --open-admin-port allows that"
+            )
+
+
+def server_options(*, log_level: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds them to a command, which gets them as `given` and has the log that they ask for; `log_level` is the default
+    of `--log-level`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def command(*, topics: tuple[str, ...], loads: tuple[str, ...], **values: Any) -> Any:
+        def command(*, topics: tuple[str, ...], loads: tuple[str, ...], log_level: str, **values: Any) -> Any:
+            log_to_stderr(log_level)
             made = ({"topics": topics_named(topics)},) if topics else ()
-            return function(**values, loads=(*made, *loads))
+            own = {name: values.pop(name) for name in ServerOptions._fields if name != "loads"}
+            return function(**values, given=ServerOptions(**own, loads=(*made, *loads)))
 
         level = click.Choice(_LEVELS, case_sensitive=False)
         command = click.option("--log-level", type=level, default=log_level, show_default=True)(command)
@@ -88,15 +117,6 @@ def server_options(*, log_level: str) -> Callable[[Callable[..., Any]], Callable
         return command
 
     return decorate
-
-
-def check_admin_port(config: "BrokerConfig") -> None:
-    """`StartError` with access control: the HTTP port asks for no password, and shows and changes everything."""
-    if config.authentication_enabled or config.authorization_enabled or config.acl_enable:
-        raise StartError(
-            "--admin-port: access control is on, and the HTTP port lets everybody do everything without a password; "
-            "--open-admin-port allows that"
-        )
 
 
 def topics_named(words: Sequence[str]) -> dict[str, dict[str, int]]:

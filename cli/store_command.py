@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from pocketmq.store.errors import StoreError
 
-from .exit_codes import FAILED
-from .mistakes import printable, refuse
+from .mistakes import FAILED, printable, refuse
 from .times import local_time
 
 if TYPE_CHECKING:

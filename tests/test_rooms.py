@@ -124,8 +124,7 @@ ROOMS: dict[str, list[str]] = {
         "endpoint",
     ],
     "cli": [
-        "exit_codes times",
-        "mistakes",
+        "mistakes times",
         "options server_options",
         "inspect",
         "messages",

@@ -4,7 +4,5 @@ admin_commands.tsv  every command and option, and the function that runs it
 command.py          the click commands made from that table
 options.py          the options of one call: text, numbers, times
 texts.py            how mqadmin writes values
-topics.py  groups.py  offsets.py  messages.py  brokers.py  name_servers.py  security.py
-print_messages.py   queues, printed from one end to the other
-private_files.py    files that only their owner can read
+topics.py  groups.py  offsets.py  messages.py  brokers.py  security.py
 """

@@ -17,8 +17,7 @@ import click
 from pocketmq.client.access import Access
 from pocketmq.client.access_options import access_options
 
-from ..exit_codes import USER_ERROR
-from ..mistakes import one_line
+from ..mistakes import USER_ERROR, one_line
 from ..options import client_keywords, run_command
 from .options import OptionRow, Options
 

@@ -1,10 +1,15 @@
-"""`pocketmq admin`: find, resend, send and consume single messages. The calls are those of `client/admin/messages.py`.
+"""`pocketmq admin`: find, resend, send and print messages. The calls are those of `client/admin/messages.py`.
 
 As in mqadmin, a query describes the messages on standard output and writes each body to a file below
-/tmp/rocketmq/msgbodys.
+/tmp/rocketmq/msgbodys. Every user of the machine may have laid a link below /tmp before, so folders there must be ours
+and a file must be no link.
 """
 
 import codecs
+import os
+import stat
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +34,7 @@ from pocketmq.client.admin.messages import (
 )
 from pocketmq.client.clock import wall_ms
 from pocketmq.client.hooks.trace_records import TraceType
+from pocketmq.client.values.results import PullStatus
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult
 from pocketmq.protocol.message import flags
@@ -37,17 +43,40 @@ from pocketmq.protocol.text import fastjson
 
 from ..mistakes import printable
 from .options import Options
-from .private_files import SHARED, write_file
 from .texts import (
     entry_text,
     file_name,
     java,
+    message_text,
     properties_text,
     queue_text,
     row,
     second_text,
     time_text,
 )
+
+SHARED: Final = Path("/tmp/rocketmq")
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file and make its folders. Raises OSError, also for a folder of another user."""
+    for folder in reversed(path.parents):
+        if folder.is_relative_to(SHARED):
+            _make_own(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _make_own(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            raise PermissionError(f"{folder} is a link, or belongs to another user") from None
+
 
 BODIES: Final = SHARED / "msgbodys"
 HOUR_MS: Final = 3_600_000
@@ -309,3 +338,64 @@ def _show_trace(kind: str, group_head: str, time_head: str, views: list[TraceVie
         cells = (view.group, view.client_host, second_text(view.timestamp), f"{view.cost_ms}ms", status)
         echo(row(layout, kind, *cells))
     echo()
+
+
+UTF_8: Final = "utf-8"
+
+
+async def print_msg(admin: AdminClient, given: Options) -> None:
+    topic, parent = given.required("topic"), given.text("lmqParentTopic")
+    charset = charset_of(given, "charsetName") or UTF_8
+    shows_body = given.boolean("printBody", default=True)
+    tags = given.text("subExpression") or "*"
+    for known in await admin.queues(parent or topic):
+        queue = MessageQueue(topic, known.broker_name, known.queue_id)
+        begin, end = await _span(admin, given, queue)
+        echo(f"minOffset={begin}, maxOffset={end}, {queue_text(queue)}")
+        async for result in admin.read(queue, begin, end, tags=tags):
+            place = f"status={result.status.value}, offset={result.next_offset}"
+            if result.status is PullStatus.FOUND:
+                _show(result.messages, charset, shows_body=shows_body)
+            elif result.status is PullStatus.NO_MATCHED_MSG:
+                echo(f"{queue_text(queue)} no matched msg. {place}")
+            else:
+                echo(f"{queue_text(queue)} print msg finished. {place}")
+        echo("-" * 56)
+
+
+async def print_msg_by_queue(admin: AdminClient, given: Options) -> None:
+    topic = given.required("topic")
+    charset = charset_of(given, "charsetName") or UTF_8
+    queue = MessageQueue(topic, given.required("brokerName"), given.number("queueId", 0))
+    await admin.queues(topic)  # so that its brokers are known
+    begin, end = await _span(admin, given, queue)
+    counts: Counter[str] = Counter()
+    async for result in admin.read(queue, begin, end, tags=given.text("subExpression") or "*"):
+        if result.status is not PullStatus.FOUND:
+            break
+        counts.update(one.tags for one in result.messages if one.tags.strip())
+        if given.boolean("print msg"):
+            _show(result.messages, charset, shows_body=given.boolean("printBody"))
+    if given.boolean("calculate"):
+        for tag, count in counts.most_common():
+            echo(row("Tag: %-30s Count: %s", tag, count))
+
+
+# -- parts
+
+
+def _show(messages: Sequence[MessageExt], charset: str, *, shows_body: bool) -> None:
+    for one in messages:
+        body = one.body.decode(charset, "replace") if shows_body else "NOT PRINT BODY"
+        echo(printable(f"MSGID: {one.message_id} {message_text(one)} BODY: {body}"))
+
+
+async def _span(admin: AdminClient, given: Options, queue: MessageQueue) -> tuple[int, int]:
+    """The first offset and the end of the part to read: the whole queue, or what was stored between two times."""
+    begin = await admin.min_offset(queue)
+    end = await admin.max_offset(queue)
+    if given.text("beginTimestamp") is not None:
+        begin = await admin.search_offset(queue, given.time_ms("beginTimestamp", 0))
+    if given.text("endTimestamp") is not None:
+        end = await admin.search_offset(queue, given.time_ms("endTimestamp", 0))
+    return begin, end

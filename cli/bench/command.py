@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from ..exit_codes import FAILED
-from ..mistakes import NumberRange
+from ..mistakes import FAILED, NumberRange
 from ..options import client_options, run_command
 from .runs import Measured, Plan, Progress, consume, end_to_end, produce
 

@@ -6,8 +6,8 @@ there are no names, and never an error.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 from pocketmq.client.connections.route import MASTER_ID
@@ -69,3 +69,23 @@ async def _ask(address: str, ask: "Callable[[AdminClient], Awaitable[list[str]]]
 
     async with AdminClient(namesrv_addr=address) as admin:
         return await ask(admin)
+
+
+AT_ONCE: Final = 16
+"""Questions under way at the same time."""
+
+ItemT = TypeVar("ItemT")
+AnswerT = TypeVar("AnswerT")
+
+
+async def gather_limited(items: Iterable[ItemT], ask: Callable[[ItemT], Awaitable[AnswerT]]) -> list[AnswerT]:
+    """The answers in the order of the items. The first failure ends the questions and is raised."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def ask_one(item: ItemT) -> AnswerT:
+        async with gate:
+            return await ask(item)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask_one(item)) for item in items]
+    return [task.result() for task in tasks]

@@ -1,22 +1,34 @@
 """`pocketmq explain`: where a group starts reading a topic, and which rule decides; of any broker.
 
-A PocketMQ explains its answer itself (request 30001). Of other brokers
-`explain_official.py` finds out what can be known.
+A PocketMQ explains its answer itself (request 30001). Other brokers are asked what any client may ask: requests 14
+(twice at a 5.x broker), 30 and 31 for each queue; 28, 26 and 208 once. None of them changes anything. What follows
+from the answers is decided by `pocketmq.broker.first_position.from_outside`.
 """
 
+import asyncio
 from typing import Any
 
 import click
 import msgspec
-from pocketmq.client import AdminClient, NotOnline, RequestRefused, RouteNotFound
+from pocketmq.broker.first_position.from_outside import Seen, possible_rules, reason
+from pocketmq.broker.first_position.rules import (
+    FROM_FIRST,
+    FROM_LAST,
+    FROM_TIMESTAMP,
+    Decision,
+    Rule,
+    client_start,
+)
+from pocketmq.client import AdminClient, ClientError, NotOnline, RequestRefused, RouteNotFound
 from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.console.values import first_position
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.offset import Verdict
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..options import client_options, run_command
-from .cluster_names import complete_groups, complete_topics
-from .explain_official import verdicts_from_outside
+from .cluster_names import complete_groups, complete_topics, gather_limited
 from .output import echo_json, json_option
 
 
@@ -85,4 +97,83 @@ def _text(verdict: Verdict, *, with_broker: bool) -> str:
         f"  rule {verdict.rule}: {verdict.because}\n"
         f"  the broker answers {answer}\n"
         f"  LAST_OFFSET starts at {verdict.from_last}, FIRST_OFFSET at {verdict.from_first}, TIMESTAMP {timestamp}"
+    )
+
+
+async def verdicts_from_outside(
+    admin: AdminClient, group: str, topic: str, broker_name: str, address: str, queues: int
+) -> list[Verdict]:
+    """One verdict a queue; its `rule` is `B4`, or `B1 or B4` where both would look the same."""
+    is_5 = (await admin.broker_runtime(address)).get("brokerVersionDesc", "").startswith("V5")
+    may_be_reset = is_5 and await _may_be_reset(admin, address)
+    may_have_stored = await _may_have_stored(admin, address, group, topic)
+
+    async def verdict(queue_id: int) -> Verdict:
+        queue = MessageQueue(topic, broker_name, queue_id)
+        answer, low, high = await asyncio.gather(
+            admin.query_offset(group, queue), admin.min_offset(queue), admin.max_offset(queue)
+        )
+        without_default = None
+        if is_5:
+            without_default = await admin.query_offset(group, queue, set_zero_if_not_found=False)
+        seen = Seen(
+            answer=answer,
+            answer_without_default=without_default,
+            min_offset=low,
+            max_offset=high,
+            may_have_stored=may_have_stored,
+            may_be_reset=may_be_reset,
+        )
+        return _verdict(group, queue, seen, possible_rules(seen, is_5=is_5))
+
+    return await gather_limited(range(queues), verdict)
+
+
+async def _may_be_reset(admin: AdminClient, address: str) -> bool:
+    try:
+        settings = await admin.broker_config(address)
+    except ClientError:
+        return True  # it does not show its settings
+    return settings.get("useServerSideResetOffset", "true") == "true"
+
+
+async def _may_have_stored(admin: AdminClient, address: str, group: str, topic: str) -> bool:
+    """False if the broker lists the topics in which the group has offsets, and this one is not among them.
+
+    Of a group with members the 4.9 line lists only the topics that they subscribe to.
+    """
+    try:
+        stats = await admin.consume_stats_at(address, group)
+        members = await admin.consumer_connections(group, address=address)
+    except NotOnline:
+        subscribed = True
+    except ClientError:
+        return True
+    else:
+        subscribed = topic in members.subscription_table
+    return not subscribed or any(queue.topic == topic for queue in stats.offset_table)
+
+
+def _verdict(group: str, queue: MessageQueue, seen: Seen, rules: tuple[Rule, ...]) -> Verdict:
+    is_retry = is_retry_topic(queue.topic)
+    starts = {}
+    for where in (FROM_LAST, FROM_FIRST, FROM_TIMESTAMP):
+        start = client_start(
+            Decision(rules[0], seen.answer), where, is_retry_topic=is_retry, max_offset=seen.max_offset
+        )
+        starts[where] = None if start is None else max(start, seen.min_offset)
+    return Verdict(
+        group=group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        broker_name=queue.broker_name,
+        rule=" or ".join(rule.value for rule in rules),
+        because=reason(rules, seen),
+        offset=seen.answer,
+        from_last=starts[FROM_LAST],
+        from_first=starts[FROM_FIRST],
+        from_timestamp=starts[FROM_TIMESTAMP],
+        min_offset=seen.min_offset,
+        max_offset=seen.max_offset,
+        stored_offset=seen.answer if rules == (Rule.STORED_OFFSET,) and seen.answer is not None else -1,
     )

@@ -10,8 +10,7 @@ from pocketmq.protocol.bodies.client_state import ConsumerConnection
 from pocketmq.protocol.languages import version_name
 
 from ..options import client_options
-from .cluster_names import group_names, masters
-from .gather import gather_limited
+from .cluster_names import gather_limited, group_names, masters
 from .lag import queue_rows
 from .output import json_option, run_view, table, watch_option
 

@@ -10,8 +10,7 @@ from pocketmq.protocol.message.topics import is_system_topic
 
 from ..options import client_options
 from ..times import local_time
-from .cluster_names import masters
-from .gather import gather_limited
+from .cluster_names import gather_limited, masters
 from .output import json_option, run_view, table, watch_option
 
 

@@ -4,7 +4,12 @@
     --group G         as a member of G: the members share the queues, and offsets are committed, so the next tail
                       continues where this one ended. --from counts only for queues without an offset of G
 
-If a broker stops, tail waits for it. `forms.py` prints a message.
+If a broker stops, tail waits for it. A message is printed as
+
+    text   Orders queue 0 offset 12: the body as text, on one line: a line feed is shown as \\n
+    body   the bytes of the body, and a line end
+    full   the line, and below it times, ids and properties
+    json   one object a line, that of the HTTP port; `text` is null for a body that is not UTF-8
 """
 
 import asyncio
@@ -29,11 +34,54 @@ from pocketmq.client import (
 )
 from pocketmq.client.admin.calls import TOOLS_GROUP
 from pocketmq.client.settings.timestamps import format_timestamp
+from pocketmq.console.broker_values import message_value
 
 from ..inspect.cluster_names import complete_groups, complete_topics
+from ..mistakes import printable
 from ..options import client_options, run_command
-from ..times import epoch_ms
-from .forms import FORMS
+from ..times import epoch_ms, local_time
+
+
+def text_form(message: MessageExt) -> bytes:
+    """One line, which a terminal only shows; bytes that are not UTF-8 become U+FFFD."""
+    body = printable(message.body.decode("utf-8", "replace"))
+    return f"{message.topic} queue {message.queue_id} offset {message.queue_offset}: {body}\n".encode()
+
+
+def body_form(message: MessageExt) -> bytes:
+    """The body as it is."""
+    return message.body + b"\n"
+
+
+def full_form(message: MessageExt) -> bytes:
+    """All of a message, for people."""
+    rows = [
+        ("id", message.message_id),
+        ("born", f"{local_time(message.born_timestamp)} at {message.born_host}"),
+        ("stored", f"{local_time(message.store_timestamp)} at {message.store_host}"),
+    ]
+    if message.reconsume_times:
+        rows.append(("reconsume times", str(message.reconsume_times)))
+    if message.flag:
+        rows.append(("flag", str(message.flag)))
+    rows += sorted(message.properties.items())
+    lines = "".join(f"    {printable(name)}: {printable(value or '')}\n" for name, value in rows)
+    return text_form(message) + lines.encode("utf-8", "replace")
+
+
+def json_form(message: MessageExt) -> bytes:
+    """All of a message, for programs."""
+    return msgspec.json.encode(message_value(message.record, message.broker_name, message.body)) + b"\n"
+
+
+FORMS: Final[dict[str, Callable[[MessageExt], bytes]]] = {
+    "text": text_form,
+    "body": body_form,
+    "full": full_form,
+    "json": json_form,
+}
+"""Value of `--output` -> form."""
+
 
 WAIT_MS: Final = 10_000
 """How long one pull waits for a message before it asks again."""

@@ -5,13 +5,13 @@ import stat
 from pathlib import Path
 
 import pytest
-from pocketmq.cli.admin import private_files
-from pocketmq.cli.admin.private_files import write_file
+from pocketmq.cli.admin import messages
+from pocketmq.cli.admin.messages import write_file
 
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(private_files, "SHARED", tmp_path / "rocketmq")
+    monkeypatch.setattr(messages, "SHARED", tmp_path / "rocketmq")
     return tmp_path / "rocketmq"
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner
-from pocketmq.cli.inspect.explain import verdicts_of
-from pocketmq.cli.inspect.explain_official import verdicts_from_outside
+from pocketmq.cli.inspect.explain import verdicts_from_outside, verdicts_of
 from pocketmq.cli.main import main
 from pocketmq.client import AdminClient, Message, Producer
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
