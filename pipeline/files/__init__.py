@@ -1,8 +1,8 @@
 """Files on disk, read without a broker: commit logs, consume queues, offset tables and journals. No Spark.
 
 mapped_file.py      a file mapped into memory, and where its written bytes end
-remote_copies.py    windows of files behind a URL, copied to files that can be mapped
-log_files.py        the files of a commit log, and how they are split into tasks
+remote_files.py     files behind a URL, read into memory
+log_files.py        the files of a commit log, how they are split into tasks, and their bytes
 consume_queues.py   the entries of consume queues, and the consumer offset table
 scan.py             records of a split or queue, checked, with the position of every damage
 runs.py             records as runs of consecutive offsets of a queue

@@ -43,7 +43,7 @@ def scan_runs(split: LogSplit, options: ScanOptions, *, root: str | None = None)
         if not records:
             continue
         keys = table.keys(*records.codes("topic"), records.head("queueId").astype(np.int64))
-        runs = ordered_by_queue(runs_of(records, keys, found.file.base))
+        runs = ordered_by_queue(runs_of(records, keys, found.base))
         if check is not None:
             runs = check.check(runs)
         table.add(merge_ordered(runs))
@@ -64,14 +64,13 @@ def damage_row(found: ScannedRecords) -> Any:
     """A batch with a row for each damaged record, or for the position without one."""
     if found.records is None:
         values = {"status": found.bad_status, "file": found.file.path, "records": 0, "bytes": 0}
-        position = found.file.base + found.bad_position
-        values |= {"firstPosition": position, "lastPosition": position}
+        values |= dict.fromkeys(("firstPosition", "lastPosition"), found.bad_position)
         arrays = [pa.array([values.get(name)], type=kind) for name, (_, kind) in RUN_COLUMNS.items()]
         return pa.RecordBatch.from_arrays(arrays, names=list(RUN_COLUMNS))
     is_bad = pc.not_equal(found.statuses, OK)
     records = found.records.only(np.asarray(is_bad, dtype=np.bool_))
     count = len(records)
-    positions = pa.array(records.starts + found.file.base)
+    positions = pa.array(records.starts + found.base)
     times = times_of(records.store_times_ms)
     columns = {
         "status": found.statuses.filter(is_bad),

@@ -25,14 +25,19 @@ PRE_BLANK: Final = 0x7FFFFFFF
 """The size in units that fill the first file of a queue which did not begin at 0."""
 
 
+UNIT_ROWS: Final = 1 << 16
+"""Units of a queue that are read at once."""
+
+
 class QueueSplit(msgspec.Struct, frozen=True):
-    """Units [lo, hi) of one queue."""
+    """Units [lo, hi) of one queue. With `url` its files are those of that store, and `folder` is not used."""
 
     topic: str
     queue_id: int
     folder: str
     lo: int
     hi: int
+    url: str | None = None
 
 
 def queue_folders(root: Path, topics: frozenset[str]) -> Iterator[tuple[str, int, Path]]:
@@ -72,19 +77,39 @@ def written_units(folder: Path) -> tuple[int, int]:
 
 def units(folder: str, lo: int, hi: int) -> Any:
     """Units [lo, hi) of a queue as one array of `UNIT`."""
-    pieces = written_files(QueueSplit("", 0, folder, lo, hi))
+    pieces = [found for _, found in written_files(QueueSplit("", 0, folder, lo, hi))]
     return np.concatenate(pieces) if pieces else np.empty(0, dtype=UNIT)
 
 
-def written_files(queue: QueueSplit) -> list[Any]:
-    """The units of a split, as an array over each mapped file."""
-    found = []
-    for path in _queue_files(Path(queue.folder)):
-        base = int(path.name) // UNIT.itemsize
-        in_file = _map_units(path)[max(queue.lo - base, 0) : max(queue.hi - base, 0)]
+def unit_batches(queue: QueueSplit) -> Iterator[tuple[int, Any]]:
+    """(offset of the first, units) of a split, in pieces of at most `UNIT_ROWS`."""
+    for first, found in written_files(queue):
+        for at in range(0, len(found), UNIT_ROWS):
+            yield first + at, found[at : at + UNIT_ROWS]
+
+
+def written_files(queue: QueueSplit) -> Iterator[tuple[int, Any]]:
+    """(offset of the first, units) of a split, in each of its files, which are mapped, or read from a URL."""
+    for base, found in _files_of(queue):
+        first = max(queue.lo, base)
+        in_file = found[first - base : max(queue.hi - base, 0)]
         if len(in_file):
-            found.append(in_file)
-    return found
+            yield first, in_file
+
+
+def _files_of(queue: QueueSplit) -> Iterator[tuple[int, Any]]:
+    if queue.url is None:
+        for path in _queue_files(Path(queue.folder)):
+            yield int(path.name) // UNIT.itemsize, _map_units(path)
+        return
+    from .remote_files import location_of
+
+    location = location_of(queue.url)
+    for name in sorted(location.sizes(f"consumequeue/{queue.topic}/{queue.queue_id}")):
+        base = int(name[-20:]) // UNIT.itemsize
+        if base < queue.hi:
+            data = location.read(name)
+            yield base, np.frombuffer(data, UNIT, len(data) // UNIT.itemsize)
 
 
 def _queue_files(folder: Path) -> list[Path]:

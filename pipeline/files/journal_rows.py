@@ -79,7 +79,7 @@ def journal_name(about: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _readable(path: str | Path) -> Iterator[None]:
     """Turns `JournalFormatError` into `JournalError` with the file's name."""
     try:
         yield
@@ -87,9 +87,9 @@ def _readable(path: Path) -> Iterator[None]:
         raise JournalError(f"{path}: {error}") from error
 
 
-def read_journal(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """The rows of one file, frame by frame. `JournalError` for a newer version."""
-    data = map_file(str(path))
+def read_journal(path: str | Path, data: bytes | memoryview | None = None) -> Iterator[list[dict[str, Any]]]:
+    """The rows of one file, frame by frame; of its bytes, if they are given. `JournalError` for a newer version."""
+    data = map_file(str(path)) if data is None else data
     with _readable(path):
         frames = FrameReader(data)
         about: dict[str, Any] | None = None

@@ -15,7 +15,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,12 @@ from ..errors import OptionError
 from ..records.records import records_at
 from ..records.scans import Flags
 from ..records.slices import Ints
-from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units
-from .log_files import LogFile, files_at, log_files, mapped
+from .consume_queues import PRE_BLANK, UNIT, UNIT_ROWS, QueueSplit, unit_batches
+from .log_files import LogFile, LogWindow, files_at, log_files, log_window
 from .mapped_file import FILE_NAME
 from .run_statuses import DELETED_TOPIC, NO_QUEUE, NO_RECORD, NO_UNIT, OTHER_RECORD, OTHER_SIZE
 from .runs import RUN, Runs, RunTable
 
-UNIT_ROWS: Final = 1 << 16
 _Units = npt.NDArray[Any]
 
 
@@ -218,16 +217,15 @@ def check_units(split: QueueSplit, log_folder: str) -> Iterator[Any]:
     """Runs of the units of a split that do not match their record, as batches of `RUN_COLUMNS`."""
     table = RunTable()
     try:
-        files = log_files(Path(log_folder))
+        files = log_files(log_folder)
     except OptionError:  # deleted since planning
         return
     begin = files[0].base if files else 0
-    maps: dict[str, memoryview] = {}
-    for lo in range(split.lo, split.hi, UNIT_ROWS):
-        batch = units(split.folder, lo, min(lo + UNIT_ROWS, split.hi))
+    window: LogWindow | None = None
+    for lo, batch in unit_batches(split):
         checked = _CheckedUnits(split, lo, batch, begin)
         for file in files_at(files, checked.open_positions()):
-            checked.compare(file, maps)
+            window = checked.compare(file, window)
         for status, runs in checked.findings():
             runs["key"] = table.key(status, split.topic, split.queue_id)
             table.add(runs)
@@ -252,19 +250,19 @@ class _CheckedUnits:
         """The log positions of the units that are not compared yet."""
         return self._positions[self._is_open]
 
-    def compare(self, file: LogFile, maps: dict[str, memoryview]) -> None:
-        """Compare the units that point into this file. `maps` keeps the file that was mapped last."""
+    def compare(self, file: LogFile, window: LogWindow | None) -> LogWindow | None:
+        """Compare the units that point into this file. Returns the window of the file that was mapped last."""
         rows = np.flatnonzero(
             self._is_open & (self._positions >= file.base) & (self._positions < file.base + file.size)
         )
         if not len(rows):
-            return
+            return window
         try:
-            data = mapped(file, maps)
+            window = log_window(file, before=window)
         except FileNotFoundError:  # deleted since planning, and so are its records
             self._is_open[rows] = False
-            return
-        records = records_at(data, self._positions[rows] - file.base, self._sizes[rows])
+            return window
+        records = records_at(window.data, self._positions[rows] - file.base, self._sizes[rows])
         is_record = (records.sizes > 0) & (records.head("physicalOffset") == self._positions[rows])
         rows, records = rows[is_record], records.only(is_record)
         self._is_open[rows] = False
@@ -275,6 +273,7 @@ class _CheckedUnits:
         if not is_own.all():  # a record of another topic may have units in several queues
             of_topic = np.asarray(pc.equal(records.only(~is_own).topics(), self._split.topic))
             self._is_other[rows[~is_own][of_topic]] = True
+        return window
 
     def findings(self) -> Iterator[tuple[str, Runs]]:
         """(status, one run for each unit) of what does not match."""

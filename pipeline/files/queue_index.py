@@ -9,6 +9,7 @@ leave out is walked: it holds records of deleted topics, or records whose units 
 are found without reading those of others, and they are the same that a scan of the whole log finds.
 """
 
+import itertools
 import logging
 import struct
 from bisect import bisect_left
@@ -24,8 +25,7 @@ from pocketmq.protocol.message.record import BLANK_MAGIC
 from ..records.records import Records, records_at, scan
 from ..records.slices import Ints
 from .consume_queues import PRE_BLANK, UNIT, QueueSplit, units, written_files
-from .log_files import LogFile
-from .mapped_file import map_file
+from .log_files import LogFile, LogWindow, log_window, read_bytes
 from .queue_check import QueueFiles
 from .runs import in_queues
 from .scan import ScannedRecords, ScanOptions, records_at_units
@@ -38,13 +38,17 @@ MAX_UNITS: Final = 4_000_000
 """Units of the wanted topics that are held at once."""
 MAX_UNCOVERED: Final = 100_000
 """Places that no queue covers: with more of them, a scan is quicker."""
+GAP_BYTES: Final = 1 << 20
+"""Records behind a URL that are less apart are read together with what lies between them."""
+MAX_READ: Final = 16 * 1024 * 1024
+"""Bytes behind a URL that are read at once, and those that no queue covers: with more of them, a scan is better."""
 _SIZE_MAGIC: Final = struct.Struct(">ii")
 _LIGHT_QUEUES: Final = "%LMQ%"
 """The beginning of the names of queues whose units point at records of other topics."""
 
 
 class FoundRecords(msgspec.Struct, frozen=True):
-    """Records of one file, by their positions in it and their sizes; positions rise. Picklable."""
+    """Records of one file, by their log positions and sizes; positions rise. Picklable."""
 
     file: LogFile
     positions: Any
@@ -71,7 +75,7 @@ def find_by_queues(
     found = []
     for file in files:
         in_file = (positions >= file.base) & (positions < file.base + file.size)
-        pieces = [(positions[in_file] - file.base, sizes[in_file])]
+        pieces = [(positions[in_file], sizes[in_file])]
         pieces += [(each.positions, each.sizes) for each in lost if each.file == file]
         starts, lengths = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
         starts, first = np.unique(starts, return_index=True)
@@ -89,7 +93,10 @@ def find_uncovered(
     """
     try:
         parts = uncovered_parts(files, queues, known_end)
-        if parts is None or sum(end - begin for _, begin, end in parts) * SMALL_PART > _bytes_of(files):
+        uncovered = sum(end - begin for _, begin, end in parts or ())
+        if parts is None or uncovered * SMALL_PART > _bytes_of(files):
+            return None
+        if uncovered > MAX_READ and files and files[0].url is not None:
             return None
         found: list[tuple[LogFile, Records]] = []
         for file in files:
@@ -100,17 +107,25 @@ def find_uncovered(
                 records = records.only(records.of_topics(topics))
             if len(records):
                 found.append((file, records))
-        _warn(root, [(file, records.only(in_queues(records))) for file, records in found])
+        _warn(root, [records.only(in_queues(records)) for _, records in found])
     except FileNotFoundError:  # deleted since planning began
         return None
-    return [FoundRecords(file, records.starts, records.sizes) for file, records in found]
+    return [FoundRecords(file, records.head("physicalOffset"), records.sizes) for file, records in found]
 
 
 def read_found(found: FoundRecords, options: ScanOptions) -> Iterator[ScannedRecords]:
-    """The records, in batches."""
-    for first in range(0, len(found.positions), options.decode_rows):
-        chosen = slice(first, first + options.decode_rows)
-        yield from records_at_units(found.file, found.positions[chosen], found.sizes[chosen], options)
+    """The records, in batches. Behind a URL those of a batch are near each other, because it is read as a whole."""
+    positions, ends, base = found.positions, found.positions + found.sizes, found.file.base
+    edges = np.arange(0, len(positions), options.decode_rows)
+    if found.file.url is not None:
+        is_far = (positions[1:] - ends[:-1] >= GAP_BYTES) | (np.diff(positions // MAX_READ) > 0)
+        edges = np.union1d(edges, np.flatnonzero(is_far) + 1)
+    window: LogWindow | None = None
+    for first, stop in itertools.pairwise([*edges.tolist(), len(positions)]):
+        rows = slice(first, stop)
+        span = int(positions[first]) - base, int(ends[rows].max()) - base
+        window = log_window(found.file, *span, before=window)
+        yield from records_at_units(window, positions[rows], found.sizes[rows], options)
 
 
 def uncovered_parts(
@@ -119,7 +134,10 @@ def uncovered_parts(
     """(file, begin, end) of the bytes before `known_end` that no unit covers, at most `MAX_UNCOVERED`; None for more of
     them, and for units that overlap."""
     index = [
-        each for queue in queues if not queue.topic.startswith(_LIGHT_QUEUES) for each in written_files(queue)
+        each
+        for queue in queues
+        if not queue.topic.startswith(_LIGHT_QUEUES)
+        for _, each in written_files(queue)
     ]
     found: list[tuple[LogFile, int, int]] = []
     for file in files:
@@ -168,35 +186,47 @@ def _uncovered(file: LogFile, index: Sequence[Any], end: int) -> list[tuple[int,
 
 def _records_in(file: LogFile, parts: Sequence[tuple[int, int]]) -> Records | None:
     """The records in some parts of a file; None for bytes that are no record, and are not the filler of the file."""
-    data = map_file(file.path)
+    data, shifts = _bytes_in(file, parts)
     none = np.empty(0, dtype=np.int64)
     starts, sizes = [none], [none]
-    for begin, end in parts:
-        records = scan(data, begin, end, file.base, most=end - begin)
-        stop = int(records.starts[-1] + records.sizes[-1]) if len(records) else begin
-        if stop != end and not (_is_filler(data, stop) and end == file.size):
+    for (begin, end), shift in zip(parts, shifts, strict=True):
+        first, last = begin - shift, end - shift
+        records = scan(data, first, last, file.base + shift, most=end - begin)
+        stop = int(records.starts[-1] + records.sizes[-1]) if len(records) else first
+        if stop != last and not (end == file.size and _is_filler(data, stop, last)):
             return None
         starts.append(records.starts)
         sizes.append(records.sizes)
     return records_at(data, np.concatenate(starts), np.concatenate(sizes))
 
 
-def _is_filler(data: memoryview, position: int) -> bool:
-    """Whether the rest of a file is one filler, or too short for any record."""
-    rest = len(data) - position
+def _bytes_in(file: LogFile, parts: Sequence[tuple[int, int]]) -> tuple[memoryview, list[int]]:
+    """(a buffer with the parts, how far each of them lies before its place in the file). Behind a URL only the parts
+    are read."""
+    if file.url is None:
+        return log_window(file).data, [0] * len(parts)
+    sizes = [end - begin for begin, end in parts]
+    places = itertools.accumulate(sizes, initial=0)
+    data = b"".join(read_bytes(file, begin, end) for begin, end in parts)
+    return memoryview(data), [begin - place for (begin, _), place in zip(parts, places, strict=False)]
+
+
+def _is_filler(data: memoryview, position: int, end: int) -> bool:
+    """Whether the bytes up to the end of the file are one filler, or too few for any record."""
+    rest = end - position
     return rest < _SIZE_MAGIC.size or _SIZE_MAGIC.unpack_from(data, position) == (rest, BLANK_MAGIC)
 
 
-def _warn(root: Path, found: Sequence[tuple[LogFile, Records]]) -> None:
+def _warn(root: Path, found: Sequence[Records]) -> None:
     """Name the topics of records whose queues do not have them now, either."""
     queues = QueueFiles(root)
     counts: Counter[str] = Counter()
-    for file, records in found:
+    for records in found:
         for topic, queue_id, offset, position in zip(
             records.topics().to_pylist(),
             records.head("queueId").tolist(),
             records.queue_offsets.tolist(),
-            (records.starts + file.base).tolist(),
+            records.head("physicalOffset").tolist(),
             strict=True,
         ):
             counts[topic] += not queues.has_unit(topic, queue_id, offset, position)

@@ -27,9 +27,8 @@ from ..records.boundaries import AT_END, BAD_MAGIC, BAD_SIZE, find_record, why_n
 from ..records.records import Records, records_at, scan
 from ..records.scans import ANYWHERE
 from ..records.slices import Ints
-from .consume_queues import PRE_BLANK, QueueSplit, units
-from .log_files import LogFile, LogSplit, files_at, mapped
-from .mapped_file import map_file
+from .consume_queues import PRE_BLANK, QueueSplit, unit_batches
+from .log_files import LogFile, LogSplit, LogWindow, files_at, log_window, split_window
 from .run_statuses import OK
 
 _log = logging.getLogger("pocketmq.pipeline")
@@ -38,8 +37,6 @@ BAD_CRC: Final = "bad crc"
 BAD_OFFSET: Final = "bad offset"
 BATCH_BYTES: Final = 8 * 1024 * 1024
 """Bytes of records in one batch; the last record may reach beyond."""
-UNIT_ROWS: Final = 1 << 16
-"""Units of a queue that are read at once."""
 FAIL, SKIP, REPORT = "fail", "skip", "report"
 HOW_TO_GO_ON: Final = "; onCorrupt (on_corrupt in a call): skip skips it, report makes a row of it"
 
@@ -56,9 +53,13 @@ class ScanOptions(msgspec.Struct, frozen=True):
 
 
 class ScannedRecords(msgspec.Struct):
-    """Records of one file with a status each (None: all ok), or, without records, the position of damage."""
+    """Records of one file with a status each (None: all ok), or, without records, the log position of damage.
+
+    `base` is the log position of byte 0 of the records' buffer.
+    """
 
     file: LogFile
+    base: int = 0
     records: Records | None = None
     statuses: Any = None
     bad_position: int = -1
@@ -67,14 +68,16 @@ class ScannedRecords(msgspec.Struct):
 
 def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
     """The records that begin in a split, in the order of the log."""
-    file = split.file
-    data = map_file(file.path)
+    file, window = split.file, split_window(split)
+    data, base = window.data, window.base
     # Since planning, the file may have been deleted or shortened: such a split ends early.
-    end = min(split.end, len(data))
-    position = split.begin if split.begin == 0 else find_record(data, split.begin, end, file.base)
+    end = min(file.base + split.end - base, len(data))
+    position = file.base + split.begin - base
+    if split.begin > 0:
+        position = find_record(data, position, end, base)
     while position < end:
         batch_end = min(end, position + BATCH_BYTES)
-        records = _scan(data, position, batch_end, options, file.base, options.verifies_crc)
+        records = _scan(data, position, batch_end, options, base, options.verifies_crc)
         is_sound = len(records) > 0
         if not is_sound:  # the first of them is whole at best: those from it on are looked at one by one
             records = _scan(data, position, batch_end, options)
@@ -82,17 +85,17 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
             position = int(records.starts[-1] + records.sizes[-1])
             records = _wanted(records, options)
             if is_sound and len(records):
-                yield ScannedRecords(file, records)
+                yield ScannedRecords(file, base, records)
             elif len(records):
-                yield from check_stored_values(records, file, options)
+                yield from check_stored_values(records, base, file, options)
             continue
         reason = why_none(data, position)
-        following = next_position(data, position, end, split)
-        if reason == AT_END and following >= end:
+        is_after_known = file.is_last and base + position >= split.known_end
+        # In the last file, behind the written bytes, nothing follows.
+        following = end if is_after_known else find_record(data, position + 1, end, base)
+        if is_after_known or (reason == AT_END and following >= end):
             return
-        if file.is_last and file.base + position >= split.known_end:
-            return
-        yield from _report_damage(file, position, BAD_MAGIC if reason == AT_END else reason, options)
+        yield from _report_damage(file, base + position, BAD_MAGIC if reason == AT_END else reason, options)
         position = following
 
 
@@ -115,20 +118,11 @@ def _scan(
     )
 
 
-def next_position(data: memoryview, position: int, end: int, split: LogSplit) -> int:
-    """Where the next record begins after a position without one. In the last file, the end of the split after the
-    written bytes."""
-    if split.file.is_last and split.file.base + position >= split.known_end:
-        return end
-    return find_record(data, position + 1, end, split.file.base)
-
-
 def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) -> Iterator[ScannedRecords]:
     """The records that the units of a queue point at, in the order of the queue, without those whose log file was
     deleted."""
-    maps: dict[str, memoryview] = {}
-    for first in range(split.lo, split.hi, UNIT_ROWS):
-        block = units(split.folder, first, min(first + UNIT_ROWS, split.hi))
+    window: LogWindow | None = None
+    for _, block in unit_batches(split):
         positions = block["position"].astype(np.int64)
         sizes = block["size"].astype(np.int64)
         sizes[(sizes < 0) | (sizes >= PRE_BLANK)] = 0
@@ -137,9 +131,9 @@ def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) ->
                 in_file = (positions[rows] >= file.base) & (positions[rows] < file.base + file.size)
                 in_file &= sizes[rows] > 0
                 if in_file.any():
-                    data = mapped(file, maps)
-                    starts = positions[rows][in_file] - file.base
-                    yield from records_at_units(file, starts, sizes[rows][in_file], options, data)
+                    window = log_window(file, before=window)
+                    found = positions[rows][in_file], sizes[rows][in_file]
+                    yield from records_at_units(window, *found, options)
 
 
 def batch_rows(sizes: Ints, rows: int) -> Iterator[slice]:
@@ -155,23 +149,23 @@ def batch_rows(sizes: Ints, rows: int) -> Iterator[slice]:
 
 
 def records_at_units(
-    file: LogFile, starts: Any, sizes: Any, options: ScanOptions, data: memoryview | None = None
+    window: LogWindow, positions: Ints, sizes: Ints, options: ScanOptions
 ) -> Iterator[ScannedRecords]:
-    """The records at these byte positions of one file; `data` is the file if it is mapped already."""
-    data = map_file(file.path) if data is None else data
+    """The records at these log positions, of which the window has the bytes."""
+    file, data, base = window.file, window.data, window.base
     # `Records` needs rising positions. A queue's positions rise, unless it is damaged.
-    order = np.argsort(starts, kind="stable")
-    starts, sizes = starts[order], sizes[order]
+    order = np.argsort(positions, kind="stable")
+    starts, sizes = positions[order] - base, sizes[order]
     fits = (sizes >= MIN_RECORD_BYTES) & (starts + sizes <= len(data))
     for start in starts[~fits].tolist():
-        yield from _report_damage(file, start, BAD_SIZE, options)
+        yield from _report_damage(file, base + start, BAD_SIZE, options)
     records = records_at(data, starts[fits], sizes[fits], broker_name=options.broker_name)
     agree = records.sizes == sizes[fits]
     for start in records.starts[~agree].tolist():
-        yield from _report_damage(file, start, BAD_MAGIC, options)
+        yield from _report_damage(file, base + start, BAD_MAGIC, options)
     records = _wanted(records.only(agree), options)
     if len(records):
-        yield from check_stored_values(records, file, options)
+        yield from check_stored_values(records, base, file, options)
 
 
 def _wanted(records: Records, options: ScanOptions) -> Records:
@@ -182,31 +176,33 @@ def _wanted(records: Records, options: ScanOptions) -> Records:
     return records
 
 
-def check_stored_values(records: Records, file: LogFile, options: ScanOptions) -> Iterator[ScannedRecords]:
+def check_stored_values(
+    records: Records, base: int, file: LogFile, options: ScanOptions
+) -> Iterator[ScannedRecords]:
     """Checks records that can be decoded: stored position, and CRC if `verifies_crc`."""
-    is_elsewhere = records.head("physicalOffset") != file.base + records.starts
+    is_elsewhere = records.head("physicalOffset") != base + records.starts
     is_bad_crc = records.bad_crcs() if options.verifies_crc else np.zeros(len(records), dtype=np.bool_)
     bad = is_elsewhere | is_bad_crc
     if not bad.any():
-        yield ScannedRecords(file, records)
+        yield ScannedRecords(file, base, records)
         return
     statuses = np.where(is_elsewhere, BAD_OFFSET, np.where(is_bad_crc, BAD_CRC, OK)).astype(object)
     if options.on_corrupt == REPORT:
-        yield ScannedRecords(file, records, pa.array(statuses.tolist(), type=pa.string()))
+        yield ScannedRecords(file, base, records, pa.array(statuses.tolist(), type=pa.string()))
         return
     for row in np.flatnonzero(bad).tolist():
-        yield from _report_damage(file, int(records.starts[row]), statuses[row], options)
+        yield from _report_damage(file, base + int(records.starts[row]), statuses[row], options)
     if not bad.all():
-        yield ScannedRecords(file, records.only(~bad))
+        yield ScannedRecords(file, base, records.only(~bad))
 
 
 def _report_damage(
     file: LogFile, position: int, status: str, options: ScanOptions
 ) -> Iterator[ScannedRecords]:
-    damage = f"{file.path} at byte {position} (log position {file.base + position}): {status}"
+    damage = f"{file.path} at byte {position - file.base} (log position {position}): {status}"
     if options.on_corrupt == FAIL:
         raise CorruptStoreError(f"{damage}{HOW_TO_GO_ON}")
     if options.on_corrupt == SKIP:
         _log.warning("skipped: %s", damage)
         return
-    yield ScannedRecords(file, None, None, position, status)
+    yield ScannedRecords(file, bad_position=position, bad_status=status)

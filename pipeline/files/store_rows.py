@@ -4,8 +4,7 @@ What is scanned comes as `ScannedRecords`; a row that stands for damage has its 
 elsewhere.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +12,10 @@ import pyarrow as pa
 
 from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, STORE_COLUMNS, arrow_schema
 from ..records.slices import repeated
-from .consume_queues import PRE_BLANK, QueueSplit, consumer_offsets, units
+from .consume_queues import PRE_BLANK, QueueSplit, unit_batches
 from .log_files import LogFile
 from .run_statuses import OK
-from .scan import UNIT_ROWS, ScannedRecords
+from .scan import ScannedRecords
 
 MISSING: Final = "missing"
 """The status of a hole between two files of the log."""
@@ -24,14 +23,14 @@ MISSING: Final = "missing"
 
 def hole_after(file: LogFile) -> ScannedRecords:
     """What stands for the bytes that are missing between a file and the next one."""
-    return ScannedRecords(file, None, None, file.size, MISSING)
+    return ScannedRecords(file, bad_position=file.base + file.size, bad_status=MISSING)
 
 
 def column_of(found: ScannedRecords, name: str) -> Any:
     """One column of records with their file and status, or of the row that stands for damage."""
     if found.records is None:
-        position = found.file.base + found.bad_position
-        values = {"file": found.file.path, "status": found.bad_status, "physicalOffset": position}
+        place = {"file": found.file.path, "physicalOffset": found.bad_position}
+        values = {**place, "status": found.bad_status}
         return pa.array([values.get(name)], type=STORE_COLUMNS[name][1])
     count = len(found.records)
     if name == "file":
@@ -44,8 +43,7 @@ def column_of(found: ScannedRecords, name: str) -> Any:
 def unit_rows(split: QueueSplit) -> Iterator[Any]:
     """The written units of a split, as batches of `CONSUME_QUEUE_COLUMNS`."""
     schema = arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS))
-    for first in range(split.lo, split.hi, UNIT_ROWS):
-        found = units(split.folder, first, min(first + UNIT_ROWS, split.hi))
+    for first, found in unit_batches(split):
         offsets = np.arange(first, first + len(found), dtype=np.int64)
         written = (found["size"] > 0) & (found["size"] < PRE_BLANK)
         found, offsets = found[written], offsets[written]
@@ -60,9 +58,7 @@ def unit_rows(split: QueueSplit) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def consumer_offset_rows(path: Path) -> Any:
+def consumer_offset_rows(rows: Sequence[tuple[str, str, int, int]]) -> Any:
     """The rows of a consumer offset table, as a batch of `CONSUMER_OFFSET_COLUMNS`."""
     schema = arrow_schema(CONSUMER_OFFSET_COLUMNS, list(CONSUMER_OFFSET_COLUMNS))
-    return pa.RecordBatch.from_pylist(
-        [dict(zip(schema.names, row, strict=True)) for row in consumer_offsets(path)], schema=schema
-    )
+    return pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from ..errors import OptionError
+from ..errors import PathError
 from ..report.report import Outputs, Report, write
 from ..sql.engine import ENGINES, SPARK, Engine, check_arrow, choose_engine
 from ..sql.message_input import MessageInput
@@ -139,13 +139,13 @@ def run_without_engine(name: str, build: Callable[[Outputs], Report], **options:
 
 def check_parquet_url(folder: str | None) -> None:
     """`OptionError` for a URL that Arrow, which writes the tables, does not know."""
-    from ..files.remote_copies import file_system, is_url
+    from ..files.remote_files import file_system, is_url
 
     if folder is not None and is_url(folder):
         try:
             file_system(folder)
-        except OptionError as error:
-            raise OptionError(f"--parquet: {error}") from error
+        except PathError as error:
+            raise error.with_option("--parquet") from error
 
 
 def run_in_process(

@@ -64,7 +64,7 @@ def _mark(folder: str) -> None:
         if Path(folder).is_dir():
             (Path(folder) / MARKER).touch()
         return
-    from ..files.remote_copies import file_system
+    from ..files.remote_files import file_system
 
     files, path = file_system(folder)
     files.open_output_stream(f"{path.rstrip('/')}/{MARKER}").close()
@@ -76,7 +76,7 @@ def _names_at(url: str) -> list[str] | None:
         return None
     from pyarrow import fs
 
-    from ..files.remote_copies import file_system
+    from ..files.remote_files import file_system
 
     try:
         files, path = file_system(url)

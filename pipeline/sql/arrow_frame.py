@@ -93,7 +93,7 @@ class ArrowWriter:
         """Write the table as one file in a folder, on this machine or at a URL that Arrow knows."""
         import pyarrow.dataset as ds
 
-        from ..files.remote_copies import file_system, is_url
+        from ..files.remote_files import file_system, is_url
 
         if is_url(folder):
             files, path = file_system(folder)

@@ -1,12 +1,11 @@
 """Where messages come from: the files of a store, or of the stores of several brokers, or topics of running brokers."""
 
-import functools
 import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from pocketmq.client.access import NO_ACCESS_KEYS, Access
@@ -16,9 +15,6 @@ from ..files.log_files import log_files
 from ..planning.absolute_paths import absolute
 from ..planning.access_names import source_options
 from ..planning.option_values import check_name_servers
-
-if TYPE_CHECKING:
-    from ..files.remote_copies import Location
 
 _NAMED: Final = re.compile(r"[\w.%|-]+=.+")
 
@@ -166,7 +162,7 @@ def shown(text: str) -> str:
     """A folder, or a URL without user, keys and parameters."""
     if not is_remote(text):
         return text
-    from ..files.remote_copies import shown_url
+    from ..files.remote_files import shown_url
 
     return shown_url(text)
 
@@ -174,10 +170,7 @@ def shown(text: str) -> str:
 def check_store(text: str) -> None:
     """`OptionError` if the folder or URL is not one of a store."""
     try:
-        if not is_remote(text):
-            log_files(Path(text) / "commitlog")
-        elif not _location(text).sizes("commitlog"):
-            raise PathError(f"{shown(text)} has no folder commitlog, and so is no store")
+        log_files(text if is_remote(text) else Path(text) / "commitlog")
     except PathError as error:
         raise error.with_option("--store") from error
     except OSError as error:  # of the file system behind the URL
@@ -195,13 +188,8 @@ def check_is_folder(job: str, text: str) -> None:
 def topics_of_store(text: str) -> list[str]:
     """The topics with consume queues in a store, sorted."""
     if is_remote(text):
-        return _location(text).folders("consumequeue")
+        from ..files.remote_files import location_of
+
+        return location_of(text).folders("consumequeue")
     root = Path(text) / "consumequeue"
     return sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-
-
-@functools.lru_cache(maxsize=8)
-def _location(url: str) -> "Location":
-    from ..files.remote_copies import Location
-
-    return Location(url, option="--store")

@@ -5,7 +5,6 @@ applied to the rows, which are few; the log is read as a whole.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -80,7 +79,7 @@ class RunsTable:
         """The log in pieces, and the queues if they are checked. One end is taken for both."""
         settings, topics = self._settings, self._settings.scan.topics
         queues = queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS)
-        files = log_files(Path(settings.log_folder))
+        files = log_files(settings.log_folder)
         splits = log_splits(files, self._cut.split_bytes, self._cut.min_tasks, known_log_end(queues))
         holes = [HoleRunsTask(hole.file) for hole in holes_of(settings, files)]
         checks = [queue for queue in queues if self._checks_queues and (not topics or queue.topic in topics)]
@@ -104,7 +103,7 @@ class StatisticsTable:
 
     def tasks(self, condition: Any) -> list[Any]:
         settings = self._settings
-        files = log_files(Path(settings.log_folder))
+        files = log_files(settings.log_folder)
         holes_of(settings, files)
         known_end = known_log_end(queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS))
         splits = log_splits(files, self._cut.split_bytes, self._cut.min_tasks, known_end)

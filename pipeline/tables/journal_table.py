@@ -10,7 +10,7 @@ from pocketmq.protocol.journal_frames import SUFFIX
 
 from ..errors import PathError
 from ..files.journal_rows import column, journal_files, read_journal
-from ..files.remote_copies import Location, is_url, temporary_copies, with_urls
+from ..files.remote_files import is_url, location_of
 from ..records.columns import JOURNAL_COLUMNS, arrow_schema
 from .conditions import columns_in
 
@@ -23,19 +23,12 @@ class JournalTask(msgspec.Struct, frozen=True):
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         """The rows that meet the condition."""
-        if self.url is None:
-            yield from self._batches(Path(self.path), names, condition)
-            return
-        location = Location(self.url)
-        with temporary_copies() as folder:
-            for batch in self._batches(location.copy_whole(self.path, folder), names, condition):
-                yield with_urls(batch, str(folder), location.url)
-
-    def _batches(self, path: Path, names: Sequence[str], condition: Any) -> Iterator[Any]:
+        location = None if self.url is None else location_of(self.url)
+        path = self.path if location is None else f"{location.url}/{self.path}"
         tested = [] if condition is None else columns_in(condition, list(JOURNAL_COLUMNS))
         extra = [name for name in tested if name not in names]
         schema = arrow_schema(JOURNAL_COLUMNS, [*names, *extra])
-        for rows in read_journal(path):
+        for rows in read_journal(path, None if location is None else location.read(self.path)):
             if not rows:
                 continue
             batch = pa.RecordBatch.from_arrays([column(rows, name) for name in schema.names], schema=schema)
@@ -63,7 +56,7 @@ class JournalTable:
 def _tasks_of(path: str) -> list[JournalTask]:
     if not is_url(path):
         return [JournalTask(str(file)) for file in journal_files(Path(path))]
-    location = Location(path, option="path")
+    location = location_of(path)
     names = sorted(name for name in location.sizes("") if name.endswith(SUFFIX))
     if not names:
         raise PathError(f"{location.url} has no file *{SUFFIX}, and so is no journal")

@@ -26,22 +26,24 @@ class UnitRowsTask(msgspec.Struct, frozen=True):
 
 
 class OffsetsTask(msgspec.Struct, frozen=True):
-    """The offset table at a path."""
+    """The rows of an offset table, which are few."""
 
-    path: str
+    rows: list[tuple[str, str, int, int]]
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        batch = consumer_offset_rows(Path(self.path))
+        batch = consumer_offset_rows(self.rows)
         yield (batch if condition is None else batch.filter(condition)).select(list(names))
 
 
 class ConsumeQueueTable:
-    """One row for each written unit of the consume queues."""
+    """One row for each written unit of the consume queues. With `url` the folder has copies of the queues of that
+    store, for planning."""
 
-    def __init__(self, root: str, topics: frozenset[str] = frozenset()) -> None:
+    def __init__(self, root: str, topics: frozenset[str] = frozenset(), url: str | None = None) -> None:
         self.schema = arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS))
         self._root = Path(root) / "consumequeue"
         self._topics = topics
+        self._url = url
 
     def check(self) -> None:
         """`PathError` for a store without consume queues."""
@@ -50,7 +52,8 @@ class ConsumeQueueTable:
 
     def tasks(self, condition: Any) -> list[UnitRowsTask]:
         self.check()
-        return [UnitRowsTask(split) for split in queue_splits(self._root, self._topics, UNIT_ROWS)]
+        splits = queue_splits(self._root, self._topics, UNIT_ROWS)
+        return [UnitRowsTask(msgspec.structs.replace(split, url=self._url)) for split in splits]
 
 
 class ConsumerOffsetTable:
@@ -65,4 +68,4 @@ class ConsumerOffsetTable:
         consumer_offsets(self._path)
 
     def tasks(self, condition: Any) -> list[OffsetsTask]:
-        return [OffsetsTask(str(self._path))]
+        return [OffsetsTask(consumer_offsets(self._path))]

@@ -219,36 +219,34 @@ class SeveralTables:
         return [task for table in self._tables for task in table.tasks(condition)]
 
 
-def _table_of(path: str, table: str, cut: Any, options: dict[str, Any]) -> TaskTable:
+def _table_of(
+    path: str, table: str, cut: Any, options: dict[str, Any], *, url: str | None = None
+) -> TaskTable:
+    """With `url` the log is that of the store behind it, and `path` has copies of its queues and offsets."""
     from .aggregate_tables import CUT, RunsTable, StatisticsTable
     from .queue_tables import ConsumeQueueTable, ConsumerOffsetTable
     from .store_table import StoreTable, store_settings, topic_names
 
-    if _is_url(path):
+    if "://" in path:
         from .remote_store import RemoteTable
 
         for name in ("commit_log_path", "check_queues"):
             if options.get(name):
                 raise OptionError(f"{name} is for a folder: a URL is read without it")
-        # Tasks that copy are larger.
-        return RemoteTable(path, lambda folder: _table_of(folder, table, cut or CUT, options))
+        # Tasks that read from elsewhere are larger.
+        return RemoteTable(path, lambda folder: _table_of(folder, table, cut or CUT, options, url=path))
     if table == CONSUME_QUEUE:
-        return ConsumeQueueTable(path, frozenset(topic_names(options.get("topics"))))
+        return ConsumeQueueTable(path, frozenset(topic_names(options.get("topics"))), url)
     if table == CONSUMER_OFFSETS:
         return ConsumerOffsetTable(path)
     checks_queues = options.get("check_queues", False)
-    settings = store_settings(
-        path, **{name: value for name, value in options.items() if name != "check_queues"}
-    )
+    own = {name: value for name, value in options.items() if name != "check_queues"}
+    settings = store_settings(path, **(own if url is None else {**own, "commit_log_path": url}))
     if table == MESSAGES:
         return StoreTable(settings, cut)
     if table == RUNS:
         return RunsTable(settings, checks_queues=checks_queues, cut=cut or CUT)
     return StatisticsTable(settings, cut or CUT)
-
-
-def _is_url(path: str) -> bool:
-    return "://" in path
 
 
 def topic_table(

@@ -20,8 +20,15 @@ from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
 from ..errors import CorruptStoreError, OptionError, PathError
 from ..files.consume_queues import QueueSplit, known_log_end, queue_splits
-from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits, splits_after
-from ..files.mapped_file import map_file
+from ..files.log_files import (
+    LogFile,
+    LogSplit,
+    log_files,
+    log_holes,
+    log_splits,
+    log_window,
+    splits_after,
+)
 from ..files.queue_index import FoundRecords, find_by_queues, find_uncovered, read_found
 from ..files.scan import (
     FAIL,
@@ -54,6 +61,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     root: str
     log_folder: str
+    """Or the URL of the store."""
     scan: ScanOptions
 
     def queues_root(self) -> Path:
@@ -75,16 +83,13 @@ class LogTask(msgspec.Struct, frozen=True):
 
 
 class UnitsTask(msgspec.Struct, frozen=True):
-    """The records at positions of one file; positions rise."""
+    """Records that the consume queues, or what they leave out, have shown."""
 
     settings: StoreSettings
-    file: LogFile
-    positions: Any
-    sizes: Any
+    found: FoundRecords
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        found = FoundRecords(self.file, self.positions, self.sizes)
-        return _batches(read_found(found, self.settings.scan), names, condition)
+        return _batches(read_found(self.found, self.settings.scan), names, condition)
 
 
 class QueueTask(msgspec.Struct, frozen=True):
@@ -94,7 +99,7 @@ class QueueTask(msgspec.Struct, frozen=True):
     split: QueueSplit
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        files = log_files(Path(self.settings.log_folder))  # not in the task: a large store has a thousand
+        files = log_files(self.settings.log_folder)  # not in the task: a large store has a thousand
         return _batches(scan_queue(self.split, files, self.settings.scan), names, condition)
 
 
@@ -176,7 +181,7 @@ def topic_names(topics: Sequence[str] | str | None) -> list[str]:
 
 def plan_store(settings: StoreSettings, condition: Any, schema: Any, cut: Cut) -> list[Task]:
     """The tasks of one store, in the order of its log, or of its queues. `PathError` for a folder without these."""
-    files = log_files(Path(settings.log_folder))
+    files = log_files(settings.log_folder)
     if cut.by_queue and files and not settings.queues_root().is_dir():
         raise PathError(f"{settings.queues_root()} is not a folder; driver=commitlog reads without it")
     queues = queue_splits(settings.queues_root(), frozenset())
@@ -266,8 +271,11 @@ def _possible_in_file(
 
 
 def _first_time(split: LogSplit) -> int | None:
-    """The store time of the first record of a split; None if it has none that can be read."""
-    data = map_file(split.file.path)
+    """The store time of the first record of a split; None if it has none that can be read. Behind a URL it is not
+    looked for: each split would be a request."""
+    if split.file.url is not None:
+        return None
+    data = log_window(split.file).data
     position = find_record(data, split.begin, min(split.end, len(data)), split.file.base)
     if position >= min(split.end, len(data)):
         return None
@@ -297,7 +305,7 @@ def _units_tasks(settings: StoreSettings, found: list[FoundRecords]) -> Iterator
     for each in found:
         for begin in range(0, len(each.positions), step):
             chosen = slice(begin, begin + step)
-            yield UnitsTask(settings, each.file, each.positions[chosen], each.sizes[chosen])
+            yield UnitsTask(settings, FoundRecords(each.file, each.positions[chosen], each.sizes[chosen]))
 
 
 # -- rows
@@ -323,4 +331,4 @@ def _only(found: ScannedRecords, rows: Any) -> ScannedRecords:
     mask = np.zeros(len(found.records), dtype=np.bool_)
     mask[np.asarray(rows)] = True
     statuses = None if found.statuses is None else found.statuses.take(rows)
-    return ScannedRecords(found.file, found.records.only(mask), statuses)
+    return ScannedRecords(found.file, found.base, found.records.only(mask), statuses)

@@ -9,10 +9,9 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.files import remote_copies
+from pocketmq.pipeline.files import remote_files
 from pocketmq.pipeline.sources.journal_source import JournalSource
 from pocketmq.pipeline.sources.store_source import StoreSource
-from pocketmq.pipeline.tables import remote_store
 from pyarrow import fs
 from pyspark.sql.datasource import DataSource
 
@@ -64,13 +63,8 @@ def _schema(text: str) -> Any:
 MESSAGES = "queueId int, queueOffset bigint, body binary, brokerName string"
 
 
-@pytest.mark.parametrize("window", [64, 1000, 1 << 24])
-@pytest.mark.parametrize("split", ["700", "100000"])
-def test_a_store_behind_a_url_has_the_rows_of_the_folder(
-    stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch, window: int, split: str
-) -> None:
-    monkeypatch.setattr(remote_copies, "WINDOW_BYTES", window)
-    options = {"topics": "T", "splitBytes": split, "brokerName": "x"}
+def test_a_store_behind_a_url_has_the_rows_of_the_folder(stores: dict[str, Path]) -> None:
+    options = {"topics": "T", "splitBytes": "700", "brokerName": "x"}
     wanted = rows(StoreSource, MESSAGES, path=str(stores["a"]), **options)
     assert len(wanted) == COUNT
     assert rows(StoreSource, MESSAGES, path=f"file://{stores['a']}", **options) == wanted
@@ -89,8 +83,8 @@ def bucket(stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Any:
             files.create_dir(name.rpartition("/")[0])
             with files.open_output_stream(name) as copy:
                 copy.write(path.read_bytes())
-    monkeypatch.setattr(remote_copies, "file_system", lambda url: (files, url.partition("://")[2]))
-    remote_store._location.cache_clear()
+    monkeypatch.setattr(remote_files, "file_system", lambda url: (files, url.partition("://")[2]))
+    remote_files.location_of.cache_clear()
     return files
 
 
@@ -107,8 +101,8 @@ def test_the_column_file_names_the_original_without_keys_and_parameters(
 ) -> None:
     """A location may hold keys: `s3://key:secret@bucket/store?endpoint_override=...`."""
     url = "s3://someone:hidden@bucket/store/?endpoint_override=127.0.0.1:1&scheme=http"
-    monkeypatch.setattr(remote_copies, "file_system", lambda _: (bucket, "bucket/store/"))
-    remote_store._location.cache_clear()
+    monkeypatch.setattr(remote_files, "file_system", lambda _: (bucket, "bucket/store/"))
+    remote_files.location_of.cache_clear()
     files = {str(file) for (file,) in rows(StoreSource, "file string", path=url)}
     assert {file.rpartition("/")[0] for file in files} == {"s3://bucket/store/commitlog"}
     bucket.delete_dir_contents("bucket/store")

@@ -113,7 +113,7 @@ def test_one_damaged_record_is_reported_and_the_others_are_read(tmp_path: Path, 
     for found in scan_log(split, ScanOptions(on_corrupt="report", verifies_crc=True)):
         if found.records is None:
             statuses.append(found.bad_status)
-            assert found.bad_position == PLACE
+            assert found.bad_position == BASE + PLACE
         else:
             bad = [] if found.statuses is None else [one for one in found.statuses.to_pylist() if one != "ok"]
             statuses += bad

@@ -1,4 +1,4 @@
-"""A store behind a URL has the rows of the folder, and no more of it is copied than is read."""
+"""A store behind a URL has the rows of the folder, and no more of it is read than is needed."""
 
 import re
 from pathlib import Path
@@ -10,10 +10,9 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow.compute as pc
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.files import remote_copies
-from pocketmq.pipeline.files.remote_copies import Location
-from pocketmq.pipeline.tables import aggregate_tables, open_store, remote_store, store_dataset
-from pocketmq.pipeline.tables.remote_store import joined_ranges
+from pocketmq.pipeline.files import log_files, queue_index
+from pocketmq.pipeline.files.remote_files import Location
+from pocketmq.pipeline.tables import aggregate_tables, open_store, store_dataset
 from pocketmq.pipeline.tables.store_table import Cut
 
 from pipeline.tables.stores import COUNT, FILE_BYTES, write_store
@@ -25,16 +24,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """(name, bytes) of each copy."""
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """(name, bytes) of each read."""
     found = []
-    copy = Location.copy
+    read = Location.read
 
-    def counted(location: Location, name: str, target: Path, begin: int, end: int) -> None:
-        found.append((name, end - begin))
-        copy(location, name, target, begin, end)
+    def counted(location: Location, name: str, *place: int) -> bytes:
+        data = read(location, name, *place)
+        found.append((name, len(data)))
+        return data
 
-    monkeypatch.setattr(Location, "copy", counted)
+    monkeypatch.setattr(Location, "read", counted)
     return found
 
 
@@ -59,8 +59,12 @@ def test_each_table_of_a_url_is_that_of_the_folder(store: Path, table: str) -> N
     assert sorted(found, key=str) == sorted(with_urls_of_files(wanted), key=str)
 
 
-def test_small_splits_have_the_same_rows(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first_read", [64, 1000, 1 << 24])
+def test_small_splits_have_the_same_rows(
+    store: Path, monkeypatch: pytest.MonkeyPatch, first_read: int
+) -> None:
     monkeypatch.setattr(aggregate_tables, "CUT", Cut(split_bytes=1000))
+    monkeypatch.setattr(log_files, "FIRST_READ_BYTES", first_read)
     wanted = [row["msgId"] for row in rows(open_store(store))]
     assert [row["msgId"] for row in rows(open_store(url_of(store)))] == wanted
     assert len(wanted) == COUNT
@@ -78,13 +82,14 @@ def test_topics_filters_and_times_are_as_in_a_folder(store: Path) -> None:
         assert found
 
 
-def test_a_topic_that_is_a_small_part_is_copied_in_part(
-    store: Path, copied: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("limit", ["GAP_BYTES", "MAX_READ"])
+def test_of_a_topic_that_is_a_small_part_a_part_is_read(
+    store: Path, reads: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(remote_store, "GAP_BYTES", 1)
-    monkeypatch.setattr(remote_copies, "FIRST_WINDOW_BYTES", 1000)
+    monkeypatch.setattr(queue_index, limit, 1 if limit == "GAP_BYTES" else 2000)
+    monkeypatch.setattr(log_files, "FIRST_READ_BYTES", 1000)
     assert len(rows(open_store(url_of(store), topics="Bills"))) == COUNT // 10
-    of_log = sum(size for name, size in copied if name.startswith("commitlog"))
+    of_log = sum(size for name, size in reads if name.startswith("commitlog"))
     assert 0 < of_log < sum(path.stat().st_size for path in (store / "commitlog").iterdir()) / 4
 
 
@@ -99,11 +104,11 @@ def test_what_no_queue_knows_is_read_as_in_a_folder(tmp_path: Path) -> None:
     assert len(rows(open_store(url_of(store)))) == COUNT
 
 
-def test_what_planning_needs_is_copied_once(store: Path, copied: list[tuple[str, int]]) -> None:
+def test_what_planning_needs_is_read_once(store: Path, reads: list[tuple[str, int]]) -> None:
     dataset = store_dataset(url_of(store))
     for _ in range(3):
         assert dataset.count_rows() == COUNT
-    names = [name for name, _ in copied if name.startswith("consumequeue")]
+    names = [name for name, _ in reads if name.startswith("consumequeue")]
     assert names
     assert len(names) == len(set(names))
 
@@ -154,12 +159,3 @@ def test_damage_names_the_original(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(CorruptStoreError, match=re.escape(url_of(store))):
         open_store(url_of(store))
-
-
-def test_ranges_that_are_near_are_joined() -> None:
-    gap = remote_store.GAP_BYTES
-    assert joined_ranges([0, 100, 150 + gap - 1, 150 + 3 * gap], [100, 50, 10, 10]) == [
-        (0, 150 + gap + 9),
-        (150 + 3 * gap, 160 + 3 * gap),
-    ]
-    assert joined_ranges([], []) == []
