@@ -22,7 +22,7 @@ The extras are `pocketmq[tables]` and `pocketmq[spark]`. Rooms, bottom up:
     moving/       dlq, replay, export, ingest, mirror: jobs that send messages or write tables
     formats/      the modules by which Spark finds the formats
 
-pyspark is imported in sources, sink, session, sql, jobs, moving and behaviour only, duckdb in sql only.
+pyspark is imported in sources, sink, session, sql, jobs and moving only, duckdb in sql only.
 """
 
 TYPE_CHECKING = False  # as in `typing`, which costs more to import than this file

@@ -112,7 +112,7 @@ def test_every_package_has_a_rule() -> None:
 
 
 SPARK_AT_IMPORT = {"sources", "sink", "session"}
-SPARK_ON_USE = {"sql", "jobs", "behaviour", "moving"}
+SPARK_ON_USE = {"sql", "jobs", "moving"}
 """Rooms of the pipeline that import pyspark: on import of the room, or inside functions and under TYPE_CHECKING."""
 
 

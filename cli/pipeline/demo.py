@@ -33,7 +33,7 @@ _PAUSE_SECONDS: Final = 0.005
 def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: str | None) -> None:
     """From a running broker to a report for the browser."""
     from pocketmq.pipeline.behaviour.job import build
-    from pocketmq.pipeline.jobs.run import run_job
+    from pocketmq.pipeline.jobs.on_engine import run_on_engine
     from pocketmq.testing import EmbeddedServer
 
     if (namesrv_addr is None) != (journal is None):
@@ -48,9 +48,10 @@ def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: s
                 click.echo(f"A broker is up and records; {GROUP} consume for {seconds:g} s.")
                 run_command(drive(server.namesrv_addr, seconds))
         click.echo("Spark reads the journal.")
-        run_job(
+        run_on_engine(
             "demo",
-            lambda spark: build(spark, [recorded]),
+            lambda engine: build(engine, [recorded]),
+            engine="spark",
             master="local[2]",
             memory="1g",
             json_file=None,
@@ -58,7 +59,6 @@ def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: s
             html_file=html_file,
             quiet=False,
             fails_on_findings=False,
-            is_short=True,
         )
     click.echo(f"\nThe report: {Path(html_file).resolve()}")
 

@@ -39,7 +39,7 @@ def main(*, master: str | None, memory: str, settings: tuple[str, ...], port: in
         if not all(find_spec(name) for name in NEEDED):
             raise PipelineError("pipeline up needs its extra: pip install 'pocketmq[connect]'")
         own = read_settings(settings)
-        choice = SessionChoice(master, memory, own, is_verbose, False)
+        choice = SessionChoice(master, memory, own, is_verbose)
         choice.check()
         from pocketmq.pipeline.session.engine import check_port, engine
         from pocketmq.pipeline.session.running_engine import announce, running_engine, withdraw

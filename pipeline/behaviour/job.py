@@ -11,33 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..jobs.run import output_options, run_job
+from ..jobs.on_engine import engine_options, run_on_engine
 from ..report.report import Report, Section
-from .drawing import draw
-from .frames import (
-    HELD_MICROS,
-    clients_of,
-    first_positions,
-    load,
-    members_of,
-    owners_of,
-    pulls_of,
-    receives_of,
-    requests_of,
-    runs_of,
-    side_names,
-)
-from .ownership import DoubleOwner, Gap, double_owners, gaps
+from ..sql.engine import Engine
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from .ownership import DoubleOwner, Gap
 
 SLOW_LAG: Final = 1000
 """A client that leaves so many messages unread in its queues at the end is reported as slow."""
 DEFAULT_GAP_SECONDS: Final = 5.0
 CLIENTS_NOTE: Final = (
-    f"Empty: the share of pulls without a message. Held: the share that waited at the broker for messages, for "
-    f"{HELD_MICROS // 1000} ms or more, and how long. Commit and heartbeat: the median time between two of them. Send "
+    "Empty: the share of pulls without a message. Held: the share that waited at the broker for messages, for "
+    "50 ms or more, and how long. Commit and heartbeat: the median time between two of them. Send "
     "backs: messages sent back for a retry. Unread: messages left in its queues at its last pulls. The receives of a "
     "gRPC client count as pulls; the broker chooses their queues."
 )
@@ -50,33 +36,37 @@ POSITIONS_NOTE: Final = (
 )
 
 
-def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = DEFAULT_GAP_SECONDS) -> Report:
+def build(engine: Engine, paths: Sequence[str], *, gap_seconds: float = DEFAULT_GAP_SECONDS) -> Report:
     """The report over journals in folders or files; each path is one side of the comparison."""
-    entries = load(spark, paths).cache()
-    pulls = pulls_of(entries).cache()
-    runs = runs_of(pulls)
+    from ..sql.arrow_frame import frame_of_rows
+    from . import questions
+    from .drawing import draw
+    from .ownership import double_owners, gaps
+
+    questions.open_journals(engine, paths)
+    runs, members = questions.runs_of(engine), questions.members_of(engine)
     doubles, idle = double_owners(runs), gaps(runs, gap_seconds)
-    positions = first_positions(entries, pulls)
-    # Both are used twice: for findings and drawings, and as tables.
-    reads = pulls.unionByName(receives_of(entries))
-    members, clients = members_of(entries).cache(), clients_of(entries, reads).cache()
-    dropped = entries.where("kind = 'dropped'").selectExpr("coalesce(sum(count), 0) n").collect()[0].n
-    findings = findings_of(doubles, idle, clients, dropped)
-    name_of = dict(zip(paths, side_names(paths), strict=True))
+    engine.keep("clients", questions.CLIENTS)
+    slow = engine.sql(f"select * from clients where unreadAtEnd >= {SLOW_LAG}").collect()
+    (dropped,) = engine.sql("select sum(dropped) as n from entries where kind = 'dropped'").collect()
+    findings = findings_of(doubles, idle, slow, int(dropped.n or 0))
+    name_of = dict(zip(paths, questions.side_names(paths), strict=True))
     side_of = {journal: name_of[path] for journal, path in _sides(paths).items()} if len(paths) > 1 else {}
-    drawings = draw(runs, doubles, idle, [row.asDict() for row in members.collect()], side_of)
+    member_rows = frame_of_rows(questions.MEMBERS, [tuple(member.values()) for member in members])
+    clients = engine.sql("select * from clients as c order by c.group, source, client")
+    positions, requests = engine.sql(questions.POSITIONS), engine.sql(questions.REQUESTS)
     return Report(
         "Client behaviour",
         f"From {', '.join(paths)}.",
         [
             Section("clients", "Clients, side by side", clients, CLIENTS_NOTE),
-            Section("members", "Members of the groups", members),
-            Section("owners", "Owners of the queues, with times", owners_of(spark, runs), OWNERS_NOTE),
+            Section("members", "Members of the groups", member_rows),
+            Section("owners", "Owners of the queues, with times", questions.owners_of(runs), OWNERS_NOTE),
             Section("positions", "First positions, and the rule that decided", positions, POSITIONS_NOTE),
-            Section("requests", "Requests by code", requests_of(entries)),
+            Section("requests", "Requests by code", requests),
         ],
         findings,
-        drawings,
+        draw(runs, doubles, idle, members, side_of),
     )
 
 
@@ -87,7 +77,7 @@ def _sides(paths: Sequence[str]) -> dict[str, str]:
 
 
 def findings_of(
-    doubles: Sequence[DoubleOwner], idle: Sequence[Gap], clients: "DataFrame", dropped: int
+    doubles: "Sequence[DoubleOwner]", idle: "Sequence[Gap]", slow: Sequence[Any], dropped: int
 ) -> list[str]:
     """The findings, a sentence each."""
     findings = [
@@ -102,7 +92,7 @@ def findings_of(
     ]
     findings += [
         f"{row['group']}: {row.client} is slow: {row.unreadAtEnd:,} messages were unread at its last pulls"
-        for row in clients.where(f"unreadAtEnd >= {SLOW_LAG}").collect()
+        for row in slow
     ]
     if dropped:
         findings.append(
@@ -120,14 +110,15 @@ def findings_of(
     show_default=True,
     help="Report queues that no client read for longer.",
 )
-@output_options
+@engine_options
 def main(*, journals: tuple[str, ...], gap_seconds: float, **options: Any) -> None:
     """Show what clients did, from the JOURNALS of brokers started with --journal. Several journals are compared."""
-
-    def built(spark: "SparkSession") -> Report:
-        return build(spark, journals, gap_seconds=gap_seconds)
-
-    run_job("behaviour", built, check=lambda: _sides(journals), is_short=True, **options)
+    run_on_engine(
+        "behaviour",
+        lambda engine: build(engine, journals, gap_seconds=gap_seconds),
+        check=lambda: _sides(journals),
+        **options,
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from pocketmq.client.access import Access
@@ -12,9 +12,6 @@ from pocketmq.protocol.message.topics import SYSTEM_PREFIX, SYSTEM_TOPICS
 
 from ..sql.message_input import MessageInput, stores_named
 from .run import exit_on_user_error
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 IS_SYSTEM_TOPIC: Final = " or ".join(
     (
@@ -90,13 +87,3 @@ def epoch_ms(text: str) -> int:
             f"must be epoch ms or a time such as 2026-01-31T12:00:00, from 1970 to 9999, got {text!r}"
         )
     return ms
-
-
-def messages(
-    spark: "SparkSession", source: MessageInput, schema: str | None = None, **options: str
-) -> "DataFrame":
-    """The messages of an input, with the columns in `schema`, or those that the option `columns` chooses."""
-    source.check()
-    reader = spark.read.format(source.format).options(**source.reader_options())
-    reader = reader if schema is None else reader.schema(schema)
-    return reader.options(**options).load()

@@ -101,13 +101,11 @@ def run_job(
     check: Callable[[], object] = lambda: None,
     before_stop: Callable[[], object] = lambda: None,
     fails_on_findings: bool = True,
-    is_short: bool = False,
 ) -> None:
     """Run a job in a session of its own, and write its report.
 
     `check` raises `OptionError` for what can be checked without Spark. `before_stop` is called when the report is
-    written, or the job failed. `is_short` says that planning takes longer than the work on the rows. `settings` are
-    Spark's, as `KEY=VALUE`.
+    written, or the job failed. `settings` are Spark's, as `KEY=VALUE`.
     """
     outputs = Outputs(json_file, parquet_folder, html_file, quiet)
     logging.getLogger().addFilter(_is_not_interrupt_stack)
@@ -116,7 +114,7 @@ def run_job(
             check_dependencies()
             check()
             own = read_settings(settings)
-            session = SessionChoice(master or _engine(memory, own), memory, own, is_verbose, is_short)
+            session = SessionChoice(master or _engine(memory, own), memory, own, is_verbose)
             session.check()
             check_outputs(outputs)
             report = _run(name, build, outputs, session, before_stop)
@@ -141,7 +139,6 @@ class SessionChoice(msgspec.Struct, frozen=True):
     memory: str | None
     settings: dict[str, str]
     is_verbose: bool
-    is_short: bool
 
     def words(self) -> str:
         """What was asked for, for an error message."""
@@ -257,7 +254,6 @@ def _run(
             memory=choice.memory,
             settings=choice.settings,
             show_progress=is_shown,
-            optimize_for_startup=choice.is_short,
             show_log=choice.is_verbose,
         )
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..jobs.inputs import UTC_DAY, input_options, messages
+from ..jobs.inputs import UTC_DAY, input_options
 from ..jobs.on_engine import check_brokers, note_missing_topics
 from ..jobs.run import output_options, run_job
 from ..planning.absolute_paths import absolute
@@ -26,7 +26,9 @@ def build(spark: "SparkSession", source: MessageInput, folder: str) -> Report:
     from pyspark.sql import functions as F
 
     folder = absolute(folder)
-    rows = messages(spark, source, columns="all").withColumn("date", F.expr(UTC_DAY))
+    source.check()
+    reader = spark.read.format(source.format).options(**source.reader_options(), columns="all")
+    rows = reader.load().withColumn("date", F.expr(UTC_DAY))
     with replaced("--to", folder) as mode:
         rows.write.mode(mode).partitionBy("date", "topic").parquet(folder)
     # With a schema, because Spark cannot infer one from an empty folder, and would read a topic named 7 as a number.

@@ -1,5 +1,6 @@
 """A job in SQL gives the same rows on Spark as on DuckDB: the text is one."""
 
+import asyncio
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,8 @@ pytest.importorskip("pyspark")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 import msgspec
-from pocketmq.pipeline.behaviour import journal_latency
+from pocketmq.pipeline.behaviour import job as behaviour
+from pocketmq.pipeline.behaviour import latency
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.jobs import audit, compare, duplicates, find, latest, sql, stats
 from pocketmq.pipeline.moving import dlq
@@ -20,11 +22,13 @@ from pocketmq.pipeline.moving.dead_letters import Wanted
 from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
 from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.pipeline.sql.spark_engine import SparkEngine
-from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing import RocketMQ
 from pyspark.sql import SparkSession
 
+from grpc_companion import record_grpc_calls
 from pipeline.jobs.seeded_store import write_seeded_store
+from pipeline.jobs.test_behaviour import record_two_owners
+from pipeline.jobs.test_latency import send_traces
 from pipeline.tables.stores import BEGIN_MS, STEP_MS, write_store
 from spark.planted_store import write_store as write_planted_store
 
@@ -151,30 +155,28 @@ def test_a_wrong_text_is_an_option_error_in_one_line(spark: SparkSession) -> Non
         assert "\n" not in str(raised.value)
 
 
-def test_latency_from_a_journal_is_the_same_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
-    with EmbeddedServer(journal=tmp_path / "journal") as server:
-        rocketmq = RocketMQ(server)
-        topic = rocketmq.topic("timed", queues=1)
-        for number in range(5):
-            rocketmq.send(topic, f"m{number}", queue_id=0)
-        rocketmq.server.request(
-            PullMessage(
-                consumer_group=rocketmq.group("one"), topic=topic, queue_id=0, queue_offset=1, max_msg_nums=3,
-                sys_flag=4, commit_offset=0, suspend_timeout_millis=0, subscription="*", sub_version=0,
-                expression_type="TAG",
-            )
-        )  # fmt: skip
-    journals = [str(tmp_path / "journal")]
-    on_spark = tables(journal_latency.build(SparkEngine(spark), journals))
+@pytest.mark.parametrize("build", [behaviour.build, latency.build_of_journals])
+def test_reports_of_journals_are_the_same_on_both_engines(
+    spark: SparkSession, tmp_path: Path, build: Callable[[Any, list[str]], Any]
+) -> None:
+    journals = [str(tmp_path / "one"), str(tmp_path / "two")]
+    record_two_owners(Path(journals[0]))
+    asyncio.run(record_grpc_calls(Path(journals[1])))
+    on_spark = build(SparkEngine(spark), journals)
+    found = tables(on_spark)
     with DuckEngine() as engine:
-        on_duckdb = tables(journal_latency.build(engine, journals))
-    assert [row["messages"] for row in on_duckdb["groups"]] == [3]
-    for table in ("groups", "minutes", "unmatched"):
-        left, right = (
-            [{name: value for name, value in row.items() if not name.endswith("Ms")} for row in one[table]]
-            for one in (on_spark, on_duckdb)
-        )
-        assert left == right
+        on_duckdb = build(engine, journals)
+        assert found == tables(on_duckdb)
+        assert (on_spark.findings, on_spark.drawings) == (on_duckdb.findings, on_duckdb.drawings)
+    assert any(found.values())
+
+
+def test_latency_of_traces_is_the_same_on_both_engines(spark: SparkSession, rocketmq: RocketMQ) -> None:
+    source = MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=send_traces(rocketmq))
+    on_spark = tables(latency.build(SparkEngine(spark), source))
+    with DuckEngine() as engine:
+        assert on_spark == tables(latency.build(engine, source))
+    assert on_spark["groups"]
 
 
 @pytest.mark.parametrize("kept_here", [0, 20_000])

@@ -1,4 +1,6 @@
-"""Latency from a journal: each message counts once for each group, from its send to the first pull that covers it."""
+"""Latency from a journal: each message counts once for each group, from its send to the first pull that covers it.
+
+From message traces: sends are joined with receipts."""
 
 import asyncio
 from datetime import timedelta
@@ -12,10 +14,12 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.client import LocalTransactionState, Message, TransactionProducer
-from pocketmq.pipeline.behaviour import journal_latency
-from pocketmq.pipeline.sql.duckdb_engine import DuckEngine
+from pocketmq.pipeline.behaviour import latency
+from pocketmq.pipeline.sql.message_input import MessageInput
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from pipeline.jobs.reports import rows
 
 
 @pytest.fixture(scope="module")
@@ -42,26 +46,20 @@ def pull(rocketmq: RocketMQ, topic: str, group: str, offset: int) -> None:
     )  # fmt: skip
 
 
-def rows(report: Any, name: str) -> list[dict[str, Any]]:
-    (section,) = [each for each in report.sections if each.name == name]
-    return [row.asDict() for row in section.frame.collect()]
-
-
-def test_each_message_counts_once_for_each_group(journal: Path) -> None:
-    with DuckEngine() as engine:
-        report = journal_latency.build(engine, [str(journal)])
-        groups = rows(report, "groups")
-        assert [(row["consumerGroup"], row["messages"]) for row in groups] == [("one", 4), ("two", 2)]
-        assert all(0 <= row["p50Ms"] <= row["p99Ms"] <= row["mostMs"] < 60_000 for row in groups)
-        assert sum(row["messages"] for row in rows(report, "minutes")) == 6
-        assert [(row["topic"], row["messages"]) for row in rows(report, "unmatched")] == [
-            ("timed", 1),
-            ("unread", 1),
-        ]
+def test_each_message_counts_once_for_each_group(engine: Any, journal: Path) -> None:
+    report = latency.build_of_journals(engine, [str(journal)])
+    groups = rows(report, "groups")
+    assert [(row["consumerGroup"], row["messages"]) for row in groups] == [("one", 4), ("two", 2)]
+    assert all(0 <= row["p50Ms"] <= row["p99Ms"] <= row["mostMs"] < 60_000 for row in groups)
+    assert sum(row["messages"] for row in rows(report, "minutes")) == 6
+    assert [(row["topic"], row["messages"]) for row in rows(report, "unmatched")] == [
+        ("timed", 1),
+        ("unread", 1),
+    ]
 
 
 def test_batches_count_as_their_messages_and_what_is_stored_elsewhere_first_is_left_out(
-    tmp_path: Path,
+    engine: Any, tmp_path: Path
 ) -> None:
     with EmbeddedServer(journal=tmp_path, virtual_time=True) as server:
         rocketmq = RocketMQ(server)
@@ -70,15 +68,14 @@ def test_batches_count_as_their_messages_and_what_is_stored_elsewhere_first_is_l
         rocketmq.clock.advance("10s")
         for offset in range(0, 8, 2):
             pull(rocketmq, topic, rocketmq.group("one"), offset)
-    with DuckEngine() as engine:
-        report = journal_latency.build(engine, [str(tmp_path)])
-        (group,) = rows(report, "groups")
-        assert group["messages"] == 1 + 3
-        assert rows(report, "unmatched") == []
-        assert [(row["what"], row["messages"]) for row in rows(report, "leftOut")] == [
-            ("delayed", 2),
-            ("in a transaction", 1),
-        ]
+    report = latency.build_of_journals(engine, [str(tmp_path)])
+    (group,) = rows(report, "groups")
+    assert group["messages"] == 1 + 3
+    assert rows(report, "unmatched") == []
+    assert [(row["what"], row["messages"]) for row in rows(report, "leftOut")] == [
+        ("delayed", 2),
+        ("in a transaction", 1),
+    ]
 
 
 async def send_mixed(rocketmq: RocketMQ, topic: str) -> None:
@@ -101,5 +98,30 @@ def test_the_command_takes_journals_alone(journal: Path) -> None:
         2,
         "pocketmq: --journal: name no store and no broker with it\n",
     )
-    traces = CliRunner().invoke(pipeline, ["latency", "--store", "s", "--engine", "duckdb"])
-    assert "--engine duckdb is for --journal" in traces.output
+
+
+def test_latency_joins_sends_with_receipts(engine: Any, rocketmq: RocketMQ) -> None:
+    topic = send_traces(rocketmq)
+    report = latency.build(engine, MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=topic))
+    groups = [tuple(row.values()) for row in rows(report, "groups")]
+    assert groups == [("T", "cg", 3, 0, 10, 10, 10, 7, 0)]
+    assert [row["messages"] for row in rows(report, "unmatched")] == [1, 0, 0, 1]
+    assert sum(row["messages"] for row in rows(report, "minutes")) == 3
+
+
+def send_traces(rocketmq: RocketMQ) -> str:
+    """Four sends, of which three were received; returns the topic."""
+    topic = rocketmq.topic("trace", queues=1)
+
+    def record(*fields: object) -> str:
+        return "\x01".join(map(str, fields)) + "\x02"
+
+    for number in range(4):
+        unique, sent = f"ID{number}", 1_700_000_000_000 + number
+        pub = record("Pub", sent, "R", "pg", "T", unique, "", "", "h", 1, 5, 0, "O", "true", "c")
+        rocketmq.send(topic, pub)
+        if number < 3:
+            before = record("SubBefore", sent + 10 * (number - 1), "R", "cg", f"q{number}", unique, 0, "")
+            rocketmq.send(topic, before + record("SubAfter", f"q{number}", unique, 7, "true", "", 0))
+    rocketmq.send(topic, b"\xff no text")
+    return topic
