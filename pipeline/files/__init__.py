@@ -1,5 +1,7 @@
 """Files on disk, read without a broker: commit logs, consume queues, offset tables and journals. No Spark.
 
+locations.py        a store's place: a folder or a URL, and how that is shown
+store_topics.py     the topics of a store
 mapped_file.py      a file mapped into memory, and where its written bytes end
 remote_files.py     files behind a URL, read into memory
 log_files.py        the files of a commit log, how they are split into tasks, and their bytes

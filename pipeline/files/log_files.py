@@ -18,6 +18,7 @@ import msgspec
 
 from ..errors import PathError
 from ..records.boundaries import find_record
+from .locations import is_url
 from .mapped_file import FILE_NAME, data_end, map_file
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def log_files(folder: str | Path) -> list[LogFile]:
 
     `PathError` if there is none.
     """
-    if "://" in str(folder):
+    if is_url(str(folder)):
         return _remote_files(str(folder))
     if not Path(folder).is_dir():
         raise PathError(f"{folder} is not a folder; a store has commitlog and consumequeue in it")

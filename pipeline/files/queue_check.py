@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
-from pocketmq.protocol.errors import ProtocolError
-from pocketmq.protocol.text.fastjson import loads
 
 from ..errors import OptionError
 from ..records.records import records_at
@@ -32,6 +30,7 @@ from .log_files import LogFile, LogWindow, files_at, log_files, log_window
 from .mapped_file import FILE_NAME
 from .run_statuses import DELETED_TOPIC, NO_QUEUE, NO_RECORD, NO_UNIT, OTHER_RECORD, OTHER_SIZE
 from .runs import RUN, Runs, RunTable
+from .store_topics import configured_topics
 
 _Units = npt.NDArray[Any]
 
@@ -119,7 +118,7 @@ class RecordCheck:
 
     def __init__(self, root: str, table: RunTable, known_end: int) -> None:
         self._files = QueueFiles(Path(root) / "consumequeue")
-        self._topics = _known_topics(Path(root) / "config" / "topics.json")
+        self._topics = configured_topics(root)
         self._has_queues = (
             Path(root) / "consumequeue"
         ).is_dir()  # without it, queues are lost, not topics deleted
@@ -203,14 +202,6 @@ class RecordCheck:
         found = runs.copy()
         found["key"] = self._table.key(status, topic, queue_id)
         self._table.add(found)
-
-
-def _known_topics(path: Path) -> frozenset[str] | None:
-    """The topics that the broker knows; None if the table cannot be read."""
-    try:
-        return frozenset(loads(path.read_bytes())["topicConfigTable"])
-    except (OSError, ProtocolError, ValueError, KeyError, TypeError):
-        return None
 
 
 def check_units(split: QueueSplit, log_folder: str) -> Iterator[Any]:

@@ -15,26 +15,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ..errors import PathError
+from .locations import shown_url
 
 _SPARK_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
-
-
-def is_url(location: str) -> bool:
-    return "://" in location
-
-
-def shown_url(url: str) -> str:
-    """A location as it may be shown: without user, keys and parameters. A folder as it is."""
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        return url
-    place = rest.partition("?")[0].rstrip("/")
-    server = place.partition("/")[0]
-    has_port = server.rpartition(":")[2].isdigit()
-    # A URL with an unescaped slash in its key is wrong, but it is shown in the error message.
-    if "@" in server or ("@" in place and ":" in server and not has_port):
-        place = place.partition("@")[2]
-    return f"{scheme}{separator}{place}"
 
 
 def file_system(url: str) -> tuple[Any, str]:

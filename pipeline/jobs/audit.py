@@ -17,10 +17,11 @@ from typing import Any, Final
 
 import click
 
+from ..files.locations import is_url, shown_url
 from ..files.run_statuses import DELETED_TOPIC, NO_QUEUE, OK, QUEUE_STATUSES
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput, is_remote, shown, sql_text, stores_named
+from ..sql.message_input import MessageInput, sql_text, stores_named
 from .on_engine import engine_options, run_on_engine
 from .run import exit_on_user_error
 
@@ -115,15 +116,15 @@ def build(
     stores = {None: store} if isinstance(store, str) else dict(store)
     for number, folder in enumerate(stores.values()):
         options = {"onCorrupt": "report", "verifyCrc": str(checks_crc).lower()}
-        if not is_remote(folder):
+        if not is_url(folder):
             options["checkQueues"] = "true"
         engine.open_store_table("scanned_runs", MessageInput(store=folder, topics=topics), "runs", **options)
         engine.keep(f"runs_{number}", "select * from scanned_runs", is_small=True)
     texts = {name: _of_all(text, list(stores)) for name, _, text in TABLES}
     sections = [Section(name, title, engine.sql(texts[name])) for name, title, _ in TABLES]
     findings, hidden_findings = findings_of(engine, texts)
-    name = f"Store{'s' if len(stores) > 1 else ''} {', '.join(map(shown, stores.values()))}."
-    if any(map(is_remote, stores.values())):
+    name = f"Store{'s' if len(stores) > 1 else ''} {', '.join(map(shown_url, stores.values()))}."
+    if any(map(is_url, stores.values())):
         name += f" {NOT_COMPARED}"
     return Report("Store audit", name, sections, findings, hidden_findings=hidden_findings)
 
@@ -196,7 +197,7 @@ def main(*, stores: Sequence[str], topics: str | None, checks_crc: bool, **optio
     with exit_on_user_error():
         store, named = stores_named(stores)
     source = MessageInput(store=store, stores=named, topics=topics)
-    if any(map(is_remote, source.folders)):
+    if any(map(is_url, source.folders)):
         click.echo(f"pocketmq: {NOT_COMPARED}", err=True)
     run_on_engine(
         "audit",

@@ -24,9 +24,10 @@ import click
 from pocketmq.client.access_options import access_options
 
 from ..errors import OptionError, PathError
+from ..files.locations import is_url
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput, is_remote, stores_named
+from ..sql.message_input import MessageInput, stores_named
 from .inputs import IS_SYSTEM_TOPIC, time_options
 from .on_engine import engine_options, run_on_engine
 from .run import exit_on_user_error
@@ -207,7 +208,7 @@ def _findings(engine: Engine, left: MessageInput, right: MessageInput) -> list[s
 
 def input_of(text: str, topics: str | None, **others: Any) -> MessageInput:
     """A store directory, NAME=DIR[,NAME=DIR] for the stores of several brokers, or the address of name servers."""
-    if "=" in text and not Path(text).exists() and not is_remote(text.partition("=")[0]):
+    if "=" in text and not Path(text).exists() and not is_url(text.partition("=")[0]):
         _, stores = stores_named(text.split(","))
         return MessageInput(stores=stores, topics=topics, **others)
     is_store = Path(text).is_dir() or "/" in text

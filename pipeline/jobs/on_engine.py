@@ -13,6 +13,8 @@ from typing import Any
 import click
 
 from ..errors import PathError
+from ..files.locations import is_url
+from ..files.store_topics import missing_topics
 from ..report.report import Outputs, Report, write
 from ..sql.engine import ENGINES, SPARK, Engine, check_arrow, choose_engine
 from ..sql.message_input import MessageInput
@@ -113,9 +115,8 @@ def check_brokers(source: MessageInput) -> None:
 
 def note_missing_topics(source: MessageInput) -> None:
     """Name the topics that a store does not have: a misspelt one would look like one without messages."""
-    for topic in source.missing_topics():
-        similar = source.similar_topics(topic)
-        click.echo(f"pocketmq: {source.name} has no topic {topic}{similar}", err=True)
+    for sentence in missing_topics(source.folders, source.topic_names()):
+        click.echo(f"pocketmq: {sentence}", err=True)
 
 
 def run_without_engine(name: str, build: Callable[[Outputs], Report], **options: Any) -> None:
@@ -139,7 +140,7 @@ def run_without_engine(name: str, build: Callable[[Outputs], Report], **options:
 
 def check_parquet_url(folder: str | None) -> None:
     """`OptionError` for a URL that Arrow, which writes the tables, does not know."""
-    from ..files.remote_files import file_system, is_url
+    from ..files.remote_files import file_system
 
     if folder is not None and is_url(folder):
         try:

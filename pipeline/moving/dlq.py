@@ -23,12 +23,13 @@ import msgspec
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 
 from ..errors import OptionError
+from ..files.store_topics import topics_of_store
 from ..jobs.inputs import input_options, time_options
 from ..jobs.on_engine import engine_options, run_on_engine
 from ..planning.spelling import did_you_mean
 from ..report.report import Report, Section, counted
 from ..sql.engine import Engine
-from ..sql.message_input import MessageInput, sql_text, topics_of_store
+from ..sql.message_input import MessageInput, sql_text
 from .dead_letters import GROUP, ORIGIN, ORIGIN_SQL, TIMEOUT_MS, Wanted, group_of, placed_sql
 
 COLUMNS: Final = (

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import OptionError
+from ..files.locations import is_url
 
 MARKER: Final = "_pocketmq"
 LOOKS: Final = frozenset(("file", "gs", "hdfs", "s3", "s3a", "s3n"))
@@ -20,7 +21,7 @@ OVERWRITE, ERROR_IF_EXISTS = "overwrite", "errorifexists"
 
 def write_mode(option: str, folder: str) -> str:
     """How the folder may be written. `OptionError` if it holds anything that no job has written."""
-    if "://" not in folder:
+    if not is_url(folder):
         return _mode(option, folder, _names(option, Path(folder)))
     names = _names_at(folder)
     return ERROR_IF_EXISTS if names is None else _mode(option, folder, names)
@@ -28,7 +29,7 @@ def write_mode(option: str, folder: str) -> str:
 
 def names_in_folder(folder: str) -> list[str] | None:
     """The names in a folder, none if it does not exist; None if only Spark can look there."""
-    if "://" in folder:
+    if is_url(folder):
         return _names_at(folder)
     return [path.name for path in Path(folder).iterdir()] if Path(folder).is_dir() else []
 
@@ -60,7 +61,7 @@ def _names(option: str, folder: Path) -> list[str]:
 
 
 def _mark(folder: str) -> None:
-    if "://" not in folder:
+    if not is_url(folder):
         if Path(folder).is_dir():
             (Path(folder) / MARKER).touch()
         return

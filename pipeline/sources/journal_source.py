@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import OptionValues, canonical_options
 from ..records.columns import JOURNAL_COLUMNS, ddl
-from ..tables.journal_table import JournalTable
+from ..tables.journal_table import journal_table
 from .task_reader import TaskReader, read_paths
 
 _NAMES: Final = ("path",)
@@ -35,4 +35,4 @@ class JournalSource(DataSource):
         paths, others = read_paths(self.options)
         values = OptionValues(canonical_options(others, _NAMES, {}))
         places = [values.required("path", "/path/to/journal")] if paths is None else list(paths.values())
-        return TaskReader(JournalTable(places), schema, JOURNAL_COLUMNS)
+        return TaskReader(journal_table(places), schema, JOURNAL_COLUMNS)

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
-from ..files.remote_files import is_url
+from ..files.locations import is_url
 from ..files.scan import FAIL, REPORT, SKIP
 from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import OptionValues, canonical_options

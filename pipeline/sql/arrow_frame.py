@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from ..files.locations import is_url
+
 ROWS: Final = 1024
 
 
@@ -93,7 +95,7 @@ class ArrowWriter:
         """Write the table as one file in a folder, on this machine or at a URL that Arrow knows."""
         import pyarrow.dataset as ds
 
-        from ..files.remote_files import file_system, is_url
+        from ..files.remote_files import file_system
 
         if is_url(folder):
             files, path = file_system(folder)

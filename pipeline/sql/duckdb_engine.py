@@ -25,7 +25,7 @@ from ..tables.readers import (
     store_table,
     topic_table,
 )
-from ..tables.threads import Progress
+from ..tables.tasks import Progress
 from .arrow_frame import ArrowFrame
 from .engine import SQL_ERROR
 from .message_input import MessageInput
@@ -168,9 +168,6 @@ class _WatchedTable:
         self.schema = table.schema
         self._table = table
         self._engine = engine
-
-    def check(self) -> None:
-        self._table.check()
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         return self._engine._watch(lambda: self._table.batches(names, condition))

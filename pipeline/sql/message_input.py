@@ -11,6 +11,7 @@ import msgspec
 from pocketmq.client.access import NO_ACCESS_KEYS, Access
 
 from ..errors import OptionError, PathError
+from ..files.locations import is_url, shown_url
 from ..files.log_files import log_files
 from ..planning.absolute_paths import absolute
 from ..planning.access_names import source_options
@@ -89,26 +90,11 @@ class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The stores' folders, or URLs without their keys, or the name server's address."""
-        return ", ".join(map(shown, self.folders)) or self.namesrv_addr or ""
-
-    def missing_topics(self) -> list[str]:
-        """Named topics without consume queues in the stores: misspelt, or deleted. Records may be left of those."""
-        existing = self._existing_topics()
-        return [name for name in self.topic_names() if existing and name not in existing]
-
-    def _existing_topics(self) -> list[str]:
-        """The topics with consume queues in the stores."""
-        return [topic for folder in self.folders for topic in topics_of_store(folder)]
+        return ", ".join(map(shown_url, self.folders)) or self.namesrv_addr or ""
 
     def topic_names(self) -> list[str]:
         """The named topics."""
         return [name.strip() for name in (self.topics or "").split(",") if name.strip()]
-
-    def similar_topics(self, name: str) -> str:
-        """`; did you mean Orders?` if the store has a topic that is spelled nearly so, or nothing."""
-        from ..planning.spelling import did_you_mean
-
-        return did_you_mean(name, self._existing_topics())
 
     def time_condition(self) -> str:
         """SQL for the two times; `true` without them."""
@@ -153,43 +139,19 @@ def stores_named(texts: Sequence[str]) -> tuple[str | None, tuple[tuple[str, str
     return None, tuple(stores)
 
 
-def is_remote(text: str) -> bool:
-    """Whether a store is behind a URL."""
-    return "://" in text
-
-
-def shown(text: str) -> str:
-    """A folder, or a URL without user, keys and parameters."""
-    if not is_remote(text):
-        return text
-    from ..files.remote_files import shown_url
-
-    return shown_url(text)
-
-
 def check_store(text: str) -> None:
     """`OptionError` if the folder or URL is not one of a store."""
     try:
-        log_files(text if is_remote(text) else Path(text) / "commitlog")
+        log_files(text if is_url(text) else Path(text) / "commitlog")
     except PathError as error:
         raise error.with_option("--store") from error
     except OSError as error:  # of the file system behind the URL
-        raise OptionError(f"--store: {shown(text)} cannot be read: {error}") from error
+        raise OptionError(f"--store: {shown_url(text)} cannot be read: {error}") from error
 
 
 def check_is_folder(job: str, text: str) -> None:
     """`OptionError` for a URL, which this job does not read."""
-    if is_remote(text):
+    if is_url(text):
         raise OptionError(
             f"--store: {job} reads a folder, not a URL; copy the store, or ask its brokers with --namesrv"
         )
-
-
-def topics_of_store(text: str) -> list[str]:
-    """The topics with consume queues in a store, sorted."""
-    if is_remote(text):
-        from ..files.remote_files import location_of
-
-        return location_of(text).folders("consumequeue")
-    root = Path(text) / "consumequeue"
-    return sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []

@@ -13,7 +13,7 @@ topic_table.py      messages of running brokers, pulled by a thread
 remote_store.py     stores behind a URL, as the tables of a folder
 journal_table.py    entries of journals
 queue_tables.py     units of consume queues, offsets of consumer groups
-threads.py          tasks read by several threads
+tasks.py            tables of tasks, read by several threads
 
 Needs numpy and pyarrow (the extra `pocketmq[tables]`).
 """

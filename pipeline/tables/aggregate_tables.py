@@ -4,6 +4,7 @@ A task is a split of the log, the units of a queue, or a hole between two files,
 applied to the rows, which are few; the log is read as a whole.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from ..files.queue_check import check_units
 from ..files.store_rows import hole_after
 from ..records.columns import RUN_COLUMNS, STATISTIC_COLUMNS, arrow_schema
 from .store_table import Cut, StoreSettings, holes_of
+from .tasks import Task, TaskTable
 
 CUT: Final = Cut(split_bytes=64 * 1024 * 1024)
 UNIT_ROWS: Final = 4_000_000
@@ -63,51 +65,41 @@ class StatisticsTask(msgspec.Struct, frozen=True):
         return _chosen(scan_statistics(self.split, self.settings.scan, needed), names, condition)
 
 
-class RunsTable:
+def runs_table(settings: StoreSettings, *, checks_queues: bool, cut: Cut = CUT) -> TaskTable:
     """Runs of consecutive records, damage, and with `checks_queues` what does not match the consume queues."""
-
-    def __init__(self, settings: StoreSettings, *, checks_queues: bool, cut: Cut = CUT) -> None:
-        self.schema = arrow_schema(RUN_COLUMNS, list(RUN_COLUMNS))
-        self._cut = cut
-        self._settings = settings
-        self._checks_queues = checks_queues
-
-    def check(self) -> None:
-        self.tasks(None)
-
-    def tasks(self, condition: Any) -> list[Any]:
-        """The log in pieces, and the queues if they are checked. One end is taken for both."""
-        settings, topics = self._settings, self._settings.scan.topics
-        queues = queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS)
-        files = log_files(settings.log_folder)
-        splits = log_splits(files, self._cut.split_bytes, self._cut.min_tasks, known_log_end(queues))
-        holes = [HoleRunsTask(hole.file) for hole in holes_of(settings, files)]
-        checks = [queue for queue in queues if self._checks_queues and (not topics or queue.topic in topics)]
-        return [
-            *holes,
-            *(RunsTask(settings, split, self._checks_queues) for split in splits),
-            *(UnitCheckTask(settings, queue) for queue in checks),
-        ]
+    tasks = functools.partial(_runs_tasks, settings, cut, checks_queues)
+    return TaskTable(arrow_schema(RUN_COLUMNS, list(RUN_COLUMNS)), tasks)
 
 
-class StatisticsTable:
+def _runs_tasks(settings: StoreSettings, cut: Cut, checks_queues: bool, condition: Any) -> list[Task]:
+    """The log in pieces, and the queues if they are checked. One end is taken for both."""
+    files, splits, queues = _pieces(settings, cut)
+    topics = settings.scan.topics
+    checks = [queue for queue in queues if checks_queues and (not topics or queue.topic in topics)]
+    return [
+        *(HoleRunsTask(hole.file) for hole in holes_of(settings, files)),
+        *(RunsTask(settings, split, checks_queues) for split in splits),
+        *(UnitCheckTask(settings, queue) for queue in checks),
+    ]
+
+
+def statistics_table(settings: StoreSettings, cut: Cut = CUT) -> TaskTable:
     """Messages and bytes by topic, queue, tag and minute."""
+    tasks = functools.partial(_statistics_tasks, settings, cut)
+    return TaskTable(arrow_schema(STATISTIC_COLUMNS, list(STATISTIC_COLUMNS)), tasks)
 
-    def __init__(self, settings: StoreSettings, cut: Cut = CUT) -> None:
-        self._cut = cut
-        self.schema = arrow_schema(STATISTIC_COLUMNS, list(STATISTIC_COLUMNS))
-        self._settings = settings
 
-    def check(self) -> None:
-        self.tasks(None)
+def _statistics_tasks(settings: StoreSettings, cut: Cut, condition: Any) -> list[Task]:
+    files, splits, _ = _pieces(settings, cut)
+    holes_of(settings, files)
+    return [StatisticsTask(settings, split) for split in splits]
 
-    def tasks(self, condition: Any) -> list[Any]:
-        settings = self._settings
-        files = log_files(settings.log_folder)
-        holes_of(settings, files)
-        known_end = known_log_end(queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS))
-        splits = log_splits(files, self._cut.split_bytes, self._cut.min_tasks, known_end)
-        return [StatisticsTask(settings, split) for split in splits]
+
+def _pieces(settings: StoreSettings, cut: Cut) -> tuple[list[LogFile], list[LogSplit], list[QueueSplit]]:
+    """(files, splits, queues)."""
+    queues = queue_splits(settings.queues_root(), frozenset(), UNIT_ROWS)
+    files = log_files(settings.log_folder)
+    return files, log_splits(files, cut.split_bytes, cut.min_tasks, known_log_end(queues)), queues
 
 
 def _chosen(batches: Iterator[Any], names: Sequence[str], condition: Any) -> Iterator[Any]:

@@ -1,5 +1,6 @@
 """The entries of a broker's journal as a table: one task for each file, in a folder or behind a URL."""
 
+import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from pocketmq.protocol.journal_frames import SUFFIX
 
 from ..errors import PathError
 from ..files.journal_rows import column, journal_files, read_journal
-from ..files.remote_files import is_url, location_of
+from ..files.locations import is_url
+from ..files.remote_files import location_of
 from ..records.columns import JOURNAL_COLUMNS, arrow_schema
 from .conditions import columns_in
+from .tasks import Task, TaskTable
 
 
 class JournalTask(msgspec.Struct, frozen=True):
@@ -38,19 +41,14 @@ class JournalTask(msgspec.Struct, frozen=True):
                 yield batch.select(list(names))
 
 
-class JournalTable:
-    """The files of one or several journals that exist now."""
+def journal_table(paths: Sequence[str]) -> TaskTable:
+    """The files of one or several journals. Planning raises `PathError` for a path without a journal."""
+    tasks = functools.partial(_tasks_of_all, paths)
+    return TaskTable(arrow_schema(JOURNAL_COLUMNS, list(JOURNAL_COLUMNS)), tasks)
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.schema = arrow_schema(JOURNAL_COLUMNS, list(JOURNAL_COLUMNS))
-        self._paths = paths
 
-    def check(self) -> None:
-        """`OptionError` for a path without a journal."""
-        self.tasks(None)
-
-    def tasks(self, condition: Any) -> list[JournalTask]:
-        return [task for path in self._paths for task in _tasks_of(path)]
+def _tasks_of_all(paths: Sequence[str], condition: Any) -> list[Task]:
+    return [task for path in paths for task in _tasks_of(path)]
 
 
 def _tasks_of(path: str) -> list[JournalTask]:

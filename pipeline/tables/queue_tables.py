@@ -1,5 +1,6 @@
 """The small tables of a store: the units of its consume queues, and the offsets of its consumer groups."""
 
+import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ from ..errors import PathError
 from ..files.consume_queues import QueueSplit, consumer_offsets, queue_splits
 from ..files.store_rows import consumer_offset_rows, unit_rows
 from ..records.columns import CONSUME_QUEUE_COLUMNS, CONSUMER_OFFSET_COLUMNS, arrow_schema
+from .tasks import Task, TaskTable
 
 UNIT_ROWS: Final = 4_000_000
 """Units of a task: 80 MB."""
@@ -35,37 +37,26 @@ class OffsetsTask(msgspec.Struct, frozen=True):
         yield (batch if condition is None else batch.filter(condition)).select(list(names))
 
 
-class ConsumeQueueTable:
+def consume_queue_table(root: str, topics: frozenset[str] = frozenset(), url: str | None = None) -> TaskTable:
     """One row for each written unit of the consume queues. With `url` the folder has copies of the queues of that
-    store, for planning."""
-
-    def __init__(self, root: str, topics: frozenset[str] = frozenset(), url: str | None = None) -> None:
-        self.schema = arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS))
-        self._root = Path(root) / "consumequeue"
-        self._topics = topics
-        self._url = url
-
-    def check(self) -> None:
-        """`PathError` for a store without consume queues."""
-        if not self._root.is_dir():
-            raise PathError(f"{self._root} is not a folder; table consumequeue needs the consume queues")
-
-    def tasks(self, condition: Any) -> list[UnitRowsTask]:
-        self.check()
-        splits = queue_splits(self._root, self._topics, UNIT_ROWS)
-        return [UnitRowsTask(msgspec.structs.replace(split, url=self._url)) for split in splits]
+    store, for planning. Planning raises `PathError` for a store without consume queues."""
+    tasks = functools.partial(_unit_tasks, Path(root) / "consumequeue", topics, url)
+    return TaskTable(arrow_schema(CONSUME_QUEUE_COLUMNS, list(CONSUME_QUEUE_COLUMNS)), tasks)
 
 
-class ConsumerOffsetTable:
-    """One row for each group, topic and queue with an offset."""
+def _unit_tasks(root: Path, topics: frozenset[str], url: str | None, condition: Any) -> list[Task]:
+    if not root.is_dir():
+        raise PathError(f"{root} is not a folder; table consumequeue needs the consume queues")
+    splits = queue_splits(root, topics, UNIT_ROWS)
+    return [UnitRowsTask(msgspec.structs.replace(split, url=url)) for split in splits]
 
-    def __init__(self, root: str) -> None:
-        self.schema = arrow_schema(CONSUMER_OFFSET_COLUMNS, list(CONSUMER_OFFSET_COLUMNS))
-        self._path = Path(root) / "config" / "consumerOffset.json"
 
-    def check(self) -> None:
-        """`OptionError` for a folder that is no store, `CorruptStoreError` for one that cannot be read."""
-        consumer_offsets(self._path)
+def consumer_offset_table(root: str) -> TaskTable:
+    """One row for each group, topic and queue with an offset. Planning raises `PathError` for a folder that is no
+    store, `CorruptStoreError` for a table that cannot be read."""
+    tasks = functools.partial(_offset_tasks, Path(root) / "config" / "consumerOffset.json")
+    return TaskTable(arrow_schema(CONSUMER_OFFSET_COLUMNS, list(CONSUMER_OFFSET_COLUMNS)), tasks)
 
-    def tasks(self, condition: Any) -> list[OffsetsTask]:
-        return [OffsetsTask(consumer_offsets(self._path))]
+
+def _offset_tasks(path: Path, condition: Any) -> list[Task]:
+    return [OffsetsTask(consumer_offsets(path))]

@@ -4,6 +4,7 @@ A reader is read once, from its beginning to its end. A dataset can be asked aga
 Arrow datasets (DuckDB, Polars) tells it which columns and rows it needs.
 """
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -11,10 +12,14 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from ..errors import OptionError, PathError
+from ..files.locations import is_url
+from ..files.store_topics import missing_topics
 from ..records.columns import ALL, LEAN_COLUMNS
 from .call_options import TOPIC_OPTIONS, check_names, check_store_options, rename_options_in_error
 from .conditions import Moment, condition_of, timestamp
-from .threads import Progress, read_tasks, thread_count
+from .tasks import Progress, SharedTable, TaskTable, joined
+
+_log = logging.getLogger("pocketmq.pipeline")
 
 MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
 RUNS, STATISTICS = "runs", "stats"
@@ -29,43 +34,7 @@ class Table(Protocol):
     schema: Any
     progress: Progress | None
 
-    def check(self) -> None: ...
-
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]: ...
-
-
-class TaskTable(Protocol):
-    """A table of tasks that threads can share."""
-
-    schema: Any
-
-    def check(self) -> None: ...
-
-    def tasks(self, condition: Any) -> Sequence[Any]: ...
-
-
-class SharedTable:
-    """A table of tasks, read by some threads."""
-
-    def __init__(self, table: TaskTable, threads: int | None) -> None:
-        if threads is not None and not (isinstance(threads, int) and threads >= 1):
-            raise OptionError(f"threads must be a whole number, 1 or more, got {threads!r}")
-        self.schema = table.schema
-        self.progress: Progress | None = None
-        self._table = table
-        self._threads = threads
-
-    def check(self) -> None:
-        self._table.check()
-
-    def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
-        """The rows, in the order of the tasks. Errors of planning are raised by this call."""
-        tasks = self._table.tasks(condition)
-        return self._rows(tasks, names, condition)
-
-    def _rows(self, tasks: Sequence[Any], names: Sequence[str], condition: Any) -> Iterator[Any]:
-        # A generator of this object: a table with copies removes them with itself.
-        yield from read_tasks(tasks, names, condition, self._threads or thread_count(), self.progress)
 
 
 def open_store(
@@ -165,7 +134,9 @@ def store_table(
     **options: Any,
 ) -> Table:
     """One table of a store. `OptionError` for an option that is not allowed, and for a folder that is no store; the
-    latter while reading, unless `checks_files`."""
+    latter while reading, unless `checks_files`. A topic that the store does not have is a warning."""
+    from .store_table import topic_names
+
     if table in (MESSAGES, RUNS, STATISTICS):
         check_store_options(options, checks_queues=table == RUNS)
     elif table in STORE_TABLES and options:
@@ -173,10 +144,13 @@ def store_table(
     found = SharedTable(task_table(path, table, topics=topics, **options), threads)
     if checks_files:
         _check_path(found)
+        places = [str(place) for place in path.values()] if isinstance(path, Mapping) else [str(path)]
+        for sentence in missing_topics(places, [] if topics is None else topic_names(topics)):
+            _log.warning("%s; what a deleted topic has left is read", sentence)
     return found
 
 
-def _check_path(table: Table) -> None:
+def _check_path(table: SharedTable) -> None:
     """`OptionError` in the words of a call."""
     try:
         table.check()
@@ -199,54 +173,44 @@ def task_table(
         raise OptionError(f"table {table} is of one store: path must be a folder or a URL")
     if options.pop("broker_name", None) is not None or not path:
         raise OptionError("path must be a folder, or {broker name: folder} without broker_name")
-    return SeveralTables(
+    return joined(
         [_table_of(str(place), table, cut, {**options, "broker_name": name}) for name, place in path.items()]
     )
-
-
-class SeveralTables:
-    """The tasks of several tables with one schema, one after another."""
-
-    def __init__(self, tables: Sequence[TaskTable]) -> None:
-        self.schema = tables[0].schema
-        self._tables = tables
-
-    def check(self) -> None:
-        for table in self._tables:
-            table.check()
-
-    def tasks(self, condition: Any) -> list[Any]:
-        return [task for table in self._tables for task in table.tasks(condition)]
 
 
 def _table_of(
     path: str, table: str, cut: Any, options: dict[str, Any], *, url: str | None = None
 ) -> TaskTable:
     """With `url` the log is that of the store behind it, and `path` has copies of its queues and offsets."""
-    from .aggregate_tables import CUT, RunsTable, StatisticsTable
-    from .queue_tables import ConsumeQueueTable, ConsumerOffsetTable
-    from .store_table import StoreTable, store_settings, topic_names
+    from .aggregate_tables import CUT, runs_table, statistics_table
+    from .queue_tables import consume_queue_table, consumer_offset_table
+    from .store_table import message_table, store_settings, topic_names
 
-    if "://" in path:
-        from .remote_store import RemoteTable
+    if is_url(path):
+        from .remote_store import RemoteStore
 
         for name in ("commit_log_path", "check_queues"):
             if options.get(name):
                 raise OptionError(f"{name} is for a folder: a URL is read without it")
-        # Tasks that read from elsewhere are larger.
-        return RemoteTable(path, lambda folder: _table_of(folder, table, cut or CUT, options, url=path))
+
+        def of_folder(folder: str) -> TaskTable:
+            return _table_of(
+                folder, table, cut or CUT, options, url=path
+            )  # tasks that read from elsewhere are larger
+
+        return TaskTable(of_folder("").schema, RemoteStore(path, of_folder).tasks)
     if table == CONSUME_QUEUE:
-        return ConsumeQueueTable(path, frozenset(topic_names(options.get("topics"))), url)
+        return consume_queue_table(path, frozenset(topic_names(options.get("topics"))), url)
     if table == CONSUMER_OFFSETS:
-        return ConsumerOffsetTable(path)
+        return consumer_offset_table(path)
     checks_queues = options.get("check_queues", False)
     own = {name: value for name, value in options.items() if name != "check_queues"}
     settings = store_settings(path, **(own if url is None else {**own, "commit_log_path": url}))
     if table == MESSAGES:
-        return StoreTable(settings, cut)
+        return message_table(settings, cut)
     if table == RUNS:
-        return RunsTable(settings, checks_queues=checks_queues, cut=cut or CUT)
-    return StatisticsTable(settings, cut or CUT)
+        return runs_table(settings, checks_queues=checks_queues, cut=cut or CUT)
+    return statistics_table(settings, cut or CUT)
 
 
 def topic_table(
@@ -285,10 +249,10 @@ def topic_table(
 
 def journal_table(path: str | Path | Sequence[str], threads: int | None = None) -> Table:
     """The table of journals. `OptionError` for a path without one."""
-    from .journal_table import JournalTable
+    from . import journal_table as journals
 
     paths = [str(path)] if isinstance(path, str | Path) else [str(each) for each in path]
-    found = SharedTable(JournalTable(paths), threads)
+    found = SharedTable(journals.journal_table(paths), threads)
     _check_path(found)
     return found
 

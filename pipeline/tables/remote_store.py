@@ -8,42 +8,38 @@ import contextlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from ..errors import CorruptStoreError, PathError
+from ..files.locations import shown_url
 from ..files.log_files import log_files
-from ..files.remote_files import location_of, shown_url
+from ..files.remote_files import location_of
+from .tasks import Task, TaskTable
 
 OFFSETS: Final = "config/consumerOffset.json"
 
 
-class RemoteTable:
-    """A table of tasks of a store behind a URL. `of_folder` makes it, with the folder of the copies."""
+class RemoteStore:
+    """A store behind a URL, of which a table is planned. `of_folder` makes the table, with the folder of the copies."""
 
-    def __init__(self, url: str, of_folder: Callable[[str], Any]) -> None:
+    def __init__(self, url: str, of_folder: Callable[[str], TaskTable]) -> None:
         self._url = url
         self._of_folder = of_folder
         self._folder: Path | None = None
-        self.schema = of_folder("").schema
 
-    def check(self) -> None:
-        """As the table of a folder, and `PathError` if there is no store behind the URL."""
-        with self._table() as table:
-            table.check()
-
-    def tasks(self, condition: Any) -> list[Any]:
-        with self._table() as table:
-            tasks: list[Any] = table.tasks(condition)
-        return tasks
+    def tasks(self, condition: Any) -> Sequence[Task]:
+        """Those of the table. `PathError` if there is no store behind the URL."""
+        with self._naming_originals() as folder:
+            return self._of_folder(str(folder)).tasks(condition)
 
     @contextlib.contextmanager
-    def _table(self) -> Iterator[Any]:
-        """The table over the copies. Errors name the originals."""
+    def _naming_originals(self) -> Iterator[Path]:
+        """The folder of the copies. Errors name the originals."""
         folder, url = self._copies(), shown_url(self._url)
         try:
-            yield self._of_folder(str(folder))
+            yield folder
         except CorruptStoreError as error:
             raise CorruptStoreError(str(error).replace(str(folder), url)) from error
         except PathError as error:

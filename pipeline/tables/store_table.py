@@ -6,6 +6,7 @@ topics by the consume queues if the wanted topics are a small part of the log (`
 taken to rise in a log, except for a clock that was set back by up to `CLOCK_SLACK_MS`.
 """
 
+import functools
 import itertools
 import logging
 from collections.abc import Iterator, Sequence
@@ -45,6 +46,7 @@ from ..records.boundaries import find_record
 from ..records.columns import STORE_COLUMNS, TIMESTAMP, arrow_schema
 from ..records.records import scan
 from .conditions import columns_in, possible_parts, rows_matching, topics_wanted
+from .tasks import Task, TaskTable
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -113,9 +115,6 @@ class HoleTask(msgspec.Struct, frozen=True):
         return _batches(iter((hole_after(self.file),)), names, condition)
 
 
-Task = LogTask | UnitsTask | QueueTask | HoleTask
-
-
 class Cut(msgspec.Struct, frozen=True):
     """How a store is cut into tasks: bytes of the log in each, how many at least, and whether by queue."""
 
@@ -124,21 +123,10 @@ class Cut(msgspec.Struct, frozen=True):
     by_queue: bool = False
 
 
-class StoreTable:
+def message_table(settings: StoreSettings, cut: Cut | None = None) -> TaskTable:
     """The messages of the store of one broker."""
-
-    def __init__(self, settings: StoreSettings, cut: Cut | None = None) -> None:
-        self.schema = arrow_schema(STORE_COLUMNS, list(STORE_COLUMNS))
-        self._settings = settings
-        self._cut = cut or Cut()
-
-    def check(self) -> None:
-        """`OptionError` for a folder that is no store; `CorruptStoreError` for a hole that must fail."""
-        self.tasks(None)
-
-    def tasks(self, condition: Any) -> list[Any]:
-        """What must be read for a condition, in the order of the log or of its queues."""
-        return plan_store(self._settings, condition, self.schema, self._cut)
+    schema = arrow_schema(STORE_COLUMNS, list(STORE_COLUMNS))
+    return TaskTable(schema, functools.partial(plan_store, settings, cut or Cut(), schema))
 
 
 def store_settings(
@@ -179,8 +167,9 @@ def topic_names(topics: Sequence[str] | str | None) -> list[str]:
     return names
 
 
-def plan_store(settings: StoreSettings, condition: Any, schema: Any, cut: Cut) -> list[Task]:
-    """The tasks of one store, in the order of its log, or of its queues. `PathError` for a folder without these."""
+def plan_store(settings: StoreSettings, cut: Cut, schema: Any, condition: Any) -> list[Task]:
+    """The tasks of one store, in the order of its log, or of its queues. `PathError` for a folder without these,
+    `CorruptStoreError` for a hole that must fail."""
     files = log_files(settings.log_folder)
     if cut.by_queue and files and not settings.queues_root().is_dir():
         raise PathError(f"{settings.queues_root()} is not a folder; driver=commitlog reads without it")

@@ -25,7 +25,7 @@ from ..planning.topic_options import ReadBound, SourceOptions
 from ..records.columns import MESSAGE_COLUMNS, arrow_schema
 from ..records.records import Records
 from .conditions import columns_in, possible_parts, rows_matching
-from .threads import Progress
+from .tasks import Progress
 
 BATCHES_AHEAD: Final = 4
 PIECE: Final = 4096
@@ -40,11 +40,6 @@ class TopicTable:
     def __init__(self, options: SourceOptions) -> None:
         self.schema = arrow_schema(MESSAGE_COLUMNS, list(MESSAGE_COLUMNS))
         self._options = options
-
-    def check(self) -> None:
-        """`OptionError` for topics that do not exist, `SourceUnreachable` without brokers."""
-        with BrokerClient(self._options.namesrv_addr, self._options.access).closing() as client:
-            self._ranges(client, None)
 
     def batches(self, names: Sequence[str], condition: Any) -> Iterator[Any]:
         """The rows that meet the condition. Errors of planning are raised by this call, not by the first `next`."""

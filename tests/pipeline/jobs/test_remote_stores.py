@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
 from pocketmq.cli.pipeline.command import pipeline
+from pocketmq.pipeline.files.store_topics import missing_topics
 from pocketmq.pipeline.jobs.compare import input_of
-from pocketmq.pipeline.sql.message_input import MessageInput
+from pocketmq.pipeline.tables import open_store
 
 Run = Callable[..., Any]
 
@@ -79,10 +80,14 @@ def test_locations_with_keys_are_shown_without_them() -> None:
     assert named.name == "s3://bucket/a, /data/b"
 
 
-def test_a_misspelt_topic_is_named(store: Path) -> None:
-    source = MessageInput(store=f"file://{store}", topics="Orders,Ordres")
-    assert source.missing_topics() == ["Ordres"]
-    assert source.similar_topics("Ordres") == "; did you mean Orders?"
+def test_a_misspelt_topic_is_named(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for place in (str(store), f"file://{store}"):
+        for topic, meant in (("Ordres", "did you mean Orders?"), ("X", "it has Bills, Orders")):
+            sentence = f"{place} has no topic {topic}; {meant}"
+            assert missing_topics([place], ["Orders", topic]) == [sentence]
+            caplog.clear()
+            assert open_store(place, topics=topic).read_all().num_rows == 0
+            assert caplog.messages == [f"{sentence}; what a deleted topic has left is read"]
 
 
 @pytest.mark.parametrize(

@@ -107,9 +107,6 @@ class InterruptedTable:
     schema = pa.schema([("queueOffset", pa.int64())])
     progress = None
 
-    def check(self) -> None:
-        pass
-
     def batches(self, names: Any, condition: Any) -> Iterator[Any]:
         yield pa.RecordBatch.from_pylist([{"queueOffset": 1}], schema=self.schema)
         os.kill(os.getpid(), signal.SIGINT)
