@@ -19,12 +19,17 @@ from pocketmq.broker.handler_modules import HANDLER_MODULES
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Result
 from pocketmq.broker.state.broker_state import Identity
+from pocketmq.broker.storing.records import record_at_offset
 from pocketmq.broker.time.timers import LONGEST_SLEEP_MS, Timer
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.message.offset_id import encode_message_id, pack_host
 from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.record import Record
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -289,6 +294,59 @@ def store_message(
         )
     )
     return encode_message_id(broker.identity.store_host, result.position)
+
+
+def send_request(topic: str = "orders", kind: Any = SendMessageV2, **changes: Any) -> Any:
+    """A send as a producer asks for it; `changes` by the names of its fields."""
+    fields: dict[str, Any] = {
+        "producer_group": "pg",
+        "topic": topic,
+        "default_topic": "TBW102",
+        "default_topic_queue_nums": 4,
+        "queue_id": 0,
+        "sys_flag": 0,
+        "born_timestamp": 1_700_000_000_000,
+        "flag": 0,
+    }
+    return kind(**{**fields, **changes})
+
+
+def pull_request(offset: int = 0, **changes: Any) -> PullMessage:
+    """A pull of queue 0 that does not wait."""
+    fields: dict[str, Any] = {
+        "consumer_group": "g",
+        "topic": "orders",
+        "queue_id": 0,
+        "queue_offset": offset,
+        "max_msg_nums": 32,
+        "sys_flag": PULL_SUBSCRIPTION,
+        "commit_offset": 0,
+        "suspend_timeout_millis": 15_000,
+        "subscription": "*",
+        "sub_version": 0,
+    }
+    return PullMessage(**{**fields, **changes})
+
+
+def record_at(broker: Broker, topic: str = "orders", queue_id: int = 0, offset: int = 0) -> Record:
+    """The message that is stored there; from the end with a negative offset."""
+    queue = broker.store.consume_queue(topic, queue_id)
+    assert queue is not None, f"nothing in {topic} {queue_id}"
+    record = record_at_offset(broker.store, queue, offset if offset >= 0 else queue.max_offset + offset)
+    assert record is not None, f"nothing at {topic} {queue_id} {offset}"
+    return record
+
+
+def records(broker: Broker, topic: str, queue_id: int = 0) -> list[Record]:
+    """The messages of a queue."""
+    count = broker.store.max_offset(topic, queue_id)
+    return [record_at(broker, topic, queue_id, offset) for offset in range(count)]
+
+
+async def turns(count: int = 5) -> None:
+    """Let the event loop go on."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 def _joined(body: RawBody | Sequence[RawBody] | None) -> bytes:

@@ -3,10 +3,8 @@
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
 from pocketmq.protocol.message.record import Record
-from pocketmq.protocol.requests.send import SendMessage
 
-from broker_fakes import Asked, ask, close_broker
-from transaction_sends import records
+from broker_fakes import Asked, ask, close_broker, records, send_request
 
 
 def with_timer(broker: Broker) -> Broker:
@@ -22,17 +20,9 @@ def stop(broker: Broker) -> None:
 async def send(
     broker: Broker, body: bytes = b"x", topic: str = "T", queue_id: int = 1, **properties: str
 ) -> Asked:
-    request = SendMessage(
-        producer_group="pg",
-        topic=topic,
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
-        queue_id=queue_id,
-        sys_flag=0,
-        born_timestamp=broker.clock.now_ms(),
-        flag=3,
-        properties=encode_properties_text(properties),
-    )
+    pairs = encode_properties_text(properties)
+    born_ms = broker.clock.now_ms()
+    request = send_request(topic, queue_id=queue_id, born_timestamp=born_ms, flag=3, properties=pairs)
     return await ask(broker, request, body)
 
 

@@ -1,14 +1,13 @@
-"""For tests of transactions: half messages and their ends as requests, and the messages of a topic.
+"""For tests of transactions: half messages and their ends as requests.
 
 No fixtures: those are in `broker/conftest.py`. Works on a broker of `broker_fakes.py`.
 """
 
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.properties import encode_properties_text
-from pocketmq.protocol.message.record import Record, decode_record
-from pocketmq.protocol.requests.send import EndTransaction, SendMessage
+from pocketmq.protocol.requests.send import EndTransaction
 
-from broker_fakes import Asked, ask
+from broker_fakes import Asked, ask, send_request
 
 COMMIT, ROLLBACK, UNKNOWN = 8, 12, 0
 KEY = "7F000001000000000000000000000000"
@@ -16,11 +15,8 @@ PREPARED = {"TRAN_MSG": "true", "PGROUP": "pg", "UNIQ_KEY": KEY, "WAIT": "true",
 
 
 async def send_half(broker: Broker, sys_flag: int = 4, **properties: str) -> Asked:
-    request = SendMessage(
-        producer_group="pg",
-        topic="T",
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
+    request = send_request(
+        "T",
         queue_id=2,
         sys_flag=sys_flag,
         born_timestamp=broker.clock.now_ms(),
@@ -42,14 +38,3 @@ def ending(half: Asked, how: int, **changes: object) -> EndTransaction:
         **changes,
     }
     return EndTransaction(**values)  # type: ignore[arg-type]
-
-
-def records(broker: Broker, topic: str, queue_id: int = 0) -> list[Record]:
-    found = []
-    for offset in range(broker.store.max_offset(topic, queue_id)):
-        entry = broker.store.queue_unit(topic, queue_id, offset)
-        assert entry is not None
-        data = broker.store.read_record(entry[0])
-        assert data is not None
-        found.append(decode_record(data))
-    return found

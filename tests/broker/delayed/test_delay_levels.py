@@ -7,16 +7,14 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.delayed.delay_levels import FAILURE_PAUSE_MS, DelayLevels
 from pocketmq.broker.delayed.delayed_sends import delay_if_asked
-from pocketmq.broker.errors import Refusal
 from pocketmq.broker.time.slices import ITEMS_IN_A_TURN
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, encode_properties, tags_code
-from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.store import NewMessage, PutStatus, VirtualClock
 
-from broker_fakes import FakeLoop, MakeBroker, close_broker, make_broker
+from broker_fakes import FakeLoop, MakeBroker, close_broker, make_broker, record_at
 
 BORN_HOST = pack_host("10.0.0.9", 50_000)
 STORE_HOST = pack_host("10.0.0.8", 10_911)
@@ -53,14 +51,6 @@ def send(broker: Broker, properties: dict[str, str], **fields: object) -> None:
     """Store a message as the send path does."""
     message = delay_if_asked(broker.delayed, new_message(properties, **fields))
     assert broker.store.append(message).status is PutStatus.PUT_OK
-
-
-def record_at(broker: Broker, topic: str, queue_id: int, offset: int) -> Record:
-    entry = broker.store.queue_unit(topic, queue_id, offset)
-    assert entry is not None
-    data = broker.store.read_record(*entry[:2])
-    assert data is not None
-    return decode_record(data)
 
 
 def delivered(broker: Broker, topic: str = "T1", queue_id: int = 3) -> int:
@@ -112,12 +102,6 @@ class TestDetour:
         assert half.topic == "T1"
         committed = delay_if_asked(broker.delayed, new_message({"DELAY": "1"}, sys_flag=TRANSACTION_COMMIT))
         assert committed.topic == SCHEDULE_TOPIC
-
-    @pytest.mark.parametrize("text", ["x1", "1.5", "--1"])
-    async def test_a_delay_that_is_no_number_is_refused(self, broker: Broker, text: str) -> None:
-        with pytest.raises(Refusal) as refusal:
-            delay_if_asked(broker.delayed, new_message({"DELAY": text}))
-        assert refusal.value.code == 1
 
 
 class TestDelivery:

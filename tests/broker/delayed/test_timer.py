@@ -10,9 +10,9 @@ from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.store import AppendResult, NewMessage, PutStatus, VirtualClock
 from pocketmq.store.errors import StoreDamagedError
 
-from broker_fakes import FakeLoop, MakeBroker, ask
+from broker_fakes import FakeLoop, MakeBroker, ask, records
 from timer_sends import bodies, send, text, with_timer
-from transaction_sends import COMMIT, ending, records, send_half
+from transaction_sends import COMMIT, ending, send_half
 
 NOW_MS = 1_700_000_000_000
 ILLEGAL = (
@@ -93,13 +93,6 @@ async def test_4_9_does_not_know_these_properties(broker4: Broker, loop: FakeLoo
     assert (await send(broker4, TIMER_DELAY_SEC="100")).code == 0
     assert bodies(broker4) == [b"x"]
     assert not (broker4.config.store.root / "timerwheel").exists()
-
-
-async def test_without_the_wheel_they_are_refused(timed: Broker) -> None:
-    timed.config.store.timer_wheel_enable = False
-    answer = await send(timed, TIMER_DELAY_SEC="1")
-    remark = "accurate timer message is not enabled, timerWheelEnable is false"
-    assert (answer.code, answer.remark) == (1, remark)
 
 
 async def test_a_delay_level_wins_and_drops_the_time(timed: Broker) -> None:
@@ -192,11 +185,6 @@ async def test_recall_that_cannot_be_is_refused(
     assert (answer.code, answer.remark) == (code, remark)
     unreadable = await ask(timed, RecallMessage(producer_group="pg", topic="T", recall_handle="\u00e9*"))
     assert unreadable.code == 604
-
-
-async def test_recall_is_forbidden_by_default(timed: Broker) -> None:
-    answer = await ask(timed, RecallMessage(producer_group="pg", topic="T", recall_handle="x"))
-    assert (answer.code, answer.remark) == (16, "recall failed, operation is forbidden")
 
 
 async def test_far_messages_are_stored_again_on_the_way(broker_maker: MakeBroker, loop: FakeLoop) -> None:

@@ -8,11 +8,10 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.first_position import broadcast_offsets
 from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import tag_subscription
-from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import VirtualClock
 
-from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect, store_message
+from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect, pull_request, store_message
 
 MOVED = ResponseCode.PULL_OFFSET_MOVED
 
@@ -28,19 +27,8 @@ async def filled(broker: Broker) -> Broker:
 async def pull(
     broker: Broker, offset: int, client: str | None = None, connection: FakeConnection | None = None
 ) -> Asked:
-    request = PullMessage(
-        consumer_group="G",
-        topic="Orders",
-        queue_id=0,
-        queue_offset=offset,
-        max_msg_nums=1,
-        sys_flag=4,
-        suspend_timeout_millis=0,
-        subscription="*",
-        sub_version=0,
-        request_source=None if client is None else 1,
-        proxy_forward_client_id=client,
-    )
+    source = {} if client is None else {"request_source": 1, "proxy_forward_client_id": client}
+    request = pull_request(offset, consumer_group="G", topic="Orders", max_msg_nums=1, **source)
     return await ask(broker, request, connection=connection)
 
 

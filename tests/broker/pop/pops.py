@@ -10,7 +10,6 @@ from pocketmq.protocol.requests.pop import (
     AckMessage,
     PopMessage,
 )
-from pocketmq.protocol.requests.send import SendMessageV2
 
 from broker_fakes import Asked, FakeLoop, ask
 
@@ -34,20 +33,6 @@ def bodies(answer: Asked) -> list[str]:
 def receipt(answer: Asked, start: int = 0) -> str:
     fields = answer.fields
     return f"{start} {fields['popTime']} {fields['invisibleTime']} {fields['reviveQid']} 0 broker-a 0 0"
-
-
-def a_send(topic: str) -> SendMessageV2:
-    return SendMessageV2(
-        producer_group="p",
-        topic=topic,
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
-        queue_id=0,
-        sys_flag=0,
-        born_timestamp=0,
-        flag=0,
-        properties="TAGS\1ck\2",
-    )
 
 
 def an_ack(answer: Asked, offset: int, start: int = 0) -> AckMessage:

@@ -8,7 +8,6 @@ from pocketmq.broker.pop.revive_log import AckedPop
 from pocketmq.core.records import Message
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.protocol.requests.pop import AckMessage, BatchAckMessage
 from pocketmq.protocol.wire.command import Command
@@ -18,7 +17,7 @@ from pocketmq.protocol.wire.schema import to_fields
 from pocketmq.store.put_values import Placed
 
 from broker.pop.pops import an_ack, pass_time, popped
-from broker_fakes import FakeLoop, ask
+from broker_fakes import FakeLoop, ask, record_at
 from wire_without_socket import Wire
 
 MAX_DELAY_MS = 3 * 24 * 3600 * 1000
@@ -31,11 +30,7 @@ def stored(broker: Broker) -> int:
 
 
 def tag(broker: Broker, offset: int) -> str:
-    entry = broker.store.queue_unit(TIMER_TOPIC, 0, offset)
-    assert entry is not None
-    record = broker.store.read_record(*entry[:2])
-    assert record is not None
-    return decode_properties(decode_record(record).properties)["TAGS"]
+    return decode_properties(record_at(broker, TIMER_TOPIC, 0, offset).properties)["TAGS"]
 
 
 @pytest.mark.parametrize(

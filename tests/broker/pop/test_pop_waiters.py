@@ -22,7 +22,7 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.store import VirtualClock
 
 from broker.pop.pops import a_pop
-from broker_fakes import FakeConnection
+from broker_fakes import FakeConnection, turns
 
 KEY = ("orders", "g", ANY_QUEUE)
 
@@ -57,8 +57,7 @@ class Waiting:
 
     async def arrives(self) -> None:
         self.waiters.arrived("orders", 0, 1, 0, None)
-        for _ in range(4):
-            await asyncio.sleep(0)
+        await turns()
 
 
 @pytest.fixture
@@ -81,8 +80,7 @@ async def test_a_request_cancelled_after_it_was_woken_passes_the_message_on(wait
     waiting.hold("second")
     waiting.waiters.arrived("orders", 0, 1, 0, None)
     assert waiting.waiters.cancel(first)
-    for _ in range(4):
-        await asyncio.sleep(0)
+    await turns()
     assert waiting.answered == ["second"]
     assert len(waiting.waiters) == 0
 
@@ -95,8 +93,7 @@ async def test_a_connection_that_closes_after_its_request_was_woken_passes_the_m
     waiting.hold("second")
     waiting.waiters.arrived("orders", 0, 1, 0, None)
     connection.close()
-    for _ in range(4):
-        await asyncio.sleep(0)
+    await turns()
     assert waiting.answered == ["second"]
 
 

@@ -14,8 +14,8 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.put_values import AppendResult
 
-from broker.pop.pops import a_send, pass_time, popped
-from broker_fakes import FakeLoop, ask, store_message
+from broker.pop.pops import pass_time, popped
+from broker_fakes import FakeLoop, ask, send_request, store_message
 
 REVIVE_TOPIC = revive_topic("DefaultCluster")
 
@@ -80,7 +80,7 @@ async def test_nonsense_in_a_revive_queue_is_skipped(
 
 async def test_clients_cannot_write_what_the_broker_reads_back(filled: Broker) -> None:
     for topic in (REVIVE_TOPIC, revive_topic("other"), "rmq_sys_wheel_timer"):
-        refused = await ask(filled, a_send(topic), b"{}")
+        refused = await ask(filled, send_request(topic, properties="TAGS\1ck\2"), b"{}")
         assert refused.code == ResponseCode.NO_PERMISSION
         assert refused.remark == f"Sending message to topic[{topic}] is forbidden."
 

@@ -1,6 +1,5 @@
 """What wakes a waiting pop or notification, on a virtual clock. The waiters by themselves: `test_pop_waiters.py`."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -15,7 +14,17 @@ from pocketmq.protocol.requests.send import SendBatchMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from broker.pop.pops import a_pop, an_ack, popped
-from broker_fakes import FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message
+from broker_fakes import (
+    FakeConnection,
+    FakeLoop,
+    as_asked,
+    ask,
+    connect,
+    send,
+    send_request,
+    store_message,
+    turns,
+)
 
 
 def waiting_request(broker: Broker, is_pop: bool, **changes: Any) -> PopMessage | Notification:
@@ -32,8 +41,7 @@ async def held(broker: Broker, *, is_pop: bool, **changes: Any) -> FakeConnectio
 
 async def answers(connection: FakeConnection) -> list[int]:
     """The codes of the answers that were sent late."""
-    for _ in range(4):
-        await asyncio.sleep(0)
+    await turns()
     return [as_asked(answer).code for answer in connection.late_answers if answer is not None]
 
 
@@ -41,17 +49,7 @@ async def answers(connection: FakeConnection) -> list[int]:
 async def test_a_batch_wakes_what_waits(filled: Broker, is_pop: bool) -> None:
     await popped(filled)
     connection = await held(filled, is_pop=is_pop)
-    batch = SendBatchMessage(
-        producer_group="p",
-        topic="orders",
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
-        queue_id=0,
-        sys_flag=0,
-        born_timestamp=0,
-        flag=0,
-        batch=True,
-    )
+    batch = send_request(kind=SendBatchMessage, batch=True)
     elements = encode_batch([BatchElement(0, b"n%d" % number, b"") for number in range(3)])
     assert (await ask(filled, batch, elements)).code == 0
     assert await answers(connection) == [0]
@@ -159,17 +157,6 @@ async def test_waiting_pop_is_woken_by_what_its_sql_expression_wants(filled: Bro
     assert filled.offsets.query("orders", "g", 0) == 4, "it was not tried"
     store_message(filled, "orders", 0, properties={"size": "9"})
     assert await answers(connection) == [0]
-
-
-async def test_waiting_pop_is_answered_fifty_ms_before_its_time_is_over(filled: Broker) -> None:
-    await popped(filled)
-    connection = await held(filled, is_pop=True, poll_time=20_000)
-    over_ms = filled.clock.now_ms() + 20_000 - 50
-    filled.popping.waiters.scan(over_ms)
-    assert filled.popping.waiters.total == 1
-    filled.popping.waiters.scan(over_ms + 1)
-    assert filled.popping.waiters.total == 0
-    connection.close()
 
 
 async def test_pop_that_leaves_messages_wakes_the_next_one(filled: Broker) -> None:

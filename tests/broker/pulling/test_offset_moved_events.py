@@ -3,12 +3,9 @@
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
-from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.message.topics import OFFSET_MOVED_TOPIC
-from pocketmq.protocol.requests.pull import PullMessage
 
-from broker_fakes import ask, store_message
+from broker_fakes import ask, pull_request, record_at, store_message
 
 BODY = (
     b'{"consumerGroup":"TOOLS_CONSUMER","messageQueue":{"brokerName":"broker-a","queueId":0,"topic":"admin_topic"},'
@@ -23,32 +20,13 @@ async def pull(broker: Broker, offset: int) -> int:
         broker.topics.update(TopicConfig(topic_name="admin_topic", read_queue_nums=1, write_queue_nums=1))
         for _ in range(3):
             store_message(broker, "admin_topic")
-    request = PullMessage(
-        consumer_group="TOOLS_CONSUMER",
-        topic="admin_topic",
-        queue_id=0,
-        queue_offset=offset,
-        max_msg_nums=32,
-        sys_flag=PULL_SUBSCRIPTION,
-        commit_offset=0,
-        suspend_timeout_millis=0,
-        subscription="*",
-        sub_version=0,
-    )
+    request = pull_request(offset, consumer_group="TOOLS_CONSUMER", topic="admin_topic")
     return (await ask(broker, request)).code
-
-
-def event(broker: Broker) -> Record:
-    entry = broker.store.queue_unit(OFFSET_MOVED_TOPIC, 0, 0)
-    assert entry is not None
-    record = broker.store.read_record(entry[0], entry[1])
-    assert record is not None
-    return decode_record(record)
 
 
 async def test_line_4_writes_down_a_corrected_pull(broker4: Broker) -> None:
     assert await pull(broker4, 99) == 21
-    written = event(broker4)
+    written = record_at(broker4, OFFSET_MOVED_TOPIC)
     assert bytes(written.body) == BODY
     assert bytes(written.properties) == PROPERTIES
 

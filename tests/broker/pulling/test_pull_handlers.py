@@ -3,7 +3,6 @@
 Checks, statuses and filters of 4.9.7 and 5.5.0 are in the recorded conversations `administration` and `groups`.
 """
 
-import asyncio
 from typing import Any, cast
 
 import pytest
@@ -14,26 +13,19 @@ from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.store import VirtualClock
 
-from broker_fakes import FakeConnection, MakeBroker, as_asked, ask, connect, send, store_message
-
-
-def a_pull(offset: int = 0, **changes: Any) -> PullMessage:
-    fields: dict[str, Any] = {
-        "consumer_group": "g",
-        "topic": "orders",
-        "queue_id": 0,
-        "queue_offset": offset,
-        "max_msg_nums": 32,
-        "sys_flag": PULL_SUBSCRIPTION,
-        "commit_offset": 0,
-        "suspend_timeout_millis": 15_000,
-        "subscription": "*",
-        "sub_version": 0,
-    }
-    return PullMessage(**{**fields, **changes})
+from broker_fakes import (
+    FakeConnection,
+    MakeBroker,
+    as_asked,
+    ask,
+    connect,
+    pull_request,
+    send,
+    store_message,
+    turns,
+)
 
 
 @pytest.fixture
@@ -68,7 +60,7 @@ class TestSubscriptionOfTheHeartbeat:
         self, registered: Broker, caplog: pytest.LogCaptureFixture
     ) -> None:
         for _ in range(2):
-            answer = await ask(registered, a_pull(sys_flag=0, sub_version=11))
+            answer = await ask(registered, pull_request(sys_flag=0, sub_version=11))
             assert (answer.code, answer.remark) == (25, "the consumer's subscription not latest")
         assert (
             caplog.text.count("group g pulls topic orders with a newer subscription than its heartbeats") == 1
@@ -81,11 +73,14 @@ class TestCommit:
     async def test_once_for_a_pull_that_waits(self, filled: Broker) -> None:
         flags = PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET | PULL_SUSPEND
         connection = FakeConnection()
-        assert await send(filled, a_pull(3, sys_flag=flags, commit_offset=3), connection=connection) is HELD
+        assert (
+            await send(filled, pull_request(3, sys_flag=flags, commit_offset=3), connection=connection)
+            is HELD
+        )
         assert filled.offsets.query("orders", "g", 0) == 3
         filled.offsets.commit("orders", "g", 0, 5)
         store_message(filled, "orders")
-        await _turns()
+        await turns()
         assert filled.offsets.query("orders", "g", 0) == 5
 
 
@@ -97,14 +92,17 @@ class TestWaiting:
         """A pull for tag B at the end of queue 0."""
         connection = FakeConnection()
         flags = PULL_SUBSCRIPTION | PULL_SUSPEND
-        assert await send(filled, a_pull(3, sys_flag=flags, subscription="B"), connection=connection) is HELD
+        assert (
+            await send(filled, pull_request(3, sys_flag=flags, subscription="B"), connection=connection)
+            is HELD
+        )
         return connection
 
     async def test_an_arrival_that_matches_is_delivered(
         self, filled: Broker, waiting: FakeConnection
     ) -> None:
         store_message(filled, "orders", 0, b"new", {"TAGS": "B"})
-        await _turns()
+        await turns()
         (answer,) = waiting.late_answers
         assert bodies(as_asked(cast(Any, answer)).body) == [b"new"]
         assert len(filled.pulling.waiters) == 0
@@ -114,7 +112,7 @@ class TestWaiting:
     ) -> None:
         store_message(filled, "orders", 0, b"new", {"TAGS": "A"})
         store_message(filled, "orders", 1, b"new", {"TAGS": "B"})
-        await _turns()
+        await turns()
         assert waiting.late_answers == []
 
     async def test_messages_of_one_turn_come_in_one_answer(
@@ -122,7 +120,7 @@ class TestWaiting:
     ) -> None:
         for number in range(3):
             store_message(filled, "orders", 0, f"n{number}".encode(), {"TAGS": "B"})
-        await _turns()
+        await turns()
         (answer,) = waiting.late_answers
         assert bodies(as_asked(cast(Any, answer)).body) == [b"n0", b"n1", b"n2"]
 
@@ -131,11 +129,11 @@ class TestWaiting:
     ) -> None:
         clock.advance(14_999)
         filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset)
-        await _turns()
+        await turns()
         assert waiting.late_answers == []
         clock.advance(1)
         filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset)
-        await _turns()
+        await turns()
         (answer,) = waiting.late_answers
         asked = as_asked(cast(Any, answer))
         assert (asked.code, asked.fields["nextBeginOffset"]) == (19, "3")
@@ -145,7 +143,7 @@ class TestWaiting:
     ) -> None:
         store_message(filled, "orders", 0, b"new", {"TAGS": "A"})
         filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset)
-        await _turns()
+        await turns()
         (answer,) = waiting.late_answers
         asked = as_asked(cast(Any, answer))
         assert (asked.code, asked.fields["nextBeginOffset"]) == (20, "4")
@@ -160,10 +158,10 @@ class TestWaiting:
     async def test_only_the_end_of_the_queue_is_worth_waiting_for(self, filled: Broker) -> None:
         for offset in (0, 9):
             flags = PULL_SUBSCRIPTION | PULL_SUSPEND
-            assert await send(filled, a_pull(offset, sys_flag=flags)) is not HELD
+            assert await send(filled, pull_request(offset, sys_flag=flags)) is not HELD
 
     async def test_without_the_flag_nothing_waits(self, filled: Broker) -> None:
-        assert (await ask(filled, a_pull(3))).code == 19
+        assert (await ask(filled, pull_request(3))).code == 19
 
     async def test_short_polling_waits_its_own_time(
         self, broker_maker: MakeBroker, clock: VirtualClock
@@ -172,15 +170,10 @@ class TestWaiting:
         broker.topics.update(TopicConfig(topic_name="orders"))
         connection = FakeConnection()
         assert (
-            await send(broker, a_pull(sys_flag=PULL_SUBSCRIPTION | PULL_SUSPEND), connection=connection)
+            await send(broker, pull_request(sys_flag=PULL_SUBSCRIPTION | PULL_SUSPEND), connection=connection)
             is HELD
         )
         clock.advance(1000)
         broker.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), broker.store.max_offset)
-        await _turns()
+        await turns()
         assert len(connection.late_answers) == 1
-
-
-async def _turns() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)

@@ -13,12 +13,14 @@ from pocketmq.broker.pulling import pull_handlers, pull_waiters
 from pocketmq.broker.pulling.pull_waiters import PullWaiter, PullWaiters
 from pocketmq.broker.time.slices import ANSWERS_IN_A_TURN
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import from_fields, to_fields
 
-from broker_fakes import FakeConnection, MakeBroker, as_asked, send, store_message
+from broker_fakes import FakeConnection, MakeBroker, as_asked, pull_request, send, store_message, turns
+
+SUSPENDING = PULL_SUBSCRIPTION | PULL_SUSPEND
 
 
 class Waiter(PullWaiter):
@@ -26,7 +28,7 @@ class Waiter(PullWaiter):
         self, connection: FakeConnection, answer: Callable[[PullWaiter], None], expression: str = ""
     ) -> None:
         sql = compile_expression(expression, "SQL92", is_5=True) if expression else None
-        super().__init__(Call(connection, Command(11)), a_pull(topic="T"), MessageFilter(sql=sql))
+        super().__init__(Call(connection, Command(11)), pull_request(topic="T"), MessageFilter(sql=sql))
         self._answer = answer
 
     def answer(self) -> None:
@@ -35,11 +37,6 @@ class Waiter(PullWaiter):
 
 def hold(waiters: PullWaiters, *arguments: Any) -> None:
     waiters.hold(Waiter(*arguments), 1000, 1000)
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
@@ -108,26 +105,10 @@ async def test_pulls_with_long_headers_are_not_held_without_limit(monkeypatch: p
         assert waiters.is_full is is_full
 
 
-def a_pull(**changes: Any) -> PullMessage:
-    fields: dict[str, Any] = {
-        "consumer_group": "g",
-        "topic": "orders",
-        "queue_id": 0,
-        "queue_offset": 0,
-        "max_msg_nums": 32,
-        "sys_flag": PULL_SUBSCRIPTION | PULL_SUSPEND,
-        "commit_offset": 0,
-        "suspend_timeout_millis": 15_000,
-        "subscription": "*",
-        "sub_version": 0,
-    }
-    return PullMessage(**{**fields, **changes})
-
-
 async def test_a_suspended_pull_keeps_no_body(broker: Broker) -> None:
     """A body is a view of what its connection read, up to 16 MiB."""
     broker.topics.update(TopicConfig(topic_name="orders"))
-    command = Command(11, 1, 0, None, to_fields(a_pull()), bytes(1_000_000))
+    command = Command(11, 1, 0, None, to_fields(pull_request(sys_flag=SUSPENDING)), bytes(1_000_000))
     call = Call(FakeConnection(), command)
     request = from_fields(PullMessage, command.fields)
     assert pull_handlers.pull_message(broker.pulling, request, call) is HELD
@@ -146,7 +127,7 @@ async def test_pull_before_a_missing_queue_file_is_woken_by_the_next_look(
     assert queue is not None
     queue.files.delete(1, 2)
     connection = FakeConnection()
-    assert await send(broker, a_pull(queue_offset=12), connection=connection) is HELD
+    assert await send(broker, pull_request(12, sys_flag=SUSPENDING), connection=connection) is HELD
     broker.pulling.waiters.scan(broker.clock.now_ms(), broker.clock.now_ms(), broker.store.max_offset)
     await turns(1)
     answer = as_asked(cast(Any, connection.late_answers[0]))
@@ -159,7 +140,7 @@ async def test_slave_stores_no_offset_that_a_pull_carries(
 ) -> None:
     broker = broker_maker(store={"broker_role": role})
     broker.topics.update(TopicConfig(topic_name="orders"))
-    await send(broker, a_pull(sys_flag=PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET, commit_offset=7))
+    await send(broker, pull_request(sys_flag=PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET, commit_offset=7))
     assert broker.offsets.query("orders", "g", 0) == offset
 
 
@@ -177,6 +158,6 @@ async def test_slave_sends_the_messages_that_its_answer_counts(
     assert part is not None
     slave.store.append_copied(0, part)
     slave.store.dispatch_copied()
-    answer = as_asked(cast(Any, await send(slave, a_pull())))
+    answer = as_asked(cast(Any, await send(slave, pull_request())))
     assert (answer.code, answer.fields["nextBeginOffset"]) == (0, "1")
     assert b"hello" in bytes(answer.body)

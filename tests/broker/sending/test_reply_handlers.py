@@ -11,8 +11,7 @@ from pocketmq.protocol.requests.send import SendReplyMessage, SendReplyMessageV2
 from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
 from pocketmq.protocol.wire.command import Command
 
-from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect
-from transaction_sends import records
+from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect, records, send_request
 
 ASKER = "asker@1"
 REPLY_TOPIC = "DefaultCluster_REPLY_TOPIC"
@@ -39,21 +38,10 @@ def asker(broker: Broker, answer: Command | PeerError | None = None) -> FakeConn
 
 
 async def reply(broker: Broker, named: dict[str, str], **changes: object) -> Asked:
-    values: dict[str, object] = {
-        "producer_group": "repliers",
-        "topic": REPLY_TOPIC,
-        "default_topic": "TBW102",
-        "default_topic_queue_nums": 4,
-        "queue_id": 0,
-        "sys_flag": 1,
-        "born_timestamp": 5,
-        "flag": 9,
-        "properties": encode_properties_text(named),
-        **changes,
-    }
+    values = {"sys_flag": 1, "flag": 9, "properties": encode_properties_text(named), **changes}
     body = values.pop("body", b"answer")
     assert isinstance(body, bytes)
-    return await ask(broker, SendReplyMessage(**values), body)  # type: ignore[arg-type]
+    return await ask(broker, send_request(REPLY_TOPIC, SendReplyMessage, **values), body)
 
 
 async def test_reply_is_pushed_to_its_asker_and_stored(broker: Broker) -> None:
@@ -119,18 +107,6 @@ async def test_a_reply_with_a_delay_level_is_pushed_at_once_and_stored_later(bro
     assert broker.store.max_offset(SCHEDULE_TOPIC, 2) == 1
 
 
-async def test_a_disconnected_asker_is_named(broker: Broker) -> None:
-    connection = asker(broker)
-    connection.close()
-    got = await reply(broker, PROPERTIES)
-    assert (got.code, got.remark) == (1, f"push reply message fail, channel of <{ASKER}> not found.")
-
-
-async def test_a_reply_without_asker_is_refused(broker: Broker) -> None:
-    got = await reply(broker, {"MSG_TYPE": "reply"})
-    assert (got.code, got.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
-
-
 async def test_not_stored_where_the_setting_says_so(broker: Broker) -> None:
     broker.config.store_reply_message_enable = False
     asker(broker, Command(0))
@@ -141,17 +117,8 @@ async def test_not_stored_where_the_setting_says_so(broker: Broker) -> None:
 
 async def test_short_form_is_the_same(broker: Broker) -> None:
     connection = asker(broker, Command(0))
-    request = SendReplyMessageV2(
-        producer_group="r",
-        topic=REPLY_TOPIC,
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
-        queue_id=0,
-        sys_flag=0,
-        born_timestamp=1,
-        flag=0,
-        properties=encode_properties_text(PROPERTIES),
-    )
+    text = encode_properties_text(PROPERTIES)
+    request = send_request(REPLY_TOPIC, SendReplyMessageV2, properties=text)
     assert (await ask(broker, request, b"v2")).code == 0
     assert len(connection.questions) == 1
 

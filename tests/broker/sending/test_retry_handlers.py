@@ -11,16 +11,15 @@ from pocketmq.protocol.languages import V3_4_9
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
-from pocketmq.protocol.requests.send import ConsumerSendMsgBack, SendMessage
+from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.store import NewMessage, VirtualClock
 
-from broker_fakes import Asked, MakeBroker, ask, store_message
+from broker_fakes import Asked, MakeBroker, ask, record_at, send_request, store_message
 
 UNIQUE = "7F000001000000000000000000000002"
-FAQ_4 = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
-FAQ_5 = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+OFFICIAL_4 = {"TAGS": "B", "KEYS": "kk", "UNIQ_KEY": UNIQUE, "WAIT": "true", "CLUSTER": "DefaultCluster"}
 
 
 def put(broker: Broker, **properties: str) -> tuple[int, str]:
@@ -51,25 +50,11 @@ async def send_back(broker: Broker, offset: int, delay_level: int = 0, **fields:
 
 
 async def send_direct(broker: Broker, topic: str = "%RETRY%GG", **fields: object) -> Asked:
-    request = SendMessage(
-        producer_group="p",
-        topic=topic,
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
-        queue_id=0,
-        sys_flag=0,
-        born_timestamp=1,
-        flag=0,
-    )
-    return await ask(broker, msgspec.structs.replace(request, **fields), b"x", version=513)
+    return await ask(broker, send_request(topic, **fields), b"x", version=513)
 
 
 def newest(broker: Broker, topic: str, queue_id: int = 0) -> Record:
-    entry = broker.store.queue_unit(topic, queue_id, broker.store.max_offset(topic, queue_id) - 1)
-    assert entry is not None
-    data = broker.store.read_record(*entry[:2])
-    assert data is not None
-    return decode_record(data)
+    return record_at(broker, topic, queue_id, -1)
 
 
 def count(broker: Broker, topic: str, queue_id: int = 0) -> int:
@@ -117,9 +102,7 @@ class TestNextTry:
         assert copy.store_timestamp == origin.store_timestamp + 5000
 
     async def test_the_text_is_that_of_the_official_4_line(self, broker4: Broker) -> None:
-        offset, message_id = put(
-            broker4, TAGS="B", KEYS="kk", UNIQ_KEY=UNIQUE, WAIT="true", CLUSTER="DefaultCluster"
-        )
+        offset, message_id = put(broker4, **OFFICIAL_4)
         await send_back(broker4, offset)
         assert bytes(newest(broker4, SCHEDULE_TOPIC, 2).properties) == (
             b"REAL_TOPIC\x01%%RETRY%%GG\x02ORIGIN_MESSAGE_ID\x01%s\x02RETRY_TOPIC\x01T2\x02KEYS\x01kk\x02"
@@ -207,9 +190,7 @@ class TestDeadLetters:
         assert count(broker, "%DLQ%GG") == 0
 
     async def test_the_text_is_that_of_the_official_4_line(self, broker4: Broker) -> None:
-        offset, message_id = put(
-            broker4, TAGS="B", KEYS="kk", UNIQ_KEY=UNIQUE, WAIT="true", CLUSTER="DefaultCluster"
-        )
+        offset, message_id = put(broker4, **OFFICIAL_4)
         await send_back(broker4, offset, -1)
         assert bytes(newest(broker4, "%DLQ%GG").properties) == (
             b"ORIGIN_MESSAGE_ID\x01%s\x02RETRY_TOPIC\x01T2\x02KEYS\x01kk\x02UNIQ_KEY\x01%s\x02"
@@ -230,15 +211,6 @@ class TestRefusals:
         put(broker)
         answer = await send_back(broker, offset)
         assert (answer.code, answer.remark) == (1, f"look message by offset failed, {offset}")
-
-    @pytest.mark.parametrize(("emulate", "faq"), [(4, FAQ_4), (5, FAQ_5)])
-    async def test_an_unknown_group_is_refused(
-        self, broker_maker: MakeBroker, emulate: int, faq: str
-    ) -> None:
-        broker = broker_maker(emulate=emulate, auto_create_subscription_group=False)
-        offset, _ = put(broker)
-        answer = await send_back(broker, offset)
-        assert (answer.code, answer.remark) == (26, f"subscription group not exist, GG {faq}")
 
     async def test_a_broker_without_write_permission_refuses(self, broker_maker: MakeBroker) -> None:
         broker = broker_maker(broker_permission=4)
@@ -316,21 +288,6 @@ class TestDirectSend:
         assert (count(broker, "%RETRY%GG"), count(broker, "%DLQ%GG")) == (1, 1)
 
     async def test_the_group_of_a_pop_retry_topic_is_the_part_before_the_plus(self, broker: Broker) -> None:
-        request = SendMessage(
-            producer_group="p",
-            topic="%RETRY%GG+T2",
-            default_topic="TBW102",
-            default_topic_queue_nums=4,
-            queue_id=0,
-            sys_flag=0,
-            born_timestamp=1,
-            flag=0,
-            reconsume_times=17,
-        )
+        request = send_request("%RETRY%GG+T2", reconsume_times=17)
         assert redirect_if_exhausted(broker.sending, request, 513, 5) == ("%DLQ%GG", 0, ("DELAY", "-1"))
         assert "GG" in broker.groups
-
-    async def test_an_unknown_group_is_refused(self, broker_maker: MakeBroker) -> None:
-        broker = broker_maker(auto_create_subscription_group=False)
-        answer = await send_direct(broker)
-        assert (answer.code, answer.remark) == (26, f"subscription group not exist, GG {FAQ_5}")

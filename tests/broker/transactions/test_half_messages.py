@@ -9,9 +9,9 @@ from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, O
 from pocketmq.protocol.requests.send import ResumeCheckHalfMessage
 from pocketmq.store import VirtualClock
 
-from broker_fakes import FakeLoop, MakeBroker, ask, close_broker, make_broker, store_message
+from broker_fakes import FakeLoop, MakeBroker, ask, close_broker, make_broker, records, store_message
 from broker_fakes import send as run
-from transaction_sends import COMMIT, KEY, ROLLBACK, UNKNOWN, ending, records, send_half
+from transaction_sends import COMMIT, KEY, ROLLBACK, UNKNOWN, ending, send_half
 
 HALF_TEXT_5 = (
     f"MSG_REGION=DefaultRegion UNIQ_KEY={KEY} CLUSTER=DefaultCluster PGROUP=pg __transactionId__={KEY} TAGS=ta "

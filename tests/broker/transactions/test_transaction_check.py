@@ -13,8 +13,8 @@ from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, O
 from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.store import AppendResult, PutStatus, VirtualClock
 
-from broker_fakes import FakeConnection, MakeBroker, ask, close_broker, connect, make_broker
-from transaction_sends import COMMIT, KEY, ROLLBACK, ending, records, send_half
+from broker_fakes import FakeConnection, MakeBroker, ask, close_broker, connect, make_broker, records
+from transaction_sends import COMMIT, KEY, ROLLBACK, ending, send_half
 
 HOUR_MS = 3_600_000
 
