@@ -13,7 +13,7 @@ from pocketmq.broker.pulling import pull_handlers, pull_waiters
 from pocketmq.broker.pulling.pull_waiters import PullWaiter, PullWaiters
 from pocketmq.broker.time.slices import ANSWERS_IN_A_TURN
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import from_fields, to_fields
