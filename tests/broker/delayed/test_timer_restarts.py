@@ -1,9 +1,10 @@
 """Timed messages over a stop, a kill, lost files, a full disk and a change of master, on a virtual clock."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
+from pocketmq.broker.broker import Broker
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint
 from pocketmq.store import VirtualClock
 from pocketmq.store.errors import DiskFullError
@@ -15,81 +16,110 @@ from broker_fakes import FakeLoop, ask, make_broker
 from timer_sends import bodies, send, stop, with_timer
 
 
-async def test_waiting_messages_are_delivered_after_a_restart_and_late_ones_at_once(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop
-) -> None:
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
-    for seconds in (2, 30, 60):
-        await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
-    loop.run_for(5000)
-    stop(broker)
-    clock.advance(40_000)
-    again = with_timer(make_broker(tmp_path, clock, loop=loop))
-    loop.run_for(100)
+class Life:
+    """The processes that serve one store, one after the other."""
+
+    def __init__(self, folder: Path, clock: VirtualClock, loop: FakeLoop) -> None:
+        self.folder = folder
+        self.clock = clock
+        self.loop = loop
+        self._broker: Broker | None = None
+
+    def begin(self, **store: str) -> Broker:
+        """A broker whose timer is started."""
+        self._broker = with_timer(make_broker(self.folder, self.clock, loop=self.loop, store=store))
+        return self._broker
+
+    def stop(self) -> None:
+        if self._broker is not None:
+            stop(self._broker)
+        self._broker = None
+
+    def kill(self) -> None:
+        """The timer saves nothing more."""
+        assert self._broker is not None
+        self._broker.state.close()
+        self._broker = None
+        self.loop.forget()
+
+
+@pytest.fixture
+async def life(tmp_path: Path, clock: VirtualClock, loop: FakeLoop) -> AsyncIterator[Life]:
+    life = Life(tmp_path, clock, loop)
+    yield life
+    life.stop()
+
+
+async def send_for(broker: Broker, *seconds: int) -> None:
+    """A message for each time from now, with the time as its body."""
+    for one in seconds:
+        await send(broker, str(one).encode(), TIMER_DELAY_SEC=str(one))
+
+
+async def test_waiting_messages_are_delivered_after_a_restart_and_late_ones_at_once(life: Life) -> None:
+    broker = life.begin()
+    await send_for(broker, 2, 30, 60)
+    life.loop.run_for(5000)
+    life.stop()
+    life.clock.advance(40_000)
+    again = life.begin()
+    life.loop.run_for(100)
     assert bodies(again) == [b"2", b"30"]
-    loop.run_for(15_000)
+    life.loop.run_for(15_000)
     assert bodies(again) == [b"2", b"30", b"60"]
-    stop(again)
 
 
-async def test_no_message_is_delivered_twice_when_the_process_is_killed(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop
-) -> None:
+async def test_no_message_is_delivered_twice_when_the_process_is_killed(life: Life) -> None:
     """The checkpoint is then older than the log and the wheel."""
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
-    for seconds in (10, 20, 20):
-        await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
-    broker.state.close()  # the timer saves nothing
-    loop.forget()
-    clock.advance(1000)
-    again = with_timer(make_broker(tmp_path, clock, loop=loop))
-    loop.run_for(30_000)
+    broker = life.begin()
+    await send_for(broker, 10, 20, 20)
+    life.kill()
+    life.clock.advance(1000)
+    again = life.begin()
+    life.loop.run_for(30_000)
     assert bodies(again) == [b"10", b"20", b"20"]
-    stop(again)
 
 
 async def test_delivered_messages_are_not_delivered_again_when_the_process_is_killed_before_the_next_save(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is saved from the delivery on; one of the messages is due when it is sent."""
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
-    for seconds in (5, 5, 6, 3600):
-        await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
-    loop.run_for(2000)
+    broker = life.begin()
+    await send_for(broker, 5, 5, 6, 3600)
+    life.loop.run_for(2000)
     with monkeypatch.context() as patch:
         patch.setattr(TimerStore, "flush", lambda timers, checkpoint: None)
-        loop.run_for(6000)
-        await send(broker, b"now", TIMER_DELIVER_MS=str(clock.now_ms() - 5000))
-        loop.run_for(10)
-    broker.state.close()
-    loop.forget()
-    again = with_timer(make_broker(tmp_path, clock, loop=loop))
-    loop.run_for(30_000)
+        life.loop.run_for(6000)
+        await send(broker, b"now", TIMER_DELIVER_MS=str(life.clock.now_ms() - 5000))
+        life.loop.run_for(10)
+    life.kill()
+    again = life.begin()
+    life.loop.run_for(30_000)
     assert sorted(bodies(again)) == [b"5", b"5", b"6", b"now"]
-    stop(again)
 
 
-async def test_rest_of_a_slot_is_delivered_when_the_process_is_killed_in_its_middle(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_rest_of_a_slot_is_delivered_when_the_process_ends_in_its_middle(
+    life: Life, is_killed: bool
 ) -> None:
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
+    """A stop delivers it first."""
+    broker = life.begin()
     for number in range(700):
         await send(broker, str(number).encode(), TIMER_DELAY_SEC="2")
-    loop.run_for(1999)
-    loop.run_for(1, most=2)
+    life.loop.run_for(1999)
+    life.loop.run_for(1, most=2)
     assert 0 < len(bodies(broker)) < 700
-    broker.state.close()
-    loop.forget()
-    again = with_timer(make_broker(tmp_path, clock, loop=loop))
-    loop.run_for(5000)
+    if is_killed:
+        life.kill()
+    else:
+        life.stop()
+    again = life.begin()
+    life.loop.run_for(5000)
     assert bodies(again) == [str(number).encode() for number in range(700)]
-    stop(again)
 
 
-async def test_record_that_is_due_later_than_its_unit_is_not_delivered_for_it(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop
-) -> None:
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
+async def test_record_that_is_due_later_than_its_unit_is_not_delivered_for_it(life: Life) -> None:
+    broker = life.begin()
     await send(broker, b"later", TIMER_DELAY_SEC="3600")
     await send(broker, b"soon", TIMER_DELAY_SEC="5")
     timers = broker.delayed.timer._timers
@@ -97,78 +127,53 @@ async def test_record_that_is_due_later_than_its_unit_is_not_delivered_for_it(
     later, soon = timers.log.read(0), timers.log.read(52)
     assert later is not None
     assert soon is not None
-    timers.enqueue(soon.due_ms, [(later.position, later.size, "T", False)], clock.now_ms())
-    loop.run_for(10_000)
+    timers.enqueue(soon.due_ms, [(later.position, later.size, "T", False)], life.clock.now_ms())
+    life.loop.run_for(10_000)
     assert bodies(broker) == [b"soon"]
-    stop(broker)
+    life.stop()
 
 
 @pytest.mark.parametrize("lost", ["timerwheel", "timerlog", "both"])
-async def test_lost_files_are_made_anew(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop, lost: str
-) -> None:
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
-    for seconds in (2, 30, 60):
-        await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
-    loop.run_for(5000)
-    stop(broker)
+async def test_lost_files_are_made_anew(life: Life, lost: str) -> None:
+    broker = life.begin()
+    await send_for(broker, 2, 30, 60)
+    life.loop.run_for(5000)
+    life.stop()
     if lost in ("timerwheel", "both"):
-        (tmp_path / "timerwheel").unlink()
+        (life.folder / "timerwheel").unlink()
     if lost in ("timerlog", "both"):
-        for file in (tmp_path / "timerlog").iterdir():
+        for file in (life.folder / "timerlog").iterdir():
             file.unlink()
-    again = with_timer(make_broker(tmp_path, clock, loop=loop))
-    loop.run_for(60_000)
+    again = life.begin()
+    life.loop.run_for(60_000)
     assert bodies(again) == [b"2", b"30", b"60"]
-    stop(again)
 
 
-async def test_slave_that_becomes_a_master_delivers_what_is_left(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop
-) -> None:
+async def test_slave_that_becomes_a_master_delivers_what_is_left(life: Life) -> None:
     """It has the log of its master, and of the timer only the answer to 60."""
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
-    for seconds in (2, 30, 60):
-        await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
-    loop.run_for(5000)
+    broker = life.begin()
+    await send_for(broker, 2, 30, 60)
+    life.loop.run_for(5000)
     told = (await ask(broker, GetTimerCheckPoint())).body
-    stop(broker)
+    life.stop()
     for file in (
-        *(tmp_path / "timerlog").iterdir(),
-        tmp_path / "timerwheel",
-        tmp_path / "config" / "timercheck",
+        *(life.folder / "timerlog").iterdir(),
+        life.folder / "timerwheel",
+        life.folder / "config" / "timercheck",
     ):
         file.unlink()
-    slave = make_broker(tmp_path, clock, loop=loop, store={"broker_role": "SLAVE"})
-    slave.delayed.timer.start()
+    slave = life.begin(broker_role="SLAVE")
     slave.delayed.timer.follow(decode_timer_checkpoint(told))
-    stop(slave)
-    again = with_timer(make_broker(tmp_path, clock, loop=loop))
-    loop.run_for(60_000)
+    life.stop()
+    again = life.begin()
+    life.loop.run_for(60_000)
     assert bodies(again) == [b"2", b"30", b"60"]
-    stop(again)
-
-
-async def test_stop_finishes_the_moment_that_is_being_delivered(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop
-) -> None:
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
-    for number in range(700):
-        await send(broker, str(number).encode(), TIMER_DELAY_SEC="2")
-    loop.run_for(1999)
-    loop.run_for(1, most=2)
-    assert 0 < len(bodies(broker)) < 700
-    stop(broker)
-    again = with_timer(make_broker(tmp_path, clock, loop=loop))
-    loop.run_for(5000)
-    assert bodies(again) == [str(number).encode() for number in range(700)]
-    stop(again)
 
 
 async def test_message_that_the_full_disk_could_not_enqueue_is_delivered_once(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
+    broker = life.begin()
     await send(broker, b"first", TIMER_DELAY_SEC="5")
     with monkeypatch.context() as patch:
 
@@ -178,21 +183,20 @@ async def test_message_that_the_full_disk_could_not_enqueue_is_delivered_once(
         patch.setattr(TimerWheel, "put", full)
         # The first message of a moment may need room in the wheel's file.
         assert (await send(broker, b"second", TIMER_DELAY_SEC="6")).code == 0
-        loop.run_for(1500)
+        life.loop.run_for(1500)
         assert broker.delayed.timer.messages_behind == 1
-    loop.run_for(1000)
-    stop(broker)
-    (tmp_path / "timerwheel").unlink()
-    again = with_timer(make_broker(tmp_path, clock, loop=loop))
-    loop.run_for(10_000)
+    life.loop.run_for(1000)
+    life.stop()
+    (life.folder / "timerwheel").unlink()
+    again = life.begin()
+    life.loop.run_for(10_000)
     assert bodies(again) == [b"first", b"second"]
-    stop(again)
 
 
 async def test_while_the_wheel_cannot_be_written_messages_are_delivered_and_nothing_is_saved(
-    tmp_path: Path, clock: VirtualClock, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
+    broker = life.begin()
     for name in (b"first", b"second"):
         await send(broker, name, TIMER_DELAY_SEC="5")
     for name in (b"third", b"fourth"):
@@ -201,17 +205,15 @@ async def test_while_the_wheel_cannot_be_written_messages_are_delivered_and_noth
     def full(wheel: TimerWheel, slots: Iterable[Slot]) -> None:
         raise DiskFullError("no space")
 
-    checkpoint = tmp_path / "config" / "timercheck"
+    checkpoint = life.folder / "config" / "timercheck"
     with monkeypatch.context() as patch:
         patch.setattr(TimerWheel, "put_all", full)
-        loop.run_for(10_000)
+        life.loop.run_for(10_000)
         assert bodies(broker) == [b"first", b"second"]
         assert not checkpoint.exists()
-    loop.run_for(1000)
+    life.loop.run_for(1000)
     assert checkpoint.exists()
-    broker.state.close()  # the timer saves nothing more
-    loop.forget()
-    again = with_timer(make_broker(tmp_path, clock, loop=loop))
-    loop.run_for(10_000)
+    life.kill()
+    again = life.begin()
+    life.loop.run_for(10_000)
     assert bodies(again) == [b"first", b"second", b"third", b"fourth"]
-    stop(again)

@@ -1,5 +1,7 @@
 """The rules of a first position as a table. Conformance sends the same rows to official brokers."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,84 +20,37 @@ MAX = 9
 SEARCH = None
 """The client then searches by its consumeTimestamp."""
 
-# facts | rule and offset of the 4.9 line | of the 5.x line; offset None is QUERY_NOT_FOUND
-ROWS: dict[str, tuple[QueueFacts, tuple[Rule, int | None], tuple[Rule, int | None]]] = {
-    "stored": (
-        QueueFacts(stored_offset=3, is_first_message_hot=True),
-        (Rule.STORED_OFFSET, 3),
-        (Rule.STORED_OFFSET, 3),
-    ),
-    "stored zero": (QueueFacts(stored_offset=0), (Rule.STORED_OFFSET, 0), (Rule.STORED_OFFSET, 0)),
-    "stored below min": (
-        QueueFacts(stored_offset=1, min_offset=5),
-        (Rule.STORED_OFFSET, 1),
-        (Rule.STORED_OFFSET, 1),
-    ),
-    "minus one is no offset": (
-        QueueFacts(stored_offset=-1, is_first_message_hot=True),
-        (Rule.FIRST_MESSAGE_HOT, 0),
-        (Rule.FIRST_MESSAGE_HOT, 0),
-    ),
-    "reset pending": (
-        QueueFacts(reset_offset=2, stored_offset=2, is_first_message_hot=True),
-        (Rule.STORED_OFFSET, 2),
-        (Rule.RESET_PENDING, 2),
-    ),
-    "reset pending to zero": (
-        QueueFacts(reset_offset=0, stored_offset=4),
-        (Rule.STORED_OFFSET, 4),
-        (Rule.RESET_PENDING, 0),
-    ),
-    "default forbidden": (
-        QueueFacts(set_zero_if_not_found=False, is_first_message_hot=True),
-        (Rule.FIRST_MESSAGE_HOT, 0),
-        (Rule.DEFAULT_FORBIDDEN, None),
-    ),
-    "default forbidden, stored": (
-        QueueFacts(set_zero_if_not_found=False, stored_offset=3),
-        (Rule.STORED_OFFSET, 3),
-        (Rule.STORED_OFFSET, 3),
-    ),
-    "default forbidden, reset pending": (
-        QueueFacts(set_zero_if_not_found=False, reset_offset=2),
-        (Rule.NO_FIRST_MESSAGE, 0),
-        (Rule.RESET_PENDING, 2),
-    ),
-    "default allowed, empty": (
-        QueueFacts(set_zero_if_not_found=True),
-        (Rule.NO_FIRST_MESSAGE, 0),
-        (Rule.NO_FIRST_MESSAGE, None),
-    ),
-    "history deleted": (
-        QueueFacts(min_offset=5),
-        (Rule.HISTORY_DELETED, None),
-        (Rule.HISTORY_DELETED, None),
-    ),
-    "history deleted, default allowed": (
-        QueueFacts(min_offset=5, set_zero_if_not_found=True),
-        (Rule.HISTORY_DELETED, None),
-        (Rule.HISTORY_DELETED, None),
-    ),
-    "hot": (
-        QueueFacts(is_first_message_hot=True),
-        (Rule.FIRST_MESSAGE_HOT, 0),
-        (Rule.FIRST_MESSAGE_HOT, 0),
-    ),
-    "cold": (
-        QueueFacts(is_first_message_hot=False),
-        (Rule.FIRST_MESSAGE_COLD, None),
-        (Rule.FIRST_MESSAGE_COLD, None),
-    ),
-    "empty or unknown": (QueueFacts(), (Rule.NO_FIRST_MESSAGE, 0), (Rule.NO_FIRST_MESSAGE, None)),
+
+def row(in_4: str, in_5: str | None = None, **facts: Any) -> tuple[QueueFacts, Decision, Decision]:
+    """The facts, and the answer of the 4.9 line and of the 5.x line: a rule and its offset, `-` is QUERY_NOT_FOUND."""
+    answers = [answer.split() for answer in (in_4, in_5 or in_4)]
+    first, second = (Decision(Rule(rule), None if offset == "-" else int(offset)) for rule, offset in answers)
+    return QueueFacts(**facts), first, second
+
+
+ROWS = {
+    "stored": row("B1 3", stored_offset=3, is_first_message_hot=True),
+    "stored zero": row("B1 0", stored_offset=0),
+    "stored below min": row("B1 1", stored_offset=1, min_offset=5),
+    "minus one is no offset": row("B4 0", stored_offset=-1, is_first_message_hot=True),
+    "reset pending": row("B1 2", "B0 2", reset_offset=2, stored_offset=2, is_first_message_hot=True),
+    "reset pending to zero": row("B1 4", "B0 0", reset_offset=0, stored_offset=4),
+    "default forbidden": row("B4 0", "B2 -", set_zero_if_not_found=False, is_first_message_hot=True),
+    "default forbidden, stored": row("B1 3", set_zero_if_not_found=False, stored_offset=3),
+    "default forbidden, reset pending": row("B6 0", "B0 2", set_zero_if_not_found=False, reset_offset=2),
+    "default allowed, empty": row("B6 0", "B6 -", set_zero_if_not_found=True),
+    "history deleted": row("B3 -", min_offset=5),
+    "history deleted, default allowed": row("B3 -", min_offset=5, set_zero_if_not_found=True),
+    "hot": row("B4 0", is_first_message_hot=True),
+    "cold": row("B5 -", is_first_message_hot=False),
+    "empty or unknown": row("B6 0", "B6 -"),
 }
 
 
 @pytest.mark.parametrize(("facts", "in_4", "in_5"), ROWS.values(), ids=ROWS)
-def test_answer_of_the_broker(
-    facts: QueueFacts, in_4: tuple[Rule, int | None], in_5: tuple[Rule, int | None]
-) -> None:
-    assert decide(facts, is_5=False) == Decision(*in_4)
-    assert decide(facts, is_5=True) == Decision(*in_5)
+def test_answer_of_the_broker(facts: QueueFacts, in_4: Decision, in_5: Decision) -> None:
+    assert decide(facts, is_5=False) == in_4
+    assert decide(facts, is_5=True) == in_5
 
 
 # decision | LAST, FIRST, TIMESTAMP on a normal topic | on a %RETRY% topic

@@ -5,7 +5,7 @@ Compared are the log, the queues, the index, the replies and the statistics.
 """
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,48 +32,34 @@ from stored_files import stored_files
 from wire_without_socket import Wire
 
 
-@pytest.mark.parametrize("emulate", [4, 5])
-async def test_answers_wait_for_the_disk_and_not_forever(tmp_path: Path, emulate: int) -> None:
+def a_small_batch(*, opaque: int) -> bytes:
+    return a_batch(number=opaque, bodies=[b"a", b"b"], opaque=opaque)
+
+
+@pytest.mark.parametrize(("emulate", "sends"), [(4, a_send), (5, a_send), (5, a_small_batch)])
+async def test_answers_wait_for_the_disk_and_not_forever(
+    tmp_path: Path, emulate: int, sends: Callable[..., bytes]
+) -> None:
     settings = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 4000}
     seen = []
     for in_passes in (True, False):
         broker = make_broker(tmp_path / str(in_passes), VirtualClock(), emulate=emulate, store=settings)
         broker.sending.disk_waiters._loop = loop = WallLoop()  # type: ignore[assignment]
-        wire = Wire(broker, in_passes=in_passes)
+        wire, answers = Wire(broker, in_passes=in_passes), []
         for number in range(3):
-            await wire.exchange(a_send(opaque=number))
+            await wire.exchange(sends(opaque=number))
             broker.store.flush_pass()
-            assert await wire.exchange() != b""
-        held = await wire.exchange(a_send(opaque=7), a_send(opaque=8))
+            answers.append(await wire.exchange())
+            assert answers[-1] != b""
+        held = await wire.exchange(sends(opaque=7), sends(opaque=8))
         assert (held, broker.sending.waiting_sends) == (b"", 2)
         loop.run_for(4)
         late = await wire.exchange()
         assert [(one.opaque, one.code) for one in FrameCutter().feed(late)] == [(7, 10), (8, 10)]
         assert broker.sending.waiting_sends == 0
-        seen.append(late)
+        seen.append([*answers, late])
         close_broker(broker)
     assert seen[0] == seen[1]
-
-
-async def test_the_answer_to_a_batch_waits_for_the_disk_and_not_forever(tmp_path: Path) -> None:
-    settings = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 4000}
-    seen = []
-    for in_passes in (True, False):
-        broker = make_broker(tmp_path / str(in_passes), VirtualClock(), store=settings)
-        broker.sending.disk_waiters._loop = loop = WallLoop()  # type: ignore[assignment]
-        wire = Wire(broker, in_passes=in_passes)
-        for number in range(3):
-            await wire.exchange(a_batch(number=number, bodies=[b"a", b"b"], opaque=number))
-            broker.store.flush_pass()
-            seen.append(await wire.exchange())
-        held = await wire.exchange(a_batch(number=5, bodies=[b"c"] * 3, opaque=7))
-        assert (held, broker.sending.waiting_sends) == (b"", 1)
-        loop.run_for(4)
-        seen.append(await wire.exchange())
-        assert [(one.opaque, one.code) for one in FrameCutter().feed(seen[-1])] == [(7, 10)]
-        assert broker.sending.waiting_sends == 0
-        close_broker(broker)
-    assert seen[:4] == seen[4:]
 
 
 async def test_no_more_sends_wait_for_the_disk_than_allowed(broker_maker: MakeBroker) -> None:
