@@ -3,7 +3,6 @@
 `sql/rows.tsv` was recorded by `sql/record_rows.py` from the official filter modules of both lines.
 """
 
-import asyncio
 import json
 import re
 import time
@@ -33,7 +32,7 @@ from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.store import VirtualClock
 
-from broker_fakes import MakeBroker, ask, connect, send, store_message
+from broker_fakes import MakeBroker, ask, connect, pull_request, send, store_message, turns
 
 ROWS = (Path(__file__).parent / "sql" / "rows.tsv").read_text(encoding="utf-8").split("\n")[:-1]
 ANSWERS = {True: "T", False: "F", None: "N"}
@@ -133,21 +132,8 @@ def filled(broker: Broker) -> Broker:
     return broker
 
 
-def a_pull(offset: int = 0, **changes: Any) -> PullMessage:
-    fields: dict[str, Any] = {
-        "consumer_group": "g",
-        "topic": "orders",
-        "queue_id": 0,
-        "queue_offset": offset,
-        "max_msg_nums": 32,
-        "sys_flag": PULL_SUBSCRIPTION,
-        "commit_offset": 0,
-        "suspend_timeout_millis": 15_000,
-        "subscription": "n > 1",
-        "expression_type": "SQL92",
-        "sub_version": 0,
-    }
-    return PullMessage(**{**fields, **changes})
+def sql_pull(offset: int = 0, **changes: Any) -> PullMessage:
+    return pull_request(offset, **{"subscription": "n > 1", "expression_type": "SQL92", **changes})
 
 
 def sql(expression: str, version: int = 1, kind: str = "SQL92") -> SubscriptionData:
@@ -185,7 +171,7 @@ async def test_a_pull_with_a_long_expression_goes_on_where_it_stopped(filled: Br
         store_message(filled, "orders", 0, b"x", {"n": "1"})
     offset, seen = 0, []
     while offset < 4 + 2 * most:
-        answer = await ask(filled, a_pull(offset, subscription=nothing))
+        answer = await ask(filled, sql_pull(offset, subscription=nothing))
         assert answer.code == 20
         offset = int(answer.fields["nextBeginOffset"])
         seen.append(offset)
@@ -195,26 +181,21 @@ async def test_a_pull_with_a_long_expression_goes_on_where_it_stopped(filled: Br
 async def test_without_the_switch_sql_is_refused_before_anything_is_compiled(filled: Broker) -> None:
     filled.config.enable_property_filter = False
     await join_group(filled, "g", [sql("n >")])
-    answer = await ask(filled, a_pull(sys_flag=0, sub_version=1))
+    answer = await ask(filled, sql_pull(sys_flag=0, sub_version=1))
     remark = "The broker does not support consumer to filter message by SQL92"
     assert (answer.code, answer.remark) == (1, remark)
 
 
 async def test_a_held_pull_wakes_for_a_match_only(filled: Broker) -> None:
     connection = connect(filled)
-    pull = a_pull(4, sys_flag=PULL_SUBSCRIPTION | PULL_SUSPEND)
+    pull = sql_pull(4, sys_flag=PULL_SUBSCRIPTION | PULL_SUSPEND)
     assert await send(filled, pull, connection=connection) is HELD
     store_message(filled, "orders", 0, b"no", {"n": "1"})
     store_message(filled, "orders", 0, b"yes", {"n": "9"})
-    await asyncio_turn()
+    await turns()
     [late] = connection.late_answers
     assert isinstance(late, Answer)
     assert late.code == 0
-
-
-async def asyncio_turn() -> None:
-    for _ in range(3):
-        await asyncio.sleep(0)
 
 
 async def join_group(broker: Broker, group: str, subscriptions: list[SubscriptionData]) -> None:

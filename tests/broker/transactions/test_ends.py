@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
-from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store import VirtualClock
 
 from broker_fakes import close_broker, make_broker
+from send_frames import a_send
 from stored_files import stored_files
 from transaction_sends import COMMIT, ROLLBACK, UNKNOWN
 from wire_without_socket import Wire
@@ -32,22 +32,10 @@ MORE: list[dict[str, str]] = [
 
 
 def half(number: int, form: int, more: dict[str, str], queue_id: int) -> bytes:
-    pairs = {"TRAN_MSG": "true", "PGROUP": "group", "UNIQ_KEY": ID.format(number), "WAIT": "true"}
-    fields = {
-        "a": "group",
-        "b": "orders",
-        "c": "TBW102",
-        "d": "4",
-        "e": str(queue_id),
-        "f": "4",
-        "g": str(1_700_000_000_000 + number),
-        "h": "0",
-        "i": encode_properties_text(pairs | {name: text.format(number) for name, text in more.items()}),
-        "j": "0",
-        "k": "false",
-        "m": "false",
-    }
-    return encode_frame(Command(310, 1000 + number, 0, None, fields, b"x" * (number + 1), "JAVA", 401, form))
+    pairs = {"TRAN_MSG": "true", "PGROUP": "group", "UNIQ_KEY": ID.format(number)}
+    pairs |= {name: text.format(number) for name, text in more.items()}
+    fields = {"e": str(queue_id), "f": "4", "g": str(1_700_000_000_000 + number)}
+    return a_send(form=form, opaque=1000 + number, body=b"x" * (number + 1), pairs=pairs, **fields)
 
 
 def end(
@@ -164,30 +152,11 @@ async def test_commits_of_a_pass_are_stored_together_and_behind_its_sends(
     assert {answer.code for answer in answers} == {0}
 
 
-async def test_an_error_in_the_store_is_answered_and_the_other_ends_are_handled(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_stored", [False, True])
+async def test_an_error_is_answered_and_commits_nothing_again(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, is_stored: bool
 ) -> None:
-    wire = Wire(broker)
-    answers = FrameCutter().feed(await wire.exchange(*[half(number, JSON, {}, 0) for number in range(6)]))
-    for reply in answers[:2]:
-        await wire.exchange(end(reply, 1, COMMIT, JSON))
-
-    def fail(*arguments: Any) -> None:
-        raise RuntimeError("a mistake of ours")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(broker.store, "append_all", fail)
-        found = FrameCutter().feed(
-            await wire.exchange(*[end(reply, 5, COMMIT, JSON) for reply in answers[2:4]])
-        )
-    assert [answer.code for answer in found] == [1, 1]
-    found = FrameCutter().feed(await wire.exchange(end(answers[2], 6, COMMIT, JSON)))
-    assert [answer.code for answer in found] == [0]
-
-
-async def test_an_error_behind_the_store_commits_nothing_again(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """In the store, or behind it."""
     wire = Wire(broker)
     answers = FrameCutter().feed(await wire.exchange(*[half(number, JSON, {}, 0) for number in range(6)]))
     for reply in answers[:2]:
@@ -197,7 +166,14 @@ async def test_an_error_behind_the_store_commits_nothing_again(
     def fail(*arguments: Any) -> None:
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(broker.transactions.half_messages, "_count_stored", fail)
-    found = FrameCutter().feed(await wire.exchange(*[end(reply, 5, COMMIT, JSON) for reply in answers[2:5]]))
+    failing = (
+        (broker.transactions.half_messages, "_count_stored") if is_stored else (broker.store, "append_all")
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(*failing, fail)
+        ends = [end(reply, 5, COMMIT, JSON) for reply in answers[2:5]]
+        found = FrameCutter().feed(await wire.exchange(*ends))
     assert [answer.code for answer in found] == [1, 1, 1]
-    assert broker.store.max_offset("orders", 0) == before + 3
+    assert broker.store.max_offset("orders", 0) == before + (3 if is_stored else 0)
+    found = FrameCutter().feed(await wire.exchange(end(answers[5], 6, COMMIT, JSON)))
+    assert [answer.code for answer in found] == [0]
