@@ -24,8 +24,7 @@ from pocketmq.store.put_values import AppendResult
 
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver
-from ..storing.messages import copy_of
-from ..storing.numbers import INT_MAX, parse_number
+from ..storing.messages import copy_of, real_place
 from ..time.slices import Budget
 from ..time.timers import Timer
 
@@ -190,6 +189,5 @@ def _real_message(data: memoryview) -> NewMessage | None:
     Its property text keeps DELAY, REAL_TOPIC and REAL_QID, as in the official broker.
     """
     record = decode_record(data)
-    topic, queue_text = read_values(record.properties, (), (names.REAL_TOPIC, names.REAL_QID))
-    queue_id = None if queue_text is None else parse_number(queue_text, 0, INT_MAX)
-    return None if not topic or queue_id is None else copy_of(record, topic, queue_id)
+    place = real_place(*read_values(record.properties, (), (names.REAL_TOPIC, names.REAL_QID)))
+    return None if place is None else copy_of(record, *place)

@@ -2,7 +2,8 @@
 
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
-from ..state.broker_state import BrokerState, Part
+from ..state.broker_state import BrokerState
+from ..state.part import Part
 from ..time.periodic import Periodic
 from .delay_levels import DelayLevels
 from .timer import MessageTimer

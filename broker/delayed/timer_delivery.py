@@ -25,7 +25,7 @@ from pocketmq.store.timer.timer_store import TimerStore
 from ..config.broker_config import BrokerConfig
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver, is_done
-from ..storing.messages import copy_of
+from ..storing.messages import copy_of, real_place
 from ..storing.numbers import INT_MAX, number_property
 from ..storing.records import record_of_entry
 from ..tables.metric_table import MetricTable
@@ -117,22 +117,19 @@ class TimerDelivery:
             return None
         state = self._state
         changes: Changes = (names.TIMER_ENQUEUE_MS, str(enqueued_at))
-        topic, queue_id = (
-            properties.get(names.REAL_TOPIC),
-            number_property(properties, names.REAL_QID, 0, INT_MAX),
-        )
+        place = real_place(properties.get(names.REAL_TOPIC), properties.get(names.REAL_QID))
         if rolls:
             times = number_property(properties, names.TIMER_ROLL_TIMES, 0, INT_MAX - 1) or 0
             changes = (*changes, names.TIMER_ROLL_TIMES, str(times + 1))
-            topic, queue_id = TIMER_TOPIC, record.queue_id
-        elif not topic or queue_id is None:
+            place = TIMER_TOPIC, record.queue_id
+        elif place is None:
             _log.error("timed message at %d does not name its real topic and queue", record.position)
             return None
         changes = (*changes, names.TIMER_DEQUEUE_MS, str(state.clock.now_ms()))
-        result = state.store.append(copy_of(record, topic, queue_id, changes))
+        result = state.store.append(copy_of(record, *place, changes))
         if result.status is PutStatus.PUT_OK:
             self.count += 1
-            state.statistics.message_put(topic, 1, result.size)
+            state.statistics.message_put(place[0], 1, result.size)
         return result
 
     def _key(self, properties: dict[str, str]) -> str:

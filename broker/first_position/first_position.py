@@ -1,7 +1,8 @@
 """The part of a broker that answers at which offset a group continues or starts reading."""
 
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState, Part
+from ..state.broker_state import BrokerState
+from ..state.part import Part
 from ..time.periodic import Periodic
 from .broadcast_offsets import BroadcastOffsets
 from .skipped_messages import SkippedMessages

@@ -26,8 +26,9 @@ from pocketmq.protocol.requests.pop import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import Refusal, faq
+from ..errors import Refusal
 from ..network.dispatch import Answer, Call, CallWithBody, Held, handles
+from ..state.part import illegal_queue
 from ..storing.numbers import LONG_MIN
 from .ordered_pops import NotAcknowledged
 from .pop_handlers import MAX_MESSAGES
@@ -139,16 +140,9 @@ def _check_place(popping: Popping, topic: str, queue_id: int, offset: int, peer:
 
 
 def _check_topic_and_queue(popping: Popping, topic: str, queue_id: int, peer: str) -> None:
-    topic_config = popping.topics.find(topic)
-    if topic_config is None:
-        remark = f"topic[{topic}] not exist, apply first please! {faq(is_5=popping.config.is_5)}"
-        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
+    topic_config = popping.existing_topic(topic)
     if not 0 <= queue_id < topic_config.read_queue_nums:
-        raise Refusal(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"queueId[{queue_id}] is illegal, topic:[{topic}] "
-            f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{peer}]",
-        )
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, illegal_queue(topic_config, queue_id, peer))
 
 
 def _pop_of(topic: str, group: str, queue_id: int, receipt: Receipt) -> AckedPop:

@@ -19,10 +19,11 @@ from pocketmq.protocol.message.topics import pop_retry_topic
 from pocketmq.protocol.requests.pop import Notification, PeekMessage, PollingInfo, PopMessage, PopMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import Refusal, faq
+from ..errors import Refusal
 from ..filters.sql_filter import EVERY_MESSAGE, ExpressionRefused, MessageFilter, compile_expression
 from ..filters.tag_filter import expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
+from ..state.part import illegal_queue
 from ..storing.numbers import INT_MAX, number_property
 from .pop_reading import PopReading
 from .pop_waiters import HoldResult, PopWaiter, SentAt
@@ -138,22 +139,13 @@ def checked_topic_and_group(
 ) -> tuple[TopicConfig, SubscriptionGroupConfig]:
     """Check topic, queue and group, for all pop requests. Raises `Refusal`."""
     topic, group = request.topic, request.consumer_group
-    topic_config = popping.topics.find(topic)
-    if topic_config is None:
-        remark = f"topic[{topic}] not exist, apply first please! {faq(is_5=popping.config.is_5)}"
-        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
+    topic_config = popping.existing_topic(topic)
     if not topic_config.perm & flags.PERM_READ:
         raise Refusal(ResponseCode.NO_PERMISSION, f"the topic[{topic}] peeking message is forbidden")
     if request.queue_id >= topic_config.read_queue_nums:
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER,
-            f"queueId[{request.queue_id}] is illegal, topic:[{topic}] "
-            f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{call.connection.peer}]",
-        )
-    group_config = popping.groups.find_or_create(group)
-    if group_config is None:
-        remark = f"subscription group [{group}] does not exist, {faq(is_5=popping.config.is_5)}"
-        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        remark = illegal_queue(topic_config, request.queue_id, call.connection.peer)
+        raise Refusal(ResponseCode.INVALID_PARAMETER, remark)
+    group_config = popping.existing_group(group)
     if not group_config.consume_enable:
         remark = f"subscription group no permission, {group}"
         raise Refusal(ResponseCode.NO_PERMISSION, remark)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Generator, Mapping
 from ..cluster.cluster import Cluster
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState, Part
+from ..state.broker_state import BrokerState
+from ..state.part import Part
 from ..tables.json_table import JsonTable
 from ..time.periodic import Periodic
 from .ordered_pops import OrderedPops

@@ -18,6 +18,7 @@ from ..errors import Refusal, faq
 from ..filters.sql_filter import ExpressionRefused, MessageFilter, SqlFilter, compile_expression
 from ..filters.tag_filter import check_filter_enabled, expression_match, tags_match
 from ..network.dispatch import Answer, Call, Held, handles
+from ..state.part import illegal_queue
 from ..state.refusals import invalid_parameter
 from .pull import Pull
 from .pulling import Pulling
@@ -58,12 +59,7 @@ def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupC
     if isinstance(request, LitePullMessage) and not config.lite_pull_message_enable:
         remark = f"the broker[{config.broker_ip1}] for lite pull consumer is forbidden"
         raise PullForbidden(FORBIDDEN_BROKER, remark)
-    group_config = pulling.groups.find_or_create(request.consumer_group)
-    if group_config is None:
-        remark = (
-            f"subscription group [{request.consumer_group}] does not exist, {faq(is_5=pulling.config.is_5)}"
-        )
-        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+    group_config = pulling.existing_group(request.consumer_group)
     if not group_config.consume_enable:
         remark = f"subscription group no permission, {request.consumer_group}"
         raise PullForbidden(FORBIDDEN_GROUP, remark)
@@ -71,19 +67,12 @@ def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupC
 
 
 def _checked_topic(pulling: Pulling, request: PullMessage, call: Call) -> TopicConfig:
-    topic = request.topic
-    topic_config = pulling.topics.find(topic)
-    if topic_config is None:
-        remark = f"topic[{topic}] not exist, apply first please! {faq(is_5=pulling.config.is_5)}"
-        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
+    topic_config = pulling.existing_topic(request.topic)
     if not topic_config.perm & flags.PERM_READ:
-        raise PullForbidden(FORBIDDEN_TOPIC, f"the topic[{topic}] pulling message is forbidden")
+        raise PullForbidden(FORBIDDEN_TOPIC, f"the topic[{request.topic}] pulling message is forbidden")
     if not 0 <= request.queue_id < topic_config.read_queue_nums:
-        raise Refusal(
-            invalid_parameter(pulling.config),
-            f"queueId[{request.queue_id}] is illegal, topic:[{topic}] "
-            f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[/{call.connection.peer}]",
-        )
+        remark = illegal_queue(topic_config, request.queue_id, f"/{call.connection.peer}")
+        raise Refusal(invalid_parameter(pulling.config), remark)
     return topic_config
 
 

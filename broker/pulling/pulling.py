@@ -2,7 +2,8 @@
 
 from ..first_position.first_position import FirstPosition
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState, Part
+from ..state.broker_state import BrokerState
+from ..state.part import Part
 from ..time.periodic import Periodic
 from .pull_waiters import PullWaiters
 

@@ -7,7 +7,8 @@ from ..cluster.cluster import Cluster
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState, Part
+from ..state.broker_state import BrokerState
+from ..state.part import Part
 from ..storing.log_waiters import LogWaiters
 from ..transactions.transactions import Transactions
 

@@ -186,23 +186,6 @@ class BrokerState:
         self.tables.save_soon(self.groups)
 
 
-class Part:
-    """What the part of a broker in each room has of its state, as attributes of the part: some are on hot paths."""
-
-    def __init__(self, state: BrokerState) -> None:
-        self.state = state
-        self.config = state.config
-        self.is_5 = state.config.is_5
-        self.is_slave = state.config.is_slave
-        self.clock = state.clock
-        self.store = state.store
-        self.topics = state.topics
-        self.groups = state.groups
-        self.offsets = state.offsets
-        self.statistics = state.statistics
-        self.tables = state.tables
-
-
 def persist(tables: tuple[JsonTable, ...]) -> None:
     """Write all tables when the broker stops, even if writing one of them fails."""
     for table in tables:

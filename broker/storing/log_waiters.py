@@ -14,10 +14,6 @@ Released = Callable[[bool], None]
 """Called with True if the log is safe up to that position, False if that failed or took too long."""
 
 
-def _never() -> bool:
-    return False
-
-
 class LogWaiters:
     """In the order in which their bytes were appended."""
 
@@ -25,7 +21,7 @@ class LogWaiters:
         self,
         reached: Callable[[], int],
         timeout_ms: Callable[[], int],
-        has_failed: Callable[[], bool] = _never,
+        has_failed: Callable[[], bool] = lambda: False,
     ) -> None:
         """`reached` is the position up to which the log is safe; after a failure it is never reached again."""
         self._reached = reached

@@ -19,6 +19,7 @@ from pocketmq.protocol.message.record import Record
 from pocketmq.store import NewMessage
 
 from ..state.broker_state import BrokerState
+from .numbers import INT_MAX, parse_number
 
 
 def copy_of(
@@ -64,6 +65,12 @@ def own_message(state: BrokerState, topic: str, queue_id: int, body: bytes, chan
 def changes_of(properties: Mapping[str, str]) -> Changes:
     """The changes that put these properties into an empty map."""
     return tuple(chain.from_iterable(properties.items()))
+
+
+def real_place(topic: str | None, queue_text: str | None) -> tuple[str, int] | None:
+    """The topic and the queue that REAL_TOPIC and REAL_QID name, which any client may have written."""
+    queue_id = None if queue_text is None else parse_number(queue_text, 0, INT_MAX)
+    return None if not topic or queue_id is None else (topic, queue_id)
 
 
 def values_in(message: NewMessage, wanted: tuple[str, ...]) -> tuple[str | None, ...]:

@@ -33,8 +33,7 @@ from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held
 from ..state.broker_state import BrokerState
 from ..state.refusals import UNSET_REMARK, refusal_of
-from ..storing.messages import copy_of, own_message, reroute
-from ..storing.numbers import INT_MAX, parse_number
+from ..storing.messages import copy_of, own_message, real_place, reroute
 from ..tables.metric_table import MetricTable
 from ..time.timers import Timer
 
@@ -101,13 +100,13 @@ class HalfMessages:
         5.x removes them from the stored text, 4.9 does not. Raises ValueError if the record does not name them,
         `Refusal` if its DELAY is not a number.
         """
-        queue_id = None if queue_text is None else parse_number(queue_text, 0, INT_MAX)
-        if topic is None or queue_id is None:
+        place = real_place(topic, queue_text)
+        if place is None:
             raise ValueError(f"topic {topic!r}, queue {None if queue_text is None else queue_text[:40]!r}")
         if self._state.config.is_5:
-            message = copy_of(half, topic, queue_id, _WITHOUT_PLACE, _WITHOUT_MARK)
+            message = copy_of(half, *place, _WITHOUT_PLACE, _WITHOUT_MARK)
         else:
-            message = copy_of(half, topic, queue_id, (), _WITHOUT_PLACE + _WITHOUT_MARK)
+            message = copy_of(half, *place, (), _WITHOUT_PLACE + _WITHOUT_MARK)
         message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
         message.prepared_transaction_offset = half.position
         if may_wait:

@@ -35,8 +35,8 @@ from pocketmq.store.lookup.consume_queue import ConsumeQueue
 from ..membership.producer_groups import ProducerGroups
 from ..said_once import SaidOnce
 from ..state.broker_state import BrokerState
-from ..storing.messages import changes_of, copy_of
-from ..storing.numbers import INT_MAX, number_property, parse_number
+from ..storing.messages import changes_of, copy_of, real_place
+from ..storing.numbers import parse_number
 from ..storing.records import record_at_offset
 from ..time.slices import SLICE_SECONDS
 from .half_messages import OP_TAG, HalfMessages
@@ -309,13 +309,12 @@ class TransactionCheck:
             topic=HALF_TOPIC if is_5 else None,
             broker_name=state.config.broker_name if is_5 else None,
         )
-        topic = properties.get(names.REAL_TOPIC)
-        queue_id = number_property(properties, names.REAL_QID, 0, INT_MAX)
-        if topic is None or queue_id is None:
+        place = real_place(properties.get(names.REAL_TOPIC), properties.get(names.REAL_QID))
+        if place is None:
             _log.error("half message at %d does not name its real topic and queue", half.queue_offset)
             return
         text = encode_stored(properties, BUCKETS[is_5], is_5)
-        message = msgspec.structs.replace(half, topic=topic, queue_id=queue_id, properties=text)
+        message = msgspec.structs.replace(half, topic=place[0], queue_id=place[1], properties=text)
         connection.notify(question, encode_record(message))
 
     def _give_up(self, record: Record, properties: dict[str, str]) -> bool:

@@ -2,7 +2,8 @@
 
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
-from ..state.broker_state import BrokerState, Part
+from ..state.broker_state import BrokerState
+from ..state.part import Part
 from ..tables.json_table import JsonTable
 from ..tables.metric_table import MetricTable
 from ..time.periodic import Periodic
