@@ -16,7 +16,6 @@ class Delayed(Part):
 
     def __init__(self, state: BrokerState) -> None:
         super().__init__(state)
-        self.identity = state.identity
         self.levels = DelayLevels(state)
         self.timer = MessageTimer(state)
 

@@ -12,12 +12,12 @@ from pocketmq.protocol.message.recall_handle import RecallHandle, decode_recall_
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage, RecallMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus, StoreError
+from pocketmq.store import PutStatus, StoreError
 
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
-from ..storing.messages import changes_of
+from ..storing.messages import changes_of, own_message
 from ..storing.numbers import parse_number
 from .delayed import Delayed
 from .delayed_sends import delay_until
@@ -86,16 +86,8 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
         names.PGROUP: request.producer_group,
     }
     kept = {name: value for name, value in properties.items() if value is not None}
-    message = NewMessage(
-        topic=handle.topic,
-        queue_id=0,
-        body=b"0",
-        properties=b"",
-        changes=changes_of(kept),
-        born_timestamp=now_ms,
-        born_host=call.connection.packed_host,
-        store_host=delayed.identity.store_host,
-    )
+    message = own_message(delayed.state, handle.topic, 0, b"0", changes_of(kept))
+    message.born_host = call.connection.packed_host
     try:
         message = delay_until(delayed, message, int(handle.deliver_ms), is_recall=True)
     except Refusal:

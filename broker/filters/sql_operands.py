@@ -22,6 +22,8 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Final
 
+import msgspec
+
 Properties = str
 """A message's property text between two separators: `\\x02name\\x01value\\x02...\\x02`."""
 Evaluate = Callable[[Properties], Any]
@@ -119,31 +121,20 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-class Operand:
+class Operand(msgspec.Struct, eq=False):
     """One compiled part. `terms` are the terms of an AND or OR chain, in one list: a long chain is not nested."""
 
-    __slots__ = ("chain", "depth", "evaluate", "is_literal", "kind", "terms", "value")
+    kind: Kind
+    evaluate: Evaluate
+    depth: int = 1
+    is_literal: bool = False
+    value: Any = None
+    chain: str = ""
+    terms: list[Evaluate] | None = None
 
-    def __init__(
-        self,
-        kind: Kind,
-        evaluate: Evaluate,
-        *,
-        depth: int = 1,
-        is_literal: bool = False,
-        value: Any = None,
-        chain: str = "",
-        terms: list[Evaluate] | None = None,
-    ) -> None:
-        if depth > MAX_DEPTH:
+    def __post_init__(self) -> None:
+        if self.depth > MAX_DEPTH:
             raise SqlError(f"more than {MAX_DEPTH} nested operators")
-        self.kind = kind
-        self.evaluate = evaluate
-        self.depth = depth
-        self.is_literal = is_literal
-        self.value = value
-        self.chain = chain
-        self.terms = terms
 
 
 # -- leaves

@@ -16,6 +16,7 @@ while the client is connected directly (not through a proxy). Mirrors `Broadcast
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
@@ -35,15 +36,12 @@ _SHARED: Final = "@broadcast"
 """Suffix of a group's name: under it the offset table keeps the lowest offset of the clients that left."""
 
 
-class _Client:
+class _Client(msgspec.Struct, eq=False, kw_only=True):
     """One consumer of one topic: whether its last pull came through a proxy, when, and the offset of each queue."""
 
-    __slots__ = ("from_proxy", "offsets", "pulled_ms")
-
-    def __init__(self, *, from_proxy: bool) -> None:
-        self.from_proxy = from_proxy
-        self.pulled_ms = 0
-        self.offsets: dict[int, int] = {}
+    from_proxy: bool
+    pulled_ms: int = 0
+    offsets: dict[int, int] = {}
 
 
 class BroadcastOffsets:

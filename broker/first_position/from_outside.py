@@ -11,7 +11,7 @@ Where two rules would look the same, both are named. `rules.py` has the rules; t
 
 import msgspec
 
-from .rules import Rule
+from .rules import Rule, reason_of
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,19 +52,5 @@ def _not_found(seen: Seen, *, is_5: bool) -> Rule:
 
 def reason(rules: tuple[Rule, ...], seen: Seen) -> str:
     """The rules in words, with the numbers that were seen."""
-    text = ", or ".join(_WORDS[rule].format(seen=seen) for rule in rules)
+    text = ", or ".join(reason_of(rule, offset=seen.answer, min_offset=seen.min_offset) for rule in rules)
     return text if len(rules) == 1 else f"{text}: from outside both look the same"
-
-
-_WORDS = {
-    Rule.RESET_PENDING: "an administrator's reset to {seen.answer} waits for the next pull",
-    Rule.STORED_OFFSET: "the group has a stored offset, {seen.answer}: it always wins",
-    Rule.HISTORY_DELETED: (
-        "no stored offset, and the min offset is {seen.min_offset}: the first messages are deleted"
-    ),
-    Rule.FIRST_MESSAGE_HOT: (
-        "no stored offset, min offset 0, and the broker counts the first message as in memory: read all"
-    ),
-    Rule.FIRST_MESSAGE_COLD: "no stored offset, min offset 0, but the broker counts the first message as cold",
-    Rule.NO_FIRST_MESSAGE: "no stored offset, and the queue has no first message",
-}

@@ -81,6 +81,23 @@ def decide(facts: QueueFacts, *, is_5: bool) -> Decision:
     return Decision(Rule.FIRST_MESSAGE_COLD, None)
 
 
+_REASONS: Final = {
+    Rule.RESET_PENDING: "an administrator's reset to {offset} waits for the next pull",
+    Rule.STORED_OFFSET: "the group has a stored offset, {offset}: it always wins",
+    Rule.DEFAULT_FORBIDDEN: "no stored offset, and the request forbids a default",
+    Rule.HISTORY_DELETED: "no stored offset, and min offset {min_offset} > 0: the queue is not young",
+    Rule.FIRST_MESSAGE_HOT: "no stored offset, min offset 0, first message still in memory{heat}: read all",
+    Rule.FIRST_MESSAGE_COLD: "no stored offset, min offset 0, but the first message is cold{heat}",
+    Rule.NO_FIRST_MESSAGE: "no stored offset, and the queue has no first message",
+    Rule.START_IS_SET: "no stored offset, and newGroupsStartAt says where new groups start: at {offset}",
+}
+
+
+def reason_of(rule: Rule, *, offset: int | None, min_offset: int, heat: str = "") -> str:
+    """Why a rule gave this offset, in words; `heat` says why the first message is hot or cold."""
+    return _REASONS[rule].format(offset=offset, min_offset=min_offset, heat=heat)
+
+
 FROM_LAST: Final = "CONSUME_FROM_LAST_OFFSET"
 FROM_FIRST: Final = "CONSUME_FROM_FIRST_OFFSET"
 FROM_TIMESTAMP: Final = "CONSUME_FROM_TIMESTAMP"

@@ -11,7 +11,16 @@ from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.offset import Verdict
 
 from ..state.broker_state import BrokerState
-from .rules import FROM_FIRST, FROM_LAST, FROM_TIMESTAMP, Decision, QueueFacts, Rule, client_start, decide
+from .rules import (
+    FROM_FIRST,
+    FROM_LAST,
+    FROM_TIMESTAMP,
+    Decision,
+    QueueFacts,
+    client_start,
+    decide,
+    reason_of,
+)
 
 _log = logging.getLogger("pocketmq.first_position")
 
@@ -87,29 +96,10 @@ def _verdict(
         log_end_bytes=store.log_end,
         memory_budget_bytes=heat.memory_budget_bytes if heat else 0,
     )
-    return msgspec.structs.replace(verdict, because=_reason(verdict, decision.rule))
-
-
-def _reason(verdict: Verdict, rule: Rule) -> str:
-    match rule:
-        case Rule.RESET_PENDING:
-            return f"an administrator's reset to {verdict.reset_offset} waits for the next pull"
-        case Rule.STORED_OFFSET:
-            return f"the group has a stored offset, {verdict.stored_offset}: it always wins"
-        case Rule.DEFAULT_FORBIDDEN:
-            return "no stored offset, and the request forbids a default"
-        case Rule.START_IS_SET:
-            return f"no stored offset, and newGroupsStartAt says where new groups start: at {verdict.offset}"
-        case Rule.HISTORY_DELETED:
-            return f"no stored offset, and min offset {verdict.min_offset} > 0: the queue is not young"
-        case Rule.FIRST_MESSAGE_HOT:
-            return (
-                f"no stored offset, min offset 0, first message still in memory ({_heat(verdict)}): read all"
-            )
-        case Rule.FIRST_MESSAGE_COLD:
-            return f"no stored offset, min offset 0, but the first message is cold ({_heat(verdict)})"
-        case Rule.NO_FIRST_MESSAGE:
-            return "no stored offset, and the queue has no first message"
+    because = reason_of(
+        decision.rule, offset=decision.offset, min_offset=min_offset, heat=f" ({_heat(verdict)})"
+    )
+    return msgspec.structs.replace(verdict, because=because)
 
 
 def _heat(verdict: Verdict) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import RETRY_PREFIX
 from pocketmq.protocol.requests.pop import Notification, PopMessage
@@ -65,53 +66,35 @@ class SentAt(NamedTuple):
         return cls(clock.from_wall_ms(wall_ms), wall_ms)
 
 
-class PopWaiter:
+class PopWaiter(msgspec.Struct, eq=False):
     """One request that found no message. `attempt` handles it once more: it answers, or the request waits again."""
 
-    __slots__ = (
-        "attempt",
-        "call",
-        "is_cancelled",
-        "is_waiting",
-        "key",
-        "number",
-        "poll_ms",
-        "until_ms",
-        "wall_until_ms",
-        "wanted",
-    )
+    request: PopMessage | Notification
+    call: Call
+    sent_at: SentAt
+    attempt: Callable[[], Answer | Held]
+    wanted: MessageFilter
+    number: int = 0
+    """Set by `hold`."""
+    is_waiting: bool = True
+    is_cancelled: bool = False
 
-    def __init__(
-        self,
-        request: PopMessage | Notification,
-        call: Call,
-        sent_at: SentAt,
-        attempt: Callable[[], Answer | Held],
-        wanted: MessageFilter,
-    ) -> None:
-        self.key: WaitKey = (request.topic, request.consumer_group, request.queue_id)
-        self.call = call
-        self.poll_ms = request.poll_time
-        self.until_ms = sent_at.ms + request.poll_time
-        self.wall_until_ms = sent_at.wall_ms + request.poll_time
-        self.attempt = attempt
-        self.wanted = wanted
-        self.number = 0
-        """Set by `hold`."""
-        self.is_waiting = True
-        self.is_cancelled = False
+    @property
+    def key(self) -> WaitKey:
+        return self.request.topic, self.request.consumer_group, self.request.queue_id
+
+    @property
+    def until_ms(self) -> int:
+        return self.sent_at.ms + self.request.poll_time
 
 
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     """The requests with one wait key: a heap, the one to be woken first at its top."""
 
-    __slots__ = ("count", "heap")
-
-    def __init__(self) -> None:
-        self.heap: list[tuple[int, int, PopWaiter]] = []
-        """It may still contain requests that no longer wait."""
-        self.count = 0
-        """Those that wait."""
+    heap: list[tuple[int, int, PopWaiter]] = []
+    """It may still contain requests that no longer wait."""
+    count: int = 0
+    """Those that wait."""
 
 
 def _without_gone(heap: list[tuple[int, int, PopWaiter]], count: int) -> list[tuple[int, int, PopWaiter]]:
@@ -173,7 +156,7 @@ class PopWaiters:
 
     def hold(self, waiter: PopWaiter) -> HoldResult:
         """Keep a request until a message arrives, its time is over, or its connection closes."""
-        if waiter.poll_ms <= 0 or self._is_stopped:
+        if waiter.request.poll_time <= 0 or self._is_stopped:
             return HoldResult.NOT_WANTED
         if self.total >= self._total_limit():
             return HoldResult.FULL
@@ -390,4 +373,6 @@ class PopWaiters:
     def _is_over(self, waiter: PopWaiter) -> bool:
         if self._clock.now_ms() > waiter.until_ms - EARLY_MS:
             return True
-        return self._timers.is_virtual and self._clock.wall_ms() > waiter.wall_until_ms - EARLY_BY_WALL_MS
+        if not self._timers.is_virtual:
+            return False
+        return self._clock.wall_ms() > waiter.sent_at.wall_ms + waiter.request.poll_time - EARLY_BY_WALL_MS

@@ -14,6 +14,7 @@ queue waits. Records are checked like those of a peer: what no broker writes is 
 import logging
 from typing import Final
 
+import msgspec
 from pocketmq.core.properties import read_properties
 from pocketmq.protocol.bodies.revive import REVIVE_GROUP, CheckPoint, MergeKey
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -49,29 +50,24 @@ PUT_BACK_SECONDS: Final = (10, 20, 30, *range(60, 601, 60), 1200, 1800, 3600, 72
 """How much later a checkpoint is due, each time it is stored again."""
 
 
-class _Point:
-    """A checkpoint whose time is not over yet. `pending` are the offsets that are not acknowledged."""
+class _Point(msgspec.Struct, eq=False):
+    """A checkpoint whose time is not over yet."""
 
-    __slots__ = ("check_point", "offset", "pending")
-
-    def __init__(self, check_point: CheckPoint, offset: int) -> None:
-        self.check_point = check_point
-        self.offset = offset
-        self.pending = set(check_point.offsets())
+    check_point: CheckPoint
+    offset: int
+    pending: set[int]
+    """The offsets that are not acknowledged."""
 
 
-class _ReviveQueue:
+class _ReviveQueue(msgspec.Struct, eq=False):
     """The read offset of one revive queue, and its checkpoints that are not finished."""
 
-    __slots__ = ("done_offset", "latest_due_ms", "next_offset", "points")
-
-    def __init__(self, done_offset: int) -> None:
-        self.done_offset = done_offset
-        """Offset of the last finished checkpoint."""
-        self.next_offset = done_offset + 1
-        self.points: dict[MergeKey, _Point] = {}
-        """In the order of the offsets."""
-        self.latest_due_ms = 0
+    done_offset: int
+    """Offset of the last finished checkpoint."""
+    next_offset: int
+    points: dict[MergeKey, _Point] = {}
+    """In the order of the offsets."""
+    latest_due_ms: int = 0
 
 
 class Revive:
@@ -152,7 +148,7 @@ class Revive:
             self._state.offsets.commit(self._topic, REVIVE_GROUP, queue_id, committed)
         queue = self._queues.get(queue_id)
         if queue is None or committed > queue.done_offset:  # an administrator has moved the offset
-            queue = self._queues[queue_id] = _ReviveQueue(committed)
+            queue = self._queues[queue_id] = _ReviveQueue(committed, committed + 1)
         return queue
 
     # -- reading
@@ -184,7 +180,7 @@ class Revive:
             if found.topic is not None and found.group is not None:
                 key = found.merge_key()
                 queue.points.pop(key, None)
-                queue.points[key] = _Point(found, offset)
+                queue.points[key] = _Point(found, offset, set(found.offsets()))
         elif found is not None:
             point = queue.points.get(found.merge_key(self._state.config.broker_name))
             if point is not None:
