@@ -16,7 +16,7 @@ from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from pocketmq.store import Clock
 from pocketmq.store.lookup.dispatch import Arrival
 
-from .access.access import Access
+from .access.access_control import Access
 from .cluster.cluster import Cluster
 from .cluster.name_server_link import Connect
 from .config.broker_config import BrokerConfig
@@ -74,12 +74,7 @@ class Broker:
         self.sending = Sending(state, self.delayed, self.transactions, self.cluster, self.membership)
         self.sends = Sends(state, self.sending)
         self.reports = state.reports
-        self._periodic_actions = PeriodicActions(state.timers)
-
-    @property
-    def parts(self) -> tuple[object, ...]:
-        """The objects that a handler may have as its first parameter."""
-        return (
+        self.parts: tuple[object, ...] = (
             self,
             self.access,
             self.membership,
@@ -91,13 +86,16 @@ class Broker:
             self.popping,
             self.sending,
         )
+        """The objects that a handler may have as its first parameter."""
+        self._with_tables = (self.access, self.membership, self.transactions, self.popping)
+        self._periodic_actions = PeriodicActions(state.timers)
 
     # -- files
 
     def open(self) -> None:
         """Open the store and read every table. Raises `StoreError` or `StartError`; call `close` even then."""
         self.state.open()
-        for part in (self.access, self.membership, self.transactions, self.popping):
+        for part in self._with_tables:
             for table in part.own_tables:
                 table.load()
         self.access.open()
@@ -110,7 +108,7 @@ class Broker:
         try:
             self.transactions.close()
             self.delayed.close()
-            for part in (self.access, self.membership, self.transactions, self.popping):
+            for part in self._with_tables:
                 persist(part.own_tables)
         finally:
             self.state.close()
@@ -122,9 +120,8 @@ class Broker:
         await self.cluster.serve_slaves(ha_sockets)
         self.delayed.start()
         self.transactions.start()
-        self._periodic_actions.start(
-            self._periodic()
-        )  # requests are served already, a name server may be slow
+        # Requests are served already, and a name server may be slow.
+        self._periodic_actions.start(self._periodic())
         await self.cluster.start()
 
     async def stop(self) -> None:
@@ -132,10 +129,7 @@ class Broker:
         self._periodic_actions.stop()
         self.tables.stop()
         self.delayed.stop()
-        await self.transactions.stop()
-        await self.cluster.stop()
-        for _ in range(self.pulling.waiters.wake_all() + self.popping.stop()):
-            await asyncio.sleep(0)
+        await self._stop_waiting()
 
     async def abandon(self) -> None:
         """End as a killed process does: no peer is notified, nothing is saved. The connections are closed already."""
@@ -143,22 +137,20 @@ class Broker:
         self.tables.stop()
         self.delayed.abandon()
         self.transactions.half_messages.abandon()
-        await self.transactions.stop()
         await self.cluster.registration.abandon()
+        await self._stop_waiting()
+        self.state.abandon()
+
+    async def _stop_waiting(self) -> None:
+        await self.transactions.stop()
         await self.cluster.stop()
         for _ in range(self.pulling.waiters.wake_all() + self.popping.stop()):
             await asyncio.sleep(0)
-        self.state.abandon()
 
     def _periodic(self) -> Iterator[Periodic]:
-        yield from self.state.periodic()
-        yield from self.access.periodic()
-        yield from self.membership.periodic()
-        yield from self.delayed.periodic()
-        yield from self.transactions.periodic()
-        yield from self.first_position.periodic()
-        yield from self.pulling.periodic()
-        yield from self.popping.periodic()
+        others = (self.state, self.delayed, self.first_position, self.pulling)
+        for part in (*others, *self._with_tables):
+            yield from part.periodic()
 
     # -- between the parts
 

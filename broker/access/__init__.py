@@ -1,7 +1,6 @@
 """Decides who may send which request: users and rights of the 5.x line, access keys of the 4.9 line.
 
-access.py              the part of a broker: users, rights, and the guard every request passes
-access_control.py      the guard of the 5.x line, the users named in the settings, how our own requests are signed
+access_control.py      the part of a broker, the guard of the 5.x line, first users, how our own requests are signed
 signatures.py          the content of a signed request, and its signature
 access_rules.py        which rights a request needs; the table is access_rules.tsv
 authorization.py       the rule that allows or denies: pure functions

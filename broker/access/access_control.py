@@ -1,4 +1,5 @@
-"""The guard of the 5.x line: checks the signature and the rights of every request before its handler runs.
+"""The part of a broker that knows users and their rights (`Access`), and the guard of the 5.x line: it checks the
+signature and the rights of every request before its handler runs.
 
     authenticationEnabled     5.x: an existing, enabled user must have signed the request
     authorizationEnabled      5.x: that user must have the right, or be a super user
@@ -10,7 +11,8 @@ cost nothing extra. Mirrors the authentication and authorization pipelines of 5.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.bodies.security import UserInfo
@@ -20,18 +22,21 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.signatures import ACCESS_KEY, SIGNATURE, signature_of, signed_content
 
 from ..config.addresses import EVERY_ADDRESS
+from ..config.broker_config import BrokerConfig
 from ..errors import Refusal, StartError
-from ..network.server_context import Signer
+from ..network.server_context import Guard, Signer
+from ..state.broker_state import BrokerState
+from ..tables.json_table import JsonTable
+from ..time.periodic import Periodic
 from .access_rules import needs_of
 from .authorization import refusal
+from .plain_acl import PlainAcl
 from .signatures import is_signed_with
 from .user_table import DISABLE, SUPER, AclTable, UserTable
 
-if TYPE_CHECKING:
-    from ..config.broker_config import BrokerConfig
-
 _log = logging.getLogger("pocketmq.access")
 
+PLAIN_ACL_SECONDS: Final = 0.5
 MAX_NEEDS: Final = 2000
 """Of one request: each is compared with the rules of its user."""
 _TRY_AGAIN: Final = "Authorization failed. Please verify your access rights and try again."
@@ -47,7 +52,7 @@ class _Credentials(Body, frozen=True):
 class AccessControl:
     """The guard of 5.x. `users` and `acls` may change at any time; each request is checked against the current ones."""
 
-    def __init__(self, config: "BrokerConfig", users: UserTable, acls: AclTable) -> None:
+    def __init__(self, config: BrokerConfig, users: UserTable, acls: AclTable) -> None:
         self._authenticates = config.authentication_enabled
         self._authorizes = config.authorization_enabled
         self._not_authenticated = _codes(config.authentication_whitelist)
@@ -110,7 +115,7 @@ def _codes(text: str) -> frozenset[int]:
     return frozenset(int(code) for code in text.split(",") if code.strip().isdecimal())
 
 
-def make_first_users(config: "BrokerConfig", users: UserTable) -> None:
+def make_first_users(config: BrokerConfig, users: UserTable) -> None:
     """Create the super users named in broker.conf, unless they exist. Raises `StartError` if the setting is not the
     expected JSON; the message does not repeat the value, because it contains a password."""
     if config.init_authentication_user:
@@ -126,7 +131,7 @@ def make_first_users(config: "BrokerConfig", users: UserTable) -> None:
         _make_super(users, inner.access_key, inner.secret_key, "innerClientAuthenticationCredentials")
 
 
-def signer_of(config: "BrokerConfig") -> Signer | None:
+def signer_of(config: BrokerConfig) -> Signer | None:
     """Signs our own requests to name servers and masters, with innerClientAuthenticationCredentials."""
     if not config.inner_client_authentication_credentials:
         return None
@@ -142,7 +147,7 @@ def signer_of(config: "BrokerConfig") -> Signer | None:
     return sign
 
 
-def _inner_credentials(config: "BrokerConfig") -> _Credentials:
+def _inner_credentials(config: BrokerConfig) -> _Credentials:
     try:
         return _Credentials.decode(config.inner_client_authentication_credentials.encode())
     except BodyError:
@@ -157,7 +162,7 @@ def _make_super(users: UserTable, name: str | None, password: str | None, key: s
         users.create(UserInfo(username=name, password=password, user_type=SUPER))
 
 
-def warn_if_open(config: "BrokerConfig", host: str) -> None:
+def warn_if_open(config: BrokerConfig, host: str) -> None:
     """Log a warning if the broker accepts every request from other machines."""
     is_local = host.startswith("127.") or host in ("::1", "localhost")
     if not is_local and not (config.authentication_enabled or config.acl_enable):
@@ -167,3 +172,54 @@ def warn_if_open(config: "BrokerConfig", host: str) -> None:
             "everything; set authenticationEnabled (or aclEnable), or listen on 127.0.0.1",
             where,
         )
+
+
+class Access:
+    """Call `open` after the tables are read."""
+
+    def __init__(self, state: BrokerState) -> None:
+        config, tables = state.config, state.tables
+        self.config = config
+        self.clock = state.clock
+        self.tables = tables
+        self.identity = state.identity
+        self.users = UserTable(state.folder, state.clock.now_ms, lambda: tables.save_soon(self.users))
+        self.acls = AclTable(
+            state.folder, state.clock.now_ms, self.users, lambda: tables.save_soon(self.acls)
+        )
+        self.plain_acl: PlainAcl | None = None
+        """`None` without aclEnable."""
+        if config.acl_enable:
+            self.plain_acl = PlainAcl(Path(config.rocketmq_home or config.store.root) / "conf")
+        self.guard = self._make_guard()
+        """Checks every request before its handler runs; `None` without access control."""
+
+    @property
+    def own_tables(self) -> tuple[JsonTable, ...]:
+        return (self.users, self.acls)
+
+    def open(self) -> None:
+        """Read the access keys, and create the users named in the settings. Raises `StartError` if either fails."""
+        if self.plain_acl is not None:
+            self.plain_acl.load()
+        if self.config.is_5:
+            make_first_users(self.config, self.users)
+
+    def periodic(self) -> tuple[Periodic, ...]:
+        if self.plain_acl is None:
+            return ()
+        return (Periodic("plain acl", PLAIN_ACL_SECONDS, self.plain_acl.reload_if_changed),)
+
+    def _make_guard(self) -> Guard | None:
+        config = self.config
+        guards: list[Guard] = []
+        if self.plain_acl is not None:
+            guards.append(self.plain_acl)
+        if config.is_5 and (config.authentication_enabled or config.authorization_enabled):
+            guards.append(AccessControl(config, self.users, self.acls))
+
+        def ask_all(command: Command, peer: str) -> None:
+            for guard in guards:
+                guard(command, peer)
+
+        return ask_all if len(guards) > 1 else guards[0] if guards else None

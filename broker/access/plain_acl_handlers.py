@@ -5,6 +5,8 @@ A changed file is written anew and loses its comments, as in the official broker
 Only admins may change keys (see `plain_acl_needs.py`). Mirrors the ACL part of `AdminBrokerProcessor` of 4.9.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from pocketmq.store.files.json_file import JsonFile
 
 from ..errors import Refusal
 from ..network.dispatch import handles
-from .access import Access
+from .access_control import Access
 from .plain_acl import PlainAcl
 from .plain_acl_file import (
     AclError,
@@ -49,19 +51,12 @@ _PERMISSION = (
 def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConfig) -> None:
     """Create an access key in plain_acl.yml, or change the named properties of a key in its own file."""
     acl = _acl(access)
-    try:
+    path = acl.file_of(request.access_key) or acl.default_file
+    with _changing(access, path, ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED) as content:
         if not is_long_enough(request.access_key, request.secret_key):
             raise AclError(_TOO_SHORT.format(request.access_key, request.secret_key))
-        topic_perms, group_perms = _perms(request.topic_perms), _perms(request.group_perms)
-        path = acl.file_of(request.access_key) or acl.default_file
-        content = read_yaml(path)
         accounts: list[Any] = content.get("accounts") or []
-        entry: dict[str, Any] = {}
-        for known in accounts:
-            if isinstance(known, dict) and str(known.get("accessKey")) == request.access_key:
-                entry = known
-        if entry:
-            accounts.remove(entry)
+        entry: dict[str, Any] = next((one for one in accounts if _has_key(one, request.access_key)), {})
         requested = {
             "accessKey": request.access_key,
             "secretKey": request.secret_key or None,
@@ -69,37 +64,24 @@ def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConf
             "admin": request.admin,
             "defaultTopicPerm": request.default_topic_perm or None,
             "defaultGroupPerm": request.default_group_perm or None,
-            "topicPerms": topic_perms,
-            "groupPerms": group_perms,
+            "topicPerms": _perms(request.topic_perms),
+            "groupPerms": _perms(request.group_perms),
         }
-        entry = entry | {name: value for name, value in requested.items() if value is not None}
-        account_of(entry)
-        content["accounts"] = [*accounts, entry]
-        _write(access, path, content)
-    except (AclError, OSError) as error:
-        raise Refusal(ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED, str(error)) from error
-    acl.reload()
+        changed = entry | {name: value for name, value in requested.items() if value is not None}
+        account_of(changed)
+        content["accounts"] = [*(one for one in accounts if one is not entry), changed]
 
 
 @handles(DeleteAclConfig)
 def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
     """Remove an access key from its file."""
-    acl = _acl(access)
-    path = acl.file_of(request.access_key)
+    path = _acl(access).file_of(request.access_key)
     if path is None:
         remark = f"The accesskey[{request.access_key}] corresponding to accessConfig has been deleted failed."
         raise Refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED, remark)
-    try:
-        content = read_yaml(path)
-        content["accounts"] = [
-            entry
-            for entry in content.get("accounts") or []
-            if not (isinstance(entry, dict) and str(entry.get("accessKey")) == request.access_key)
-        ]
-        _write(access, path, content)
-    except (AclError, OSError) as error:
-        raise Refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED, str(error)) from error
-    acl.reload()
+    with _changing(access, path, ResponseCode.DELETE_ACL_CONFIG_FAILED) as content:
+        accounts = content.get("accounts") or []
+        content["accounts"] = [one for one in accounts if not _has_key(one, request.access_key)]
 
 
 @handles(GetBrokerClusterAclInfo)
@@ -129,15 +111,10 @@ def update_global_white_addrs_config(access: Access, request: UpdateGlobalWhiteA
         remark = f"The globalWhiteAddresses[{request.global_white_addrs}] has been updated failed."
         raise Refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, remark)
     addresses = [text.strip() for text in request.global_white_addrs.split(",") if text.strip()]
-    try:
+    with _changing(access, path, ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED) as content:
         for address in addresses:
             pattern_of(address)
-        content = read_yaml(path)
         content["globalWhiteRemoteAddresses"] = addresses
-        _write(access, path, content)
-        acl.reload()
-    except (AclError, OSError) as error:
-        raise Refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, str(error)) from error
 
 
 def _acl(access: Access) -> PlainAcl:
@@ -161,10 +138,22 @@ def _perms(text: str | None) -> list[str] | None:
     return rows
 
 
-def _write(access: Access, path: Path, content: dict[str, Any]) -> None:
+def _has_key(entry: Any, access_key: str) -> bool:
+    return isinstance(entry, dict) and str(entry.get("accessKey")) == access_key
+
+
+@contextmanager
+def _changing(access: Access, path: Path, failure: ResponseCode) -> Iterator[dict[str, Any]]:
+    """The content of a file, which is written and read again at the end. An error is a refusal with this code."""
     import yaml
 
-    version = version_of(content)
-    content["dataVersion"] = [{"counter": version["counter"] + 1, "timestamp": access.clock.now_ms()}]
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    JsonFile(path, mode=0o600).save(text.encode())
+    try:
+        content = read_yaml(path)
+        yield content
+        version = version_of(content)
+        content["dataVersion"] = [{"counter": version["counter"] + 1, "timestamp": access.clock.now_ms()}]
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        JsonFile(path, mode=0o600).save(text.encode())
+        _acl(access).reload()
+    except (AclError, OSError) as error:
+        raise Refusal(failure, str(error)) from error

@@ -51,49 +51,41 @@ def is_allowed(wanted: int, granted: int) -> bool:
     return not granted & DENY and bool(wanted & granted)
 
 
+_SENDS: Final = {
+    SendMessage.code: ("topic", "group"),
+    SendMessageV2.code: ("b", "a"),
+    SendBatchMessage.code: ("b", "a"),
+}
+"""The fields that name the topic and the group of a send."""
+_TOPICS: Final = frozenset((PullMessage.code, QueryMessage.code, UpdateConsumerOffset.code))
+"""Requests whose field `topic` needs SUB."""
+_GROUPS: Final = {
+    ConsumerSendMsgBack.code: "group",
+    PullMessage.code: "consumerGroup",
+    UnregisterClient.code: "consumerGroup",
+    GetConsumerListByGroup.code: "consumerGroup",
+    UpdateConsumerOffset.code: "consumerGroup",
+}
+"""The field that names a group, which needs SUB."""
+
+
 def needs_of(command: Command) -> Needs:
     """Resource -> permission, in the order of Java's hash map, which decides what a refusal names."""
-    fields = command.fields or {}
+    code, fields = command.code, command.fields or {}
     needs: Needs = {}
-
-    def add(resource: str | None, perm: int) -> None:
-        if resource is not None:
-            needs[resource] = perm
-
-    def add_group(name: str | None) -> None:
-        if name is not None:
-            needs[retry_topic(name)] = SUB
-
-    match command.code:
-        case SendMessage.code:
-            _add_send(needs, fields.get("topic"), fields.get("group"))
-        case SendMessageV2.code | SendBatchMessage.code:
-            _add_send(needs, fields.get("b"), fields.get("a"))
-        case ConsumerSendMsgBack.code:
-            add_group(fields.get("group"))
-        case PullMessage.code:
-            add(fields.get("topic"), SUB)
-            add_group(fields.get("consumerGroup"))
-        case QueryMessage.code:
-            add(fields.get("topic"), SUB)
-        case HeartBeat.code:
-            _add_heartbeat(needs, command)
-        case UnregisterClient.code | GetConsumerListByGroup.code:
-            add_group(fields.get("consumerGroup"))
-        case UpdateConsumerOffset.code:
-            add_group(fields.get("consumerGroup"))
-            add(fields.get("topic"), SUB)
-    return {resource: needs[resource] for resource in hash_map_order(needs)} if len(needs) > 1 else needs
-
-
-def _add_send(needs: Needs, topic: str | None, group: str | None) -> None:
-    if topic is None:
-        return
-    if is_retry_topic(topic):
-        if group is not None:
+    if code in _SENDS:
+        topic, group = map(fields.get, _SENDS[code])
+        if topic is not None and not is_retry_topic(topic):
+            needs[topic] = PUB
+        elif topic is not None and group is not None:
             needs[retry_topic(group)] = SUB
-    else:
-        needs[topic] = PUB
+    elif code == HeartBeat.code:
+        _add_heartbeat(needs, command)
+    if code in _TOPICS and (topic := fields.get("topic")) is not None:
+        needs[topic] = SUB
+    if code in _GROUPS and (group := fields.get(_GROUPS[code])) is not None:
+        needs[retry_topic(group)] = SUB
+    return {resource: needs[resource] for resource in hash_map_order(needs)} if len(needs) > 1 else needs
 
 
 def _add_heartbeat(needs: Needs, command: Command) -> None:

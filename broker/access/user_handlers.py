@@ -28,7 +28,8 @@ from pocketmq.protocol.wire.signatures import ACCESS_KEY
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, CallWithBody, handles
 from ..state.refusals import UNSET_REMARK
-from .access import Access
+from ..tables.json_table import JsonTable
+from .access_control import Access
 from .authorization import ACTIONS, by_name, is_address_range, parse_resource
 from .user_table import (
     CUSTOM,
@@ -52,9 +53,7 @@ _SYSTEM_ERROR: Final = "An system error occurred, please try again later."
 async def auth_create_user(access: Access, request: AuthCreateUser, call: CallWithBody[UserInfo]) -> Answer:
     """Create a user. Only a super user may create a super user."""
     user = _user_of(access, request.username, call, "create")
-    _checked(access, lambda: access.users.create(user))
-    await access.tables.saved(access.users)
-    return Answer(remark=UNSET_REMARK)
+    return await _changed(access, access.users, lambda: access.users.create(user))
 
 
 @handles(AuthUpdateUser)
@@ -64,9 +63,7 @@ async def auth_update_user(access: Access, request: AuthUpdateUser, call: CallWi
     known = access.users.find(user.username or "")
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
-    _checked(access, lambda: access.users.update(user))
-    await access.tables.saved(access.users)
-    return Answer(remark=UNSET_REMARK)
+    return await _changed(access, access.users, lambda: access.users.update(user))
 
 
 @handles(AuthDeleteUser)
@@ -78,8 +75,7 @@ async def auth_delete_user(access: Access, request: AuthDeleteUser, call: Call) 
     _checked(access, lambda: access.users.delete(request.username))
     access.acls.user_deleted(f"User:{request.username}")
     await access.tables.saved(access.acls)
-    await access.tables.saved(access.users)
-    return Answer(remark=UNSET_REMARK)
+    return await _changed(access, access.users, lambda: None)
 
 
 @handles(AuthGetUser)
@@ -129,23 +125,13 @@ def _is_super_login(access: Access, call: Call) -> bool:
 # -- rights
 
 
-@handles(AuthCreateAcl)
-async def auth_create_acl(access: Access, request: AuthCreateAcl, call: CallWithBody[AclInfo]) -> Answer:
-    """Grant rights to a subject."""
-    return await _put_acl(access, request.subject, call)
-
-
-@handles(AuthUpdateAcl)
-async def auth_update_acl(access: Access, request: AuthUpdateAcl, call: CallWithBody[AclInfo]) -> Answer:
-    """Change rights of a subject, by the same rules as granting them."""
-    return await _put_acl(access, request.subject, call)
-
-
-async def _put_acl(access: Access, subject: str | None, call: CallWithBody[AclInfo]) -> Answer:
-    acl = _acl_of(subject, call)
-    _checked(access, lambda: access.acls.put(acl))
-    await access.tables.saved(access.acls)
-    return Answer(remark=UNSET_REMARK)
+@handles(AuthCreateAcl, AuthUpdateAcl)
+async def auth_put_acl(
+    access: Access, request: AuthCreateAcl | AuthUpdateAcl, call: CallWithBody[AclInfo]
+) -> Answer:
+    """Grant rights to a subject, or change them, by the same rules."""
+    acl = _acl_of(request.subject, call)
+    return await _changed(access, access.acls, lambda: access.acls.put(acl))
 
 
 @handles(AuthDeleteAcl)
@@ -155,9 +141,7 @@ async def auth_delete_acl(access: Access, request: AuthDeleteAcl) -> Answer:
     resource = parse_resource(request.resource)
     kind = by_name((CUSTOM, DEFAULT), request.policy_type)
     key = None if resource is None else resource.key
-    _checked(access, lambda: access.acls.revoke(subject, kind, key))
-    await access.tables.saved(access.acls)
-    return Answer(remark=UNSET_REMARK)
+    return await _changed(access, access.acls, lambda: access.acls.revoke(subject, kind, key))
 
 
 @handles(AuthGetAcl)
@@ -221,6 +205,13 @@ def _entry_of(entry: PolicyEntryInfo) -> PolicyEntryInfo:
     return PolicyEntryInfo(
         resource=resource.key, actions=actions, source_ips=entry.source_ips or None, decision=decision
     )
+
+
+async def _changed(access: Access, table: JsonTable, action: Callable[[], None]) -> Answer:
+    """Change a table, and answer once it is on disk."""
+    _checked(access, action)
+    await access.tables.saved(table)
+    return Answer(remark=UNSET_REMARK)
 
 
 def _checked(access: Access, action: Callable[[], ResultT]) -> ResultT:

@@ -133,8 +133,7 @@ class AclTable(JsonTable):
 
     def get(self, subject: str) -> AclInfo | None:
         """Like `find`, but refuses an unknown user: for administrators."""
-        if self._users.find(_username_of(subject)) is None:
-            raise AccessRefusedError("The subject is not exist.")
+        self._check_user(subject, "The subject is not exist.")
         return self._acls.get(subject)
 
     def matching(self, subject_part: str | None, resource_part: str | None) -> list[AclInfo]:
@@ -161,8 +160,7 @@ class AclTable(JsonTable):
     def put(self, acl: AclInfo) -> None:
         """Grant or change rights: replaces the entries of known resources, adds the others (3006, 3007)."""
         subject = acl.subject or ""
-        if self._users.find(_username_of(subject)) is None:
-            raise AccessRefusedError(f"The subject of {subject} is not exist.")
+        self._check_user(subject, f"The subject of {subject} is not exist.")
         known = self._acls.get(subject)
         policies = {policy.policy_type: policy for policy in (known.policies if known else None) or []}
         for policy in acl.policies or []:
@@ -177,8 +175,7 @@ class AclTable(JsonTable):
 
     def revoke(self, subject: str, policy_type: str | None, resource: str | None) -> None:
         """Delete the entries of a resource in one kind of policy, or all rights if `resource` is `None` (3008)."""
-        if self._users.find(_username_of(subject)) is None:
-            raise AccessRefusedError("The subject is not exist.")
+        self._check_user(subject, "The subject is not exist.")
         acl = self._acls.get(subject)
         if acl is None:
             raise AccessRefusedError("The acl is not exist.")
@@ -194,6 +191,10 @@ class AclTable(JsonTable):
         else:
             self._acls[subject] = replace(acl, policies=left)
         self._changed()
+
+    def _check_user(self, subject: str, refusal: str) -> None:
+        if self._users.find(subject.partition(":")[2]) is None:
+            raise AccessRefusedError(refusal)
 
     def user_deleted(self, subject: str) -> None:
         """Delete the rights of a deleted user."""
@@ -219,7 +220,3 @@ def _checked_name(username: str | None) -> str:
     if username is None or not username.strip():
         raise AccessRefusedError("username can not be blank")
     return username
-
-
-def _username_of(subject: str) -> str:
-    return subject.partition(":")[2]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
-from pocketmq.broker.access.access import Access
+from pocketmq.broker.access.access_control import Access
 from pocketmq.broker.access.authorization import Need, group, refusal, topic
 from pocketmq.broker.access.user_table import DISABLE, SUPER
 from pocketmq.broker.config.broker_config import BrokerConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
-from pocketmq.broker.access.access import Access
+from pocketmq.broker.access.access_control import Access
 from pocketmq.broker.name_server.kv_config import KvConfig
 from pocketmq.broker.node import Node
 from pocketmq.broker.tables.json_table import JsonTable

@@ -28,7 +28,7 @@ from pocketmq.grpc_endpoint.messages import (
     TelemetryCommand,
 )
 from pocketmq.grpc_endpoint.messages.service import BY_REQUEST, Kind
-from pocketmq.testing.server.clock import ServerClock
+from pocketmq.testing.time.clock import ServerClock
 
 from conformance.requests.query_answers import NOW_MS, body_text
 from conformance.requests.transcripts import PEER
