@@ -59,11 +59,7 @@ def run(
         remove_ports(ports_file)  # those of an earlier run: a script waits for the file
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         node = Node(
-            config,
-            name_server_config,
-            host=config.bind_address,
-            time=time,
-            journal_folder=journal_folder,
+            config, name_server_config, host=config.bind_address, time=time, journal_folder=journal_folder
         )
         runner.run(_serve(node, config, ports_file, beside))
         return node.stops_cleanly

@@ -25,15 +25,7 @@ from ..errors import Refusal
 from ..network.dispatch import handles
 from .access_control import Access
 from .plain_acl import PlainAcl
-from .plain_acl_file import (
-    AclError,
-    account_of,
-    is_long_enough,
-    pattern_of,
-    perm_of,
-    read_yaml,
-    version_of,
-)
+from .plain_acl_file import AclError, account_of, is_long_enough, pattern_of, perm_of, read_yaml, version_of
 from .plain_acl_needs import DENY
 
 _FORMAT = (

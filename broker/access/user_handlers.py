@@ -31,15 +31,7 @@ from ..state.refusals import UNSET_REMARK
 from ..tables.json_table import JsonTable
 from .access_control import Access
 from .authorization import ACTIONS, by_name, is_address_range, parse_resource
-from .user_table import (
-    CUSTOM,
-    DEFAULT,
-    DISABLE,
-    ENABLE,
-    NORMAL,
-    SUPER,
-    AccessRefusedError,
-)
+from .user_table import CUSTOM, DEFAULT, DISABLE, ENABLE, NORMAL, SUPER, AccessRefusedError
 
 ResultT = TypeVar("ResultT")
 

@@ -129,10 +129,7 @@ def apply(config: Config, setting: Setting) -> None:
 
 def _is_default(key: Key, text: str) -> bool:
     """True for the default: setting an unsupported key to its default loses nothing."""
-    return text.strip().lower() in (
-        (key.default or "").lower(),
-        (key.default_4 or key.default or "").lower(),
-    )
+    return text.strip().lower() in ((key.default or "").lower(), (key.default_4 or key.default or "").lower())
 
 
 def _follow_emulation(config: BrokerConfig, settings: Sequence[Setting]) -> None:

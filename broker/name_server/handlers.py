@@ -272,8 +272,7 @@ _UNIT_FLAGS: Final = {
 
 @NAME_SERVER.handles(GetUnitTopicList, GetHasUnitSubTopicList, GetHasUnitSubUnunitTopicList)
 async def get_topics_by_unit(
-    name_server: NameServer,
-    request: GetUnitTopicList | GetHasUnitSubTopicList | GetHasUnitSubUnunitTopicList,
+    name_server: NameServer, request: GetUnitTopicList | GetHasUnitSubTopicList | GetHasUnitSubUnunitTopicList
 ) -> Answer:
     """The first broker that registered a topic decides: all brokers should have the same flags."""
     _check_topic_list_enabled(name_server)

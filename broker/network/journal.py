@@ -173,11 +173,7 @@ class Journal:
     def _warn_of(self, dropped: int) -> None:
         if dropped:
             self.dropped_in_all += dropped
-            _log.warning(
-                "the journal dropped %d entries, %d since the start",
-                dropped,
-                self.dropped_in_all,
-            )
+            _log.warning("the journal dropped %d entries, %d since the start", dropped, self.dropped_in_all)
 
     def _append(self, data: bytes | bytearray) -> None:
         """Append a whole frame or nothing: readers could not find a frame behind half of one."""

@@ -29,10 +29,7 @@ class MetricTable(JsonTable):
     state_fields = ("_metrics",)
 
     def __init__(
-        self,
-        config_folder: Path,
-        now_ms: Callable[[], int],
-        kind: Literal["timingCount", "transactionCount"],
+        self, config_folder: Path, now_ms: Callable[[], int], kind: Literal["timingCount", "transactionCount"]
     ) -> None:
         name = layout.TIMER_METRICS if kind == "timingCount" else layout.TRANSACTION_METRICS
         super().__init__(config_folder / name, now_ms)

@@ -43,11 +43,7 @@ class OffsetTable(JsonTable):
     state_fields = ("_offsets", "_reset_offsets", "_pull_offsets", "_topics", "_groups")
 
     def __init__(
-        self,
-        config_folder: Path,
-        now_ms: Callable[[], int],
-        *,
-        update_version_step: int = 500,
+        self, config_folder: Path, now_ms: Callable[[], int], *, update_version_step: int = 500
     ) -> None:
         super().__init__(config_folder / self.file_name, now_ms)
         self._offsets: dict[str, Offsets] = {}

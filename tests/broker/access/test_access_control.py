@@ -13,11 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.access.access_control import (
-    AccessControl,
-    make_first_users,
-    warn_if_open,
-)
+from pocketmq.broker.access.access_control import AccessControl, make_first_users, warn_if_open
 from pocketmq.broker.access.access_rules import OWN_CODES, needs_of, rules
 from pocketmq.broker.access.authorization import Need, Resource, parse_resource, refusal, topic
 from pocketmq.broker.access.signatures import is_signed_with

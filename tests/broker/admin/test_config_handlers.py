@@ -66,14 +66,7 @@ async def test_change_is_in_force_at_once_and_counted(broker: Broker, clock: Vir
 
 @pytest.mark.parametrize(
     ("text", "is_on"),
-    [
-        ("abc", False),
-        ("1", False),
-        ("yes", False),
-        ("", False),
-        (" true", True),
-        ("TRUE", True),
-    ],
+    [("abc", False), ("1", False), ("yes", False), ("", False), (" true", True), ("TRUE", True)],
 )
 async def test_any_text_but_true_is_false(broker: Broker, text: str, is_on: bool) -> None:
     """As 5.5.0 answers."""

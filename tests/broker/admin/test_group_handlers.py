@@ -19,10 +19,7 @@ from pocketmq.protocol.requests.group import (
     GetConsumeStats,
     UpdateAndCreateSubscriptionGroup,
 )
-from pocketmq.protocol.requests.membership import (
-    GetConsumerConnectionList,
-    HeartBeat,
-)
+from pocketmq.protocol.requests.membership import GetConsumerConnectionList, HeartBeat
 from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, connect, store_message

@@ -6,9 +6,7 @@ What mqadmin makes of the answers is compared with official brokers in `conforma
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import tag_subscription
-from pocketmq.protocol.requests.group import (
-    QuerySubscriptionByConsumer,
-)
+from pocketmq.protocol.requests.group import QuerySubscriptionByConsumer
 from pocketmq.protocol.requests.topic import CleanExpiredConsumeQueue, CleanUnusedTopic, QueryConsumeTimeSpan
 from pocketmq.store import VirtualClock
 

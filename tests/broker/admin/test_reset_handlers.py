@@ -9,9 +9,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.offset import InvokeBrokerToResetOffset
-from pocketmq.protocol.requests.to_client import (
-    ResetConsumerClientOffset,
-)
+from pocketmq.protocol.requests.to_client import ResetConsumerClientOffset
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import VirtualClock
 

@@ -28,10 +28,7 @@ def groups(
 
 @pytest.mark.parametrize(
     ("page", "table", "total"),
-    [
-        (topics, "topicConfigTable", "totalTopicNum"),
-        (groups, "subscriptionGroupTable", "totalGroupNum"),
-    ],
+    [(topics, "topicConfigTable", "totalTopicNum"), (groups, "subscriptionGroupTable", "totalGroupNum")],
     ids=["topics", "groups"],
 )
 class TestPages:

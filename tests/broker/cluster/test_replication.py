@@ -326,10 +326,7 @@ async def test_master_that_sends_garbage_does_no_harm(tmp_path: Path) -> None:
         await reader.read()
         heard.set()
 
-    async with (
-        running(make_node(tmp_path / "m")) as master,
-        stream_server(lie) as port,
-    ):
+    async with running(make_node(tmp_path / "m")) as master, stream_server(lie) as port:
         settings = {"ha_master_address": f"127.0.0.1:{port}"}
         async with running(slave_of(master, tmp_path / "s", store=settings)) as slave:
             async with asyncio.timeout(WAIT_SECONDS):
