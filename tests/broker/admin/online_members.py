@@ -1,4 +1,4 @@
-"""A group "g" with online members, for tests of requests that reach consumers."""
+"""Groups with online members, for tests of requests that reach consumers or ask for them."""
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.client import Client
@@ -10,15 +10,23 @@ from broker_fakes import FakeConnection, connect
 UNSET = "not set any response code"
 
 
-def online(broker: Broker, client_id: str = "c", port: int = 4001, version: int = 513) -> FakeConnection:
+def online(
+    broker: Broker,
+    client_id: str = "c",
+    port: int = 4001,
+    version: int = 513,
+    group: str = "g",
+    topic: str = "t",
+    expression: str = "*",
+) -> FakeConnection:
     connection = connect(broker, port)
     broker.membership.consumers.register(
-        "g",
+        group,
         Client(connection, client_id, "JAVA", version, 0),
         consume_type="CONSUME_PASSIVELY",
         message_model="CLUSTERING",
         consume_from_where="CONSUME_FROM_LAST_OFFSET",
-        subscriptions=[SubscriptionData(topic="t", sub_string="*")],
+        subscriptions=[SubscriptionData(topic=topic, sub_string=expression)],
     )
     connection.notices.clear()
     return connection

@@ -1,7 +1,6 @@
 """25 and 26: what is in force, remembered, logged and written to the file.
 
-The answers of 4.9.7 and 5.5.0 are in the recorded conversation `administration`, their keys in
-`config/official_settings/`.
+The answers of 4.9.7 and 5.5.0 are in the recorded conversation `administration`; `test_keys.py` compares the keys.
 """
 
 import asyncio
@@ -15,13 +14,10 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import keys as config_keys
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.protocol.requests.admin import GetBrokerConfig, UpdateBrokerConfig
-from pocketmq.protocol.text.java_properties import parse_properties
 from pocketmq.store import VirtualClock
 
 from broker.nodes import make_node, running
 from broker_fakes import Asked, MakeBroker, ask
-
-OFFICIAL = Path(__file__).parents[1] / "config" / "official_settings"
 
 
 async def update(broker: Broker, text: str) -> Asked:
@@ -34,13 +30,6 @@ async def settings(broker: Broker) -> dict[str, str]:
 
 
 # -- 26
-
-
-@pytest.mark.parametrize(("line", "emulate"), [("49", 4), ("55", 5)])
-async def test_answer_holds_the_official_keys(broker_maker: MakeBroker, line: str, emulate: int) -> None:
-    text = (OFFICIAL / f"broker_{line}.properties").read_text(encoding="utf-8")
-    broker = broker_maker(emulate=emulate)
-    assert sorted(await settings(broker)) == sorted(entry.key for entry in parse_properties(text))
 
 
 async def test_answer_tells_what_is_set_and_the_official_default_of_the_rest(broker: Broker) -> None:

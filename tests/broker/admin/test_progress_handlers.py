@@ -4,13 +4,12 @@ What mqadmin makes of the answers is compared with official brokers in `conforma
 """
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.client import Client
-from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.requests.group import QuerySubscriptionByConsumer
 from pocketmq.protocol.requests.topic import CleanExpiredConsumeQueue, CleanUnusedTopic, QueryConsumeTimeSpan
 from pocketmq.store import VirtualClock
 
-from broker_fakes import MakeBroker, ask, connect, store_message
+from broker.admin.online_members import online
+from broker_fakes import MakeBroker, ask, store_message
 
 
 def fill(broker: Broker, topic: str = "Orders", count: int = 3) -> None:
@@ -33,14 +32,7 @@ async def test_delay_is_the_age_of_the_next_message(broker: Broker, clock: Virtu
 
 
 async def test_subscription_of_a_group_online(broker: Broker) -> None:
-    broker.membership.consumers.register(
-        "G",
-        Client(connect(broker), "c1", "JAVA", 0, broker.clock.now_ms()),
-        consume_type="CONSUME_PASSIVELY",
-        message_model="CLUSTERING",
-        consume_from_where="CONSUME_FROM_LAST_OFFSET",
-        subscriptions=[tag_subscription("Orders", "a || b", sub_version=1)],
-    )
+    online(broker, group="G", topic="Orders", expression="a || b")
     known = (await ask(broker, QuerySubscriptionByConsumer(group="G", topic="Orders"))).json
     assert known["subscriptionData"]["subString"] == "a || b"
     assert "subscriptionData" not in (await ask(broker, QuerySubscriptionByConsumer(group="G"))).json
