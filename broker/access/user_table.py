@@ -18,7 +18,7 @@ from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.files.json_file import MAX_FILE_BYTES, JsonFile
+from pocketmq.store.files.json_file import JsonFile
 
 from ..tables.json_table import JsonTable
 
@@ -45,6 +45,7 @@ class UserTable(JsonTable):
     """The users that may sign requests, by name."""
 
     state_fields = ("_users",)
+    body_type = _Users
 
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
@@ -105,16 +106,15 @@ class UserTable(JsonTable):
     def to_json(self, *, pretty: bool = False) -> bytes:
         return fastjson.dumps(_Users(users=self._users, data_version=self.data_version), pretty=pretty)
 
-    def read_content(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, _Users, max_bytes=MAX_FILE_BYTES)
+    def _read(self, stored: _Users) -> None:
         self._users, self.data_version = stored.users, stored.data_version
-        return True
 
 
 class AclTable(JsonTable):
     """What each subject (`User:name`) may and may not do."""
 
     state_fields = ("_acls",)
+    body_type = _Acls
 
     def __init__(
         self,
@@ -204,10 +204,8 @@ class AclTable(JsonTable):
     def to_json(self, *, pretty: bool = False) -> bytes:
         return fastjson.dumps(_Acls(acls=self._acls, data_version=self.data_version), pretty=pretty)
 
-    def read_content(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, _Acls, max_bytes=MAX_FILE_BYTES)
+    def _read(self, stored: _Acls) -> None:
         self._acls, self.data_version = stored.acls, stored.data_version
-        return True
 
 
 def _merged(before: list[PolicyEntryInfo], changed: list[PolicyEntryInfo]) -> list[PolicyEntryInfo]:

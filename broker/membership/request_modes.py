@@ -13,9 +13,7 @@ from pocketmq.protocol.bodies.client import (
     MessageRequestModeSerializeWrapper,
     SetMessageRequestModeRequestBody,
 )
-from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from ..tables.json_table import JsonTable
 from ..tables.table_text import MapText, file_text
@@ -28,6 +26,7 @@ class RequestModes(JsonTable):
     """All modes set by request."""
 
     state_fields = ("_modes",)
+    body_type = MessageRequestModeSerializeWrapper
 
     def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
         super().__init__(config_folder / layout.REQUEST_MODES, now_ms)
@@ -69,7 +68,5 @@ class RequestModes(JsonTable):
         modes = self._modes.copy()
         return lambda: file_text({"messageRequestModeMap": self._text.of(modes)})
 
-    def read_content(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, MessageRequestModeSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+    def _read(self, stored: MessageRequestModeSerializeWrapper) -> None:
         self._modes = stored.message_request_mode_map
-        return True

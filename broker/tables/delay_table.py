@@ -13,7 +13,6 @@ from pocketmq.protocol.bodies.offsets import DelayOffsetSerializeWrapper
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
 from pocketmq.store.delay_levels import DEFAULT_DELAY_LEVELS, parse_delay_levels
-from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from .json_table import JsonTable
 
@@ -24,6 +23,7 @@ class DelayTable(JsonTable):
     """The tables of the official ScheduleMessageService."""
 
     state_fields = ("_offsets",)
+    body_type = DelayOffsetSerializeWrapper
 
     def __init__(
         self,
@@ -86,9 +86,7 @@ class DelayTable(JsonTable):
         offsets = DelayOffsetSerializeWrapper(offset_table=self._offsets, data_version=self.data_version)
         return fastjson.dumps(offsets, pretty=pretty, quote_integer_keys=pretty)
 
-    def read_content(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, DelayOffsetSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+    def _read(self, stored: DelayOffsetSerializeWrapper) -> None:
         self._offsets.update(stored.offset_table)
         if stored.data_version is not None:
             self.data_version = stored.data_version
-        return True

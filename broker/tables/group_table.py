@@ -15,9 +15,7 @@ from typing import Final
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from pocketmq.protocol.message import topics
-from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from ..config.broker_config import BrokerConfig
 from .attributes import GROUP_ATTRIBUTES
@@ -43,6 +41,7 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
 
     state_fields = ("_rows", "_forbidden")
     known_attributes = GROUP_ATTRIBUTES
+    body_type = SubscriptionGroupWrapper
 
     def __init__(
         self,
@@ -156,9 +155,7 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
             }
         )
 
-    def read_content(self, content: bytes) -> bool:
-        wrapper = fastjson.decode(content, SubscriptionGroupWrapper, max_bytes=MAX_FILE_BYTES)
+    def _read(self, wrapper: SubscriptionGroupWrapper) -> None:
         self._rows.update(wrapper.subscription_group_table)
         self._forbidden.update(wrapper.forbidden_table)
         self.data_version = wrapper.data_version
-        return True

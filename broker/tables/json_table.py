@@ -7,7 +7,7 @@ disk: `snapshot()` in the owner's thread, what it returns and `file.save()` in a
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from pocketmq.protocol.bodies.body import Body, DataVersion
@@ -17,7 +17,7 @@ from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.topics import is_lmq
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.errors import StoreError
-from pocketmq.store.files.json_file import JsonFile
+from pocketmq.store.files.json_file import MAX_FILE_BYTES, JsonFile
 
 from ..config.broker_config import BrokerConfig
 from .attributes import Attribute, alter_attributes
@@ -30,11 +30,12 @@ class JsonTable:
     """Mirrors the official ConfigManager, but does not write at every change. Owner: the event-loop thread.
 
     `state_fields` name the fields that hold what the table knows; a test companion sets them back. Containers in them
-    hold immutable values.
-    `on_change` is called after each change of the data version: the broker then registers and saves.
+    hold immutable values. `body_type` is the content of the file. `on_change` is called after each change of the data
+    version: the broker then registers and saves.
     """
 
     state_fields: ClassVar[tuple[str, ...]]
+    body_type: type[Body]
 
     def __init__(
         self, path: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
@@ -47,7 +48,7 @@ class JsonTable:
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         """The table as a body; with `pretty` as it is written to the file."""
-        raise TypeError(f"{type(self).__name__} declares no JSON form")
+        raise NotImplementedError
 
     def load(self) -> bool:
         """Read the file over the built-in content. False if there is no file. Raises StoreError."""
@@ -83,7 +84,12 @@ class JsonTable:
 
     def read_content(self, content: bytes) -> bool:
         """Read the text of the file into the table. Raises BodyError and then changes nothing."""
-        raise TypeError(f"{type(self).__name__} reads no file")
+        self._read(fastjson.decode(content, self.body_type, max_bytes=MAX_FILE_BYTES))
+        return True
+
+    def _read(self, stored: Any) -> None:
+        """Take over what the file holds, a `body_type`."""
+        raise NotImplementedError
 
     def restored(self) -> None:
         """The fields of `state_fields` were set: a change of the table."""

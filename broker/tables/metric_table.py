@@ -8,7 +8,7 @@ Official classes: TimerMetrics, TransactionMetrics. Counting is on the send path
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from pocketmq.protocol.bodies.broker import (
@@ -18,7 +18,6 @@ from pocketmq.protocol.bodies.broker import (
 )
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from .json_table import JsonTable
 
@@ -31,8 +30,10 @@ class MetricTable(JsonTable):
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], kind: Literal["timingCount", "transactionCount"]
     ) -> None:
-        name = layout.TIMER_METRICS if kind == "timingCount" else layout.TRANSACTION_METRICS
+        is_timing = kind == "timingCount"
+        name = layout.TIMER_METRICS if is_timing else layout.TRANSACTION_METRICS
         super().__init__(config_folder / name, now_ms)
+        self.body_type = TimerMetricsSerializeWrapper if is_timing else TransactionMetricsSerializeWrapper
         self._kind = kind
         self._metrics: dict[str, list[int]] = {}
         """Count and time of its last change."""
@@ -84,13 +85,7 @@ class MetricTable(JsonTable):
         }
         return fastjson.dumps({"dataVersion": version, self._kind: metrics})
 
-    def read_content(self, content: bytes) -> bool:
-        if self._kind == "timingCount":
-            timers = fastjson.decode(content, TimerMetricsSerializeWrapper, max_bytes=MAX_FILE_BYTES)
-            metrics, version = timers.timing_count, timers.data_version
-        else:
-            ends = fastjson.decode(content, TransactionMetricsSerializeWrapper, max_bytes=MAX_FILE_BYTES)
-            metrics, version = ends.transaction_count, ends.data_version
+    def _read(self, stored: Any) -> None:
+        metrics = stored.timing_count if self._kind == "timingCount" else stored.transaction_count
         self._metrics = {topic: [metric.count, metric.time_stamp] for topic, metric in metrics.items()}
-        self.data_version, self._changes = version, 0
-        return True
+        self.data_version, self._changes = stored.data_version, 0

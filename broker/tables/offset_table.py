@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import field
+from msgspec.structs import replace
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
 from pocketmq.protocol.message.topics import LMQ_PREFIX, is_lmq
 from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from .json_table import JsonTable
 from .table_text import ENTRIES_IN_A_SLICE, MapText, file_text
@@ -40,6 +40,7 @@ class OffsetTable(JsonTable):
     """Official ConsumerOffsetManager. `commit` and `query` are on the pull path: two look-ups each."""
 
     file_name = layout.CONSUMER_OFFSETS
+    body_type = ConsumerOffsetSerializeWrapper
     state_fields = ("_offsets", "_reset_offsets", "_pull_offsets", "_topics", "_groups")
 
     def __init__(
@@ -270,13 +271,11 @@ class OffsetTable(JsonTable):
 
         return text
 
-    def read_content(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, ConsumerOffsetSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+    def _read(self, stored: ConsumerOffsetSerializeWrapper) -> None:
         self._offsets, self._topics, self._groups = {}, {}, {}
         for key, offsets in stored.offset_table.items():
             self._add(key, offsets)
         self.data_version = stored.data_version or self.data_version  # 4.x writes none
-        return True
 
 
 class _LmqOffsetFile(ConsumerOffsetSerializeWrapper, frozen=True):
@@ -287,6 +286,7 @@ class LmqOffsetTable(OffsetTable):
     """Official LmqConsumerOffsetManager: for a group named `%LMQ%...` the queue id of a call is ignored."""
 
     file_name = layout.LIGHT_CONSUMER_OFFSETS
+    body_type = _LmqOffsetFile
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
         super().commit(topic, group, 0 if is_lmq(group) else queue_id, offset)
@@ -301,14 +301,9 @@ class LmqOffsetTable(OffsetTable):
             "offsetTable": {key: of for key, of in offsets.items() if _LMQ_GROUP not in key},
         }
 
-    def read_content(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, _LmqOffsetFile, max_bytes=MAX_FILE_BYTES)
-        self._offsets, self._topics, self._groups = {}, {}, {}
+    def _read(self, stored: Any) -> None:
         light = {key: {0: offset} for key, offset in stored.lmq_offset_table.items()}
-        for key, offsets in (stored.offset_table | light).items():
-            self._add(key, offsets)
-        self.data_version = stored.data_version or self.data_version
-        return True
+        super()._read(replace(stored, offset_table=stored.offset_table | light))
 
 
 class OffsetText:

@@ -16,9 +16,7 @@ from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
 from pocketmq.protocol.message import topics
 from pocketmq.protocol.message.flags import PERM_INHERIT, PERM_READ, PERM_WRITE, is_inherited
-from pocketmq.protocol.text import fastjson
 from pocketmq.store import layout
-from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from ..config.broker_config import BrokerConfig
 from .attributes import TOPIC_ATTRIBUTES
@@ -74,6 +72,7 @@ class TopicTable(ConfigTable[TopicConfig]):
 
     state_fields = ("_rows",)
     known_attributes = TOPIC_ATTRIBUTES
+    body_type = TopicConfigSerializeWrapper
 
     def __init__(
         self,
@@ -223,8 +222,6 @@ class TopicTable(ConfigTable[TopicConfig]):
         table, version = self._rows.copy(), self.data_version
         return lambda: file_text({"dataVersion": version, "topicConfigTable": self._text.of(table)})
 
-    def read_content(self, content: bytes) -> bool:
-        wrapper = fastjson.decode(content, TopicConfigSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+    def _read(self, wrapper: TopicConfigSerializeWrapper) -> None:
         self._rows.update(wrapper.topic_config_table)
         self.data_version = wrapper.data_version
-        return True
