@@ -4,7 +4,7 @@ Waiting is for something to be true, with a limit; nothing here depends on how l
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -54,38 +54,38 @@ class RunningBroker:
         close_broker(self.broker)
 
 
+class Cluster:
+    """A name server of each line, and brokers that register at them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.servers = self.five, self.four = RunningNameServer(5), RunningNameServer(4)
+        self.brokers: list[RunningBroker] = []
+
+    def make(self, *name_servers: RunningNameServer, **settings: Any) -> RunningBroker:
+        """A broker that registers at these name servers, or at both, once it is started."""
+        folder = self._folder / str(len(self.brokers))
+        self.brokers.append(RunningBroker(folder, *(name_servers or self.servers), **settings))
+        return self.brokers[-1]
+
+    async def start(self, *name_servers: RunningNameServer, **settings: Any) -> RunningBroker:
+        running = self.make(*name_servers, **settings)
+        await running.registration.start()
+        return running
+
+
 @pytest.fixture
-async def name_servers() -> AsyncIterator[list[RunningNameServer]]:
-    """A name server of each line."""
-    servers = [RunningNameServer(5), RunningNameServer(4)]
-    for server in servers:
-        await server.start()
-    yield servers
-    for server in servers:
-        await server.stop()
-
-
-@pytest.fixture(autouse=True)
-def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
     monkeypatch.setattr(registration, "WATCH_SECONDS", 0.02)
     monkeypatch.setattr(name_server_link, "FIRST_RETRY_SECONDS", 0.01)
-
-
-@pytest.fixture
-async def make_broker(tmp_path: Path) -> AsyncIterator[Callable[..., RunningBroker]]:
-    made: list[RunningBroker] = []
-
-    def make(*name_servers: RunningNameServer, **settings: Any) -> RunningBroker:
-        made.append(RunningBroker(tmp_path / str(len(made)), *name_servers, **settings))
-        return made[-1]
-
-    yield make
-    for one in made:
+    cluster = Cluster(tmp_path)
+    for server in cluster.servers:
+        await server.start()
+    yield cluster
+    for one in cluster.brokers:
         await one.stop()
-
-
-MakeBroker = Callable[..., RunningBroker]
-NameServers = list[RunningNameServer]
+    for server in cluster.servers:
+        await server.stop()
 
 
 def queue_at(server: RunningNameServer, topic: str) -> QueueData | None:
@@ -108,12 +108,9 @@ def count_registrations(server: RunningNameServer, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("emulate", [5, 4])
-async def test_broker_stands_in_every_route_table_when_start_returns(
-    name_servers: NameServers, make_broker: MakeBroker, emulate: int
-) -> None:
-    running = make_broker(*name_servers, emulate=emulate)
-    await running.registration.start()
-    for server in name_servers:
+async def test_broker_stands_in_every_route_table_when_start_returns(cluster: Cluster, emulate: int) -> None:
+    running = await cluster.start(emulate=emulate)
+    for server in cluster.servers:
         route = find_route(server.state.routes, "TBW102", with_acting_master=False)
         assert route is not None
         assert route.broker_datas[0].broker_addrs == {0: "127.0.0.1:10911"}
@@ -124,11 +121,10 @@ async def test_broker_stands_in_every_route_table_when_start_returns(
 
 
 async def test_changed_topics_are_told_at_once_and_together(
-    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = make_broker(*name_servers)
-    await running.registration.start()
-    seen = count_registrations(name_servers[0], monkeypatch)
+    running = await cluster.start()
+    seen = count_registrations(cluster.five, monkeypatch)
     for name in ("one", "two", "three"):
         running.create(name)
     await running.registration.settled()
@@ -136,18 +132,15 @@ async def test_changed_topics_are_told_at_once_and_together(
     running.create("two", queues=9)
     await running.registration.settled()
     assert seen[1:] == [{"two"}]
-    for server in name_servers:
+    for server in cluster.servers:
         queue = queue_at(server, "two")
         assert queue is not None
         assert queue.write_queue_nums == 9
 
 
-async def test_broker_is_back_in_the_table_of_a_name_server_that_was_restarted(
-    name_servers: NameServers, make_broker: MakeBroker
-) -> None:
-    running = make_broker(*name_servers)
-    await running.registration.start()
-    restarted, other = name_servers
+async def test_broker_is_back_in_the_table_of_a_name_server_that_was_restarted(cluster: Cluster) -> None:
+    running = await cluster.start()
+    restarted, other = cluster.servers
     await restarted.stop()
     running.create("meanwhile")
     await running.registration.settled()
@@ -158,13 +151,12 @@ async def test_broker_is_back_in_the_table_of_a_name_server_that_was_restarted(
 
 
 async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_others(
-    name_servers: NameServers, make_broker: MakeBroker, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "pocketmq.cluster")
-    down, up = name_servers
+    down, up = cluster.servers
     await down.stop()
-    running = make_broker(down, up)
-    await running.registration.start()
+    running = await cluster.start(down, up)
     assert queue_at(up, "TBW102") is not None
     await asyncio.sleep(0.2)  # several tries, of which only the first is worth a line
     assert len([one for one in caplog.records if "does not answer" in one.message]) == 1
@@ -176,21 +168,17 @@ async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_other
     assert len([one for one in caplog.records if "is back" in one.message]) == 1
 
 
-async def test_stop_leaves_the_route_tables(name_servers: NameServers, make_broker: MakeBroker) -> None:
-    running = make_broker(*name_servers)
-    await running.registration.start()
+async def test_stop_leaves_the_route_tables(cluster: Cluster) -> None:
+    running = await cluster.start()
     await running.registration.stop()
-    for server in name_servers:
+    for server in cluster.servers:
         assert server.state.routes.brokers == {}
         assert server.state.routes.topics == {}
 
 
-async def test_dropped_broker_tells_everything_when_its_change_is_refused(
-    name_servers: NameServers, make_broker: MakeBroker
-) -> None:
-    server = name_servers[0]
-    running = make_broker(server)
-    await running.registration.start()
+async def test_dropped_broker_tells_everything_when_its_change_is_refused(cluster: Cluster) -> None:
+    server = cluster.five
+    running = await cluster.start(server)
     server.state.routes.unregister("DefaultCluster", running.broker.identity.address, "broker-a", 0)
     running.create("alone")
     await running.registration.settled()
@@ -199,61 +187,53 @@ async def test_dropped_broker_tells_everything_when_its_change_is_refused(
 
 
 async def test_unforced_registration_asks_first_and_keeps_quiet_where_nothing_changed(
-    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = make_broker(*name_servers)
-    await running.registration.start()
-    seen = count_registrations(name_servers[0], monkeypatch)
+    running = await cluster.start()
+    seen = count_registrations(cluster.five, monkeypatch)
     await running.registration.register_all(force=False)
     assert seen == []
-    name_servers[1].state.routes.unregister("DefaultCluster", running.broker.identity.address, "broker-a", 0)
+    cluster.four.state.routes.unregister("DefaultCluster", running.broker.identity.address, "broker-a", 0)
     await running.registration.register_all(force=False)
     assert len(seen) == 1
-    assert queue_at(name_servers[1], "TBW102") is not None
+    assert queue_at(cluster.four, "TBW102") is not None
 
 
 @pytest.mark.parametrize(
     ("emulate", "expected"), [(5, {"TBW102": 5, "DefaultCluster": 5}), (4, {"TBW102": 4})]
 )
 async def test_permission_of_the_broker_shows_in_its_routes(
-    name_servers: NameServers, make_broker: MakeBroker, emulate: int, expected: dict[str, int]
+    cluster: Cluster, emulate: int, expected: dict[str, int]
 ) -> None:
-    running = make_broker(*name_servers, emulate=emulate)
-    await running.registration.start()
+    running = await cluster.start(emulate=emulate)
     running.broker.config.broker_permission = 4 if emulate == 4 else 5
     await running.registration.permission_changed()
-    for server in name_servers:
+    for server in cluster.servers:
         shown = {name: queue_at(server, name) for name in expected}
         assert {name: queue and queue.perm for name, queue in shown.items()} == expected
     assert running.broker.topics.topics["TBW102"].perm == 7
 
 
-async def test_topics_ordered_by_a_name_server_take_the_flag(
-    name_servers: NameServers, make_broker: MakeBroker
-) -> None:
-    name_servers[0].state.kv.put("ORDER_TOPIC_CONFIG", "BenchmarkTest", "broker-a:4")
-    running = make_broker(name_servers[0])
-    await running.registration.start()
+async def test_topics_ordered_by_a_name_server_take_the_flag(cluster: Cluster) -> None:
+    cluster.five.state.kv.put("ORDER_TOPIC_CONFIG", "BenchmarkTest", "broker-a:4")
+    running = await cluster.start(cluster.five)
     assert running.broker.topics.is_order_topic("BenchmarkTest")
     assert not running.broker.topics.is_order_topic("TBW102")
 
 
-async def test_slave_learns_its_master(name_servers: NameServers, make_broker: MakeBroker) -> None:
-    master = make_broker(name_servers[0])
-    slave = make_broker(name_servers[0], broker_id=1, listen_port=10921)
-    await master.registration.start()
-    await slave.registration.start()
+async def test_slave_learns_its_master(cluster: Cluster) -> None:
+    master = await cluster.start(cluster.five)
+    slave = await cluster.start(cluster.five, broker_id=1, listen_port=10921)
     assert slave.registration.master_address == "127.0.0.1:10911"
     assert slave.registration.master_ha_address == "127.0.0.1:10912"
     assert master.registration.master_address is None
 
 
 async def test_a_name_server_that_does_not_know_the_master_does_not_make_a_slave_forget_it(
-    name_servers: NameServers, make_broker: MakeBroker
+    cluster: Cluster,
 ) -> None:
-    master = make_broker(name_servers[0])
-    slave = make_broker(*name_servers, broker_id=1, listen_port=10921)
-    await master.registration.start()
+    await cluster.start(cluster.five)
+    slave = cluster.make(broker_id=1, listen_port=10921)
     for _ in range(3):  # in whatever order they answer
         await slave.registration.register_all()
         assert slave.registration.master_address == "127.0.0.1:10911"
@@ -262,12 +242,11 @@ async def test_a_name_server_that_does_not_know_the_master_does_not_make_a_slave
 
 
 async def test_a_large_table_is_sent_again_only_to_a_name_server_that_lacks_it(
-    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registration, "LARGE_TABLE", 1)
-    running = make_broker(*name_servers, force_register=True)
-    await running.registration.start()
-    seen = count_registrations(name_servers[0], monkeypatch)
+    running = await cluster.start(force_register=True)
+    seen = count_registrations(cluster.five, monkeypatch)
     running.registration._register_periodically()
     assert running.registration._round is not None
     await running.registration._round
@@ -277,11 +256,8 @@ async def test_a_large_table_is_sent_again_only_to_a_name_server_that_lacks_it(
     assert seen == [{"one"}]
 
 
-async def test_changes_are_remembered_until_every_name_server_has_them(
-    name_servers: NameServers, make_broker: MakeBroker
-) -> None:
-    running = make_broker(*name_servers)
-    await running.registration.start()
+async def test_changes_are_remembered_until_every_name_server_has_them(cluster: Cluster) -> None:
+    running = await cluster.start()
     for number in range(9):
         running.create(f"t{number}")
         running.broker.topics.delete(f"t{number}")
@@ -293,40 +269,38 @@ async def test_changes_are_remembered_until_every_name_server_has_them(
 
 
 async def test_a_table_too_large_for_a_frame_goes_in_parts(
-    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registration, "MAX_TOPICS", 5)
-    running = make_broker(name_servers[0])
-    seen = count_registrations(name_servers[0], monkeypatch)
+    running = cluster.make(cluster.five)
+    seen = count_registrations(cluster.five, monkeypatch)
     await running.registration.start()
     assert set.union(*seen) == set(running.broker.topics.topics)
     assert all(2 <= len(part) <= 6 for part in seen)
     assert sum(map(len, seen)) == len(running.broker.topics.topics)
-    assert set(name_servers[0].state.routes.topics) == set(running.broker.topics.topics)
+    assert set(cluster.five.state.routes.topics) == set(running.broker.topics.topics)
 
 
 @pytest.mark.parametrize("compatible", [True, False])
 async def test_broker_that_may_act_as_master_beats_every_second(
-    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch, compatible: bool
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, compatible: bool
 ) -> None:
     monkeypatch.setattr(registration, "FIRST_HEARTBEAT_SECONDS", 0.01)
-    running = make_broker(
-        name_servers[0],
+    await cluster.start(
+        cluster.five,
         enable_slave_acting_master=True,
         compatible_with_old_name_srv=compatible,
         broker_not_active_timeout_millis=10_000,
     )
-    await running.registration.start()
-    live = next(iter(name_servers[0].state.routes.live.values()))
+    live = next(iter(cluster.five.state.routes.live.values()))
     assert live.timeout_ms == 10_000
-    name_servers[0].clock.advance(9_000)
+    cluster.five.clock.advance(9_000)
     await until(lambda: live.last_update_ms == 9_000)
 
 
-async def test_changed_address_list_is_followed(name_servers: NameServers, make_broker: MakeBroker) -> None:
-    first, second = name_servers
-    running = make_broker(first)
-    await running.registration.start()
+async def test_changed_address_list_is_followed(cluster: Cluster) -> None:
+    first, second = cluster.servers
+    running = await cluster.start(first)
     running.broker.config.namesrv_addr = f" {second.address} ; nonsense"
     await running.registration.register_all()
     assert queue_at(second, "TBW102") is not None
@@ -334,11 +308,10 @@ async def test_changed_address_list_is_followed(name_servers: NameServers, make_
 
 
 async def test_name_server_that_is_silent_does_not_hold_up_changes_for_the_others(
-    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    silent, quick = name_servers
-    running = make_broker(silent, quick)
-    await running.registration.start()
+    silent, quick = cluster.servers
+    running = await cluster.start(silent, quick)
     held = asyncio.Event()
 
     async def never(state: NameServer, request: RegisterBroker, call: Call) -> None:
