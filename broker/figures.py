@@ -39,7 +39,7 @@ _EVENTS_OF_5: Final = frozenset(
 TPS_SPANS_SECONDS: Final = (10, 60, 600)
 WINDOWS: Final = (("minute", 10_000), ("hour", 600_000), ("day", 3_600_000))
 
-MOST_SNAPSHOTS: Final = 25
+MAX_SNAPSHOTS: Final = 25
 
 _CLASS_ENDS_MS: Final = (1, *PUT_TIME_LIMITS_MS[1:], 60_000)
 """The upper limit of each class of put times for interpolation; the last class has none, so a minute is used."""
@@ -65,7 +65,7 @@ class Traffic:
         """The series over all topics, which counts the same messages."""
         self.minute: deque[_Sum] = deque(maxlen=7)
         self.hour: deque[_Sum] = deque(maxlen=7)
-        self.day: deque[_Sum] = deque(maxlen=MOST_SNAPSHOTS)
+        self.day: deque[_Sum] = deque(maxlen=MAX_SNAPSHOTS)
 
     def add(self, count: int, size_bytes: int, calls: int = 1) -> None:
         """Count messages here and in the total."""
@@ -331,7 +331,7 @@ class Statistics:
         for window, step_ms in WINDOWS:
             since_ms = self._last_window_ms[window]
             steps = max((now_ms - since_ms) // step_ms, 0)
-            for step in range(max(steps - MOST_SNAPSHOTS, 0) + 1, steps + 1):
+            for step in range(max(steps - MAX_SNAPSHOTS, 0) + 1, steps + 1):
                 for traffic in self._all():
                     traffic.snapshot(window, step_ms, since_ms + step * step_ms)
             self._last_window_ms[window] = since_ms + steps * step_ms

@@ -234,7 +234,7 @@ class Node:
         )
         broker.open()
         handlers = BROKER.of_line(config.emulate).bind(*broker.parts)
-        guard, sends = broker.access.guard, broker.sends.take
+        guard, sends = broker.access.guard, broker.sends.handle
         await server.serve(handlers, guard=guard, sends=sends, on_close=broker.connection_closed)
         if fast is not None:
             handlers = handlers.without_main_port_only()

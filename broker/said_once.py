@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Final
 
-MOST: Final = 1000
+MAX_REASONS: Final = 1000
 """Reasons remembered; then the oldest is forgotten, and may be said again."""
 
 
@@ -19,7 +19,7 @@ class SaidOnce:
         """True for a reason that was not said before; from then on it was."""
         if reason in self._said:
             return False
-        if len(self._said) >= MOST:
+        if len(self._said) >= MAX_REASONS:
             del self._said[next(iter(self._said))]
         self._said[reason] = None
         return True

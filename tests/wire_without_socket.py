@@ -20,7 +20,7 @@ class Wire:
         self.broker = broker
         self.server = Server("broker", version=V5_5_0 if is_5 else V4_9_7, json_replies=is_5)
         self.server.handlers = BROKER.of_line(broker.config.emulate).bind(*broker.parts)
-        self.server.sends = broker.sends.take if in_passes else None
+        self.server.sends = broker.sends.handle if in_passes else None
         self.connection = Connection(self.server)
         self.written = bytearray()
         self.is_closed = False

@@ -27,7 +27,7 @@ from .registration import Registration
 _log = logging.getLogger("pocketmq.cluster")
 
 RETRY_SECONDS: Final = 5.0
-LEAST_HA_ADDRESS: Final = 6
+MIN_HA_ADDRESS_LENGTH: Final = 6
 """A shorter haMasterAddress is ignored, as in the official broker."""
 
 
@@ -47,7 +47,7 @@ class ReplicationSlave:
     @property
     def address(self) -> str | None:
         configured = self._state.config.store.ha_master_address
-        if configured is not None and len(configured) >= LEAST_HA_ADDRESS:
+        if configured is not None and len(configured) >= MIN_HA_ADDRESS_LENGTH:
             return configured
         return self.given_address or self._registration.master_ha_address
 

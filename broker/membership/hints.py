@@ -21,9 +21,9 @@ from .consumer_groups import ConsumerGroup
 
 _log = logging.getLogger("pocketmq.hints")
 
-MOST_LINES: Final = 3
+MAX_LINES: Final = 3
 """About topics, of one heartbeat: it may name thousands."""
-LONGEST_SHOWN: Final = 80
+MAX_SHOWN: Final = 80
 """Characters of an expression in the log."""
 
 
@@ -48,7 +48,7 @@ class MembershipHints:
         members = len(group.connections)
         if members > 1 and before and after != before:
             self._say_differs(group.name, before, after)
-        left = MOST_LINES
+        left = MAX_LINES
         for topic in after:
             if left and not is_retry_topic(topic):
                 left -= self._look_at_topic(group, topic, 0 if shares_queues else members)
@@ -102,7 +102,7 @@ class MembershipHints:
 
 def _shown(subscriptions: dict[str, str]) -> str:
     return ", ".join(
-        f"{topic}: {expression[:LONGEST_SHOWN]!r}"
+        f"{topic}: {expression[:MAX_SHOWN]!r}"
         for topic, expression in sorted(subscriptions.items())[:5]
         if not is_retry_topic(topic)
     )

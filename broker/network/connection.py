@@ -233,10 +233,10 @@ class Connection(asyncio.Protocol):
     def request_received(self, command: Command) -> None:
         """Show a request to the watchers, and handle it unless one of them takes it."""
         if self.watch is None or not self.watch.received(self, command):
-            self.take(command)
+            self.dispatch(command)
 
-    def take(self, command: Command) -> None:
-        """Handle a request."""
+    def dispatch(self, command: Command) -> None:
+        """Call the handler of a request."""
         if self._guard is not None:
             try:
                 self._guard(command, self.peer)

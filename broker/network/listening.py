@@ -125,14 +125,14 @@ class Descriptors:
     """Decides for one port whether a new connection has room."""
 
     def __init__(self) -> None:
-        self._most = most_for_connections()
+        self._first_kept = first_kept_descriptor()
         self._refused = 0
         self._logged_at = -REFUSALS_LOGGED_SECONDS
 
     def has_room(self, descriptor: int, peer: str, now: float) -> bool:
         """Whether a connection with this descriptor may stay; if not, close it. Refusals are logged once a minute of
         `now`, in seconds."""
-        if descriptor < self._most:
+        if descriptor < self._first_kept:
             return True
         self._refused += 1
         if now >= self._logged_at + REFUSALS_LOGGED_SECONDS:
@@ -147,7 +147,7 @@ class Descriptors:
         return False
 
 
-def most_for_connections() -> int:
+def first_kept_descriptor() -> int:
     """The lowest descriptor that is kept for files; half of a very low limit."""
     if resource is None:
         return 1 << 30

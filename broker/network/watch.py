@@ -36,8 +36,8 @@ class Watched(Protocol):
     @property
     def closed(self) -> bool: ...
 
-    def take(self, command: Command) -> None:
-        """Handle a request that a watcher held back in `received`."""
+    def dispatch(self, command: Command) -> None:
+        """Call the handler of a request that a watcher held back in `received`."""
 
     def answer(self, command: Command, result: "Result") -> None:
         """Reply to a request in the handler's place; passes `answering`."""

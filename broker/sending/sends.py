@@ -35,7 +35,7 @@ class Sends:
         self._config = state.config
         self._decisions = Decisions()
 
-    def take(self, connection: Connection, sends: list[Send]) -> None:
+    def handle(self, connection: Connection, sends: list[Send]) -> None:
         """Handle sends in their order. Raises FrameError for a header that cannot be read."""
         sending, capacity = self._sending, self._config.send_thread_pool_queue_capacity
         pending: list[Prepared] = []

@@ -154,7 +154,7 @@ class WatchedClient:
 
     # -- from watchers
 
-    def take(self, command: Command) -> None:
+    def dispatch(self, command: Command) -> None:
         found = self._calls.get(id(command))
         if found is not None:
             if command.is_oneway:

@@ -90,7 +90,7 @@ class Exchange:
     def handle(self) -> None:
         """Let the broker handle the request after all."""
         if not self._connection.closed:
-            self._connection.take(self._command)
+            self._connection.dispatch(self._command)
 
     def answer(self, answer: Answer) -> None:
         """Answer in the broker's place."""

@@ -7,7 +7,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.client import Client
 from pocketmq.broker.membership.consumer_groups import ConsumerGroup
 from pocketmq.broker.membership.hints import MembershipHints
-from pocketmq.broker.said_once import MOST, SaidOnce
+from pocketmq.broker.said_once import MAX_REASONS, SaidOnce
 from pocketmq.protocol.bodies.client import SubscriptionData
 
 from broker_fakes import connect
@@ -80,6 +80,6 @@ async def test_topics_that_do_not_exist_are_a_few_lines(
 
 def test_the_memory_is_bounded() -> None:
     once = SaidOnce()
-    assert all(once.first(number) for number in range(MOST + 1))
-    assert not once.first(MOST)
+    assert all(once.first(number) for number in range(MAX_REASONS + 1))
+    assert not once.first(MAX_REASONS)
     assert once.first(0)

@@ -115,7 +115,7 @@ async def test_a_request_that_a_watcher_takes_is_not_handled_until_it_is_given_b
     reply = server.loop.create_task(ask(caller))
     await until(lambda: notes == ["received 101"])
     connection, command = keeper.taken[0]
-    connection.take(command)
+    connection.dispatch(command)
     assert await reply == "k"
 
 
