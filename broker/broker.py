@@ -117,7 +117,7 @@ class Broker:
 
     async def start(self, ha_sockets: list[socket]) -> None:
         """Start deliveries, checks and timers, and register. When it returns, a client can send."""
-        await self.cluster.serve_slaves(ha_sockets)
+        await self.cluster.replication.start(ha_sockets)
         self.delayed.start()
         self.transactions.start()
         # Requests are served already, and a name server may be slow.

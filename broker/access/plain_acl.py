@@ -117,11 +117,6 @@ class PlainAcl:
 
     # -- the check
 
-    def is_admin(self, command: Command) -> bool:
-        """Whether an allowed command carries the key of an admin."""
-        account = self._accounts.get((command.fields or {}).get(ACCESS_KEY, ""))
-        return account is not None and account.admin
-
     def __call__(self, command: Command, peer: str) -> None:
         """Raises `Refusal` for a request that is not allowed."""
         address = peer.rpartition(":")[0]

@@ -1,7 +1,5 @@
 """The part of a broker that connects it with name servers, its slaves and its master."""
 
-from socket import socket
-
 from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
@@ -27,10 +25,6 @@ class Cluster:
         self.metadata_sync = MetadataSync(
             state, self.registration, delayed.timer, membership.request_modes, connect
         )
-
-    async def serve_slaves(self, sockets: list[socket]) -> None:
-        """Accept slaves on the HA port."""
-        await self.replication.start(sockets)
 
     async def start(self) -> None:
         """Register at the name servers; a slave starts to copy its master."""

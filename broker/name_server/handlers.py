@@ -143,16 +143,11 @@ def query_data_version(name_server: NameServer, request: QueryDataVersion, call:
     changed = routes.is_changed(cluster, address, version)
     if name_server.is_5 or not changed:
         routes.touch(cluster, address)
-    known = routes.known_version(cluster, address)
-    body = None if known is None else data_version_json(known, is_5=name_server.is_5)
+    known: Any = routes.known_version(cluster, address)
+    if known is not None and not name_server.is_5:  # 4.x has no state version
+        known = {"counter": known.counter, "timestamp": known.timestamp}
+    body = None if known is None else fastjson.dumps(known)
     return Answer(reply=QueryDataVersionReply(changed=changed), body=body)
-
-
-def data_version_json(version: DataVersion, *, is_5: bool) -> bytes:
-    """4.x has no state version."""
-    if is_5:
-        return fastjson.dumps(version)
-    return fastjson.dumps({"counter": version.counter, "timestamp": version.timestamp})
 
 
 @NAME_SERVER.handles(BrokerHeartbeat)

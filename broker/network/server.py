@@ -15,6 +15,7 @@ from typing import Final
 
 from ..config.addresses import host_and_port
 from ..errors import PeerError
+from ..said_once import SaidOnce
 from .connection import Connection
 from .dispatch import Handlers, Peer
 from .listening import Descriptors, accept, bind_sockets, close_all, not_lingering, port_of
@@ -73,7 +74,7 @@ class Server(Watchable):
         """Connections before their first byte, which decides between TLS and plain frames."""
         self._on_close: Callable[[Peer], None] | None = None
         self._opaque = itertools.count(1)
-        self._unknown_codes: set[int] = set()
+        self._said = SaidOnce()
         self._sockets: list[socket.socket] = []
         """Bound; `serve` has not accepted from them yet."""
         self._listeners: list[asyncio.Server] = []
@@ -189,8 +190,7 @@ class Server(Watchable):
 
     def unknown_code(self, code: int, peer: str) -> None:
         """Log once for each code that it has no handler."""
-        if code not in self._unknown_codes and len(self._unknown_codes) < 1000:
-            self._unknown_codes.add(code)
+        if self._said.first(code):
             _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
 
     def _opened_undetected(self, connection: TlsDetector) -> None:

@@ -16,6 +16,8 @@ from pocketmq.store.delay_levels import DEFAULT_DELAY_LEVELS, parse_delay_levels
 
 from .json_table import JsonTable
 
+UPDATES_OF_A_VERSION: Final = 200
+"""So many updates make a new data version (official delayOffsetUpdateVersionStep)."""
 _UNKNOWN_LEVEL_DELAY_MS: Final = 1_000
 
 
@@ -30,14 +32,11 @@ class DelayTable(JsonTable):
         config_folder: Path,
         now_ms: Callable[[], int],
         message_delay_level: str = DEFAULT_DELAY_LEVELS,
-        *,
-        update_version_step: int = 200,
     ) -> None:
         super().__init__(config_folder / layout.DELAY_OFFSETS, now_ms)
         self.levels = parse_delay_levels(message_delay_level)
         self._offsets: dict[int, int] = {}
         self._update_count = 0
-        self._update_version_step = update_version_step
 
     @property
     def max_level(self) -> int:
@@ -56,13 +55,13 @@ class DelayTable(JsonTable):
         return sorted(self._offsets)
 
     def update(self, level: int, offset: int) -> None:
-        """Set the offset of a level. Every `update_version_step` (delayOffsetUpdateVersionStep) updates make a new data
-        version. An update to the same value, which an idle level makes all the time, does not write the file."""
+        """Set the offset of a level. An update to the same value, which an idle level makes all the time, does not
+        write the file."""
         if self._offsets.get(level) != offset:
             self._offsets[level] = offset
             self.dirty = True
         self._update_count += 1
-        if self._update_count % self._update_version_step == 0:
+        if self._update_count % UPDATES_OF_A_VERSION == 0:
             self._changed()
 
     def correct(self, level: int, min_offset: int, max_offset: int) -> None:

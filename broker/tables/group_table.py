@@ -32,8 +32,8 @@ BUILT_IN_GROUPS: Final = (
     "CID_ONSAPI_OWNER",
 )
 TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
-READ_FORBIDDEN: Final = 2
-"""Index of the bit set by 353 with readable=false (official PermName.INDEX_PERM_READ)."""
+READ_FORBIDDEN: Final = 4
+"""The bit set by 353 with readable=false (official PermName.INDEX_PERM_READ is its index)."""
 
 
 class GroupTable(ConfigTable[SubscriptionGroupConfig]):
@@ -112,19 +112,19 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
 
     # --- forbidden topics (353)
 
-    def is_forbidden(self, group: str, topic: str, index: int = READ_FORBIDDEN) -> bool:
+    def is_forbidden(self, group: str, topic: str) -> bool:
         topic_bits = self._forbidden.get(group)
-        return topic_bits is not None and bool(topic_bits.get(topic, 0) & (1 << index))
+        return topic_bits is not None and bool(topic_bits.get(topic, 0) & READ_FORBIDDEN)
 
-    def set_forbidden(self, group: str, topic: str, *, forbidden: bool, index: int = READ_FORBIDDEN) -> None:
-        """Forbid or allow a group one action (the bit `index`) on one topic.
+    def set_forbidden(self, group: str, topic: str, *, forbidden: bool) -> None:
+        """Forbid or allow a group to read one topic.
 
         The official updateForbiddenValue forgets *all* topics of the group when the last bit of one topic is cleared,
         and does not save that; here only the named topic changes.
         """
         topic_bits = self._forbidden.get(group, {})
         old = max(0, topic_bits.get(topic, 0))
-        new = old | 1 << index if forbidden else old & ~(1 << index)
+        new = old | READ_FORBIDDEN if forbidden else old & ~READ_FORBIDDEN
         if new == old:
             return
         if new:

@@ -30,6 +30,8 @@ from .table_text import ENTRIES_IN_A_SLICE, MapText, file_text
 
 NO_OFFSET: Final = -1
 SEPARATOR: Final = "@"
+COMMITS_OF_A_VERSION: Final = 500
+"""So many commits make a new data version (official consumerOffsetUpdateVersionStep)."""
 _LMQ_GROUP: Final = SEPARATOR + LMQ_PREFIX
 
 Offsets = dict[int, int]
@@ -43,9 +45,7 @@ class OffsetTable(JsonTable):
     body_type = ConsumerOffsetSerializeWrapper
     state_fields = ("_offsets", "_reset_offsets", "_pull_offsets", "_topics", "_groups")
 
-    def __init__(
-        self, config_folder: Path, now_ms: Callable[[], int], *, update_version_step: int = 500
-    ) -> None:
+    def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
         super().__init__(config_folder / self.file_name, now_ms)
         self._offsets: dict[str, Offsets] = {}
         self._reset_offsets: dict[str, Offsets] = {}
@@ -56,13 +56,11 @@ class OffsetTable(JsonTable):
         """The same by topic."""
         self._texts = {name: MapText(is_cached=False) for name in ("offsets", "groups", "pull offsets")}
         self._commit_count = 0
-        self._update_version_step = update_version_step
 
     # --- committed offsets
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """Set the next offset to consume. Every `update_version_step` (consumerOffsetUpdateVersionStep) commits make a
-        new data version."""
+        """Set the next offset to consume."""
         key = topic + SEPARATOR + group
         offsets = self._offsets.get(key)
         if offsets is None:
@@ -70,7 +68,7 @@ class OffsetTable(JsonTable):
         offsets[queue_id] = offset
         self.dirty = True
         self._commit_count += 1
-        if self._commit_count % self._update_version_step == 0:
+        if self._commit_count % COMMITS_OF_A_VERSION == 0:
             self._changed()
 
     def query(self, topic: str, group: str, queue_id: int) -> int:
