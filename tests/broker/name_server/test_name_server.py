@@ -15,11 +15,9 @@ import pytest
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server import kv_config
-from pocketmq.broker.network.server import Server
 from pocketmq.protocol.bodies.registration import RegisterBrokerBody, TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.requests.name_server import (
     DeleteKvConfig,
     GetBrokerMemberGroup,
@@ -51,6 +49,11 @@ EXCEPTIONS = {
 }
 
 
+BROKER = RegisterBroker(
+    broker_name="b", broker_addr="10.0.0.1:1", cluster_name="c", ha_server_addr="10.0.0.1:2", broker_id=0
+)
+
+
 @pytest.fixture(params=[5, 4], ids=["5.x", "4.x"])
 async def name_server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RunningNameServer]:
     config = NameServerConfig(kv_config_path=str(tmp_path / "namesrv" / "kvConfig.json"))
@@ -60,19 +63,11 @@ async def name_server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
     await server.stop()
 
 
-@pytest.fixture
-async def client() -> AsyncIterator[Server]:
-    """A server that only opens connections to the name server."""
-    server = Server("client", version=V5_5_0)
-    yield server
-    await server.close()
-
-
 async def ask(
-    client: Server, name_server: RunningNameServer, request: Request[Any], body: bytes | None = None
+    name_server: RunningNameServer, request: Request[Any], body: bytes | None = None
 ) -> tuple[dict[str, str], bytes]:
     """Header fields and body of the answer. Raises `Refusal` for a refusal."""
-    connection = await client.connect(f"127.0.0.1:{name_server.port}")
+    connection = await name_server.server.connect(name_server.address)
     command, _ = await connection.call(request, body, timeout_seconds=5)
     connection.close()
     return command.fields or {}, bytes(command.body or b"")
@@ -114,15 +109,13 @@ async def test_every_answer_is_the_official_one(name_server: RunningNameServer) 
         assert sorted_lists(ours["heard"]) == sorted_lists(official["heard"]), ours["step"]
 
 
-async def test_changed_settings_are_returned_and_kept(
-    name_server: RunningNameServer, client: Server, tmp_path: Path
-) -> None:
+async def test_changed_settings_are_returned_and_kept(name_server: RunningNameServer, tmp_path: Path) -> None:
     path = tmp_path / "namesrv.properties"
     path.write_text("# ours\nproductEnvName=center\n")
     name_server.config.config_store_path = str(path)
     text = "productEnvName=d\\u00e9mo\nlistenPort=9\norderMessageEnable=maybe\nserverWorkerThreads=5\nodd=1\n"
-    await ask(client, name_server, UpdateNamesrvConfig(), text.encode())
-    _, body = await ask(client, name_server, GetNamesrvConfig())
+    await ask(name_server, UpdateNamesrvConfig(), text.encode())
+    _, body = await ask(name_server, GetNamesrvConfig())
     returned = dict(line.split("=", 1) for line in body.decode().splitlines())
     assert returned["productEnvName"] == "démo"
     assert returned["listenPort"] == "9"
@@ -134,31 +127,31 @@ async def test_changed_settings_are_returned_and_kept(
     assert path.read_text() == kept
 
 
-async def test_codes_of_the_5_line_are_unknown_to_the_4_line(client: Server) -> None:
+async def test_codes_of_the_5_line_are_unknown_to_the_4_line() -> None:
     server = RunningNameServer(4)
     await server.start()
     with pytest.raises(Refusal, match=" request type 901 not supported") as refused:
-        await ask(client, server, GetBrokerMemberGroup(cluster_name="c", broker_name="b"))
+        await ask(server, GetBrokerMemberGroup(cluster_name="c", broker_name="b"))
     assert refused.value.code == 3
     await server.stop()
 
 
-async def test_key_value_settings_outlast_a_restart(name_server: RunningNameServer, client: Server) -> None:
-    await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="wörth"))
-    await ask(client, name_server, PutKvConfig(namespace="n", key="gone", value="x"))
-    await ask(client, name_server, DeleteKvConfig(namespace="n", key="gone"))
+async def test_key_value_settings_outlast_a_restart(name_server: RunningNameServer) -> None:
+    await ask(name_server, PutKvConfig(namespace="n", key="k", value="wörth"))
+    await ask(name_server, PutKvConfig(namespace="n", key="gone", value="x"))
+    await ask(name_server, DeleteKvConfig(namespace="n", key="gone"))
     await name_server.stop()
     path = Path(name_server.config.kv_config_path)
     assert path.read_text(encoding="utf-8") == '{"configTable":{"n":{"k":"wörth"}}}'
     await name_server.start()
-    fields, _ = await ask(client, name_server, GetKvConfig(namespace="n", key="k"))
+    fields, _ = await ask(name_server, GetKvConfig(namespace="n", key="k"))
     assert fields == {"value": "wörth"}
-    _, body = await ask(client, name_server, GetKvListByNamespace(namespace="n"))
+    _, body = await ask(name_server, GetKvListByNamespace(namespace="n"))
     assert body.decode() == '{"table":{"k":"wörth"}}'
 
 
 async def test_settings_put_together_are_written_together_and_each_answer_waits(
-    name_server: RunningNameServer, client: Server, monkeypatch: pytest.MonkeyPatch
+    name_server: RunningNameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each put wrote and forced the whole file on the loop: 300 of them held others up for more than a second."""
     written = []
@@ -171,7 +164,7 @@ async def test_settings_put_together_are_written_together_and_each_answer_waits(
 
     monkeypatch.setattr(JsonFile, "save", slow)
     puts = [PutKvConfig(namespace="n", key=str(number), value="v") for number in range(50)]
-    answers = [asyncio.create_task(ask(client, name_server, put)) for put in puts]
+    answers = [asyncio.create_task(ask(name_server, put)) for put in puts]
     await until(lambda: len(name_server.state.kv.list("n") or ()) == 50)
     assert not any(answer.done() for answer in answers)
     all_are_put.set()
@@ -181,7 +174,7 @@ async def test_settings_put_together_are_written_together_and_each_answer_waits(
 
 
 async def test_a_setting_that_cannot_be_written_is_not_acknowledged(
-    name_server: RunningNameServer, client: Server, monkeypatch: pytest.MonkeyPatch
+    name_server: RunningNameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(file: JsonFile, content: bytes) -> None:
         raise OSError(28, "No space left on device")
@@ -189,20 +182,20 @@ async def test_a_setting_that_cannot_be_written_is_not_acknowledged(
     with monkeypatch.context() as broken:
         broken.setattr(JsonFile, "save", full)
         with pytest.raises(Refusal, match="cannot be written"):
-            await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="1"))
-    await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="2"))
+            await ask(name_server, PutKvConfig(namespace="n", key="k", value="1"))
+    await ask(name_server, PutKvConfig(namespace="n", key="k", value="2"))
 
 
 async def test_settings_have_a_share_of_memory(
-    name_server: RunningNameServer, client: Server, monkeypatch: pytest.MonkeyPatch
+    name_server: RunningNameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kv_config, "MAX_CHARACTERS", 1000)
-    await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="x" * 500))
-    await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="y" * 500))
+    await ask(name_server, PutKvConfig(namespace="n", key="k", value="x" * 500))
+    await ask(name_server, PutKvConfig(namespace="n", key="k", value="y" * 500))
     with pytest.raises(Refusal, match="more than 1000 characters"):
-        await ask(client, name_server, PutKvConfig(namespace="n", key="l", value="z" * 500))
-    await ask(client, name_server, DeleteKvConfig(namespace="n", key="k"))
-    await ask(client, name_server, PutKvConfig(namespace="n", key="l", value="z" * 500))
+        await ask(name_server, PutKvConfig(namespace="n", key="l", value="z" * 500))
+    await ask(name_server, DeleteKvConfig(namespace="n", key="k"))
+    await ask(name_server, PutKvConfig(namespace="n", key="l", value="z" * 500))
 
 
 async def test_damaged_key_value_file_stops_the_start_with_its_name(tmp_path: Path) -> None:
@@ -214,21 +207,16 @@ async def test_damaged_key_value_file_stops_the_start_with_its_name(tmp_path: Pa
     await server.stop()
 
 
-async def test_broker_without_heartbeat_loses_route_and_connection(
-    name_server: RunningNameServer, client: Server
-) -> None:
-    connection = await client.connect(f"127.0.0.1:{name_server.port}")
-    who = RegisterBroker(
-        broker_name="b", broker_addr="10.0.0.1:1", cluster_name="c", ha_server_addr="10.0.0.1:2", broker_id=0
-    )
+async def test_broker_without_heartbeat_loses_route_and_connection(name_server: RunningNameServer) -> None:
+    connection = await name_server.server.connect(name_server.address)
     topics = {name: {"topicName": name} for name in ("T", "U")}
     body = fastjson.dumps({"topicConfigSerializeWrapper": {"topicConfigTable": topics}})
-    await connection.call(who, body, timeout_seconds=5)
-    await ask(client, name_server, GetRouteInfoByTopic(topic="T"))
+    await connection.call(BROKER, body, timeout_seconds=5)
+    await ask(name_server, GetRouteInfoByTopic(topic="T"))
     name_server.clock.advance(120_001)
     name_server.state.scan()
     with pytest.raises(Refusal, match="No topic route info in name server for the topic: T"):
-        await ask(client, name_server, GetRouteInfoByTopic(topic="T"))
+        await ask(name_server, GetRouteInfoByTopic(topic="T"))
     assert connection.closed
 
 
@@ -259,18 +247,15 @@ async def test_the_log_says_once_why_a_topic_has_no_route(
     assert words in caplog.messages[0]
 
 
-async def test_a_long_registration_is_read_in_slices(name_server: RunningNameServer, client: Server) -> None:
-    who = RegisterBroker(
-        broker_name="b", broker_addr="10.0.0.1:1", cluster_name="c", ha_server_addr="10.0.0.1:2", broker_id=0
-    )
+async def test_a_long_registration_is_read_in_slices(name_server: RunningNameServer) -> None:
     names = [f"Topic{number:06}" + "x" * 40 for number in range(15_000)]
     topics = {name: TopicConfig(topic_name=name, write_queue_nums=7) for name in names}
     wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=topics)
     body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode()
     assert len(body) > fastjson.MAX_REQUEST_BYTES
-    connection = await client.connect(f"127.0.0.1:{name_server.port}")
-    await connection.call(who, body, timeout_seconds=20)
+    connection = await name_server.server.connect(name_server.address)
+    await connection.call(BROKER, body, timeout_seconds=20)
     assert len(name_server.state.routes.topics) == 15_000
     assert name_server.state.routes.topics[names[-1]]["b"].write_queue_nums == 7
     with pytest.raises(Refusal, match="BodyError"):
-        await connection.call(who, body[:-1], timeout_seconds=20)
+        await connection.call(BROKER, body[:-1], timeout_seconds=20)

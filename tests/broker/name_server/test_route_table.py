@@ -47,6 +47,7 @@ class Table:
         connection: Peer | None = None,
         timeout_ms: int | None = None,
         acts: bool | None = None,
+        mappings: dict[str, TopicQueueMappingInfo] | None = None,
     ) -> RegisterBrokerReply:
         request = RegisterBroker(
             broker_name=name, broker_addr=address, cluster_name="c", ha_server_addr=f"{address}-ha",
@@ -54,7 +55,9 @@ class Table:
         )  # fmt: skip
         named = topics or (topic("T"), topic("U"))
         wrapper = TopicConfigAndMappingSerializeWrapper(
-            topic_config_table={one.name: one for one in named}, data_version=DataVersion(counter=counter)
+            topic_config_table={one.name: one for one in named},
+            data_version=DataVersion(counter=counter),
+            topic_queue_mapping_info_map=mappings or {},
         )
         return self.routes.register(request, wrapper, [], connection)
 
@@ -70,12 +73,13 @@ def a_connection() -> Peer:
     return cast(Peer, object())
 
 
-both_lines = pytest.mark.parametrize("line", [5, 4], ids=["5.x", "4.x"])
+@pytest.fixture(params=[5, 4], ids=["5.x", "4.x"])
+def table(request: pytest.FixtureRequest) -> Table:
+    """Of both lines."""
+    return Table(request.param)
 
 
-@both_lines
-def test_broker_without_heartbeat_is_dropped_after_two_minutes_and_not_before(line: int) -> None:
-    table = Table(line)
+def test_broker_without_heartbeat_is_dropped_after_two_minutes_and_not_before(table: Table) -> None:
     connection = a_connection()
     table.register(connection=connection)
     table.clock.advance(120_000)
@@ -89,25 +93,16 @@ def test_broker_without_heartbeat_is_dropped_after_two_minutes_and_not_before(li
     assert table.routes.live == {}
 
 
-def test_broker_of_the_5_line_names_its_own_time_of_silence() -> None:
-    table = Table(5)
-    table.register(timeout_ms=10_000)
-    table.clock.advance(10_001)
-    table.routes.expire()
-    assert not table.has_route()
-
-
-def test_name_server_of_the_4_line_knows_no_other_time_of_silence() -> None:
-    table = Table(4)
-    table.register(timeout_ms=10_000)
-    table.clock.advance(10_001)
-    table.routes.expire()
-    assert table.has_route()
-
-
-@both_lines
-def test_heartbeat_keeps_a_broker_alive(line: int) -> None:
+@pytest.mark.parametrize("line", [5, 4])
+def test_only_the_5_line_lets_a_broker_name_its_own_time_of_silence(line: int) -> None:
     table = Table(line)
+    table.register(timeout_ms=10_000)
+    table.clock.advance(10_001)
+    table.routes.expire()
+    assert table.has_route() is (line == 4)
+
+
+def test_heartbeat_keeps_a_broker_alive(table: Table) -> None:
     table.register()
     table.clock.advance(119_000)
     table.routes.touch("c", "10.0.0.1:1")
@@ -124,20 +119,18 @@ def test_correction_of_the_calendar_drops_no_broker() -> None:
     assert table.has_route()
 
 
-@both_lines
-def test_closed_connection_drops_its_broker_at_once(line: int) -> None:
-    table = Table(line)
-    connection = a_connection()
-    table.register(connection=connection)
+def test_closed_connection_drops_all_its_brokers_at_once(table: Table) -> None:
+    shared = a_connection()
+    table.register("a", "10.0.0.1:1", connection=shared)
+    table.register("b", "10.0.0.2:1", connection=shared)
     table.routes.connection_closed(a_connection())
     assert table.has_route()
-    table.routes.connection_closed(connection)
+    table.routes.connection_closed(shared)
     assert not table.has_route()
+    assert table.routes.brokers == {}
 
 
-@both_lines
-def test_end_of_the_former_connection_does_not_drop_a_broker_that_came_back(line: int) -> None:
-    table = Table(line)
+def test_end_of_the_former_connection_does_not_drop_a_broker_that_came_back(table: Table) -> None:
     former = a_connection()
     table.register(connection=former)
     table.register(connection=a_connection())
@@ -145,19 +138,7 @@ def test_end_of_the_former_connection_does_not_drop_a_broker_that_came_back(line
     assert table.has_route()
 
 
-@both_lines
-def test_all_brokers_of_one_connection_go_with_it(line: int) -> None:
-    table = Table(line)
-    shared = a_connection()
-    table.register("a", "10.0.0.1:1", connection=shared)
-    table.register("b", "10.0.0.2:1", connection=shared)
-    table.routes.connection_closed(shared)
-    assert table.routes.brokers == {}
-
-
-@both_lines
-def test_slave_stays_in_the_route_without_its_master(line: int) -> None:
-    table = Table(line)
+def test_slave_stays_in_the_route_without_its_master(table: Table) -> None:
     master = a_connection()
     table.register(connection=master)
     table.register("a", "10.0.0.2:1", 1, connection=a_connection())
@@ -167,9 +148,7 @@ def test_slave_stays_in_the_route_without_its_master(line: int) -> None:
     assert [group.broker_addrs for group in route.broker_datas] == [{1: "10.0.0.2:1"}]
 
 
-@both_lines
-def test_slave_hears_of_its_master_only_while_that_lives(line: int) -> None:
-    table = Table(line)
+def test_slave_hears_of_its_master_only_while_that_lives(table: Table) -> None:
     table.register()
     reply = table.register("a", "10.0.0.2:1", 1)
     assert reply == RegisterBrokerReply(ha_server_addr="10.0.0.1:1-ha", master_addr="10.0.0.1:1")
@@ -185,9 +164,7 @@ def test_change_report_of_an_unknown_broker_is_refused_in_5_and_accepted_in_4() 
     assert table.has_route()
 
 
-@both_lines
-async def test_wiped_permission_returns_with_the_next_edition_of_the_topics(line: int) -> None:
-    table = Table(line)
+async def test_wiped_permission_returns_with_the_next_edition_of_the_topics(table: Table) -> None:
     table.register()
     assert await table.routes.change_permissions("a", without_write) == 2
     table.register(counter=1)
@@ -244,14 +221,8 @@ def test_registrations_beyond_the_room_of_the_table_are_refused(monkeypatch: pyt
 
 def test_queue_mappings_leave_with_their_broker() -> None:
     table = Table()
-    mappings = {name: TopicQueueMappingInfo(topic=name, bname="a") for name in ("T", "unknown")}
-    request = RegisterBroker(
-        broker_name="a", broker_addr="10.0.0.1:1", cluster_name="c", ha_server_addr="h", broker_id=0
-    )
-    wrapper = TopicConfigAndMappingSerializeWrapper(
-        topic_config_table={name: topic(name) for name in ("T", "U")}, topic_queue_mapping_info_map=mappings
-    )
-    table.routes.register(request, wrapper, [], None)
+    names = ("T", "unknown")
+    table.register(mappings={name: TopicQueueMappingInfo(topic=name, bname="a") for name in names})
     assert table.routes.queue_mappings.keys() == {"T"}
     table.routes.unregister("c", "10.0.0.1:1", "a", 0)
     assert not table.routes.queue_mappings
