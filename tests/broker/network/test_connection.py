@@ -106,14 +106,15 @@ class FakeTransport:
 
 
 def connect(
-    state: Opaques, *, is_reader: bool = True, limits: Limits | None = None
-) -> tuple[Connection, FakeTransport]:
+    *, is_reader: bool = True, limits: Limits | None = None
+) -> tuple[Opaques, Connection, FakeTransport]:
+    state = Opaques()
     server = Server("test", version=0, limits=limits)
     server.handlers = TABLE.bind(state)
     connection = Connection(server)
     transport = FakeTransport(connection, is_reader=is_reader)
     connection.connection_made(cast(Any, transport))
-    return connection, transport
+    return state, connection, transport
 
 
 def frames(*codes: int) -> bytes:
@@ -128,8 +129,7 @@ async def turns(count: int) -> None:
 
 
 async def test_small_requests_of_one_read_are_answered_a_pass_at_a_time_each_with_one_write() -> None:
-    handled = Opaques()
-    connection, transport = connect(handled)
+    handled, connection, transport = connect()
     connection.data_received(frames(*[SMALL_CODE] * (3 * PASS_FRAMES + 1)))
     for passes in (1, 2, 3):
         assert transport.answered == handled == list(range(passes * PASS_FRAMES))
@@ -140,14 +140,6 @@ async def test_small_requests_of_one_read_are_answered_a_pass_at_a_time_each_wit
     assert transport.writes == 4
 
 
-async def test_a_read_of_one_pass_is_answered_at_once() -> None:
-    handled = Opaques()
-    connection, transport = connect(handled)
-    connection.data_received(frames(*[SMALL_CODE] * PASS_FRAMES))
-    assert transport.answered == list(range(PASS_FRAMES))
-    assert transport.writes == 1
-
-
 async def test_small_pieces_of_a_body_are_joined_with_their_header_and_large_ones_written_as_they_are() -> (
     None
 ):
@@ -155,7 +147,7 @@ async def test_small_pieces_of_a_body_are_joined_with_their_header_and_large_one
     small = [log[start : start + 100] for start in range(0, 6400, 200)]
     large = [log[:4096], log[4100:9000]]
     for pieces, written in ((small, 1), (large, 3)):
-        connection, transport = connect(Opaques())
+        _, connection, transport = connect()
         connection.write(Command(0, 5, 1), pieces)
         await turns(1)
         (reply,) = FrameCutter().feed(bytes(transport.written))
@@ -168,7 +160,7 @@ async def test_small_pieces_of_a_body_are_joined_with_their_header_and_large_one
 async def test_an_answer_that_no_peer_would_read_is_answered_with_the_reason(
     which: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    connection, transport = connect(Opaques())
+    _, connection, transport = connect()
     request = Command(GetMinOffset.code, 1, fields={"topic": "t", "queueId": str(which)})
     connection.data_received(
         encode_frame(request) + encode_frame(Command(SMALL_CODE, 2, fields=request.fields))
@@ -182,9 +174,8 @@ async def test_an_answer_that_no_peer_would_read_is_answered_with_the_reason(
 
 async def test_a_peer_that_sends_far_ahead_does_not_keep_others_waiting() -> None:
     """Between two passes of the one, the other gets its answer."""
-    many = Opaques()
-    busy, _ = connect(many)
-    other, transport = connect(Opaques())
+    many, busy, _ = connect()
+    _, other, transport = connect()
     busy.data_received(frames(*[SMALL_CODE] * 1000))
     other.data_received(frames(SMALL_CODE))
     assert transport.answered == [0]
@@ -196,8 +187,7 @@ async def test_a_peer_that_sends_far_ahead_does_not_keep_others_waiting() -> Non
 
 
 async def test_a_peer_that_sends_on_while_it_waits_is_answered_in_order_and_read_within_a_bound() -> None:
-    handled = Opaques()
-    connection, transport = connect(handled)
+    handled, connection, transport = connect()
     chunk = frames(*[SMALL_CODE] * 1000)
     held = 0
     connection.data_received(chunk)
@@ -213,8 +203,7 @@ async def test_a_peer_that_sends_on_while_it_waits_is_answered_in_order_and_read
 
 
 async def test_one_way_requests_are_handled_though_the_peer_closed_after_them() -> None:
-    handled = Opaques()
-    connection, transport = connect(handled)
+    handled, connection, transport = connect()
     fields = {"topic": "t", "queueId": "0"}
     one_way = [Command(SMALL_CODE, opaque, ONEWAY_FLAG, fields=fields) for opaque in range(100)]
     connection.data_received(b"".join(map(encode_frame, one_way)))
@@ -226,8 +215,7 @@ async def test_one_way_requests_are_handled_though_the_peer_closed_after_them() 
 
 
 async def test_large_answers_take_turns_with_other_connections() -> None:
-    handled = Opaques()
-    connection, transport = connect(handled)
+    handled, connection, transport = connect()
     connection.data_received(frames(*[BIG_CODE] * 10, SMALL_CODE))
     assert handled == [0, 1, 2, 3]
     assert not transport.reads
@@ -239,8 +227,7 @@ async def test_large_answers_take_turns_with_other_connections() -> None:
 
 
 async def test_nothing_more_is_handled_for_a_peer_that_does_not_read() -> None:
-    handled = Opaques()
-    connection, transport = connect(handled, is_reader=False, limits=Limits(unread_bytes=2 * PASS_BYTES))
+    handled, connection, transport = connect(is_reader=False, limits=Limits(unread_bytes=2 * PASS_BYTES))
     connection.data_received(frames(*[BIG_CODE] * 1000))
     await turns(50)
     assert len(handled) == 8
@@ -252,8 +239,7 @@ async def test_nothing_more_is_handled_for_a_peer_that_does_not_read() -> None:
 
 
 async def test_peer_that_reads_again_gets_every_answer_once_and_in_order() -> None:
-    handled = Opaques()
-    connection, transport = connect(handled, is_reader=False, limits=Limits(unread_bytes=PASS_BYTES))
+    handled, connection, transport = connect(is_reader=False, limits=Limits(unread_bytes=PASS_BYTES))
     connection.data_received(frames(*[BIG_CODE, SMALL_CODE] * 20))
     for _ in range(20):
         await turns(3)
@@ -263,8 +249,7 @@ async def test_peer_that_reads_again_gets_every_answer_once_and_in_order() -> No
 
 
 async def test_requests_before_a_bad_frame_are_answered_before_the_connection_closes() -> None:
-    handled = Opaques()
-    connection, transport = connect(handled)
+    _, connection, transport = connect()
     connection.data_received(frames(*[BIG_CODE] * 6) + b"\xff" * 8)
     assert not transport.closing
     await turns(2)
@@ -273,8 +258,7 @@ async def test_requests_before_a_bad_frame_are_answered_before_the_connection_cl
 
 
 async def test_what_is_left_of_a_pass_is_dropped_with_its_connection() -> None:
-    handled = Opaques()
-    connection, transport = connect(handled)
+    handled, connection, transport = connect()
     connection.data_received(frames(*[BIG_CODE] * 10))
     transport.close()
     connection.connection_lost(None)

@@ -34,6 +34,11 @@ async def groups(tables: TableSaver, tmp_path: Path) -> GroupTable:
     return table
 
 
+async def saved(tables: TableSaver, groups: GroupTable) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        await tables.saved(groups)
+
+
 def saved_groups(groups: GroupTable) -> set[str]:
     if not groups.file.path.exists():
         return set()
@@ -43,8 +48,7 @@ def saved_groups(groups: GroupTable) -> set[str]:
 async def test_change_is_on_disk_when_the_wait_ends(tables: TableSaver, groups: GroupTable) -> None:
     groups.find_or_create("g1")
     assert groups in tables.unsaved
-    async with asyncio.timeout(WAIT_SECONDS):
-        await tables.saved(groups)
+    await saved(tables, groups)
     assert "g1" in saved_groups(groups)
     assert groups not in tables.unsaved
 
@@ -64,8 +68,7 @@ async def test_changes_that_follow_at_once_are_written_together(
     monkeypatch.setattr(groups.file, "save", writes.append)
     for number in range(100):
         groups.find_or_create(f"g{number}")
-    async with asyncio.timeout(WAIT_SECONDS):
-        await tables.saved(groups)
+    await saved(tables, groups)
     assert len(writes) == 1
     assert b'"g99"' in writes[0]
 
@@ -93,9 +96,8 @@ async def test_failing_disk_ends_the_wait(
 ) -> None:
     groups.file.path.parent.write_bytes(b"a file where the folder should be")
     groups.find_or_create("g1")
-    async with asyncio.timeout(WAIT_SECONDS):
-        with pytest.raises(Refusal, match=r"the disk refuses subscriptionGroup\.json") as refused:
-            await tables.saved(groups)
+    with pytest.raises(Refusal, match=r"the disk refuses subscriptionGroup\.json") as refused:
+        await saved(tables, groups)
     assert refused.value.code == ResponseCode.SYSTEM_ERROR
     assert "cannot write" in caplog.text
     assert groups.dirty
@@ -174,8 +176,7 @@ async def test_the_text_is_made_in_the_writers_thread_of_the_table_as_it_was(
     groups.find_or_create("g1")
     tables.save(groups)
     groups.find_or_create("g2")
-    async with asyncio.timeout(WAIT_SECONDS):
-        await tables.saved(groups)
+    await saved(tables, groups)
     assert {name.partition("_")[0] for name in threads} == {"pocketmq-json"}
     assert b"g1" in texts[0]
     assert b"g2" not in texts[0]
@@ -198,7 +199,6 @@ async def test_changes_made_during_a_write_are_written_together(
         groups.find_or_create(f"g{number}")
         tables.save(groups)
     release.set()
-    async with asyncio.timeout(WAIT_SECONDS):
-        await tables.saved(groups)
+    await saved(tables, groups)
     assert len(texts) == 2
     assert b"g4" in texts[1]
