@@ -111,6 +111,18 @@ _COMMIT: Final = ("Sub", "Update")
 Fields = dict[str, str]
 
 
+def _of_field(
+    make: Callable[[str], Resource], field: str, actions: tuple[str, ...], *, may_be_blank: bool = True
+) -> Callable[[Command, Fields], list[Need]]:
+    """The topic or group in one field; nothing if it is blank and may not be."""
+
+    def needs(command: Command, fields: Fields) -> list[Need]:
+        name = fields.get(field, "")
+        return [Need(make(name), actions)] if may_be_blank or name.strip() else []
+
+    return needs
+
+
 def _of_route(command: Command, fields: Fields) -> list[Need]:
     name = fields.get("topic", "")
     return [Need(group(name) if is_retry_topic(name) else topic(name), _ROUTE)]
@@ -127,15 +139,6 @@ def _of_send(topic_field: str, group_field: str) -> Callable[[Command, Fields], 
     return needs
 
 
-def _of_topic_to_send(command: Command, fields: Fields) -> list[Need]:
-    name = fields.get("topic", "")
-    return [Need(topic(name), _PUB)] if name.strip() else []
-
-
-def _of_send_back(command: Command, fields: Fields) -> list[Need]:
-    return [Need(group(fields.get("group", "")), _SUB)]
-
-
 def _of_topic_and_group(actions: tuple[str, ...]) -> Callable[[Command, Fields], list[Need]]:
     def needs(command: Command, fields: Fields) -> list[Need]:
         name = fields.get("topic", "")
@@ -143,10 +146,6 @@ def _of_topic_and_group(actions: tuple[str, ...]) -> Callable[[Command, Fields],
         return [*of_topic, Need(group(fields.get("consumerGroup", "")), actions)]
 
     return needs
-
-
-def _of_query(command: Command, fields: Fields) -> list[Need]:
-    return [Need(topic(fields.get("topic", "")), _READ)]
 
 
 def _of_heartbeat(command: Command, fields: Fields) -> list[Need]:
@@ -159,15 +158,6 @@ def _of_heartbeat(command: Command, fields: Fields) -> list[Need]:
             if subscription.topic is not None and not is_retry_topic(subscription.topic)
         ]
     return needs
-
-
-def _of_unregister(command: Command, fields: Fields) -> list[Need]:
-    name = fields.get("consumerGroup", "")
-    return [Need(group(name), _SUB)] if name.strip() else []
-
-
-def _of_members(command: Command, fields: Fields) -> list[Need]:
-    return [Need(group(fields.get("consumerGroup", "")), _READ)]
 
 
 def _of_lock(command: Command, fields: Fields) -> list[Need]:
@@ -185,14 +175,14 @@ _SPECIAL: Final[dict[int, Callable[[Command, Fields], list[Need]]]] = {
     SendMessage.code: _of_send("topic", "group"),
     SendMessageV2.code: _of_send("b", "a"),
     SendBatchMessage.code: _of_send("b", "a"),
-    RecallMessage.code: _of_topic_to_send,
-    EndTransaction.code: _of_topic_to_send,
-    ConsumerSendMsgBack.code: _of_send_back,
+    RecallMessage.code: _of_field(topic, "topic", _PUB, may_be_blank=False),
+    EndTransaction.code: _of_field(topic, "topic", _PUB, may_be_blank=False),
+    ConsumerSendMsgBack.code: _of_field(group, "group", _SUB),
     PullMessage.code: _of_topic_and_group(_SUB),
-    QueryMessage.code: _of_query,
+    QueryMessage.code: _of_field(topic, "topic", _READ),
     HeartBeat.code: _of_heartbeat,
-    UnregisterClient.code: _of_unregister,
-    GetConsumerListByGroup.code: _of_members,
+    UnregisterClient.code: _of_field(group, "consumerGroup", _SUB, may_be_blank=False),
+    GetConsumerListByGroup.code: _of_field(group, "consumerGroup", _READ),
     QueryConsumerOffset.code: _of_topic_and_group(_READ),
     UpdateConsumerOffset.code: _of_topic_and_group(_COMMIT),
     LockBatchMq.code: _of_lock,

@@ -70,17 +70,11 @@ def heart_beat(
     _check_names(heartbeat)
     _check_numbers(membership, heartbeat, call)
     command = call.command
-    client = Client(
-        call.connection,
-        heartbeat.client_id or "",
-        command.language,
-        command.version,
-        membership.clock.wall_ms(),
-    )
+    now_ms = membership.clock.wall_ms()
+    client = Client(call.connection, heartbeat.client_id or "", command.language, command.version, now_ms)
     is_changed = False
     for consumer in heartbeat.consumer_data_set:
-        if _register_consumer(membership, heartbeat, consumer, client):
-            is_changed = True
+        is_changed |= _register_consumer(membership, heartbeat, consumer, client)
     for producer in heartbeat.producer_data_set:
         membership.producers.register(producer.group_name or "", client)
     if not membership.config.is_5:
@@ -109,16 +103,9 @@ def _check_numbers(membership: Membership, heartbeat: HeartbeatData, call: Call)
         raise BodyError(
             f"HeartbeatData: {subscriptions} subscriptions, at most {MAX_SUBSCRIPTIONS} are allowed"
         )
-    groups = len(
-        {consumer.group_name for consumer in consumers}.union(
-            membership.consumers.of_connection(call.connection)
-        )
-    )
-    groups += len(
-        {producer.group_name for producer in producers}.union(
-            membership.producers.of_connection(call.connection)
-        )
-    )
+    groups = 0
+    for named, known in ((consumers, membership.consumers), (producers, membership.producers)):
+        groups += len({one.group_name for one in named}.union(known.of_connection(call.connection)))
     if groups > MAX_GROUPS:
         raise BodyError(f"HeartbeatData: {groups} groups of one connection, at most {MAX_GROUPS} are allowed")
     names = [heartbeat.client_id, *(consumer.group_name for consumer in consumers)]

@@ -78,10 +78,7 @@ class ConsumerGroup:
 
     def find(self, client_id: str) -> Client | None:
         """The first member with this id."""
-        for client in self.connections.values():
-            if client.client_id == client_id:
-                return client
-        return None
+        return next((one for one in self.connections.values() if one.client_id == client_id), None)
 
     @property
     def is_broadcasting(self) -> bool:
@@ -245,9 +242,6 @@ class ConsumerGroups:
             groups.discard(group.name)
             if not groups:
                 del self._of_connection[connection]
-        self._drop_if_empty(group)
-
-    def _drop_if_empty(self, group: ConsumerGroup) -> None:
         if not group.connections:
             self._groups.pop(group.name, None)
             if self._on_empty is not None:

@@ -153,9 +153,6 @@ class OffsetTable(JsonTable):
         """Groups that have offsets for the topic (official whichGroupByTopic)."""
         return set(self._groups.get(topic, ()))
 
-    def group_topic_map(self) -> dict[str, list[str]]:
-        return {group: list(topics) for group, topics in self._topics.items()}
-
     def min_offsets(
         self, topic: str, min_offset: Callable[[int], int], filter_groups: Iterable[str] = ()
     ) -> Offsets:
@@ -335,7 +332,7 @@ class OffsetText:
 
 
 def _group_topic_map(keys: Iterable[str]) -> dict[str, list[str]]:
-    """As `OffsetTable.group_topic_map`, of the keys of a copy."""
+    """The topics of each group in the keys of a copy."""
     result: dict[str, list[str]] = {}
     for key in keys:
         topic, separator, group = key.partition(SEPARATOR)

@@ -80,7 +80,8 @@ def test_topics_of_groups_and_groups_of_topics(offsets: OffsetTable):
         offsets.commit(topic, group, 0, 1)
     assert offsets.topics_of("g") == {"a", "b"}
     assert offsets.groups_of("a") == {"g", "h"}
-    assert offsets.group_topic_map() == {"g": ["a", "b"], "h": ["a"]}
+    assert offsets.topics_of("h") == {"a"}
+    assert offsets.groups() == ["g", "h"]
 
 
 def test_removing_a_group_or_topic_removes_resets_and_pull_offsets(offsets: OffsetTable):
