@@ -61,7 +61,7 @@ async def take_mark(node: Node) -> Mark:
     online = broker.membership.consumers.names()
     return Mark(
         parts=save_parts(node),
-        groups=frozenset({*broker.groups.groups, *broker.offsets.group_topic_map(), *online}),
+        groups=frozenset({*broker.groups.groups, *broker.offsets.groups(), *online}),
         store=rewinding_of(broker.store).mark(),
         timer=broker.delayed.timer.mark(),
         routes={topic: dict(queues) for topic, queues in routes.items()},
