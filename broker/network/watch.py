@@ -92,26 +92,6 @@ class Watcher:
         """These sends were answered on the short way, each with a whole frame. Keep copies of the bytes, not views."""
 
 
-class WatchedServer(Protocol):
-    """A server, as those see it that add watchers."""
-
-    def add_watcher(self, watcher: Watcher) -> None:
-        """Let it see every request from now on."""
-
-    def remove_watcher(self, watcher: Watcher) -> None: ...
-
-
-class SideServer(WatchedServer, Protocol):
-    """A server of another protocol in front of the same broker (gRPC)."""
-
-    @property
-    def answered(self) -> Mapping[tuple[str, str], int]:
-        """How many calls were answered, by the name of the rpc and of the code."""
-
-    @property
-    def open_connections(self) -> int: ...
-
-
 class Watch:
     """The watchers of one server, as its connections call them."""
 
@@ -179,18 +159,14 @@ def _with(watchers: Sequence[Watcher], method: str) -> tuple[Watcher, ...]:
     return tuple(one for one in watchers if getattr(type(one), method) is not getattr(Watcher, method))
 
 
-def watch_of(watchers: Sequence[Watcher]) -> Watch | None:
-    """What the connections of a server call; `None` if nothing watches."""
-    return Watch(watchers) if watchers else None
-
-
 class Watchable:
     """A server, of either protocol, and its watchers."""
 
     def __init__(self, watchers: Sequence[Watcher] = ()) -> None:
         self._watchers = tuple(watchers)
-        self.watch = watch_of(self._watchers)
-        """`None` while nothing watches."""
+        self.watch: Watch | None = None
+        """What the connections call; `None` while nothing watches."""
+        Watchable.watchers_changed(self)
 
     def add_watcher(self, watcher: Watcher) -> None:
         """Let it see every request from now on, also of connections that are open."""
@@ -203,4 +179,12 @@ class Watchable:
 
     def watchers_changed(self) -> None:
         """A watcher was added or removed, or its `sees_raw` changed."""
-        self.watch = watch_of(self._watchers)
+        self.watch = Watch(self._watchers) if self._watchers else None
+
+
+class SideServer(Watchable):
+    """A server of another protocol in front of the same broker (gRPC)."""
+
+    answered: Mapping[tuple[str, str], int]
+    """How many calls were answered, by the name of the rpc and of the code."""
+    open_connections: int

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pocketmq.broker.network.dispatch import Answer
-from pocketmq.broker.network.watch import Watchable, Watcher
+from pocketmq.broker.network.watch import SideServer, Watcher
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command
@@ -215,7 +215,7 @@ class WatchedClient:
         self._owner.abort()
 
 
-class Watching(Watchable):
+class Watching(SideServer):
     """The watchers of one port; what `Server` is to the watchers of a remoting port."""
 
     def __init__(self, watchers: Sequence[Watcher] = ()) -> None:

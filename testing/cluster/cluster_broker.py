@@ -8,7 +8,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import host_and_port
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.server import Server
-from pocketmq.broker.network.watch import ReplyBody, Watched, WatchedServer, Watcher
+from pocketmq.broker.network.watch import ReplyBody, Watchable, Watched, Watcher
 from pocketmq.broker.node import Node
 from pocketmq.protocol.wire.command import Command
 
@@ -42,7 +42,7 @@ class ClusterBroker:
         self._addr = ""
         self._hidden: RouteRule | None = None
         self._grpc = ClusterGrpcPort(context.grpc_addresses)
-        self._slow: list[tuple[WatchedServer, SlowAnswers]] = []
+        self._slow: list[tuple[Watchable, SlowAnswers]] = []
         self._slow_seconds = 0.0
         self._changing = asyncio.Lock()
         """Held while it starts or ends: two threads of a test may ask at once."""
@@ -216,7 +216,7 @@ class ClusterBroker:
     def _slow_down(self, node: Node) -> None:
         for server, watcher in self._slow:
             server.remove_watcher(watcher)
-        servers: list[WatchedServer] = [*node.servers, *node.side_servers]
+        servers: list[Watchable] = [*node.servers, *node.side_servers]
         self._slow = [(server, SlowAnswers(self._slow_seconds)) for server in servers if self._slow_seconds]
         for server, watcher in self._slow:
             server.add_watcher(watcher)

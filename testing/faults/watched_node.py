@@ -11,7 +11,7 @@ from random import Random
 import msgspec
 from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.server import Server
-from pocketmq.broker.network.watch import WatchedServer, Watcher
+from pocketmq.broker.network.watch import Watchable, Watcher
 from pocketmq.broker.node import Node
 from pocketmq.broker.time.timers import Timers
 from pocketmq.protocol.bodies.routes import BrokerData
@@ -49,12 +49,12 @@ class WatchedNodes:
         self.faults = Faults(self._rules, self.log, self._on_loop)
         self.ledger: Ledger | None = None
         """What became of every message; `keep_ledger` begins it."""
-        self._watchers: list[tuple[WatchedServer, LogWatcher, FaultWatcher]] = []
-        self._accountants: dict[WatchedServer, tuple[Watcher, Watcher]] = {}
+        self._watchers: list[tuple[Watchable, LogWatcher, FaultWatcher]] = []
+        self._accountants: dict[Watchable, tuple[Watcher, Watcher]] = {}
         """The ledger's two watchers of each server."""
         self._nodes: dict[Node, tuple[Server, ...]] = {}
         self._beside: dict[Node, Callable[[], None]] = {}
-        self._servers_beside: dict[Node, list[WatchedServer]] = {}
+        self._servers_beside: dict[Node, list[Watchable]] = {}
         """Servers of other protocols (gRPC), by their node."""
         self._known: dict[str, BrokerData] = {}
         """Every broker that was attached, by name, with the addresses of its members."""
@@ -95,9 +95,7 @@ class WatchedNodes:
             known.append(server)
             self.watch(server, broker=broker)
 
-    def watch(
-        self, server: WatchedServer, *, broker: str | None = None, name_server: str | None = None
-    ) -> None:
+    def watch(self, server: Watchable, *, broker: str | None = None, name_server: str | None = None) -> None:
         """Watch one server: a port of the broker of that name, or a name server. Call it on the loop."""
         self._rules.loop = asyncio.get_running_loop()
         if name_server is not None:
@@ -136,7 +134,7 @@ class WatchedNodes:
                 server.remove_watcher(one)
         self._accountants.clear()
 
-    def _place(self, server: WatchedServer, faults: FaultWatcher) -> None:
+    def _place(self, server: Watchable, faults: FaultWatcher) -> None:
         """Behind the log: the ledger's first watcher, the faults if they watch, the ledger's second one."""
         arrivals, executions = self._accountants[server]
         wanted = (arrivals, faults, executions) if faults.is_watching else (arrivals, executions)
@@ -169,7 +167,7 @@ class WatchedNodes:
         if self.ledger is not None:
             self.ledger.detach(node)
 
-    def unwatch(self, server: WatchedServer) -> None:
+    def unwatch(self, server: Watchable) -> None:
         """Forget a server. Call it on the loop."""
         for watched in [one for one in self._watchers if one[0] is server]:
             self._watchers.remove(watched)
