@@ -20,21 +20,22 @@ from .calls.handler import Handler
 from .calls.rpc_call import SEND_BYTES, Calls
 from .clients.clients import Clients
 from .clients.telemetry import TelemetryStream, heartbeat, notify_client_termination
-from .consuming.ack_handlers import ack_message, change_invisible_duration
-from .consuming.assignment_handlers import query_assignment
+from .consuming.ack_handlers import (
+    ack_message,
+    change_invisible_duration,
+    forward_message_to_dead_letter_queue,
+)
 from .consuming.consuming import Consuming
-from .consuming.dead_letters import forward_message_to_dead_letter_queue
 from .consuming.receive_handlers import receive_message
 from .http2.certificates import Certificates, GrpcTls
 from .http2.limits import Limits
 from .http2.port import Http2Port
 from .messages.service import BY_NAME, REQUEST_BYTES
 from .producing.producing import Producing
-from .producing.recall_handlers import recall_message
-from .producing.route_handlers import query_route
+from .producing.route_handlers import query_assignment, query_route
 from .producing.routes import Routes
 from .producing.send_handlers import send_message
-from .producing.transaction_handlers import end_transaction
+from .producing.transaction_handlers import end_transaction, recall_message
 
 MOST_CALLS: Final = 10_000
 """Calls of one connection at once, also where grpcMaxConcurrentCallsPerConnection allows more."""
@@ -52,7 +53,7 @@ def handlers_of(clients: Clients, producing: Producing, consuming: Consuming) ->
         "SendMessage": partial(send_message, producing),
         "EndTransaction": partial(end_transaction, producing),
         "RecallMessage": partial(recall_message, producing),
-        "QueryAssignment": partial(query_assignment, consuming),
+        "QueryAssignment": partial(query_assignment, producing),
         "ReceiveMessage": partial(receive_message, consuming),
         "AckMessage": partial(ack_message, consuming),
         "ChangeInvisibleDuration": partial(change_invisible_duration, consuming),
@@ -85,7 +86,7 @@ class Endpoint:
         self.clients = Clients(broker)
         self.routes = Routes(broker, node.name_server, neighbours)
         self.producing = Producing(broker, self.clients, self.routes)
-        self.consuming = Consuming(broker, self.clients, self.routes)
+        self.consuming = Consuming(broker, self.clients)
         handlers = handlers_of(self.clients, self.producing, self.consuming)
         send_bytes = max(SEND_BYTES, broker.config.store.max_message_size + REQUEST_BYTES)
         self.calls = Calls(

@@ -140,7 +140,7 @@ class GrpcBroker:
         broker.config.endpoint = msgspec.structs.replace(broker.config.endpoint, **settings)
         self.clients = Clients(broker)
         self.routes = Routes(broker, name_server)
-        self.consuming = Consuming(broker, self.clients, self.routes)
+        self.consuming = Consuming(broker, self.clients)
         handlers = handlers_of(self.clients, Producing(broker, self.clients, self.routes), self.consuming)
         self.calls = Calls(handlers, broker.state.timers)
 

@@ -1,16 +1,17 @@
-"""AckMessage and ChangeInvisibleDuration: what a client says about messages that it received.
+"""AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue: what becomes of messages that were received.
 
-Both take the message out of automatic renewal (`renewal.py`); after a change nothing renews it. Mirrors
-`AckMessageActivity` and `ChangeInvisibleDurationActivity`.
+Each takes the message out of automatic renewal (`renewal.py`); after a change nothing renews it. A message that a
+client gives up, after the last try of a FIFO group, is copied to `%DLQ%group` and acknowledged. Mirrors
+`AckMessageActivity`, `ChangeInvisibleDurationActivity` and `ForwardMessageToDLQActivity`.
 """
 
 import logging
+from typing import Final
 
 from pocketmq.broker.errors import Refusal
 
-from ..calls.handler import ANSWERS_WITH_PASS, Deferred, RpcRefused
+from ..calls.handler import ANSWERS_WITH_PASS, PROXY, Deferred, RpcRefused, code_of
 from ..calls.rpc_call import RpcCall
-from ..conversion.names import checked_group, checked_topic
 from ..messages import (
     OK,
     AckMessageEntry,
@@ -18,22 +19,22 @@ from ..messages import (
     ChangeInvisibleDurationRequest,
     ChangeInvisibleDurationResponse,
     Code,
+    ForwardMessageToDeadLetterQueueRequest,
+    ForwardMessageToDeadLetterQueueResponse,
+    Status,
     ms_of,
 )
-from .ack_batch import NOT_ACKNOWLEDGED, Outcome
-from .consuming import Consuming
-from .delivery import Delivery
-from .receipt_handle import parse_handle
+from .consuming import NOT_ACKNOWLEDGED, Consuming, Outcome
 from .receive_handlers import check_invisible_time
 
 _log = logging.getLogger("pocketmq.grpc")
+_SUCCESS_TEXT: Final = "0"
+"""The official proxy writes the response code where the broker's reply has no remark."""
 
 
 def ack_message(consuming: Consuming, request: AckMessageRequest, call: RpcCall) -> Deferred:
     """Each entry is acknowledged by itself, and has a status of its own."""
-    consuming.clients.check(call, request)
-    topic = checked_topic(request.topic, consuming.broker.topics)
-    group = checked_group(request.group)
+    topic, group = consuming.checked_names(call, request)
     entries = request.entries[:]
     if not entries:
         raise RpcRefused(Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
@@ -50,8 +51,7 @@ def _ack(
 ) -> Outcome:
     """The outcome of one entry; what the broker refuses is added to `refusals`."""
     try:
-        sent = Delivery(consuming.broker, group, topic, parse_handle(entry.receipt_handle))
-        delivered = consuming.renewal.take(call.client_id, entry.message_id, sent)
+        delivered = consuming.take(call, group, topic, entry)
         delivered.refuse_expired()
     except RpcRefused as refused:
         return refused.status
@@ -66,13 +66,10 @@ def change_invisible_duration(
     consuming: Consuming, request: ChangeInvisibleDurationRequest, call: RpcCall
 ) -> ChangeInvisibleDurationResponse:
     """Hide a message for a new time, which starts now. The reply has the handle to acknowledge it with."""
-    consuming.clients.check(call, request)
-    topic = checked_topic(request.topic, consuming.broker.topics)
-    group = checked_group(request.group)
+    topic, group = consuming.checked_names(call, request)
     invisible_ms = ms_of(request.invisible_duration)
     check_invisible_time(invisible_ms, 0, consuming.config.max_invisible_time_mills)
-    sent = Delivery(consuming.broker, group, topic, parse_handle(request.receipt_handle))
-    delivered = consuming.renewal.take(call.client_id, request.message_id, sent)
+    delivered = consuming.take(call, group, topic, request)
     delivered.refuse_expired()
     handle = delivered.hide(
         invisible_ms, is_strict=consuming.config.grpc_strict, is_suspended=request.suspend
@@ -81,3 +78,24 @@ def change_invisible_duration(
         text = "changeInvisibleDuration failed: status is abnormal"
         raise RpcRefused(Code.INTERNAL_SERVER_ERROR, text)
     return ChangeInvisibleDurationResponse(status=OK, receipt_handle=str(handle))
+
+
+def forward_message_to_dead_letter_queue(
+    consuming: Consuming, request: ForwardMessageToDeadLetterQueueRequest, call: RpcCall
+) -> ForwardMessageToDeadLetterQueueResponse:
+    """Copy the message to the dead letters of its group, and acknowledge it. Its handle may have expired."""
+    topic, group = consuming.checked_names(call, request)
+    delivered = consuming.take(call, group, topic, request)
+    if delivered.handle.position < 0:
+        raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, f"{PROXY}commit log offset is empty")
+    if not consuming.config.grpc_strict and not delivered.is_at_its_position():
+        # A forged position would copy a message that the client may have no right to read.
+        text = f"the message at position {delivered.handle.position} is not the one of the receipt handle"
+        raise RpcRefused(Code.INVALID_RECEIPT_HANDLE, text)
+    try:
+        delivered.make_dead_letter(request.message_id)
+    except Refusal as refusal:
+        status = Status(code=code_of(refusal.code), message=refusal.remark or str(refusal.code))
+        return ForwardMessageToDeadLetterQueueResponse(status=status)
+    delivered.acknowledge()
+    return ForwardMessageToDeadLetterQueueResponse(status=Status(code=Code.OK, message=_SUCCESS_TEXT))

@@ -96,6 +96,16 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
         )
         consumer_send_msg_back(self.broker.sending, request, BrokerCall.of_server(request.code))
 
+    def give_up(self, message_id: str) -> bool:
+        """Make a message a dead letter that was delivered as often as its group allows. False if it cannot be copied:
+        it is delivered once more."""
+        try:
+            self.make_dead_letter(message_id)
+        except Refusal as refusal:
+            _log.warning("%s of %s is no dead letter: %s", message_id, self.group, refusal.remark)
+            return False
+        return self.acknowledge()
+
     def is_at_its_position(self) -> bool:
         """Whether the record at the handle's position is the message that the handle names."""
         record = record_at(self.broker.store, self.handle.position)

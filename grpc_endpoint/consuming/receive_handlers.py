@@ -66,11 +66,13 @@ def _receive(
         init_mode=INIT_AT_NEWEST,
         exp_type=subscription.expression_type,
         exp=subscription.sub_string,
-        order=_is_fifo(settings),
+        order=settings.subscription.fifo,
         attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
     )
     is_renewed = request.auto_renew and consuming.config.enable_proxy_auto_renew
-    Receiving(consuming, call, pop, subscription, _max_attempts(settings), is_renewed=is_renewed).begin()
+    policy = settings.backoff_policy if settings.HasField("backoff_policy") else None
+    max_attempts = None if policy is None else policy.max_attempts
+    Receiving(consuming, call, pop, subscription, max_attempts, is_renewed=is_renewed).begin()
 
 
 def _polling_ms(
@@ -134,11 +136,3 @@ def check_readable(consuming: Consuming, topic: str) -> None:
         raise topic_not_found(topic)
     if config.read_queue_nums <= 0 or not config.perm & flags.PERM_READ:
         raise RpcRefused(Code.FORBIDDEN, f"{PROXY}no readable queue")
-
-
-def _is_fifo(settings: Settings) -> bool:
-    return settings.subscription.fifo
-
-
-def _max_attempts(settings: Settings) -> int | None:
-    return settings.backoff_policy.max_attempts if settings.HasField("backoff_policy") else None

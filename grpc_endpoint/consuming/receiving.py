@@ -3,10 +3,14 @@
 What the pop found is looked at once more: a message whose tag only has the same hash as a wanted one is acknowledged
 and dropped; one that was delivered often enough becomes a dead letter. The rest is sent. A client that cancels while
 it waits takes no message with it; messages that could not be sent are hidden for one second only, and that delivery
-does not count. Mirrors `ReceiveMessageActivity`, `ReceiveMessageResponseStreamWriter` and `PopMessageResultFilterImpl`.
+does not count.
+
+The answer of a pop lists queues and offsets in the order of its records; so the two lists are read side by side.
+Mirrors `ReceiveMessageActivity`, `ReceiveMessageResponseStreamWriter`, `PopMessageResultFilterImpl` and
+`MQClientAPIImpl.processPopResponse`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pocketmq.broker.errors import Refusal
@@ -14,8 +18,10 @@ from pocketmq.broker.network.dispatch import HELD, Answer
 from pocketmq.broker.pop.pop_handlers import pop_message
 from pocketmq.core.properties import read_properties
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
+from pocketmq.protocol.message.pop_receipt import NO_RETRY, Receipt
 from pocketmq.protocol.message.properties import TAGS
-from pocketmq.protocol.requests.pop import PopMessage
+from pocketmq.protocol.message.record import Record, decode_records
+from pocketmq.protocol.requests.pop import PopMessage, PopMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.broker_call import BrokerCall, HandlerAnswer
@@ -24,9 +30,7 @@ from ..calls.rpc_call import RpcCall
 from ..conversion.received_message import message_id_of, set_message
 from ..messages import OK, Code, ReceiveMessageResponse, Status, timestamp_of
 from .consuming import Consuming
-from .dead_letters import give_up
 from .delivery import Delivery
-from .pop_records import PoppedRecord, popped_records
 from .receipt_handle import ReceiptHandle
 
 FILTERED: Final = "filtered"
@@ -45,8 +49,19 @@ _WITHOUT_MESSAGES: Final[dict[int, Status]] = {
     ResponseCode.PULL_NOT_FOUND: _NO_NEW_MESSAGE,
 }
 
-
 _OK_REPLY: Final = ReceiveMessageResponse(status=OK).SerializeToString()
+
+
+class PoppedRecord(NamedTuple):
+    """One delivered record."""
+
+    record: Record
+    handle: ReceiptHandle
+    handle_text: str
+    """`str(handle)`, made in fewer steps."""
+    reconsume_times: int
+    """How often the message was delivered before. In order: the smallest number of all messages of its queue, as in
+    the official proxy."""
 
 
 class _OutgoingMessage(NamedTuple):
@@ -152,7 +167,7 @@ class Receiving:
                 continue
             message_id = message_id_of(record, properties)
             if limit is not None and times >= limit:
-                if give_up(self._consuming, self._delivered(handle), message_id):
+                if self._delivered(handle).give_up(message_id):
                     self._note(GIVEN_UP, handle_text)
                 continue
             reply = ReceiveMessageResponse()
@@ -186,3 +201,50 @@ class Receiving:
 
     def _end(self, status: Status) -> None:
         end_stream(self._call, status, self._consuming.broker.clock.now_ms())
+
+
+# -- the answer of a pop
+
+
+def popped_records(answer: Answer, broker_name: str) -> Iterator[PoppedRecord]:
+    """The records of an answer with code 0, in the order in which the queues were read."""
+    reply, body = answer.reply, answer.body
+    if not isinstance(reply, PopMessageReply) or body is None:
+        return
+    parts = [body] if isinstance(body, bytes | memoryview) else body
+    records = (record for part in parts for record in decode_records(part))
+    counts = _order_counts(reply.order_count_info)
+    for start, offsets in _places(reply):
+        flag, queue_id, start_offset = start
+        pop_time_ms, invisible_ms, revive_queue_id = reply.pop_time, reply.invisible_time, reply.revive_qid
+        place = flag, broker_name, queue_id
+        counted = counts.get(queue_id) if flag == NO_RETRY else None
+        head = ""
+        for offset in offsets:
+            record = next(records)
+            receipt = Receipt(start_offset, pop_time_ms, invisible_ms, revive_queue_id, *place, offset)
+            head = head or receipt.head
+            position = record.position
+            yield PoppedRecord(
+                record,
+                ReceiptHandle(receipt, position),
+                f"{head}{offset} {position}",
+                record.reconsume_times if counted is None else counted,
+            )
+
+
+def _places(reply: PopMessageReply) -> Iterator[tuple[tuple[str, int, int], Sequence[int]]]:
+    starts = (reply.start_offset_info or "").split(";")
+    lists = (reply.msg_offset_info or "").split(";")
+    for start, listed in zip(starts, lists, strict=True):
+        flag, queue_id, start_offset = start.split(" ")
+        offsets = listed.rpartition(" ")[2]
+        yield (flag, int(queue_id), int(start_offset)), [int(offset) for offset in offsets.split(",")]
+
+
+def _order_counts(text: str | None) -> dict[int, int]:
+    """By queue; the counts of single messages (`qo<queue>%<offset>`) are left out."""
+    if not text:
+        return {}
+    entries = (entry.split(" ") for entry in text.split(";"))
+    return {int(place): int(times) for _, place, times in entries if place.isdecimal() and int(times) > 0}

@@ -2,10 +2,8 @@
 
 producing.py             the part
 routes.py                the brokers and queues of a topic, now
-route_handlers.py        QueryRoute
-sent_message.py          a sent message -> the properties of its record, or a refusal
-queue_choice.py          the queue of a message
+route_handlers.py        QueryRoute, and QueryAssignment for consumers
+sent_message.py          a sent message -> the properties of its record, or a refusal; its queue
 send_handlers.py         SendMessage
-transaction_handlers.py  EndTransaction
-recall_handlers.py       RecallMessage
+transaction_handlers.py  EndTransaction, RecallMessage
 """

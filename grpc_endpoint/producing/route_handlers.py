@@ -1,24 +1,36 @@
-"""QueryRoute: the queues of a topic, and where to reach their brokers. Mirrors `RouteActivity`."""
+"""QueryRoute: the queues of a topic, and where to reach their brokers. QueryAssignment: what a consumer receives from.
+
+Each broker with readable queues is one assignment of any queue (-1), for every member alike: the broker shares its
+messages out. Only a group that consumes in order gets each queue by itself. Mirrors `RouteActivity`.
+"""
 
 from collections.abc import Iterator
+from typing import Final
 
 from pocketmq.protocol.message.flags import is_readable, is_writeable
 
-from ..calls.handler import ANSWERS_LATER, Deferred
+from ..calls.handler import ANSWERS_LATER, Deferred, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..conversion.message_types import accepted_types
-from ..conversion.names import checked_topic
+from ..conversion.names import checked_group, checked_topic
 from ..messages import (
     OK,
+    Assignment,
     Broker,
+    Code,
     MessageQueue,
     Permission,
+    QueryAssignmentRequest,
+    QueryAssignmentResponse,
     QueryRouteRequest,
     QueryRouteResponse,
     Resource,
 )
 from .producing import Producing
 from .routes import RoutedBroker, TopicRoute, topic_not_found
+
+ANY_QUEUE: Final = -1
+MASTER_ID: Final = 0
 
 
 def query_route(producing: Producing, request: QueryRouteRequest, call: RpcCall) -> Deferred:
@@ -69,3 +81,48 @@ def _permissions(broker: RoutedBroker) -> Iterator[int]:
     yield from [Permission.WRITE] * write
     yield from [Permission.READ_WRITE] * both
     yield from [Permission.NONE] * none
+
+
+def query_assignment(producing: Producing, request: QueryAssignmentRequest, call: RpcCall) -> Deferred:
+    """The group need not exist, and the client need not be a member."""
+    producing.clients.check(call, request)
+    topic = checked_topic(request.topic, producing.topics)
+    group = checked_group(request.group)
+    config = producing.clients.groups.find(group)
+    is_fifo = config is not None and config.consume_message_orderly
+
+    def found(route: TopicRoute | None) -> None:
+        reply = QueryAssignmentResponse(status=OK)
+        try:
+            if route is None:
+                raise topic_not_found(topic)
+            for broker in route.brokers:
+                _add_assignments(reply, request.topic, broker, is_fifo=is_fifo)
+            if not reply.assignments:
+                raise RpcRefused(Code.FORBIDDEN, "no readable queue")
+        except RpcRefused as refused:
+            call.answer(QueryAssignmentResponse(status=refused.status))
+        else:
+            call.answer(reply)
+
+    producing.routes.lookup(topic, found)
+    return ANSWERS_LATER
+
+
+def _add_assignments(
+    reply: QueryAssignmentResponse, topic: Resource, broker: RoutedBroker, *, is_fifo: bool
+) -> None:
+    endpoints = broker.endpoints.get(MASTER_ID)
+    if endpoints is None or not is_readable(broker.perm) or broker.read_queues <= 0:
+        return
+    queue = MessageQueue(
+        topic=topic,
+        id=ANY_QUEUE,
+        permission=Permission.READ_WRITE if is_writeable(broker.perm) else Permission.READ,
+        broker=Broker(name=broker.name, id=MASTER_ID, endpoints=endpoints),
+    )
+    first, count = len(reply.assignments), broker.read_queues if is_fifo else 1
+    reply.assignments.extend([Assignment(message_queue=queue)] * count)
+    if is_fifo:
+        for queue_id, added in enumerate(reply.assignments[first:]):
+            added.message_queue.id = queue_id

@@ -43,9 +43,8 @@ from ..messages import (
     ms_of,
 )
 from .producing import Producing
-from .queue_choice import chosen_queue
 from .routes import topic_not_found
-from .sent_message import check_type, checked_properties, stored_flag
+from .sent_message import check_type, checked_properties, chosen_queue, stored_flag
 
 _QUEUES: Final = 4
 _NOT_DURABLE: Final[dict[int, tuple[Code, str]]] = {

@@ -1,4 +1,5 @@
 """A sent message becomes the properties of its record, unless it is refused: one refusal is one of the whole request.
+One message group always gets the same queue, anything else a random one.
 
 Checks and texts are those of the official proxy, in its order. The order of the properties counts where two names share
 a bucket of Java's map, see `core/properties.py`: here is the order in which the official proxy adds
@@ -7,11 +8,14 @@ them. Mirrors `SendMessageActivity` and `GrpcValidator`.
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from random import Random
 from typing import Final
 
 from pocketmq.broker.config.endpoint_config import EndpointConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.java_strings import java_hash
 
 from ..calls.handler import PROXY, RpcRefused
 from ..conversion.message_types import MIXED, SYSTEM_PROPERTIES
@@ -23,6 +27,8 @@ _LAST_SECOND: Final = 253_402_300_799
 """What the official protobuf library takes for a timestamp: the years 1 to 9999."""
 _TRANSACTION, _GZIP = int(MessageType.TRANSACTION), int(Encoding.GZIP)
 """Plain numbers: a member of an enumeration takes longer to find and to compare."""
+_MULTIPLIER: Final = 2_862_933_555_777_941_757
+_MASK_64: Final = (1 << 64) - 1
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
 
 
@@ -204,3 +210,27 @@ def check_type(topic_type: str | None, kind: str, config: EndpointConfig) -> Non
     if config.enable_topic_message_type_check and expected != kind and expected != MIXED:
         text = f"TopicMessageType validate failed, the expected type is {expected}, but actual type is {kind}"
         raise RpcRefused(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, PROXY + text)
+
+
+# -- the queue
+
+
+@lru_cache(maxsize=4096)
+def queue_of_group(group: str, queues: int) -> int:
+    """The queue of a message group among so many, numbered from 0: Guava's consistent hash (jump hash) of Java's string
+    hash, as in the official proxy (`SendMessageActivity.SendMessageQueueSelector`)."""
+    state = java_hash(group) & _MASK_64
+    candidate = 0
+    while True:
+        state = (state * _MULTIPLIER + 1) & _MASK_64
+        draw = ((state >> 33) + 1) / (1 << 31)
+        following = int((candidate + 1) / draw)
+        if not 0 <= following < queues:
+            return candidate
+        candidate = following
+
+
+def chosen_queue(properties: Mapping[str, str], queues: int, random: Random) -> int:
+    """The queue among the writable ones of the topic. The queue that the client names does not count."""
+    group = properties.get(names.SHARDING_KEY) or properties.get(names.LITE_TOPIC)
+    return queue_of_group(group, queues) if group else int(random.random() * queues)

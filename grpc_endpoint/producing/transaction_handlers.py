@@ -1,17 +1,21 @@
 """EndTransaction: a producer commits or rolls back, by its own decision or as the answer to a check.
+RecallMessage: it takes a timed message back before it is due.
 
-The broker's answer is not looked at, as in the official proxy: a client hears OK also for an end that comes too late.
-Mirrors `EndTransactionActivity` and `TransactionProcessor`.
+The broker's answer to an end is not looked at, as in the official proxy: a client hears OK also for one that comes too
+late. Mirrors `EndTransactionActivity`, `TransactionProcessor` and `RecallMessageActivity`.
 """
 
 import logging
 from typing import Final
 
+from pocketmq.broker.delayed.timer_handlers import recall_message as recall_stored_message
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.transactions.transaction_handlers import end_transaction as end_half_message
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
-from pocketmq.protocol.requests.send import EndTransaction
+from pocketmq.protocol.message.recall_handle import decode_recall_handle
+from pocketmq.protocol.requests.send import EndTransaction, RecallMessage, RecallMessageReply
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..calls.broker_call import BrokerCall
 from ..calls.handler import PROXY, RpcRefused
@@ -22,10 +26,13 @@ from ..messages import (
     Code,
     EndTransactionRequest,
     EndTransactionResponse,
+    RecallMessageRequest,
+    RecallMessageResponse,
     TransactionResolution,
     TransactionSource,
 )
 from .producing import Producing
+from .sent_message import check_type
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -62,3 +69,28 @@ def end_transaction(
     except (Refusal, BodyError) as error:
         _log.info("%r cannot end transaction %s of topic %s: %s", peer, transaction_id, topic, error)
     return EndTransactionResponse(status=OK)
+
+
+def recall_message(
+    producing: Producing, request: RecallMessageRequest, call: RpcCall
+) -> RecallMessageResponse:
+    """The reply names the message. The broker recalls with `recallMessageEnable` only."""
+    producing.clients.check(call, request)
+    topic = checked_topic(request.topic, producing.topics)
+    topic_config = producing.topics.find(topic)
+    check_type(None if topic_config is None else topic_config.message_type, "DELAY", producing.config)
+    try:
+        decode_recall_handle(request.recall_handle)
+    except BodyError as error:
+        raise _failed(str(error)) from None
+    recall = RecallMessage(producer_group=topic, topic=topic, recall_handle=request.recall_handle)
+    peer = producing.clients.peer_with_address_of(call)
+    broker_call = BrokerCall(peer, recall.code, language=peer.language)
+    answer = recall_stored_message(producing.delayed, recall, broker_call)
+    if answer.code != ResponseCode.SUCCESS or not isinstance(answer.reply, RecallMessageReply):
+        raise _failed(answer.remark or "")
+    return RecallMessageResponse(status=OK, message_id=answer.reply.msg_id)
+
+
+def _failed(text: str) -> RpcRefused:
+    return RpcRefused(Code.INTERNAL_SERVER_ERROR, PROXY + text)

@@ -10,7 +10,7 @@ from pocketmq.grpc_endpoint.messages import (
     MessageType,
     timestamp_of,
 )
-from pocketmq.grpc_endpoint.producing.queue_choice import queue_of_group
+from pocketmq.grpc_endpoint.producing.sent_message import queue_of_group
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
