@@ -28,11 +28,7 @@ from pocketmq.protocol.message.record import (
 
 from ..errors import InvalidArgument
 
-RESERVED_PROPERTIES: Final = frozenset(
-    value
-    for name, value in vars(names).items()
-    if name.isupper() and isinstance(value, str) and value.isprintable()
-)
+RESERVED_PROPERTIES: Final = names.NAMES
 """Names the protocol gives a meaning to: a user may not set them by hand (official MessageConst.STRING_HASH_SET)."""
 
 DELAY_PROPERTIES: Final = (

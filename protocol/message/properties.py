@@ -82,6 +82,13 @@ LITE_TOPIC = "__LITE_TOPIC"
 ORIGIN_GROUP = "ORIGIN_GROUP"
 TRANS_OFFSET = "TRANS_OFFSET"
 
+NAMES = frozenset(
+    value
+    for name, value in globals().items()
+    if name.isupper() and isinstance(value, str) and value.isprintable()
+)
+"""All of the above."""
+
 
 def decode_properties(data: bytes | memoryview | str) -> dict[str, str]:
     """Properties text to a map. The last of equal names wins; a pair without name or value is dropped.
