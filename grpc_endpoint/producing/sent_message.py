@@ -62,8 +62,11 @@ def checked_properties(
     if properties:
         _check_user_properties(properties, config)
     tag, keys, message_id = system.tag, system.keys[:], system.message_id
-    _check_tag(tag)
-    _check_keys(keys)
+    if "|" in tag:
+        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot contain '|'")
+    _check_text(tag, Code.ILLEGAL_MESSAGE_TAG, "tag")
+    for key in keys:
+        _check_text(key, Code.ILLEGAL_MESSAGE_KEY, "key")
     _check_total_size([*properties, *properties.values(), *keys, tag], config)
     if not message_id or message_id.isspace():
         raise RpcRefused(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
@@ -130,33 +133,16 @@ def _check_user_properties(properties: Mapping[str, str], config: EndpointConfig
     for key, value in properties.items():
         if key in SYSTEM_PROPERTIES:
             raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, f"property is used by system: {key}")
-        if _CONTROL(key):
-            text = "the key of property cannot contain control character"
-            raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
-        if _CONTROL(value):
-            text = "the value of property cannot contain control character"
+        if _CONTROL(key) or _CONTROL(value):
+            text = f"the {'key' if _CONTROL(key) else 'value'} of property cannot contain control character"
             raise RpcRefused(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
 
 
-def _check_tag(tag: str) -> None:
-    if not tag:
-        return
-    if tag.isspace():
-        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot be the char sequence of whitespace")
-    if "|" in tag:
-        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot contain '|'")
-    if _CONTROL(tag):
-        raise RpcRefused(Code.ILLEGAL_MESSAGE_TAG, "tag cannot contain control character")
-
-
-def _check_keys(keys: Iterable[str]) -> None:
-    for key in keys:
-        if not key:
-            continue
-        if key.isspace():
-            raise RpcRefused(Code.ILLEGAL_MESSAGE_KEY, "key cannot be the char sequence of whitespace")
-        if _CONTROL(key):
-            raise RpcRefused(Code.ILLEGAL_MESSAGE_KEY, "key cannot contain control character")
+def _check_text(text: str, code: Code, name: str) -> None:
+    if text.isspace():
+        raise RpcRefused(code, f"{name} cannot be the char sequence of whitespace")
+    if _CONTROL(text):
+        raise RpcRefused(code, f"{name} cannot contain control character")
 
 
 def _check_total_size(texts: Iterable[str], config: EndpointConfig) -> None:
@@ -193,15 +179,10 @@ def _check_timestamp(timestamp: Timestamp) -> None:
 
 
 def _check_group(group: str, config: EndpointConfig) -> None:
-    if group.isspace():
-        raise RpcRefused(
-            Code.ILLEGAL_MESSAGE_GROUP, "message group cannot be the char sequence of whitespace"
-        )
-    if len(group.encode("utf-8", "replace")) >= config.max_message_group_size > 0:
+    if not group.isspace() and len(group.encode("utf-8", "replace")) >= config.max_message_group_size > 0:
         text = f"message group exceed the max size {config.max_message_group_size}"
         raise RpcRefused(Code.ILLEGAL_MESSAGE_GROUP, text)
-    if _CONTROL(group):
-        raise RpcRefused(Code.ILLEGAL_MESSAGE_GROUP, "message group cannot contain control character")
+    _check_text(group, Code.ILLEGAL_MESSAGE_GROUP, "message group")
 
 
 def check_type(topic_type: str | None, kind: str, config: EndpointConfig) -> None:
