@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
-from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.addresses import socket_address
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.watch import Watcher
@@ -27,7 +26,7 @@ from .consuming.ack_handlers import (
 )
 from .consuming.consuming import Consuming
 from .consuming.receive_handlers import receive_message
-from .http2.certificates import Certificates, GrpcTls
+from .http2.certificates import GrpcTls
 from .http2.limits import Limits
 from .http2.port import Http2Port
 from .messages.service import BY_NAME, REQUEST_BYTES
@@ -66,9 +65,11 @@ def handlers_of(clients: Clients, producing: Producing, consuming: Consuming) ->
 class Endpoint:
     """`start` and `stop` mirror each other; stop it before the broker."""
 
-    def __init__(self, node: Node, port: int, neighbours: Mapping[str, str] | None = None) -> None:
-        """`port` 0 picks a free one. `neighbours` are the gRPC ports of other brokers by the brokers' addresses, where
-        they are known.
+    def __init__(
+        self, node: Node, *, port: int | None = None, neighbours: Mapping[str, str] | None = None
+    ) -> None:
+        """On `port` (0: a free one), without it on the one that grpcServerPort names, or a free one. `neighbours` are
+        the gRPC ports of other brokers by the brokers' addresses, where they are known.
 
         Raises `StartError` where the broker cannot serve gRPC clients.
         """
@@ -76,12 +77,12 @@ class Endpoint:
         if not broker.config.is_5:
             raise StartError("a gRPC port needs emulate=5: the 4.9 line has no gRPC clients")
         config = broker.config.endpoint
-        self._port_number = port
+        self._port_number = (config.grpc_server_port or 0) if port is None else port
         self._node = node
         self._broker = broker
         self.address = ""
         """`host:port` at which a client on this machine reaches it."""
-        self._tls = GrpcTls(_certificates(broker))
+        self._tls = GrpcTls(broker.config)
         self._tls.check()
         self.clients = Clients(broker)
         self.routes = Routes(broker, node.name_server, neighbours)
@@ -150,35 +151,11 @@ def _journal_watchers(node: Node) -> list[Watcher]:
     return [RpcJournalWatcher(node.journal)]
 
 
-def _certificates(broker: Broker) -> Certificates:
-    """A certificate that is named is used. The official proxy, and a strict port, ignore it in the test mode, which is
-    the default."""
-    config = broker.config.endpoint
-    return Certificates(
-        mode=broker.config.tls_server_mode,
-        is_test=config.tls_test_mode_enable and (config.grpc_strict or not config.tls_cert_path),
-        cert_path=config.tls_cert_path,
-        key_path=config.tls_key_path,
-        key_password=config.tls_key_password,
-    )
-
-
-def endpoint_of(
-    node: Node, *, port: int | None = None, neighbours: Mapping[str, str] | None = None
-) -> Endpoint:
-    """The endpoint of a running node, not started: on `port` (0: a free one), without it on the one that grpcServerPort
-    names, or a free one. `neighbours` as for `Endpoint`. `StartError` if the broker cannot serve it."""
-    if port is None:
-        config = node.broker.config.endpoint
-        port = config.grpc_server_port or 0
-    return Endpoint(node, port, neighbours)
-
-
 @asynccontextmanager
 async def open_endpoint(node: Node) -> AsyncIterator[Endpoint]:
     """The gRPC port of a running node, a free one unless grpcServerPort names it. `StartError` if it is in use or the
     broker cannot serve it."""
-    endpoint = endpoint_of(node)
+    endpoint = Endpoint(node)
     await endpoint.start()
     try:
         yield endpoint

@@ -12,6 +12,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
+from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.http2.certificates import GrpcTls
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
@@ -92,6 +94,13 @@ class EchoCall:
     def on_server_stop(self) -> None:
         self._echo.open.discard(self)
         self._stream.finish(14, "stopped")
+
+
+def tls(mode: str = "permissive", **endpoint: Any) -> GrpcTls:
+    """With these settings of `EndpointConfig`."""
+    config = BrokerConfig(tls_server_mode=mode)
+    config.endpoint = msgspec.structs.replace(config.endpoint, **endpoint)
+    return GrpcTls(config)
 
 
 @contextlib.asynccontextmanager

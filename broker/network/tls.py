@@ -42,6 +42,12 @@ class Tls:
         self._server: ssl.SSLContext | None = None
         self._client: ssl.SSLContext | None = None
         self._read: dict[str, float] = {}
+        self.files: tuple[str, ...] = (
+            config.tls_server_cert_path,
+            config.tls_server_key_path,
+            config.tls_server_trust_cert_path,
+        )
+        """Read again when they change."""
 
     @property
     def is_served(self) -> bool:
@@ -63,7 +69,7 @@ class Tls:
         changed = self._server is not None and self._times() != self._read
         if self._server is None or changed:
             try:
-                self._server = self._make_server_context()
+                self._server = self.make_server_context()
             except StartError as error:
                 if self._server is None:
                     raise
@@ -101,7 +107,7 @@ class Tls:
             self._client = context
         return self._client
 
-    def _make_server_context(self) -> ssl.SSLContext:
+    def make_server_context(self) -> ssl.SSLContext:
         config = self._config
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -125,13 +131,8 @@ class Tls:
         return context
 
     def _times(self) -> dict[str, float]:
-        config = self._config
         times = {}
-        for path in (
-            config.tls_server_cert_path,
-            config.tls_server_key_path,
-            config.tls_server_trust_cert_path,
-        ):
+        for path in self.files:
             with contextlib.suppress(OSError):
                 times[path] = os.stat(path).st_mtime
         return times
@@ -145,12 +146,19 @@ def _identify(
             f"{prefix}.certPath and {prefix}.keyPath must be set unless tls.test.mode.enable is true; "
             f"tls.config.file is {conf_file}"
         )
+    load_identity(
+        context, cert_path, key_path, password, f"{prefix}.certPath={cert_path}, keyPath={key_path}"
+    )
+
+
+def load_identity(context: ssl.SSLContext, cert_path: str, key_path: str, password: str, where: str) -> None:
+    """Raises `StartError`, which says `where` the settings of these files are."""
     try:
         # A callback: without one OpenSSL asks for the password at the terminal.
         context.load_cert_chain(cert_path, key_path, password=lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not readable"
-        raise StartError(f"{prefix}.certPath={cert_path}, keyPath={key_path}: {reason}") from None
+        raise StartError(f"{where}: {reason}") from None
 
 
 def _trust(context: ssl.SSLContext, path: str, key: str) -> None:

@@ -281,10 +281,10 @@ class ClusterGrpcPort:
                 await self._open(node)
 
     async def _open(self, node: Node) -> None:
-        from pocketmq.grpc_endpoint.endpoint import endpoint_of
+        from pocketmq.grpc_endpoint.endpoint import Endpoint
 
         port = host_and_port(self.address)[1] if self.address else 0
-        endpoint = endpoint_of(node, port=port, neighbours=self._addresses)
+        endpoint = Endpoint(node, port=port, neighbours=self._addresses)
         await endpoint.start()
         self._endpoint, self.address = endpoint, endpoint.address
         self._addresses[node.broker_address] = self.address

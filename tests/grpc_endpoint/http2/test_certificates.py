@@ -11,10 +11,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pocketmq.broker.errors import StartError
-from pocketmq.grpc_endpoint.http2.certificates import Certificates, GrpcTls
+from pocketmq.grpc_endpoint.http2.certificates import GrpcTls
 
 from grpc_client import GrpcClient, framed
-from http2_echo import echo_port
+from http2_echo import echo_port, tls
 
 PASSWORD = "not in the log"
 _times = iter(range(1_700_000_000, 1_800_000_000))
@@ -58,7 +58,7 @@ def changed(path: Path) -> None:
 
 def of(files: tuple[Path, Path], password: str = PASSWORD) -> GrpcTls:
     cert, key = map(str, files)
-    return GrpcTls(Certificates(is_test=False, cert_path=cert, key_path=key, key_password=password))
+    return tls(tls_cert_path=cert, tls_key_path=key, tls_key_password=password)
 
 
 async def served(port: int, cert: Path) -> None:
@@ -74,9 +74,9 @@ async def served(port: int, cert: Path) -> None:
 async def test_a_locked_key_is_opened_and_a_new_certificate_served_without_a_restart(
     files: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tls = of(files)
-    tls.check()
-    async with echo_port(tls=tls) as (port, _, _):
+    locked = of(files)
+    locked.check()
+    async with echo_port(tls=locked) as (port, _, _):
         await served(port, files[0])
         write(*files, "second")
         await served(port, files[0])
@@ -84,10 +84,10 @@ async def test_a_locked_key_is_opened_and_a_new_certificate_served_without_a_res
         good.write_bytes(files[0].read_bytes())
         files[0].write_text("no certificate")
         changed(files[0])
-        with caplog.at_level(logging.ERROR, "pocketmq.grpc"):
+        with caplog.at_level(logging.ERROR, "pocketmq"):
             await served(port, good)
             await served(port, good)
-    assert ["the former one stays in use" in one.getMessage() for one in caplog.records] == [True]
+    assert ["the former ones stay in use" in one.getMessage() for one in caplog.records] == [True]
 
 
 @pytest.mark.parametrize("password", ["", "wrong"])

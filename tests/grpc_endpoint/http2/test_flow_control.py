@@ -6,12 +6,11 @@ import ssl
 import pytest
 from pocketmq.broker.errors import StartError
 from pocketmq.grpc_endpoint.http2 import frames
-from pocketmq.grpc_endpoint.http2.certificates import Certificates, GrpcTls
 from pocketmq.grpc_endpoint.http2.frames import frame, settings, window_update
 from pocketmq.grpc_endpoint.http2.headers import message_text, timeout_seconds
 
 from grpc_client import GrpcClient, framed
-from http2_echo import CALL, PREFACE, Limited, echo_port, goaway_in, raw_peer
+from http2_echo import CALL, PREFACE, Limited, echo_port, goaway_in, raw_peer, tls
 from http2_pipe import PipePeer
 
 END = frames.END_HEADERS
@@ -239,7 +238,7 @@ async def test_tls_and_plain_share_the_port() -> None:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
     async with (
-        echo_port(tls=GrpcTls(Certificates())) as (port, _, _),
+        echo_port(tls=tls()) as (port, _, _),
         GrpcClient.connected(port) as plain,
         GrpcClient.connected(port, tls=context) as secret,
     ):
@@ -250,17 +249,16 @@ async def test_tls_and_plain_share_the_port() -> None:
 
 
 async def test_enforced_tls_closes_plain_connections() -> None:
-    tls = GrpcTls(Certificates(mode="enforcing"))
-    async with echo_port(tls=tls) as (port, _, _), raw_peer(port) as peer:
+    async with echo_port(tls=tls("enforcing")) as (port, _, _), raw_peer(port) as peer:
         peer.write(PREFACE)
         assert goaway_in(await peer.rest()) is None
 
 
 def test_a_certificate_that_cannot_be_read_stops_the_start() -> None:
     with pytest.raises(StartError, match="tlsCertPath and tlsKeyPath must be set"):
-        GrpcTls(Certificates(is_test=False)).check()
+        tls(tls_test_mode_enable=False).check()
     with pytest.raises(StartError, match="tlsCertPath=/no/cert, tlsKeyPath=/no/key: No such file"):
-        GrpcTls(Certificates(is_test=False, cert_path="/no/cert", key_path="/no/key")).check()
+        tls(tls_cert_path="/no/cert", tls_key_path="/no/key").check()
 
 
 def test_deadlines_are_read_in_every_unit() -> None:
