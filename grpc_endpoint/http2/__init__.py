@@ -1,5 +1,5 @@
-"""HTTP/2 for gRPC servers: from the bytes of a socket to whole messages of calls, and back. Nothing of RocketMQ here, but
-for the settings of TLS.
+"""HTTP/2 for gRPC servers: from the bytes of a socket to whole messages of calls, and back. Nothing of RocketMQ here
+but the settings of TLS.
 
     frames.py         frames as bytes: their head, their kinds, and those that we write
     headers.py        the headers of a request, checked; the few header blocks of replies
