@@ -13,6 +13,7 @@ from pocketmq.grpc_endpoint import messages as m
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from grpc_calls import consumer, new_message, producer, send
 from grpc_client import ClientCall, GrpcClient
 
 T, G = m.Resource(name="orders"), m.Resource(name="billing")
@@ -29,8 +30,7 @@ async def companion(**settings: Any) -> AsyncIterator[RocketMQ]:
 
 
 def sent(body: bytes = b"hi", *, tag: str | None = None) -> m.SendMessageRequest:
-    properties = m.SystemProperties(message_id=f"ID{body!r}", tag=tag)
-    return m.SendMessageRequest(messages=[m.Message(topic=T, body=body, system_properties=properties)])
+    return send(new_message("orders", body, f"ID{body!r}", tag=tag))
 
 
 def receive(batch: int = 32, *, tags: str = "*") -> m.ReceiveMessageRequest:
@@ -45,13 +45,8 @@ def receive(batch: int = 32, *, tags: str = "*") -> m.ReceiveMessageRequest:
 
 
 def settings(tags: str = "*") -> m.TelemetryCommand:
-    entry = m.SubscriptionEntry(
-        topic=T, expression=m.FilterExpression(type=m.FilterType.TAG, expression=tags)
-    )
-    subscription = m.Subscription(group=G, subscriptions=[entry])
-    return m.TelemetryCommand(
-        settings=m.Settings(client_type=m.ClientType.SIMPLE_CONSUMER, subscription=subscription)
-    )
+    wanted = m.FilterExpression(type=m.FilterType.TAG, expression=tags)
+    return m.TelemetryCommand(settings=consumer("billing", ["orders"], m.ClientType.SIMPLE_CONSUMER, wanted))
 
 
 async def announce(client: GrpcClient, tags: str = "*") -> ClientCall:
@@ -100,18 +95,13 @@ async def half(rocketmq: RocketMQ, client: GrpcClient) -> ClientCall:
     broker = rocketmq.server.node.broker
     topic = TopicConfig(topic_name="payments", attributes={"+message.type": "TRANSACTION"})
     await asyncio.to_thread(rocketmq.server.call, broker.topics.update, topic)
-    payments = m.Resource(name="payments")
     stream = client.open("Telemetry")
-    producer = m.Settings(client_type=m.ClientType.PRODUCER, publishing=m.Publishing(topics=[payments]))
-    stream.send(m.TelemetryCommand(settings=producer))
+    stream.send(m.TelemetryCommand(settings=producer("payments")))
     assert (await stream.next()).status == m.OK
-    properties = m.SystemProperties(
-        message_id="half",
-        message_type=m.MessageType.TRANSACTION,
-        born_timestamp=m.timestamp_of(rocketmq.clock.now_ms()),
-    )
-    message = m.Message(topic=payments, body=b"half", system_properties=properties)
-    assert (await client.ask(m.SendMessageRequest(messages=[message]))).status == m.OK
+    born = m.timestamp_of(rocketmq.clock.now_ms())
+    kind = m.MessageType.TRANSACTION
+    message = new_message("payments", b"half", "half", message_type=kind, born_timestamp=born)
+    assert (await client.ask(send(message))).status == m.OK
     return stream
 
 

@@ -1,7 +1,7 @@
 """Bad input at the whole port: an official code or a closed connection, one line in the log at most, others unaffected.
 
 The single rules are in `http2/test_bad_peers.py`, `http2/test_port_limits.py`, `messages/test_decoding.py` and beside
-the handlers; random input in `test_random_calls.py`, `producing/test_random_sends.py` and `http2/test_beside_h2.py`.
+the handlers; random input in `test_random_calls.py` and `http2/test_beside_h2.py`.
 """
 
 import asyncio
@@ -157,15 +157,12 @@ ROWS: list[tuple[str, Try, object, int]] = [
         m.Code.MESSAGE_BODY_TOO_LARGE,
         0,
     ),
-    ("compressed without saying so", asked("SendMessage", framed(b"x", compressed=1)), 13, 0),
-    ("no gzip", asked("SendMessage", framed(b"x", compressed=1), **ZIPPED), 13, 0),
     (
         "gzip bomb",
         asked("SendMessage", framed(gzip.compress(bytes(LONGEST * 9)), compressed=1), **ZIPPED),
         8,
         0,
     ),
-    ("unknown compression", asked("SendMessage", framed(b"x"), grpc_encoding="br"), 12, 0),
     ("invalid UTF-8", asked("QueryRoute", UTF8), 13, 1),
     ("truncated protobuf", asked("QueryRoute", framed(b"\x0a\x05ab")), 13, 1),
     (

@@ -39,6 +39,7 @@ from pocketmq.grpc_endpoint.messages.inspection import (
 from pocketmq.grpc_endpoint.messages.service import REQUEST_BYTES
 from pocketmq.testing import EmbeddedServer
 
+from grpc_calls import new_message, send
 from grpc_client import GrpcClient, RpcError
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "grpc.md"
@@ -46,10 +47,7 @@ TOPIC = messages.Resource(name="T")
 
 
 def sent(body: bytes, message_id: str = "01AA") -> messages.SendMessageRequest:
-    properties = messages.SystemProperties(message_id=message_id)
-    return messages.SendMessageRequest(
-        messages=[messages.Message(topic=TOPIC, body=body, system_properties=properties)]
-    )
+    return send(new_message("T", body, message_id))
 
 
 async def test_a_grpc_client_sends_what_a_remoting_client_reads() -> None:

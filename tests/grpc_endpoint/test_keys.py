@@ -12,8 +12,10 @@ from pocketmq.grpc_endpoint import messages as m
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer
 
-from grpc_client import GrpcClient, RpcError, entries
-from grpc_companion import G, T, sent
+import grpc_calls
+from grpc_calls import consumer, new_message, producer
+from grpc_client import GrpcClient, RpcError
+from grpc_companion import G, T, announce, sent
 
 Ask = Callable[[GrpcClient], Awaitable[object]]
 HALF = {"message_type": m.MessageType.TRANSACTION, "message_id": "half"}
@@ -23,11 +25,8 @@ def send(body: bytes = b"a longer body", user: dict[str, str] | None = None, **s
     """The code of its reply."""
 
     async def ask(client: GrpcClient) -> object:
-        properties = m.SystemProperties(**{"message_id": "id", **system})
-        message = m.Message(
-            topic=T, body=body, user_properties=entries(user or {}), system_properties=properties
-        )
-        return (await client.ask(m.SendMessageRequest(messages=[message]))).status.code
+        request = grpc_calls.send(new_message("orders", body, user=user, **system))
+        return (await client.ask(request)).status.code
 
     return ask
 
@@ -36,25 +35,12 @@ def settings(read: Callable[[m.Settings], object], *, is_producer: bool = True) 
     """Something of the settings that a client gets."""
 
     async def ask(client: GrpcClient) -> object:
-        of: dict[str, Any] = {"publishing": m.Publishing(topics=[T])}
-        kind = m.ClientType.PRODUCER
-        if not is_producer:
-            kind, of = m.ClientType.PUSH_CONSUMER, {"subscription": m.Subscription(group=G)}
         stream = client.open("Telemetry")
-        stream.send(m.TelemetryCommand(settings=m.Settings(client_type=kind, **of)))
+        sent = producer("orders") if is_producer else consumer("billing")
+        stream.send(m.TelemetryCommand(settings=sent))
         return read((await stream.next()).settings)
 
     return ask
-
-
-async def announce(client: GrpcClient) -> None:
-    entry = m.SubscriptionEntry(topic=T)
-    of = m.Subscription(group=G, subscriptions=[entry])
-    stream = client.open("Telemetry")
-    stream.send(
-        m.TelemetryCommand(settings=m.Settings(client_type=m.ClientType.PUSH_CONSUMER, subscription=of))
-    )
-    assert (await stream.next()).status == m.OK
 
 
 def receive(read: Callable[[list[Any]], object], **fields: Any) -> Ask:

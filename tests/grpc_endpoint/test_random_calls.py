@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.messages.service import MESSAGING, Kind, Rpc
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer
 
 from grpc_client import GrpcClient, RpcError, encode, framed
@@ -21,8 +22,10 @@ QUICK = {
     "recallMessageEnable": True,
 }
 """So that no receive waits long."""
+TYPES = ("MIXED", "FIFO", "DELAY", "TRANSACTION", "PRIORITY")
+"""Topics, named by their types."""
 NAMES = st.sampled_from(
-    ("orders", "billing", "%RETRY%billing", "", " ", "a!", "x" * 200, "rmq_sys_x", "TBW102")
+    (*TYPES, "orders", "billing", "%RETRY%billing", "%DLQ%billing", "", " ", "a!", "x" * 200, "rmq_sys_x")
 )
 HANDLES = st.sampled_from(
     (
@@ -66,16 +69,19 @@ CALLS = st.sampled_from(RPCS).flatmap(lambda rpc: st.tuples(st.just(rpc), likely
 
 @pytest.mark.slow
 @settings(
-    max_examples=25,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(st.lists(CALLS, min_size=1, max_size=8), any_message(m.Settings))
+@given(st.lists(CALLS, min_size=1, max_size=8), any_message(m.Settings), st.booleans())
 def test_random_calls_are_answered_and_none_fails(
-    caplog: pytest.LogCaptureFixture, calls: list[tuple[Rpc, Any]], announced: m.Settings
+    caplog: pytest.LogCaptureFixture, calls: list[tuple[Rpc, Any]], announced: m.Settings, is_strict: bool
 ) -> None:
     caplog.clear()
-    with EmbeddedServer(QUICK, grpc_port=0) as server:
+    with EmbeddedServer(QUICK, grpc_port=0, grpcStrict=is_strict) as server:
+        for name in ("orders", *TYPES):
+            kind = {} if name == "orders" else {"attributes": {"+message.type": name}}
+            server.call(server.broker.topics.update, TopicConfig(topic_name=name, **kind))
         asyncio.run(_talk(server.grpc_endpoint, calls, announced))
     mistakes = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert [record.getMessage() + str(record.exc_info) for record in mistakes] == []

@@ -11,55 +11,29 @@ from pocketmq.client import Message, Producer
 from pocketmq.grpc_endpoint.messages import (
     AckMessageEntry,
     AckMessageRequest,
-    Broker,
-    ClientType,
     Code,
-    Duration,
-    MessageQueue,
     NotifyClientTerminationRequest,
-    ReceiveMessageRequest,
     Resource,
-    Settings,
-    Subscription,
-    SubscriptionEntry,
     TelemetryCommand,
 )
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer
 
+from grpc_calls import consumer as settings_of
 from grpc_client import ClientCall, GrpcClient
+from grpc_consumers import a_receive
 from waiting import until
 
 TOPIC, GROUP = Resource(name="orders"), Resource(name="g")
 
 
-def a_receive(**fields: Any) -> ReceiveMessageRequest:
-    queue = MessageQueue(topic=TOPIC, id=-1, broker=Broker(name="broker-a"))
-    of = {"batch_size": 32, "auto_renew": True, "long_polling_timeout": Duration(seconds=20), **fields}
-    return ReceiveMessageRequest(group=GROUP, message_queue=queue, **of)
-
-
-async def announce(client: GrpcClient, client_id: str = "c1") -> ClientCall:
-    """A push consumer's first command; returns its telemetry stream."""
-    subscription = Subscription(group=GROUP, subscriptions=[SubscriptionEntry(topic=TOPIC)])
-    call = client.open("Telemetry", client_id=client_id)
-    call.send(
-        TelemetryCommand(
-            settings=Settings(
-                client_type=ClientType.PUSH_CONSUMER,
-                request_timeout=Duration(seconds=3),
-                subscription=subscription,
-            )
-        )
-    )
-    assert (await call.next()).status.code == Code.OK
-    return call
-
-
 @contextlib.asynccontextmanager
 async def consumer(server: EmbeddedServer, client_id: str = "c1", **of: Any) -> AsyncIterator[GrpcClient]:
+    """A push consumer with its telemetry stream."""
     async with GrpcClient.connected(server.grpc_endpoint, **of) as client:
-        await announce(client, client_id)
+        stream = client.open("Telemetry", client_id=client_id)
+        stream.send(TelemetryCommand(settings=settings_of("g", ["orders"])))
+        assert (await stream.next()).status.code == Code.OK
         yield client
 
 
@@ -69,8 +43,8 @@ async def send(server: EmbeddedServer, *bodies: bytes) -> None:
             await producer.send(Message("orders", body))
 
 
-def receive(client: GrpcClient, client_id: str = "c1", **fields: Any) -> ClientCall:
-    return client.open("ReceiveMessage", a_receive(**fields), client_id=client_id)
+def receive(client: GrpcClient, client_id: str = "c1") -> ClientCall:
+    return client.open("ReceiveMessage", a_receive(), client_id=client_id)
 
 
 def bodies_of(replies: list[Any]) -> list[bytes]:

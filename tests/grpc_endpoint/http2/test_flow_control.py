@@ -173,17 +173,6 @@ async def test_what_a_wrapper_writes_comes_after_what_was_written_before() -> No
     ]
 
 
-async def test_frames_may_arrive_byte_by_byte() -> None:
-    async with echo_port() as (port, _, _), raw_peer(port) as peer:
-        data = PREFACE + frame(frames.HEADERS, END, 1, CALL) + frame(frames.DATA, 1, 1, framed(b"slow"))
-        for byte in data:
-            peer.write(bytes((byte,)))
-            await asyncio.sleep(0)
-        while (found := await peer.frame())[0] != frames.DATA:
-            pass
-        assert found[3] == framed(b"slow")
-
-
 async def test_many_calls_of_one_read_are_all_answered() -> None:
     """More than a pass handles."""
     async with echo_port() as (port, _, _), GrpcClient.connected(port) as client:
@@ -199,26 +188,6 @@ async def test_both_sides_of_a_stream_talk_in_turn() -> None:
             assert await call.next() == b"%d" % number
         call.half_close()
         assert await call.next() is None
-
-
-async def test_padding_and_priority_are_understood() -> None:
-    async with echo_port() as (port, _, _), raw_peer(port) as peer:
-        headers = frame(frames.HEADERS, 0x2C, 1, b"\x03" + bytes(5) + CALL + bytes(3))
-        peer.write(PREFACE + headers + frame(frames.DATA, 0x9, 1, b"\x02" + framed(b"pad") + bytes(2)))
-        while (found := await peer.frame())[0] != frames.DATA:
-            pass
-        assert found[3] == framed(b"pad")
-
-
-async def test_a_header_block_in_pieces_is_put_together() -> None:
-    async with echo_port() as (port, _, _), raw_peer(port) as peer:
-        pieces = (
-            frame(frames.HEADERS, 0, 1, CALL[:7]) + frame(9, 0, 1, CALL[7:9]) + frame(9, END, 1, CALL[9:])
-        )
-        peer.write(PREFACE + pieces + frame(frames.DATA, 1, 1, framed(b"whole")))
-        while (found := await peer.frame())[0] != frames.DATA:
-            pass
-        assert found[3] == framed(b"whole")
 
 
 async def test_the_clean_stop_lets_open_calls_end_and_refuses_new_ones() -> None:
