@@ -137,7 +137,7 @@ class Endpoint:
 
 
 def _inspection_handlers() -> dict[str, Handler]:
-    from .calls.inspection_handlers import inspection_handlers
+    from .calls.inspection import inspection_handlers
 
     return inspection_handlers()
 

@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..messages.codes import Code
 from ..messages.definition import Status
+from ..messages.enumerations import Code
 from ..messages.proto import Message
 from ..messages.service import Rpc
 

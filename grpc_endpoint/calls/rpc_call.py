@@ -16,8 +16,8 @@ from pocketmq.protocol.wire.command import Command
 
 from ..http2.headers import RequestHead
 from ..http2.server_stream import Owner, ServerStream
-from ..messages.codes import Code, code_name_of
 from ..messages.decoding import MalformedMessage, decode
+from ..messages.enumerations import Code, code_name_of
 from ..messages.proto import Message
 from ..messages.service import NOT_SERVED, SERVICE, Kind
 from .handler import (

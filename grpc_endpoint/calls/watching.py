@@ -24,8 +24,8 @@ from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command
 
 from ..http2.server_stream import Owner
-from ..messages.codes import OK_CODES, Code
 from ..messages.definition import Status
+from ..messages.enumerations import OK_CODES, Code
 from ..messages.proto import Message
 from ..messages.service import Kind, Rpc
 from .handler import GrpcStatus, code_of

@@ -5,17 +5,12 @@ from pocketmq.grpc_endpoint import messages
 messages.SendMessageRequest(messages=[messages.Message(topic=messages.Resource(name="T"), body=b"hi")])
 
 proto.py         how a message is declared, and how protobuf gets to know it
-codes.py         Code: what a reply says about its request
-enumerations.py  the other enumerations
-times.py         Timestamp, Duration
-definition.py    what requests are made of: topics, queues, messages, settings
+enumerations.py  Code, which is what a reply says about its request, and the others
+definition.py    what requests are made of: times, topics, queues, messages, settings
 service.py       requests, replies, the rpcs
-inspection.py    health and reflection: their messages and rpcs
 decoding.py      the bytes of a request -> its message, within limits
 """
 
-from .codes import Code as Code
 from .definition import *  # noqa: F403
 from .enumerations import *  # noqa: F403
 from .service import *  # noqa: F403
-from .times import *  # noqa: F403

@@ -1,5 +1,7 @@
 """What the requests are made of: topics, queues, messages, settings. Names and numbers are those of the official files.
 
+Timestamp,         points in time and spans of it: the well-known types of `google.protobuf`
+Duration
 Resource           a topic or a group, by name
 Endpoints          where a server is
 MessageQueue       a queue of a topic on a broker; the id -1 is any queue
@@ -10,10 +12,10 @@ Settings           what a client says about itself, and what the server answers
 from typing import Final
 
 from . import proto
-from .codes import Code
 from .enumerations import (
     AddressScheme,
     ClientType,
+    Code,
     DigestType,
     Encoding,
     FilterType,
@@ -21,9 +23,43 @@ from .enumerations import (
     MessageType,
     Permission,
 )
-from .times import Duration, Timestamp
 
 PACKAGE: Final = "apache.rocketmq.v2"
+
+
+class Timestamp(proto.Message):
+    """A point in time since 1970."""
+
+    seconds = proto.int64(1)
+    nanos = proto.int32(2)
+
+
+proto.build("google/protobuf/timestamp.proto", "google.protobuf", globals())
+
+
+class Duration(proto.Message):
+    """A span of time. Both fields have the same sign."""
+
+    seconds = proto.int64(1)
+    nanos = proto.int32(2)
+
+
+proto.build("google/protobuf/duration.proto", "google.protobuf", globals())
+
+
+def timestamp_of(ms: int) -> Timestamp:
+    """Of ms since 1970."""
+    return Timestamp(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
+
+
+def duration_of(ms: int) -> Duration:
+    sign = -1 if ms < 0 else 1
+    return Duration(seconds=sign * (abs(ms) // 1000), nanos=sign * (abs(ms) % 1000) * 1_000_000)
+
+
+def ms_of(time: Timestamp | Duration) -> int:
+    """Cut to ms: a span towards zero, a point in time downwards, as their parts are."""
+    return time.seconds * 1000 + int(time.nanos / 1_000_000)
 
 
 class Status(proto.Message):

@@ -7,6 +7,7 @@ from . import proto
 from .definition import (
     PACKAGE,
     Assignment,
+    Duration,
     Endpoints,
     FilterExpression,
     Message,
@@ -14,9 +15,9 @@ from .definition import (
     Resource,
     Settings,
     Status,
+    Timestamp,
 )
 from .enumerations import ClientType, TransactionResolution, TransactionSource
-from .times import Duration, Timestamp
 
 SERVICE: Final = f"{PACKAGE}.MessagingService"
 FILE: Final = "apache/rocketmq/v2/service.proto"

@@ -46,7 +46,7 @@ def response_name(code: int) -> str:
 
 @cache
 def _grpc_codes() -> Mapping[str, int]:
-    from pocketmq.grpc_endpoint.messages.codes import Code
+    from pocketmq.grpc_endpoint.messages.enumerations import Code
 
     return Code.__members__
 

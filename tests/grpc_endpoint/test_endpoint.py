@@ -14,6 +14,14 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.console.metrics import metrics_text
 from pocketmq.grpc_endpoint import messages
+from pocketmq.grpc_endpoint.calls.inspection import (
+    CHECK,
+    REFLECT,
+    WATCH,
+    HealthCheckRequest,
+    ServerReflectionRequest,
+    ServingStatus,
+)
 from pocketmq.grpc_endpoint.calls.rpc_call import SEND_BYTES
 from pocketmq.grpc_endpoint.clients.clients import (
     MAX_ALL_SETTINGS_BYTES,
@@ -28,14 +36,6 @@ from pocketmq.grpc_endpoint.http2.header_blocks import BLOCK_BYTES, HEADER_LIST_
 from pocketmq.grpc_endpoint.http2.limits import CONTROL_FRAMES, RESETS, SETTINGS, SMALL_WINDOW, Limits
 from pocketmq.grpc_endpoint.http2.outgoing import WRITE_BYTES
 from pocketmq.grpc_endpoint.messages.decoding import VALUES
-from pocketmq.grpc_endpoint.messages.inspection import (
-    CHECK,
-    REFLECT,
-    WATCH,
-    HealthCheckRequest,
-    ServerReflectionRequest,
-    ServingStatus,
-)
 from pocketmq.grpc_endpoint.messages.service import REQUEST_BYTES
 from pocketmq.testing import EmbeddedServer
 
