@@ -42,7 +42,6 @@ from grpc_calls import consumer, producer
 from grpc_client import changed
 
 ME = "consumption@1@0@a"
-BORN = timestamp_of(1_790_000_000_005)
 COMMIT = TransactionResolution.COMMIT
 _, SOURCE_CLIENT, SOURCE_SERVER_CHECK = TransactionSource
 CONF = {"recallMessageEnable": True, "transactionTimeOut": 6000, "transactionCheckInterval": 5000}
@@ -185,7 +184,7 @@ def stored_texts(member: Member, offset: int, queue_id: int = 0, count: int = 1)
 
 @scenario()
 async def plain(member: Member) -> None:
-    reply = await member.send("a", born_timestamp=BORN)
+    reply = await member.send("a")
     member.talk.say("sent", shown(reply), *stored_texts(member, reply.entries[0].offset))
 
 
@@ -200,7 +199,6 @@ async def full(member: Member) -> None:
         trace_context="tc",
         body_encoding=Encoding.GZIP,
         delivery_attempt=3,
-        born_timestamp=BORN,
     )
     (reply,) = await member.talk.replies(send(sent))
     member.talk.say("sent", shown(reply), *stored_texts(member, reply.entries[0].offset))
@@ -211,7 +209,7 @@ async def full(member: Member) -> None:
 @scenario()
 async def batch(member: Member) -> None:
     """One receipt for all."""
-    messages = [message(member.name, message_id=member.talk.new_id(), born_timestamp=BORN) for _ in range(3)]
+    messages = [message(member.name, message_id=member.talk.new_id()) for _ in range(3)]
     (reply,) = await member.talk.replies(send(*messages))
     member.talk.say("sent", shown(reply), *stored_texts(member, reply.entries[0].offset, count=3))
 
@@ -219,14 +217,14 @@ async def batch(member: Member) -> None:
 @scenario("FIFO")
 async def message_groups(member: Member) -> None:
     for group, queue_id in (("mg", 2), ("b", 5), ("order-1", 3), ("组", 2), ("x0123456789", 2)):
-        reply = await member.send("a", message_group=group, born_timestamp=BORN)
+        reply = await member.send("a", message_group=group)
         member.talk.say(group, *stored_texts(member, reply.entries[0].offset, queue_id))
 
 
 @scenario("PRIORITY")
 async def priorities(member: Member) -> None:
     for priority in (0, 2, 9):
-        reply = await member.send("a", priority=priority, born_timestamp=BORN)
+        reply = await member.send("a", priority=priority)
         member.talk.say(str(priority), *stored_texts(member, reply.entries[0].offset, min(priority, 3)))
 
 
@@ -292,7 +290,7 @@ async def recalled(member: Member) -> None:
 async def order_and_attempts(member: Member) -> None:
     request = QueryAssignmentRequest(topic=topic("message_groups"), group=Resource(name=member.name))
     await member.talk.ask("assignment of a group in order", request)
-    await member.send("a", "b", "c", message_group="one", born_timestamp=BORN)
+    await member.send("a", "b", "c", message_group="one")
     async with member.announced():
         both: dict[str, Any] = {"batch_size": 2, "invisible_duration": S_10}
         await member.receive_all("first", 2, attempt_id="x", **both)
@@ -305,7 +303,7 @@ async def order_and_attempts(member: Member) -> None:
 
 @scenario()
 async def nack(member: Member) -> None:
-    await member.send("a", born_timestamp=BORN)
+    await member.send("a")
     async with member.announced():
         [first] = await member.receive_all("first", 1)
         await member.change("nack", first, 1)
@@ -314,7 +312,7 @@ async def nack(member: Member) -> None:
 
 @scenario()
 async def suspended(member: Member) -> None:
-    await member.send("a", born_timestamp=BORN)
+    await member.send("a")
     async with member.announced():
         [first] = await member.receive_all("first", 1)
         await member.change("suspended", first, 1, suspend=True)
@@ -323,7 +321,7 @@ async def suspended(member: Member) -> None:
 
 @scenario()
 async def expired(member: Member) -> None:
-    await member.send("a", born_timestamp=BORN)
+    await member.send("a")
     async with member.announced():
         [first] = await member.receive_all("first", 1, invisible_duration=S_10)
         [again] = await member.receive_all("again", 1)
@@ -336,7 +334,7 @@ async def expired(member: Member) -> None:
 
 @scenario()
 async def given_up(member: Member) -> None:
-    await member.send("a", "b", born_timestamp=BORN)
+    await member.send("a", "b")
     async with member.announced():
         first, second = await member.receive_all("received", 2, invisible_duration=S_10)
         await member.give_up("dead letter", second)
@@ -350,7 +348,7 @@ async def given_up(member: Member) -> None:
 
 @scenario(retryMaxTimes=0)
 async def last_attempt(member: Member) -> None:
-    await member.send("a", born_timestamp=BORN)
+    await member.send("a")
     async with member.announced():
         await member.receive_all("first", 1, invisible_duration=S_10)
         await member.talk.pass_time(14)
@@ -360,8 +358,8 @@ async def last_attempt(member: Member) -> None:
 
 @scenario()
 async def filters(member: Member) -> None:
-    await member.send("a", tag="A", born_timestamp=BORN)
-    await member.send("b", tag="B", born_timestamp=BORN)
+    await member.send("a", tag="A")
+    await member.send("b", tag="B")
     async with member.announced():
         found = await member.receive_all("B or C", 1, filter_expression=expression("B || C"))
         await member.ack("ack", *found)
@@ -370,7 +368,7 @@ async def filters(member: Member) -> None:
 @scenario("DELAY")
 async def delay(member: Member) -> None:
     due_ms = member.talk.now_ms() + 4000
-    await member.send("later", delivery_timestamp=timestamp_of(due_ms), born_timestamp=BORN)
+    await member.send("later", delivery_timestamp=timestamp_of(due_ms))
     async with member.announced():
         [found] = await member.receive_all("received", 1)
         assert member.talk.now_ms() >= due_ms - 1000
@@ -381,7 +379,7 @@ async def delay(member: Member) -> None:
 @scenario()
 async def largest(member: Member) -> None:
     body = "x" * 4_194_304
-    await member.send(body, born_timestamp=BORN)
+    await member.send(body)
     async with member.announced():
         [found] = await member.receive_all("received", 1)
         assert found.body == body.encode()
@@ -395,7 +393,7 @@ async def receives(member: Member) -> None:
         start = member.talk.now_ms()
         await member.receive("empty", long_polling_timeout=Duration(seconds=1))
         assert 4500 < member.talk.now_ms() - start < 8000, "the shortest poll is of 5 s"
-        await member.send("a", born_timestamp=BORN)
+        await member.send("a")
         await member.receive("a batch of none", batch_size=0)
         await member.ack("ack", *await member.receive_all("received", 1))
         request = ReceiveMessageRequest(

@@ -13,7 +13,6 @@ from pocketmq.grpc_endpoint.messages import (
     ChangeInvisibleDurationRequest,
     ClientType,
     Duration,
-    Encoding,
     EndTransactionRequest,
     FilterExpression,
     FilterType,
@@ -28,16 +27,14 @@ from pocketmq.grpc_endpoint.messages import (
     RecallMessageRequest,
     ReceiveMessageRequest,
     Resource,
-    SendMessageRequest,
     Settings,
-    SystemProperties,
     Timestamp,
 )
 
-from grpc_calls import consumer, producer
-from grpc_client import entries
+from grpc_calls import consumer, new_message, producer
+from grpc_calls import send as send
 
-ID = "01AABBCCDDEEFF00112233445566000001"
+ID = new_message().system_properties.message_id
 EXPIRED = "0 1700000000000 60000 0 0 broker-a 0 0 0"
 BIG = "x" * 9000
 TOPICS = {
@@ -63,26 +60,9 @@ def topic(name: str) -> Resource:
     return Resource(name=name)
 
 
-def message(
-    name: str = "NormalT", body: bytes = b"hi", user: dict[str, str] | None = None, **system: Any
-) -> Message:
-    of: dict[str, Any] = {
-        "message_id": ID,
-        "body_encoding": Encoding.IDENTITY,
-        "message_type": MessageType.NORMAL,
-        "born_host": "myhost",
-        **system,
-    }
-    return Message(
-        topic=topic(name),
-        user_properties=entries(user or {}),
-        system_properties=SystemProperties(**of),
-        body=body,
-    )
-
-
-def send(*messages: Message) -> SendMessageRequest:
-    return SendMessageRequest(messages=list(messages))
+def message(name: str = "NormalT", body: bytes = b"hi", **of: Any) -> Message:
+    """Of a type that is named; `of` as for `new_message`."""
+    return new_message(name, body, **{"message_type": MessageType.NORMAL, **of})
 
 
 def expression(text: str, kind: FilterType = FilterType.TAG) -> FilterExpression:
