@@ -1,8 +1,6 @@
-"""Certificates in files: with a password, replaced while the port is open, broken."""
+"""Certificates in files: a key with a password."""
 
 import datetime
-import logging
-import os
 import ssl
 from pathlib import Path
 
@@ -17,20 +15,14 @@ from grpc_client import GrpcClient, framed
 from http2_echo import echo_port, tls
 
 PASSWORD = "not in the log"
-_times = iter(range(1_700_000_000, 1_800_000_000))
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """Certificate and key, the key locked."""
-    paths = tmp_path / "cert.pem", tmp_path / "key.pem"
-    write(*paths, "first")
-    return paths
-
-
-def write(cert: Path, key_path: Path, name: str) -> None:
+    cert, key_path = tmp_path / "cert.pem", tmp_path / "key.pem"
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "broker")])
     now = datetime.datetime.now(datetime.UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -47,13 +39,7 @@ def write(cert: Path, key_path: Path, name: str) -> None:
     key_path.write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
     )
-    changed(cert)
-
-
-def changed(path: Path) -> None:
-    """As a file that was written at another second."""
-    now = next(_times)
-    os.utime(path, (now, now))
+    return cert, key_path
 
 
 def of(files: tuple[Path, Path], password: str = PASSWORD) -> GrpcTls:
@@ -61,33 +47,16 @@ def of(files: tuple[Path, Path], password: str = PASSWORD) -> GrpcTls:
     return tls(tls_cert_path=cert, tls_key_path=key, tls_key_password=password)
 
 
-async def served(port: int, cert: Path) -> None:
-    """A client that trusts this certificate only."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.load_verify_locations(cert)
-    context.set_alpn_protocols(["h2"])
-    async with GrpcClient.connected(port, tls=context) as client:
-        assert await client.open("/echo/Unary", framed(b"x")).all() == [b"x"]
-
-
-async def test_a_locked_key_is_opened_and_a_new_certificate_served_without_a_restart(
-    files: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_locked_key_is_opened(files: tuple[Path, Path]) -> None:
+    """That changed files are read again is in the tests of the broker's TLS, which this port has too."""
     locked = of(files)
     locked.check()
-    async with echo_port(tls=locked) as (port, _, _):
-        await served(port, files[0])
-        write(*files, "second")
-        await served(port, files[0])
-        good = tmp_path / "good.pem"
-        good.write_bytes(files[0].read_bytes())
-        files[0].write_text("no certificate")
-        changed(files[0])
-        with caplog.at_level(logging.ERROR, "pocketmq"):
-            await served(port, good)
-            await served(port, good)
-    assert ["the former ones stay in use" in one.getMessage() for one in caplog.records] == [True]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(files[0])
+    context.set_alpn_protocols(["h2"])
+    async with echo_port(tls=locked) as (port, _, _), GrpcClient.connected(port, tls=context) as client:
+        assert await client.open("/echo/Unary", framed(b"x")).all() == [b"x"]
 
 
 @pytest.mark.parametrize("password", ["", "wrong"])

@@ -22,19 +22,28 @@ async def test_large_messages_pass_both_ways() -> None:
         assert await client.open("/echo/Unary", framed(body)).all() == [body]
 
 
-async def test_a_reply_waits_for_the_window_and_loses_nothing() -> None:
-    async with echo_port() as (port, _, server), GrpcClient.connected(port) as client:
+@pytest.mark.parametrize(
+    ("path", "sent", "queued", "sizes"),
+    [
+        ("/echo/Large", b"200000", 200_005, [200_000]),
+        ("/echo/All", b"40000 100 40000", 40_005, [40_000, 100, 40_000]),
+    ],
+)
+async def test_replies_wait_for_the_window_and_lose_nothing(
+    path: str, sent: bytes, queued: int, sizes: list[int]
+) -> None:
+    async with echo_port() as (port, echo, server), GrpcClient.connected(port) as client:
         client.opens_windows = False
-        call = client.open("/echo/Large", framed(b"200000"))
+        call = client.open(path, framed(sent))
         await client.ping()
         (connection,) = server.connections
-        assert connection.out.queued_bytes == 200_005  # its bytes are kept until the last one is sent
+        assert connection.out.queued_bytes == queued  # a reply's bytes are kept until its last one is sent
         client.opens_windows = True
         client.h2.increment_flow_control_window(200_000)
         client.h2.increment_flow_control_window(200_000, call.id)
         client.flush()
-        assert [len(message) for message in await call.all()] == [200_000]
-        assert connection.out.queued_bytes == 0
+        assert [len(message) for message in await call.all()] == sizes
+        assert (connection.out.queued_bytes, echo.undelivered) == (0, 0)
 
 
 @pytest.mark.parametrize("sizes", ["0", "1 2 3", "5000 0 12000 16384 1 40000", "", "70000"])
@@ -58,21 +67,6 @@ async def test_the_messages_of_a_stream_share_frames() -> None:
     data = [payload for kind, _, payload in found if kind == frames.DATA]
     assert [len(payload) for payload in data] == [16_384, 20_025 - 16_384]
     assert b"".join(data) == framed(bytes(10_000)) + framed(bytes(10)) + framed(bytes(10_000))
-
-
-async def test_messages_of_a_stream_wait_for_the_window_and_lose_nothing() -> None:
-    async with echo_port() as (port, echo, server), GrpcClient.connected(port) as client:
-        client.opens_windows = False
-        call = client.open("/echo/All", framed(b"40000 100 40000"))
-        await client.ping()
-        (connection,) = server.connections
-        assert connection.out.queued_bytes == 40_005
-        client.opens_windows = True
-        client.h2.increment_flow_control_window(80_000)
-        client.h2.increment_flow_control_window(80_000, call.id)
-        client.flush()
-        assert [len(message) for message in await call.all()] == [40_000, 100, 40_000]
-        assert echo.undelivered == 0
 
 
 async def test_a_stream_without_window_does_not_hold_up_the_others() -> None:
