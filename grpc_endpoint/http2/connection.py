@@ -252,16 +252,16 @@ class Http2Connection(asyncio.Protocol):
             stream.refuse_message(RESOURCE_EXHAUSTED, "too many unfinished requests on this connection")
 
     def _headers_received(self, flags: int, stream_id: int, payload: bytes) -> None:
-        fields = self._blocks.on_headers(flags, stream_id, payload)
-        if fields is not None:
-            self._block_received(stream_id, fields, is_end=bool(flags & frames.END_STREAM))
+        block = self._blocks.on_headers(flags, stream_id, payload)
+        if block is not None:
+            self._block_received(stream_id, *block)
 
     def _continuation_received(self, flags: int, stream_id: int, payload: bytes) -> None:
         block = self._blocks.on_continuation(flags, payload)
         if block is not None:
-            self._block_received(stream_id, block.fields, is_end=block.is_end)
+            self._block_received(stream_id, *block)
 
-    def _block_received(self, stream_id: int, fields: list[Field], *, is_end: bool) -> None:
+    def _block_received(self, stream_id: int, fields: list[Field], is_end: bool) -> None:
         stream = self.streams.get(stream_id)
         if stream is not None:
             self._trailers_received(stream, fields, is_end=is_end)

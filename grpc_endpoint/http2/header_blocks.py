@@ -3,7 +3,7 @@
 The state of the decoder belongs to the connection: every block has to be decoded, also that of a refused call.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..hpack.decoding import Decoder, Field, HeaderListTooLong
 from ..hpack.huffman import MalformedBlock
@@ -17,12 +17,8 @@ BLOCK_FRAMES: Final = 16
 """Frames of one block."""
 
 
-class Block(NamedTuple):
-    """A whole block of several frames."""
-
-    fields: list[Field]
-    is_end: bool
-    """Whether the client sends nothing after it."""
+Block = tuple[list[Field], bool]
+"""A whole block, and whether the client sends nothing after it."""
 
 
 class HeaderBlocks:
@@ -35,8 +31,8 @@ class HeaderBlocks:
         self.stream_id = 0
         """That of a block that is not complete; 0 without one."""
 
-    def on_headers(self, flags: int, stream_id: int, payload: bytes) -> list[Field] | None:
-        """HEADERS arrived; the headers, if it is the whole block."""
+    def on_headers(self, flags: int, stream_id: int, payload: bytes) -> Block | None:
+        """HEADERS arrived; the block, if it is whole."""
         if flags & frames.PADDED:
             payload = frames.unpadded(payload, "HEADERS")
         if flags & frames.WITH_PRIORITY:
@@ -46,7 +42,7 @@ class HeaderBlocks:
         if not stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "HEADERS on stream 0")
         if flags & frames.END_HEADERS:
-            return self._decoded(payload)
+            return self._decoded(payload), bool(flags & frames.END_STREAM)
         self.stream_id, self._parts = stream_id, [payload]
         self._is_end = bool(flags & frames.END_STREAM)
         return None
@@ -61,7 +57,7 @@ class HeaderBlocks:
         if not flags & frames.END_HEADERS:
             return None
         self.stream_id, block, self._parts = 0, b"".join(self._parts), []
-        return Block(self._decoded(block), self._is_end)
+        return self._decoded(block), self._is_end
 
     def _decoded(self, block: bytes) -> list[Field]:
         try:
