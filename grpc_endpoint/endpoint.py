@@ -146,9 +146,9 @@ def _journal_watchers(node: Node) -> list[Watcher]:
     """The journal's, if there is one: it is nearest to the clients, and records what they see."""
     if node.journal is None:
         return []
-    from .calls.journaling import RpcJournalWatcher
+    from .calls.journaling import SERVER_NAME, RpcJournalWatcher
 
-    return [RpcJournalWatcher(node.journal)]
+    return [RpcJournalWatcher(node.journal, SERVER_NAME)]
 
 
 @asynccontextmanager

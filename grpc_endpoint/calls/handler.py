@@ -15,7 +15,6 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, Protocol
 
-from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..messages.definition import Status
@@ -103,12 +102,3 @@ _CODES: Final = {
 def code_of(response_code: int) -> Code:
     """The `Code` for a response code of the broker; INTERNAL_SERVER_ERROR for those without one."""
     return _CODES.get(response_code, Code.INTERNAL_SERVER_ERROR)  # type: ignore[call-overload, no-any-return]
-
-
-def refusal_of(error: Exception) -> RpcRefused | None:
-    """What a handler's exception says to the client; `None` for one that is our own mistake."""
-    if isinstance(error, RpcRefused):
-        return error
-    if isinstance(error, Refusal):
-        return RpcRefused(code_of(error.code), error.remark)
-    return None

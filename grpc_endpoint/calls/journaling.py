@@ -7,7 +7,7 @@ one place. Loaded when there is a journal.
 """
 
 import msgspec
-from pocketmq.broker.network.journal import DETAIL_BYTES, Journal, JournalWatcher, Recorded
+from pocketmq.broker.network.journal import DETAIL_BYTES, JournalWatcher, Recorded
 from pocketmq.protocol.bodies.client import SQL92, TAG, ConsumeFromWhere, ConsumeType, MessageModel
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
 from pocketmq.protocol.wire.command import Command
@@ -23,9 +23,6 @@ _PUSH = (ClientType.PUSH_CONSUMER, ClientType.LITE_PUSH_CONSUMER)
 
 class RpcJournalWatcher(JournalWatcher):
     """Watches the gRPC port for the journal."""
-
-    def __init__(self, journal: Journal) -> None:
-        super().__init__(journal, SERVER_NAME)
 
     def detail(self, recorded: Recorded, command: Command) -> str | None:
         """Settings and heartbeats as the heartbeat of a remoting client; `None` for all else."""

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.watch import Watcher
 from pocketmq.broker.time.timers import Timer, Timers
 from pocketmq.protocol.rpc_numbers import RPC_NUMBERS
@@ -28,7 +29,7 @@ from .handler import (
     Receiver,
     RpcFailed,
     RpcRefused,
-    refusal_of,
+    code_of,
 )
 from .watching import WatchedCall, WatchedClient, Watching, framed, messages_of
 
@@ -399,14 +400,15 @@ class RpcCall:
                 _log.warning("%s of %s: %s", self.rpc.name, self.peer, detail or error.text)
             self.refuse(error.status, error.text)
             return
-        refusal = refusal_of(error)
-        if refusal is None:
+        if isinstance(error, Refusal):
+            error = RpcRefused(code_of(error.code), error.remark)
+        elif not isinstance(error, RpcRefused):
             _log.error("%s of %s failed", self.rpc.name, self.peer, exc_info=error)
-            refusal = RpcRefused(Code.INTERNAL_SERVER_ERROR, f"{error}. {type(error).__name__}")
+            error = RpcRefused(Code.INTERNAL_SERVER_ERROR, f"{error}. {type(error).__name__}")
             if self.rpc.service != SERVICE:  # its replies have no status
-                self.refuse(GrpcStatus.INTERNAL, refusal.text)
+                self.refuse(GrpcStatus.INTERNAL, error.text)
                 return
-        self.answer(self.rpc.refusal(refusal.status))
+        self.answer(self.rpc.reply(status=error.status))
 
     # -- from watchers
 

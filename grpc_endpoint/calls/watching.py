@@ -170,7 +170,7 @@ class WatchedClient:
         reply = Command(result.code, 0, RESPONSE_FLAG, result.remark, result.fields or {})
         given = result.body if isinstance(result.body, bytes | memoryview) else None
         body = (
-            framed(found.rpc, found.rpc.refusal(status).SerializeToString())
+            framed(found.rpc, found.rpc.reply(status=status).SerializeToString())
             if given is None
             else bytes(given)
         )

@@ -20,7 +20,6 @@ from ..messages import Code, Settings
 from .authorizer import make_authorizer
 from .open_transactions import OpenTransactions
 from .peer import ClientCommands, GrpcPeer
-from .registration import Registration
 
 _log = logging.getLogger("pocketmq.grpc")
 
@@ -58,7 +57,7 @@ class Clients:
         self.clock = broker.clock
         self.topics = broker.topics
         self.groups = broker.groups
-        self.registration = Registration(broker)
+        self.membership = broker.membership
         self.transactions = OpenTransactions(
             broker.clock.now_ms,
             expire_ms=config.transaction_data_expire_millis,
@@ -169,7 +168,7 @@ class Clients:
         if self._peers.get(peer.client_id) is peer:
             del self._peers[peer.client_id]
             self.forget_settings(peer.client_id)
-        self.registration.gone(peer)
+        self.membership.connection_closed(peer)
         for callback in self.when_gone:
             callback(peer)
 

@@ -8,9 +8,9 @@ notices to the other members: the server shares messages out, not the clients. M
 from collections.abc import Iterable
 from typing import Final
 
-from pocketmq.broker.broker import Broker
 from pocketmq.broker.filters.sql_filter import MAX_EXPRESSION
 from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.membership import Membership
 from pocketmq.protocol.bodies.client import (
     SQL92,
     TAG,
@@ -38,65 +38,49 @@ def subscription_of(topic: str, expression: FilterExpression, *, sub_version: in
     return build_subscription(topic, expression.expression, kind, sub_version=sub_version)
 
 
-class Registration:
-    """Reads and changes the broker's tables of members."""
+def register_producer(membership: Membership, peer: GrpcPeer, topics: Iterable[str]) -> None:
+    """Register or renew a producer of these topics."""
+    client = _client(membership, peer)
+    for topic in topics:
+        membership.producers.register(topic, client)
 
-    def __init__(self, broker: Broker) -> None:
-        self._membership = broker.membership
-        self._groups = broker.groups
 
-    def producer(self, peer: GrpcPeer, topics: Iterable[str]) -> None:
-        """Register or renew a producer of these topics."""
-        client = self._client(peer)
-        for topic in topics:
-            self._membership.producers.register(topic, client)
+def register_consumer(
+    membership: Membership, peer: GrpcPeer, group: str, settings: Settings, *, is_new: bool
+) -> None:
+    """Register or renew a consumer. With `is_new` its subscriptions replace those that its group had before, as the
+    newest settings win; without, they count only if the group had none. Raises `RpcRefused` for a bad expression."""
+    subscription = settings.subscription
+    before = membership.consumers.get(group)
+    subscriptions = None
+    if is_new or before is None:
+        subscriptions = _subscriptions(membership, subscription.subscriptions)
+    subscribed = {} if before is None else before.expressions()
+    is_push = settings.client_type in PUSH
+    membership.consumers.register(
+        group,
+        _client(membership, peer),
+        consume_type=ConsumeType.CONSUME_PASSIVELY if is_push else ConsumeType.CONSUME_ACTIVELY,
+        message_model=MessageModel.CLUSTERING,
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+        subscriptions=subscriptions,
+        is_notified=False,
+    )
+    if subscriptions is not None:
+        membership.filters.register(group, subscriptions)
+        after = membership.consumers.get(group)
+        if after is not None:
+            membership.hints.heartbeat(after, subscribed, subscriptions, shares_queues=True)
 
-    def consumer(self, peer: GrpcPeer, group: str, settings: Settings, *, is_new: bool) -> None:
-        """Register a consumer. With `is_new` its subscriptions replace those that its group had before, as the newest
-        settings win; without, they count only if the group had none. Raises `RpcRefused` for a bad expression."""
-        membership, subscription = self._membership, settings.subscription
-        before = membership.consumers.get(group)
-        subscriptions = None
-        if is_new or before is None:
-            subscriptions = self._subscriptions(subscription.subscriptions)
-        subscribed = {} if before is None else before.expressions()
-        is_push = settings.client_type in PUSH
-        membership.consumers.register(
-            group,
-            self._client(peer),
-            consume_type=ConsumeType.CONSUME_PASSIVELY if is_push else ConsumeType.CONSUME_ACTIVELY,
-            message_model=MessageModel.CLUSTERING,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
-            subscriptions=subscriptions,
-            is_notified=False,
-        )
-        if subscriptions is not None:
-            membership.filters.register(group, subscriptions)
-            after = membership.consumers.get(group)
-            if after is not None:
-                membership.hints.heartbeat(after, subscribed, subscriptions, shares_queues=True)
 
-    def producer_left(self, peer: GrpcPeer, topics: Iterable[str]) -> None:
-        for topic in topics:
-            self._membership.producers.unregister(topic, peer)
+def _client(membership: Membership, peer: GrpcPeer) -> Client:
+    return Client(peer, peer.client_id, peer.language, V5_5_0, membership.clock.wall_ms())
 
-    def consumer_left(self, peer: GrpcPeer, group: str) -> None:
-        self._membership.consumers.unregister(group, peer, is_notified=False)
 
-    def gone(self, peer: GrpcPeer) -> None:
-        """Out of every group."""
-        self._membership.connection_closed(peer)
-
-    def _client(self, peer: GrpcPeer) -> Client:
-        now_ms = self._membership.clock.wall_ms()
-        return Client(peer, peer.client_id, peer.language, V5_5_0, now_ms)
-
-    def _subscriptions(self, entries: Iterable[SubscriptionEntry]) -> list[SubscriptionData]:
-        version = self._membership.clock.wall_ms()
-        try:
-            return [
-                subscription_of(entry.topic.name, entry.expression, sub_version=version) for entry in entries
-            ]
-        except ExpressionError:
-            text = "expression format is not correct"
-            raise RpcRefused(Code.ILLEGAL_FILTER_EXPRESSION, text) from None
+def _subscriptions(membership: Membership, entries: Iterable[SubscriptionEntry]) -> list[SubscriptionData]:
+    version = membership.clock.wall_ms()
+    try:
+        return [subscription_of(entry.topic.name, entry.expression, sub_version=version) for entry in entries]
+    except ExpressionError:
+        text = "expression format is not correct"
+        raise RpcRefused(Code.ILLEGAL_FILTER_EXPRESSION, text) from None

@@ -33,6 +33,7 @@ from ..messages import (
 from ..messages.proto import Message
 from .clients import Clients
 from .merged_settings import consumer_settings, producer_settings
+from .registration import register_consumer, register_producer
 
 _CONSUMERS: Final = (ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER, ClientType.LITE_PUSH_CONSUMER)
 _LITE: Final = (ClientType.LITE_PUSH_CONSUMER, ClientType.LITE_SIMPLE_CONSUMER)
@@ -93,7 +94,7 @@ class TelemetryStream:
         self._check_language()
         settings = producer_settings(sent, clients.config, clients.broker.config.store.max_message_size)
         peer = clients.registered(self._call)
-        clients.registration.producer(peer, topics)
+        register_producer(clients.membership, peer, topics)
         peer.stream = self._call
         clients.store_settings(peer, settings)
         return settings
@@ -111,7 +112,7 @@ class TelemetryStream:
         _check_lite(sent, group, group_config)
         settings = consumer_settings(sent, group_config, clients.config)
         peer = clients.registered(self._call)
-        clients.registration.consumer(peer, group, settings, is_new=True)
+        register_consumer(clients.membership, peer, group, settings, is_new=True)
         peer.stream = self._call
         clients.store_settings(peer, settings)
         return settings
@@ -165,11 +166,11 @@ def heartbeat(clients: Clients, request: HeartbeatRequest, call: RpcCall) -> Hea
     if settings is None:
         raise RpcRefused(Code.UNRECOGNIZED_CLIENT_TYPE, _UNKNOWN)
     if settings.HasField("publishing"):
-        clients.registration.producer(clients.registered(call), _topics(settings))
+        register_producer(clients.membership, clients.registered(call), _topics(settings))
     else:
         _check_consumer(settings)
         group = checked_group(request.group)
-        clients.registration.consumer(clients.registered(call), group, settings, is_new=False)
+        register_consumer(clients.membership, clients.registered(call), group, settings, is_new=False)
     return HeartbeatResponse(status=OK)
 
 
@@ -186,9 +187,7 @@ def notify_client_termination(
         _check_consumer(settings)
         group = checked_group(request.group)
         if peer is not None:
-            clients.registration.consumer_left(peer, group)
-    elif peer is not None:
-        clients.registration.producer_left(peer, _topics(settings))
+            clients.membership.consumers.unregister(group, peer, is_notified=False)
     if peer is not None:
         clients.forget(peer)
     return NotifyClientTerminationResponse(status=OK)

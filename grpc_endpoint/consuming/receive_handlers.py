@@ -7,7 +7,7 @@ client waits for them; only a strict endpoint refuses it at once.
 
 from typing import Final
 
-from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData
+from pocketmq.protocol.bodies.client import ExpressionError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.requests.pop import PopMessage
 
@@ -15,7 +15,7 @@ from ..calls.handler import ANSWERS_LATER, PROXY, Deferred, RpcRefused
 from ..calls.rpc_call import RpcCall
 from ..clients.registration import subscription_of
 from ..conversion.names import checked_group, checked_topic
-from ..messages import Code, FilterExpression, ReceiveMessageRequest, Settings, ms_of
+from ..messages import Code, ReceiveMessageRequest, Settings, ms_of
 from ..producing.routes import topic_not_found
 from .consuming import Consuming
 from .receiving import Receiving, end_stream
@@ -51,10 +51,12 @@ def _receive(
         topic = checked_topic(request.message_queue.topic, consuming.broker.topics)
         group = checked_group(request.group)
         invisible_ms = _invisible_ms(consuming, request)
-        subscription = checked_subscription(topic, request.filter_expression)
+        subscription = subscription_of(topic, request.filter_expression)
         check_readable(consuming, topic)
-    except RpcRefused as refused:
-        end_stream(call, refused.status, consuming.broker.clock.now_ms())
+    except (RpcRefused, ExpressionError) as error:
+        if isinstance(error, ExpressionError):
+            error = RpcRefused(Code.ILLEGAL_FILTER_EXPRESSION, str(error))
+        end_stream(call, error.status, consuming.broker.clock.now_ms())
         return
     pop = PopMessage(
         consumer_group=group,
@@ -119,14 +121,6 @@ def check_invisible_time(invisible_ms: int, least_ms: int, most_ms: int) -> None
     if 0 < most_ms < invisible_ms:
         text = f"the invisibleTime is too large. max is {most_ms}"
         raise RpcRefused(Code.ILLEGAL_INVISIBLE_TIME, text)
-
-
-def checked_subscription(topic: str, expression: FilterExpression) -> SubscriptionData:
-    """What a client wants of a topic. Raises `RpcRefused` with ILLEGAL_FILTER_EXPRESSION."""
-    try:
-        return subscription_of(topic, expression)
-    except ExpressionError as error:
-        raise RpcRefused(Code.ILLEGAL_FILTER_EXPRESSION, str(error)) from None
 
 
 def check_readable(consuming: Consuming, topic: str) -> None:

@@ -245,10 +245,6 @@ class Rpc(NamedTuple):
     def path(self) -> str:
         return f"/{self.service}/{self.name}"
 
-    def refusal(self, status: Status) -> proto.Message:
-        """A reply with this status and nothing else."""
-        return self.reply(status=status)
-
 
 MESSAGING: Final = (
     Rpc("QueryRoute", QueryRouteRequest, QueryRouteResponse),

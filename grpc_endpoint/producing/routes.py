@@ -157,7 +157,7 @@ class Routes:
         config = self._broker.config
         found = {}
         if name == config.broker_name:
-            found[config.broker_id] = self.endpoints_of(self._host)
+            found[config.broker_id] = _endpoints(self._host, self.port)
         for broker_id, address in ((group.broker_addrs or {}) if group is not None else {}).items():
             host = address.rpartition(":")[0].strip("[]")
             if not host or broker_id in found:
@@ -165,12 +165,8 @@ class Routes:
             if address in self._neighbours:
                 found[broker_id] = _endpoints(*host_and_port(self._neighbours[address]))
             elif self._config.grpc_strict or host != self._host:
-                found[broker_id] = self.endpoints_of(host)
+                found[broker_id] = _endpoints(host, self.port)
         return dict(sorted(found.items()))
-
-    def endpoints_of(self, host: str) -> Endpoints:
-        """The gRPC port of a machine."""
-        return _endpoints(host, self.port)
 
 
 def topic_not_found(topic: str) -> RpcRefused:
