@@ -73,8 +73,8 @@ def consuming(
     )
 
 
-async def send(namesrv_addr: str, topic: str, count: int, **options: Any) -> None:
-    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+async def send(namesrv_addr: str, topic: str, count: int, *, namespace: str = "", **options: Any) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr, namespace=namespace) as producer:
         for number in range(count):
             await producer.send(topic, b"%d" % number, **options)
 

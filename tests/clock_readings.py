@@ -31,6 +31,7 @@ KNOWN = {
     "client/push/test_ordered_consumer.py": 2,
     "client/push/test_pop.py": 1,
     "client/push/test_push_consumer.py": 1,
+    "client/test_exchange.py": 2,
     "client/test_servers_die.py": 4,
     "client_waits.py": 1,
     "console/browser.py": 3,

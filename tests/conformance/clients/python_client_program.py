@@ -12,12 +12,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pocketmq.client.delivery.listeners import RetryLater
-from pocketmq.client.errors import ClientError, RequestTimeout
+from pocketmq.client.errors import ClientError
 from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
-from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import Message, MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
@@ -52,46 +49,6 @@ async def until_it_works(call: Callable[[], Awaitable[object]]) -> None:
             return
         except ClientError:
             await asyncio.sleep(0.2)
-
-
-async def retry(prefix: str) -> Found:
-    """A refused message is delivered again from the retry topic; one out of retries goes to the dead letter queue."""
-    topic = f"{prefix}_retry"
-    await create(topic)
-    tries: list[tuple[str, int]] = []
-
-    async def listener(message: MessageExt) -> None:
-        if message.body == b"again":
-            tries.append((message.topic, message.reconsume_times))
-            if message.reconsume_times == 0:
-                raise RetryLater(1)
-        if message.body == b"never":
-            raise RetryLater(-1)
-
-    async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
-        await producer.send(topic, b"again")
-        await producer.send(topic, b"never")
-        async with PushConsumer(
-            f"{prefix}_g",
-            listener,
-            namesrv_addr=NAMESRV_ADDR,
-            subscription={topic: "*"},
-            consume_from_where=FIRST,
-        ) as consumer:
-            await until(lambda: len(tries) == 2)
-            retry_queues = [
-                queue.topic for queue in consumer._queues.table if queue.topic.startswith("%RETRY%")
-            ]
-    async with LitePullConsumer(
-        f"{prefix}_dead", namesrv_addr=NAMESRV_ADDR, consume_from_where=FIRST
-    ) as reader:
-        reader.assign(await reader.queues(f"%DLQ%{prefix}_g"))
-        dead = [message.body.decode() for message in await reader.poll(20_000)]
-    return {
-        "tries": [(name == topic, times) for name, times in tries],
-        "dead": dead,
-        "retry": len(retry_queues),
-    }
 
 
 async def transactions(prefix: str) -> Found:
@@ -137,59 +94,6 @@ async def transactions(prefix: str) -> Found:
     return {"states": states, "checked": sorted(set(checked)), "seen": sorted(set(bodies) - {"first"})}
 
 
-async def request_reply(prefix: str) -> Found:
-    """A request and its reply; a request without a reply."""
-    topic = f"{prefix}_questions"
-    await create(topic)
-    async with Producer(f"{prefix}_answers", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
-
-        async def listener(message: MessageExt) -> None:
-            if message.body == b"ask":
-                await producer.reply(message, b"answer")
-
-        async with (
-            PushConsumer(
-                f"{prefix}_g",
-                listener,
-                namesrv_addr=NAMESRV_ADDR,
-                subscription={topic: "*"},
-                consume_from_where=FIRST,
-            ) as consumer,
-            Requester(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR) as requester,
-        ):
-            await consumer.wait_assigned()
-            reply = (await requester.request(topic, b"ask", timeout_ms=10_000)).body.decode()
-            try:
-                await requester.request(topic, b"silence", timeout_ms=500)
-                timed_out = False
-            except RequestTimeout:
-                timed_out = True
-    return {"reply": reply, "timed_out": timed_out}
-
-
-async def member(prefix: str, topic: str, group: str, orderly: str) -> Found:
-    """Be a member of a group that others belong to, until a line on standard input ends it."""
-    seen: list[tuple[int, int]] = []
-
-    async def listener(message: MessageExt) -> None:
-        seen.append((message.queue_id, message.queue_offset))
-
-    async with PushConsumer(
-        group,
-        listener,
-        orderly=orderly == "orderly",
-        namesrv_addr=NAMESRV_ADDR,
-        subscription={topic: "*"},
-        consume_from_where=FIRST,
-    ) as consumer:
-        await consumer.wait_assigned()
-        await asyncio.sleep(2)  # the other member gives up its share within a second of the broker's notice
-        print("JOINED", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
-        queues = [queue.queue_id for queue in consumer.assignment()]
-    return {"seen": seen, "queues": queues}
-
-
 async def send(prefix: str, topic: str, count: str) -> Found:
     """Send that many messages to a topic."""
     await create(topic)
@@ -201,10 +105,7 @@ async def send(prefix: str, topic: str, count: str) -> Found:
 SCENARIOS: dict[str, Callable[..., Awaitable[Found]]] = {
     scenario.__name__: scenario
     for scenario in (
-        retry,
         transactions,
-        request_reply,
-        member,
         send,
     )
 }

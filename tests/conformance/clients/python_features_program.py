@@ -1,9 +1,9 @@
-"""More of the Python client inside a server's namespace: traces, signatures, namespaces, ways to the broker.
+"""More of the Python client inside a server's namespace: traces, signatures, recalls, ways to the broker.
 
     python python_features_program.py SCENARIO PREFIX [ARGUMENT ...]
 
 As `python_client_program.py`: one scenario a run, its findings as JSON on the last line. The tests are
-`test_python_features.py`. What only 5.x brokers do is in `python_5x_program.py`.
+`test_python_features.py`.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -20,7 +21,6 @@ from pocketmq.client.errors import ClientError, SendFailed
 from pocketmq.client.hooks.acl import AclClientRPCHook
 from pocketmq.client.hooks.hooks import Hook
 from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
@@ -126,7 +126,7 @@ async def traces_of(prefix: str) -> Found:
     return {"records": records, "keys": keys}
 
 
-# -- signatures and namespaces
+# -- signatures and recalls
 
 
 async def signed(prefix: str, access_key: str, secret_key: str) -> Found:
@@ -171,91 +171,38 @@ async def _send_until_stored(topic: str, hooks: list[Hook] | list[AclClientRPCHo
     raise AssertionError("never stored")
 
 
-async def namespaced(prefix: str) -> Found:
-    """One topic name in two namespaces and in none: no message arrives twice, and no message shows the namespace."""
-    topic = f"{prefix}_ns"
-    found: Found = {}
-    for namespace in ("", "N1", "N2"):
-        await create(f"{namespace}%{topic}" if namespace else topic)
-    for namespace in ("", "N1", "N2"):
-        seen = Seen()
-
-        async def listener(message: MessageExt, seen: Seen = seen) -> None:
-            await seen(message)
-            if message.body == b"again" and message.reconsume_times == 0:
-                raise RetryLater(delay_level=1)
-
-        async with (
-            Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, namespace=namespace) as producer,
-            PushConsumer(
-                f"{prefix}_g",
-                listener,
-                namesrv_addr=NAMESRV_ADDR,
-                namespace=namespace,
-                subscription={topic: "*"},
-                consume_from_where=FIRST,
-            ) as consumer,
-        ):
-            await consumer.wait_assigned()
-            result = await producer.send(topic, namespace.encode() or b"none", timeout_ms=TIMEOUT_MS)
-            await producer.send(topic, b"again", timeout_ms=TIMEOUT_MS)
-            await until(lambda seen=seen: len(seen.messages) >= 4)  # type: ignore[misc]
-            topics = {message.topic for message in seen.messages}
-            topics |= {queue.topic for queue in consumer.assignment()} | {result.queue.topic}
-            found[namespace] = [sorted(seen.bodies), topics == {topic}]
-    return found
-
-
-async def namespaced_reply(prefix: str) -> Found:
-    """A request and its reply inside a namespace, and two transactions."""
-    topic = f"{prefix}_questions"
-    await create(f"N%{topic}")
-    options: dict[str, Any] = {"namesrv_addr": NAMESRV_ADDR, "namespace": "N"}
-    seen = Seen()
-    async with Producer(f"{prefix}_answers", **options, send_msg_timeout=TIMEOUT_MS) as producer:
-
-        async def listener(message: MessageExt) -> None:
-            if message.body == b"ask":
-                await producer.reply(message, b"answer")
-            await seen(message)
-
-        async with (
-            PushConsumer(
-                f"{prefix}_g", listener, **options, subscription={topic: "*"}, consume_from_where=FIRST
-            ) as consumer,
-            Requester(f"{prefix}_p", **options) as requester,
-            TransactionProducer(
-                f"{prefix}_t", _unknown, **options, send_msg_timeout=TIMEOUT_MS
-            ) as transactions,
-        ):
-            await consumer.wait_assigned()
-            reply = await requester.request(topic, b"ask", timeout_ms=TIMEOUT_MS)
-            sent = await transactions.send_in_transaction(topic, b"commit", _committed)
-            await transactions.send_in_transaction(topic, b"drop", _rolled_back)
-            await until(lambda: "commit" in seen.bodies)
-    topics = {message.topic for message in seen.messages} | {sent.result.queue.topic}
-    return {"reply": reply.body.decode(), "topics": topics == {topic}, "dropped": "drop" not in seen.bodies}
-
-
-async def namespaced_v2(prefix: str) -> Found:
-    """5.x sends the namespace beside the names; a broker without a namespace setting ignores it."""
-    topic = f"{prefix}_v2"
+async def recall(prefix: str) -> Found:
+    """One of two timed messages is recalled: only the other arrives; a second recall finds nothing."""
+    topic = f"{prefix}_timed"
     await create(topic)
     seen = Seen()
     async with (
-        Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, namespace_v2="N1") as producer,
+        Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=TIMEOUT_MS) as producer,
         PushConsumer(
             f"{prefix}_g",
             seen,
             namesrv_addr=NAMESRV_ADDR,
-            namespace_v2="N1",
             subscription={topic: "*"},
             consume_from_where=FIRST,
         ),
     ):
-        await producer.send(topic, b"hello", timeout_ms=TIMEOUT_MS)
-        await until(lambda: "hello" in seen.bodies)
-    return {"topics": sorted({message.topic == topic for message in seen.messages})}
+        gone = await producer.send(topic, b"gone", delay=timedelta(seconds=6))
+        kept = await producer.send(topic, b"kept", delay=timedelta(seconds=6))
+        assert gone.recall_handle is not None
+        recalled = await producer.recall(topic, gone.recall_handle)
+        await until(lambda: "kept" in seen.bodies)
+        await asyncio.sleep(2)
+        try:
+            await producer.recall(topic, "nonsense")
+            refused = ""
+        except ClientError as error:
+            refused = str(error)
+    return {
+        "recalled": recalled == gone.message_id,
+        "handles": [bool(gone.recall_handle), bool(kept.recall_handle)],
+        "seen": sorted(set(seen.bodies) - {"first"}),
+        "refused": refused,
+    }
 
 
 # -- connections to the broker
@@ -339,9 +286,7 @@ SCENARIOS: dict[str, Callable[..., Awaitable[Found]]] = {
         traced,
         traces_of,
         signed,
-        namespaced,
-        namespaced_reply,
-        namespaced_v2,
+        recall,
         by_way_of,
     )
 }

@@ -1,7 +1,6 @@
 """Java and Python members of one group: a second member shares the queues, a successor continues at the stored offset.
 
-Members of both kinds print the same lines (java/GroupMember.java, python_member_program.py). `test_python_client.py`
-has the Python member that joins a Java one.
+Members of both kinds print the same lines (java/GroupMember.java, python_member_program.py).
 """
 
 import re
@@ -13,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clients.test_python_client import MEMBER, SETTLE_S, findings, start
+from conformance import JAVA
+from conformance.clients.test_python_client import findings, start
 from conformance.official.programs import compile_java
 from conformance.servers.namespaces import clean_environment
 from conformance.servers.processes import Running
@@ -21,6 +21,9 @@ from conformance.servers.server import Server
 
 PROGRAM = Path(__file__).parent / "python_member_program.py"
 QUERY_CONSUMER_OFFSET = 14
+MEMBER = (JAVA / "GroupMember.java").read_text(encoding="utf-8")
+SETTLE_S = 3.0
+"""Members take over queues within a second or two; nothing tells from outside when they have."""
 REPORT_MS = 5000
 """The official distance between two reports of offsets."""
 DELAY_MS = {"orderly": 40, "concurrent": 160}
@@ -86,34 +89,48 @@ def of_queues(places: list[Place]) -> dict[int, list[int]]:
     return by_queue
 
 
-@pytest.mark.parametrize(("version", "mode"), [("4.9", "orderly"), ("5.5", "concurrent")])
-def test_a_java_member_joins_a_python_one_and_takes_over(
-    chosen_side: Server, names: Callable[[str], str], version: str, mode: str
+@pytest.mark.parametrize(
+    ("first", "second", "mode"),
+    [
+        ("python", "java-4.9", "orderly"),
+        ("python", "java-5.5", "concurrent"),
+        ("java-4.9", "python", "concurrent"),
+        ("java-5.5", "python", "orderly"),
+    ],
+)
+def test_a_second_member_shares_and_takes_over(
+    chosen_side: Server, names: Callable[[str], str], first: str, second: str, mode: str
 ) -> None:
+    """One alone, then both, then the other alone: no message is skipped, and those sent last arrive once.
+
+    A concurrent member that joins reads offsets the other has not reported yet: between official members, too, what
+    was consumed since the last report comes twice then. Locks keep that from ordered ones.
+    """
     prefix = names("joined")
     topic, group = f"{prefix}_t", f"{prefix}_g"
     sent = send(chosen_side, f"{prefix}0", topic, 40)
-    python = member(chosen_side, "python", topic, group, mode)
-    python.wait_for(r"^SEEN ", 60, count=41)
-    java = member(chosen_side, f"java-{version}", topic, group, mode)
-    java.wait_for(r"^JOINED$", 60)
+    one = member(chosen_side, first, topic, group, mode)
+    one.wait_for(r"^SEEN ", 60, count=41)
+    other = member(chosen_side, second, topic, group, mode)
+    other.wait_for(r"^JOINED$", 60)
     time.sleep(SETTLE_S)
-    before = set(seen(java))
+    before = len(set(seen(other)))
     shared = send(chosen_side, f"{prefix}1", topic, 40)
     time.sleep(SETTLE_S)
-    by_python = leave(python)
+    by_one = leave(one)
     time.sleep(SETTLE_S)
     last = send(chosen_side, f"{prefix}2", topic, 40)
-    java.wait_for(r"^SEEN ", 60, count=len(before) + 60)
+    other.wait_for(r"^SEEN ", 60, count=before + 60)
     time.sleep(1)
-    by_java = leave(java)
-    assert sent | shared | last <= {*by_python, *by_java}
-    for places in (by_python, by_java):
+    by_other = leave(other)
+    assert sent | shared | last <= {*by_one, *by_other}
+    for places in (by_one, by_other):
         assert len({queue_id for queue_id, _ in set(places) & shared}) == 2, "not shared evenly"
-    assert not last & set(by_python)
-    assert [by_java.count(place) for place in last] == [1] * 40
+    assert not last & set(by_one)
+    assert [by_other.count(place) for place in last] == [1] * 40
     if mode == "orderly":
-        assert all(offsets == sorted(offsets) for offsets in of_queues(by_java).values())
+        assert len(by_one) + len(by_other) - len({*by_one, *by_other}) <= 4
+        assert all(offsets == sorted(offsets) for offsets in of_queues(by_other).values())
 
 
 @pytest.mark.parametrize(

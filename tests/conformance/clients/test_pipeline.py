@@ -21,8 +21,7 @@ from pocketmq.pipeline.files.consume_queues import known_log_end, queue_splits
 from pocketmq.pipeline.files.log_files import log_files, log_splits
 from pocketmq.pipeline.files.scan import ScanOptions, scan_log, scan_queue
 
-from conformance.clients.test_mixed_groups import Place, leave, member, of_queues, seen, send
-from conformance.clients.test_python_client import SETTLE_S
+from conformance.clients.test_mixed_groups import SETTLE_S, Place, leave, member, of_queues, seen, send
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.processes import Running
 from conformance.servers.server import Server

@@ -1,6 +1,8 @@
-"""The Python client's further features: the same test on ours, official 4.9.7 and 5.5.0, as far as each has them.
+"""What of the Python client needs a server of a certain make: TLS, access control, recalls; and traces beside Java's.
 
-`python_features_program.py` and `python_5x_program.py` run inside the server's namespace.
+What any server can show is in `tests/client` (`test_client_suite.py`).
+
+`python_features_program.py` runs inside the server's namespace.
 """
 
 import json
@@ -12,8 +14,7 @@ from typing import Any, Final
 import pocketmq.broker.node  # noqa: F401  # with it come the handlers of every request
 import pytest
 from pocketmq.broker.network.dispatch import BROKER
-from pocketmq.protocol.requests.pop import PopMessage
-from pocketmq.protocol.requests.send import EndTransaction, RecallMessage, SendReplyMessageV2
+from pocketmq.protocol.requests.send import EndTransaction, RecallMessage
 
 from conformance import JAVA
 from conformance.official.programs import compile_java
@@ -38,7 +39,6 @@ accounts:
 """
 PROGRAM = HERE / "python_features_program.py"
 TIMEOUT_S = 120.0
-ONLY_5X = HERE / "python_5x_program.py"
 
 
 def sides(*official: str, code: int) -> list[str]:
@@ -46,17 +46,15 @@ def sides(*official: str, code: int) -> list[str]:
     return [*(["ours"] if code in BROKER.table else []), *(f"official-{version}" for version in official)]
 
 
-POPPING = sides("5.5", code=PopMessage.code)
 RECALLING = sides("5.5", code=RecallMessage.code)
-REPLYING = sides("4.9", "5.5", code=SendReplyMessageV2.code)
 ENDING_TRANSACTIONS = sides("4.9", "5.5", code=EndTransaction.code)
 
 
-def run(server: Server, scenario: str, *arguments: str, program: Path = PROGRAM) -> dict[str, Any]:
+def run(server: Server, scenario: str, *arguments: str) -> dict[str, Any]:
     log = server.home / "run" / f"python-features-{scenario}-{'-'.join(arguments[:2])}.out"
     running = Running(
         server.namespace,
-        [sys.executable, str(program), scenario, *arguments],
+        [sys.executable, str(PROGRAM), scenario, *arguments],
         log,
         name=scenario,
         env=clean_environment(PYTHONPATH=str(ROOT / "tests")),
@@ -126,37 +124,12 @@ def test_requests_are_signed(
     assert found == {"seen": ["signed"], "refused": [1, 1, 1] if version == "4.9" else [16, 16, 16]}
 
 
-def test_one_name_in_several_namespaces(side: Server, names: Callable[[str], str]) -> None:
-    assert run(side, "namespaced", names("py")) == {
-        "": [["again", "again", "first", "none"], True],
-        "N1": [["N1", "again", "again", "first"], True],
-        "N2": [["N2", "again", "again", "first"], True],
-    }
-
-
-@pytest.mark.parametrize("name", REPLYING)
-def test_requests_and_transactions_within_a_namespace(
-    session_server: Callable[[str], Server], names: Callable[[str], str], name: str
-) -> None:
-    assert run(session_server(name), "namespaced_reply", names("py")) == {
-        "reply": "answer",
-        "topics": True,
-        "dropped": True,
-    }
-
-
-def test_brokers_without_a_namespace_setting_ignore_the_namespace_field(
-    side: Server, names: Callable[[str], str]
-) -> None:
-    assert run(side, "namespaced_v2", names("py")) == {"topics": [True]}
-
-
 @pytest.mark.parametrize("name", RECALLING)
 def test_a_timed_message_is_recalled(
     fresh_server: Callable[..., Server], names: Callable[[str], str], name: str
 ) -> None:
     server = fresh_server(name, broker_conf={"recallMessageEnable": True})
-    assert run(server, "recall", names("py"), program=ONLY_5X) == {
+    assert run(server, "recall", names("py")) == {
         "recalled": True,
         "handles": [True, True],
         "seen": ["kept"],
@@ -204,28 +177,3 @@ def normalized(records: list[list[str]], prefix: str) -> list[list[str]]:
             fields[index] = f"id of {len(fields[index])}"
         found.append(fields)
     return sorted(found)
-
-
-@pytest.fixture(params=POPPING)
-def popping(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
-    """Brokers that pop."""
-    return session_server(request.param)
-
-
-def test_pop(popping: Server, names: Callable[[str], str]) -> None:
-    assert run(popping, "pop", names("py"), program=ONLY_5X) == {
-        "distinct": 40,
-        "repeated": ["7"],
-        "tries": [0, 1],
-        "topics": [True],
-        "popped": [-1],
-        "waiting": [0],
-    }
-
-
-def test_pop_in_batches_and_back_to_pull(popping: Server, names: Callable[[str], str]) -> None:
-    assert run(popping, "pop_batches", names("py"), program=ONLY_5X) == {"together": True, "repeated": 0}
-
-
-def test_the_broker_assigns(popping: Server, names: Callable[[str], str]) -> None:
-    assert run(popping, "broker_assigns", names("py"), program=ONLY_5X) == {"queues": 4, "both": True}
