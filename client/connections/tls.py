@@ -41,7 +41,7 @@ def tls_context(settings: ClientSettings) -> ssl.SSLContext | None:
             context.load_cert_chain(
                 settings.tls_client_cert_path,
                 settings.tls_client_key_path,
-                _password(settings.tls_client_key_password),
+                settings.tls_client_key_password or "",  # never None: OpenSSL would ask on the terminal
             )
     except (OSError, ssl.SSLError) as error:
         raise InvalidSetting(f"TLS: {_files(settings)}: {error}") from error
@@ -56,11 +56,6 @@ def warn_unchecked() -> None:
         "the traffic. To check them set tls_test_mode_enable=False, tls_client_auth_server=True and "
         "tls_client_trust_cert_path, or pass an ssl.SSLContext as use_tls."
     )
-
-
-def _password(text: str | None) -> str:
-    """Never None: OpenSSL would ask for it on the terminal."""
-    return text or ""
 
 
 def _files(settings: ClientSettings) -> str:

@@ -25,7 +25,7 @@ from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import Tasks
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
-from .listeners import Context, ListenerInvoker
+from .listeners import ListenerInvoker
 from .send_back import SendBack
 from .settlement import LOCAL_RETRY_DELAY_MS, PulledSettlement, Settlement, batches
 
@@ -179,11 +179,6 @@ class ConcurrentDelivery:
                 if not await self.send_back.send_back(message, EXPIRED_DELAY_LEVEL):
                     break
                 process_queue.remove_expired(message)
-
-    async def call_once(self, message: MessageExt) -> tuple[object, Exception | None, Context]:
-        """Call the listener for one message that is in no queue: what it returned or raised."""
-        context = ConsumeConcurrentlyContext(message.queue)
-        return *await self._invoker.call_once(message, context), context
 
     # -- workers
 

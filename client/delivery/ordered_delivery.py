@@ -35,7 +35,7 @@ from ..settings.consumer_settings import PushConsumerSettings
 from ..tasks import Tasks
 from ..values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from ..values.message import MessageExt
-from .listeners import Context, ListenerInvoker
+from .listeners import ListenerInvoker
 from .send_back import NO_LIMIT, SendBack, ordered_reconsume_limit
 
 MAX_TIME_CONSUME_CONTINUOUSLY_MS: Final = 60_000
@@ -170,11 +170,6 @@ class OrderedDelivery:
         self._stopped = True
         self._tasks.cancel()
         self._invoker.call.close()
-
-    async def call_once(self, message: MessageExt) -> tuple[object, Exception | None, Context]:
-        """Call the listener for one message that is in no queue: what it returned or raised."""
-        context = ConsumeOrderlyContext(message.queue)
-        return *await self._invoker.call_once(message, context), context
 
     # -- one queue
 

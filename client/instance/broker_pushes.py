@@ -28,7 +28,7 @@ from pocketmq.protocol.wire.schema import from_fields
 
 from ..connections.connection import Connection
 from ..values.message import MessageExt, as_message
-from .groups import GroupConsumer, GroupTable, TransactionQuestion
+from .groups import GroupConsumer, GroupTable
 
 _log = logging.getLogger(__name__)
 
@@ -81,15 +81,7 @@ class ServerRequestHandler:
         if producer is None:
             _log.debug("transaction check for a group that is not here: %r", message)
             return
-        question = TransactionQuestion(
-            message=message,
-            transaction_state_table_offset=request.tran_state_table_offset,
-            commit_log_offset=request.commit_log_offset,
-            msg_id=message.properties.get(names.UNIQ_KEY) or request.msg_id or message.offset_message_id,
-            transaction_id=request.transaction_id,
-            broker_name=request.broker_name,
-        )
-        producer.check_transaction(connection, question)
+        producer.check_transaction(connection, message, request)
 
     def _reset_offsets(self, connection: Connection, command: Command) -> None:
         request = from_fields(ResetConsumerClientOffset, command.fields)

@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
 from pocketmq.protocol.bodies.client import ConsumerData
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.send import CheckTransactionState
 
 from ..connections.connection import Connection
 from ..errors import ClientError
@@ -74,23 +74,14 @@ class GroupProducer:
     def forget_unused_topics(self) -> None:
         """Called once a refresh of the routes."""
 
-    def check_transaction(self, connection: Connection, question: "TransactionQuestion") -> None:
+    def check_transaction(
+        self, connection: Connection, message: MessageExt, request: CheckTransactionState
+    ) -> None:
         """A broker asks for the state of a half message's transaction: only a transaction producer can answer."""
 
     def reply_arrived(self, correlation_id: str, reply: MessageExt) -> bool:
         """A reply to a request of this client; False if no request waits for it: only requesters wait."""
         return False
-
-
-class TransactionQuestion(msgspec.Struct, frozen=True):
-    """One CHECK_TRANSACTION_STATE: the half message, and what its answer must repeat."""
-
-    message: MessageExt
-    transaction_state_table_offset: int
-    commit_log_offset: int
-    msg_id: str
-    transaction_id: str | None
-    broker_name: str | None
 
 
 class GroupTable:

@@ -30,9 +30,16 @@ from ..instance.instance import ClientInstance
 from ..tasks import BackPressure, Tasks
 from ..values.results import SendResult
 from .outgoing import Outgoing
-from .posted_send import AttemptFailed, PostedSend
 from .send_arguments import Destination
-from .send_retry import NO_CODE, Failure, is_async_repeated, send_failed, send_timed_out
+from .send_retry import (
+    NO_CODE,
+    AttemptFailed,
+    Failure,
+    PostedSend,
+    is_async_repeated,
+    send_failed,
+    send_timed_out,
+)
 from .sender import Sender
 
 SENDS_PER_TURN: Final = 256

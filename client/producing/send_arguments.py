@@ -10,7 +10,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -119,20 +119,15 @@ def _read(
     topic: str | Message,
     body: bytes | str | None,
     *,
-    tags: str = "",
-    keys: str | Iterable[str] = "",
-    properties: dict[str, str] | None = None,
-    delay_level: int = 0,
-    delay: timedelta | None = None,
-    deliver_at: datetime | None = None,
     queue: MessageQueue | None = None,
     queue_id: int | None = None,
     selector: MessageQueueSelector | None = None,
     arg: Any = None,
     sharding_key: str | int | None = None,
+    **parts: Unpack[MessageKeywords],
 ) -> tuple[Message, Destination | None]:
-    """The keywords of `SendKeywords` once more, so that Python itself refuses a wrong one."""
-    message = message_of(topic, body, tags, keys, properties, delay_level, delay, deliver_at)
+    """Python itself refuses a keyword that no send has."""
+    message = message_of(topic, body, **parts)
     ways = (queue is not None) + (queue_id is not None) + (selector is not None) + (sharding_key is not None)
     if not ways:
         return message, None

@@ -41,18 +41,20 @@ from ..values.message import Message
 from ..values.namespaces import Namespace
 from ..values.results import SendResult, send_status
 from .outgoing import Outgoing, OutgoingMaker, SendHeaders
-from .posted_send import AttemptFailed, PostedSend, result_of
 from .queue_choice import DETECTOR_PERIOD_MS, LatencyFaultTolerance, QueueTurn, select_one_message_queue
 from .send_arguments import Destination
 from .send_hooks import SendHooks
 from .send_retry import (
     NO_NAME_SERVER_EXCEPTION,
     NOT_FOUND_TOPIC_EXCEPTION,
+    AttemptFailed,
     Failure,
     FailureVerdict,
+    PostedSend,
     attempt_due,
     final_text,
     is_result_final,
+    result_of,
     send_timed_out,
     sync_verdict,
 )

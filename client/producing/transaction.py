@@ -18,7 +18,7 @@ import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.offset_id import decode_message_id
-from pocketmq.protocol.requests.send import EndTransaction
+from pocketmq.protocol.requests.send import CheckTransactionState, EndTransaction
 
 from ..connections.connection import Connection
 from ..errors import ClientError, InvalidArgument
@@ -29,7 +29,6 @@ from ..hooks.hooks import (
     call_hooks,
     is_coroutine_function,
 )
-from ..instance.groups import TransactionQuestion
 from ..instance.instance import ClientInstance
 from ..settings.keywords import ProducerOptions
 from ..settings.producer_settings import ProducerSettings
@@ -174,34 +173,37 @@ class _CheckedSender(Sender):
         self._asking = asyncio.Semaphore(CHECKS_AT_ONCE)
         self._questions = 0
 
-    def check_transaction(self, connection: Connection, question: TransactionQuestion) -> None:
+    def check_transaction(
+        self, connection: Connection, message: MessageExt, request: CheckTransactionState
+    ) -> None:
         """The broker asks (39); the checker answers in the background."""
         if self._questions >= CHECKS_WAITING:
             _log.warning("too many transaction checks at once for %s", self.group)
             return
         self._questions += 1
-        self._instance.spawn(self._answer(connection, question), "transaction check")
+        self._instance.spawn(self._answer(connection, message, request), "transaction check")
 
-    async def _answer(self, connection: Connection, question: TransactionQuestion) -> None:
-        message = question.message
+    async def _answer(
+        self, connection: Connection, message: MessageExt, question: CheckTransactionState
+    ) -> None:
         topic, message.topic = message.topic, self.namespace.unwrap(message.topic)
         try:
             async with self._asking:
                 state, remark = await _verdict_of(self._checker, message)
         finally:
             self._questions -= 1
+        unique_id = message.properties.get(names.UNIQ_KEY)
         request = EndTransaction(
             producer_group=self.group,
-            tran_state_table_offset=question.transaction_state_table_offset,
+            tran_state_table_offset=question.tran_state_table_offset,
             commit_log_offset=question.commit_log_offset,
             commit_or_rollback=state.value,
             from_transaction_check=True,
-            msg_id=question.msg_id,
+            msg_id=unique_id or question.msg_id or message.offset_message_id,
             transaction_id=question.transaction_id,
             topic=topic,
             broker_name=question.broker_name,
         )
-        unique_id = message.properties.get(names.UNIQ_KEY)
         _call_hooks(
             self._all_hooks, request, state, connection.address, message, message.properties, unique_id
         )

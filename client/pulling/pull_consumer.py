@@ -115,6 +115,16 @@ class PullConsumer(QueueReader):
         self._require_running()
         await self._offsets.commit(self._namespace.wrap_queue(queue), offset)
 
+    async def lag(self, topic: str) -> dict[MessageQueue, int]:
+        """Messages of each queue behind the group's offset, or behind the oldest one where it has none. Errors as
+        `max_offset`."""
+        behind = {}
+        for queue in await self.queues(topic):
+            position = await self.committed(queue)
+            position = await self.min_offset(queue) if position is None else position
+            behind[queue] = await self.max_offset(queue) - position
+        return behind
+
     async def explain(self, topic: str) -> list[Verdict]:
         """Where the group would start in each queue of the topic, and which rule decides (PocketMQ brokers only)."""
         instance, topic = self._require_running(), self._namespace.wrap(topic)

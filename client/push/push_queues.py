@@ -50,7 +50,7 @@ from ..rebalancing.plan import (
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
 from ..settings.consumer_settings import PushConsumerSettings
-from ..values.listener_returns import ConsumeOrderlyContext, direct_result
+from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
 from .pop_queues import PopQueues
 from .running_info import push_running_info
@@ -86,7 +86,7 @@ class PushQueues(HeldQueues):
             message_model=settings.message_model,
         )
         super().__init__(context, consume_passively=True)
-        self._settings, self._by_broker = settings, by_broker
+        self._settings, self._invoker, self._by_broker = settings, invoker, by_broker
         self.control = PullControl(settings, is_suspended=is_suspended)
         self.locks: QueueLocks | None = None
         if needs_lock(orderly=orderly, message_model=settings.message_model):
@@ -228,7 +228,8 @@ class PushQueues(HeldQueues):
 
     async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
         began_ms = steady_ms()
-        returned, error, context = await self.delivery.call_once(message)
+        context = (ConsumeOrderlyContext if self.is_orderly else ConsumeConcurrentlyContext)(message.queue)
+        returned, error = await self._invoker.call_once(message, context)
         return ConsumeMessageDirectlyResult(
             order=self.is_orderly,
             auto_commit=context.auto_commit if isinstance(context, ConsumeOrderlyContext) else True,

@@ -264,7 +264,7 @@ class HeldQueues(GroupConsumer):
     async def give_up(self, topic: str, target: Collection[MessageQueue]) -> bool:
         """Give up the queues of a topic that are not this consumer's any more; whether there were any."""
         removals = plan_removals(topic, target, self.table, consume_passively=self._consume_passively)
-        dropped = [(queue, self.drop(queue)) for queue in removals.all]
+        dropped = [(queue, self.drop(queue)) for queue in removals]
         changed = False
         for queue, process_queue in dropped:
             if process_queue is not None and await self.remove(queue, process_queue):

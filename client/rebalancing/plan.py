@@ -23,7 +23,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
-import msgspec
 from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.queue_allocation import sort_client_ids, sort_queues
@@ -47,18 +46,6 @@ class FirstStep(Enum):
     REPORT_EMPTY = "announce that it has no queues"
     """No queue of the topic is known: step 6 with empty sets, nothing else."""
     KEEP = "leave everything as it is"
-
-
-class Removals(msgspec.Struct, frozen=True):
-    """Queues to give up, in the order of the table. `stalled` ones are ours, but their pull loop has died: they are
-    added again in step 4 of the same round."""
-
-    lost: list[MessageQueue]
-    stalled: list[MessageQueue]
-
-    @property
-    def all(self) -> list[MessageQueue]:
-        return self.lost + self.stalled
 
 
 def first_step(topic: str, message_model: MessageModel, queues: Collection[MessageQueue] | None) -> FirstStep:
@@ -91,17 +78,15 @@ def needs_lock(*, orderly: bool, message_model: MessageModel) -> bool:
 
 def plan_removals(
     topic: str, target: Collection[MessageQueue], table: Table, *, consume_passively: bool = True
-) -> Removals:
-    """Queues of `topic` to give up. `consume_passively`: a push consumer, for which dead pull loops are noticed."""
-    lost, stalled = [], []
-    for queue, process_queue in table.items():
-        if queue.topic != topic:
-            continue
-        if queue not in target:
-            lost.append(queue)
-        elif consume_passively and process_queue.is_pull_expired:
-            stalled.append(queue)
-    return Removals(lost, stalled)
+) -> list[MessageQueue]:
+    """Queues of `topic` to give up, in the order of the table: first those of others, then those that are ours, but
+    whose pull loop has died: they are added again in step 4 of the same round. `consume_passively`: a push consumer,
+    for which dead pull loops are noticed."""
+    held = {queue: process_queue for queue, process_queue in table.items() if queue.topic == topic}
+    lost = [queue for queue in held if queue not in target]
+    if consume_passively:
+        lost += [queue for queue in held if queue in target and held[queue].is_pull_expired]
+    return lost
 
 
 def plan_additions(target: Iterable[MessageQueue], table: Table) -> list[MessageQueue]:

@@ -74,9 +74,16 @@ ALIASES: Final = {
     "ssl": "use_tls",
     **dict.fromkeys(("topic", "topics"), "subscription"),
     "auto_offset_reset": "consume_from_where",
-    "concurrency": "consume_thread_max",
+    "concurrency": "consume_thread_min",
 }
 """Words of other clients, or of memory, and the settings that are meant; not of clients that lack the setting."""
+
+
+_SHORTER: Final = {
+    "consume_from_where": 'start="first", start="last" or start=datetime(...)',
+    "consume_thread_min": "consume_thread_min, and consume_thread_max for more than 20",
+}
+"""What to write instead of a setting that an alias means."""
 
 
 def snake_case(name: str) -> str:
@@ -98,6 +105,6 @@ def no_setting(kind: str, name: str, settings: Iterable[str]) -> InvalidSetting:
             return InvalidSetting(f"{text}: use {likely}")
     for likely in (snake, short):
         if ALIASES.get(likely) in known:
-            return InvalidSetting(f"{text}: use {ALIASES[likely]}")
+            return InvalidSetting(f"{text}: use {_SHORTER.get(ALIASES[likely], ALIASES[likely])}")
     close = difflib.get_close_matches(short, known, n=1, cutoff=0.8)
     return InvalidSetting(f"{text}: did you mean {close[0]}?" if close else text)

@@ -46,7 +46,7 @@ STORED = {
                 *("pause", "resume", "offset_for_timestamp", "on_topic_queues_changed"),
             },
         ),
-        (PullConsumer, CLIENT | POSITIONS | {"queues", "pull", "explain", "broker_address"}),
+        (PullConsumer, CLIENT | POSITIONS | {"queues", "pull", "lag", "explain", "broker_address"}),
         (
             Message,
             FIELDS | {"delay_level", "delay", "deliver_at", "wait_store_ok", "is_delayed", "wire_properties"},

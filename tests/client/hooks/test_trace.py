@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.errors import ClientError
 from pocketmq.client.hooks.hooks import Hooks, MessageType
-from pocketmq.client.hooks.trace_dispatcher import MAX_WAITING, AsyncTraceDispatcher, trace_messages
-from pocketmq.client.hooks.trace_hooks import RecallTraceHook
+from pocketmq.client.hooks.trace_dispatcher import (
+    MAX_WAITING,
+    AsyncTraceDispatcher,
+    RecallTraceHook,
+    trace_messages,
+)
 from pocketmq.client.hooks.trace_records import (
     TraceBean,
     TraceContext,

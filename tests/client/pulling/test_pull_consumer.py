@@ -42,6 +42,12 @@ async def test_committed_offsets_are_the_groups(namesrv_addr: str) -> None:
         await reader.commit(queue, 3)
     async with PullConsumer("g", namesrv_addr=namesrv_addr) as other:
         assert await other.committed(queue) == 3
+        assert {queue.queue_id: count for queue, count in (await other.lag("T")).items()} == {
+            0: 2,
+            1: 0,
+            2: 0,
+            3: 0,
+        }
 
 
 async def test_invalid_offsets_and_counts_are_refused(namesrv_addr: str) -> None:

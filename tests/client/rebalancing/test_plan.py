@@ -83,7 +83,7 @@ def test_only_ordered_queues_of_a_cluster_are_locked():
 def test_queues_assigned_to_others_are_dropped_and_other_topics_kept():
     held = table(*queues(0, 1, 2), *queues(0, topic="u"))
     removals = plan_removals("t", set(queues(1)), held)
-    assert (removals.lost, removals.stalled) == (queues(0, 2), [])
+    assert removals == queues(0, 2)
 
 
 def test_a_queue_whose_pull_loop_is_lost_is_dropped_and_added_again():
@@ -92,8 +92,8 @@ def test_a_queue_whose_pull_loop_is_lost_is_dropped_and_added_again():
     clock.now_ms += 120_001
     held[queues(1)[0]].note_pull()
     removals = plan_removals("t", queues(0, 1), held)
-    assert (removals.lost, removals.stalled) == ([], queues(0))
-    for queue in removals.all:
+    assert removals == queues(0)
+    for queue in removals:
         del held[queue]
     assert plan_additions(queues(0, 1), held) == queues(0)
 
@@ -102,7 +102,7 @@ def test_a_pull_consumers_idle_queue_is_no_lost_loop():
     clock = FakeClock()
     held = table(*queues(0), clock=clock)
     clock.now_ms += 999_999
-    assert plan_removals("t", queues(0), held, consume_passively=False).all == []
+    assert plan_removals("t", queues(0), held, consume_passively=False) == []
 
 
 def test_a_dropped_queue_that_could_not_be_removed_is_not_added_again():
@@ -116,14 +116,14 @@ def test_a_dropped_queue_that_could_not_be_removed_is_not_added_again():
 def test_a_round_without_refusals_ends_balanced(before: set[int], after: set[int]):
     held = dict(table(*queues(*before), *queues(0, 1, topic="u")))
     target = set(queues(*after))
-    for queue in plan_removals("t", target, held).all:
+    for queue in plan_removals("t", target, held):
         del held[queue]
     additions = plan_additions(target, held)
     assert additions == sorted(additions)
     held |= table(*additions)
     assert is_balanced("t", target, held)
     assert set(queues(0, 1, topic="u")) <= set(held)
-    assert plan_removals("t", target, held).all == plan_additions(target, held) == []
+    assert plan_removals("t", target, held) == plan_additions(target, held) == []
 
 
 def test_queues_of_topics_no_longer_subscribed_are_truncated():

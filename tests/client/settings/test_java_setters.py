@@ -122,6 +122,12 @@ def test_other_words_are_not_settings_themselves_and_name_settings_that_exist():
         (lambda **options: Producer("g", **options), "timeout", "use send_msg_timeout"),
         (lambda **options: PushConsumer("g", **options), "topic", "use subscription"),
         (lambda **options: Producer("g", **options), "topic", "did you mean topics?"),
+        (lambda **options: PushConsumer("g", **options), "auto_offset_reset", "or start=datetime(...)"),
+        (
+            lambda **options: PushConsumer("g", **options),
+            "concurrency",
+            "consume_thread_max for more than 20",
+        ),
     ],
 )
 def test_errors_for_java_names_and_typos_name_the_right_setting(
