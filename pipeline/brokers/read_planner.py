@@ -88,11 +88,12 @@ class Planner:
         existing = [queue for topic in topics for queue in found[topic] or ()]
         without_route = [queue for queue in sorted(known) if found.get(queue.topic, ()) is None]
         if options.assigned:
-            missing = set(options.assigned) - set(existing)
+            assigned = [_of_one_broker(queue, [*existing, *known]) for queue in options.assigned]
+            missing = set(assigned) - set(existing)
             without_route = sorted(missing & known)
             if missing - known:
                 raise TopicMissing(f"option assign: {min(missing - known)} does not exist")
-            existing = [queue for queue in options.assigned if queue not in missing]
+            existing = [queue for queue in assigned if queue not in missing]
         self._wait_for_routes(without_route)
         return existing
 
@@ -318,3 +319,13 @@ def _with_bounds(offsets: Offsets, lows: Offsets, highs: Offsets, chosen: ReadBo
             )
     meaning = {EARLIEST_OFFSET: lows, LATEST_OFFSET: highs}
     return {queue: meaning[offset][queue] if offset < 0 else offset for queue, offset in offsets.items()}
+
+
+def _of_one_broker(queue: Queue, existing: list[Queue]) -> Queue:
+    """An assigned queue without a broker's name, with that of the one broker that has the topic."""
+    if queue.broker_name:
+        return queue
+    names = sorted({each.broker_name for each in existing if each.topic == queue.topic})
+    if len(names) > 1:
+        raise OptionError(f"option assign: {queue.topic} is on several brokers, name one of {names}")
+    return Queue(queue.topic, names[0] if names else "", queue.queue_id)

@@ -230,10 +230,15 @@ def _subscription(values: OptionValues) -> tuple[tuple[str, ...], str | None, tu
 
 
 def _assigned_queues(text: str) -> tuple[Queue, ...]:
+    """The broker's name is empty for a topic that is on one broker: `{"T":[0,1]}`."""
     try:
+        of_topics = {
+            topic: {"": brokers} if type(brokers) is list else brokers
+            for topic, brokers in json.loads(text).items()
+        }
         zeros = {
             topic: {broker: dict.fromkeys(map(str, _queue_ids(ids)), 0) for broker, ids in brokers.items()}
-            for topic, brokers in json.loads(text).items()
+            for topic, brokers in of_topics.items()
         }
         queues = tuple(sorted(offsets_from_json(zeros)))
     except (ValueError, TypeError, AttributeError) as error:

@@ -11,10 +11,10 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
-from ..planning.gc_freeze import freeze_imports
 from ..planning.option_values import plain_options
 from .filters import condition_of
 from .output_schema import OutputSchema
+from .workers import in_worker
 
 PATHS: Final = "paths"
 _EXAMPLE: Final = '{"broker-a":"/data/a","broker-b":"s3://bucket/b"}'
@@ -54,15 +54,15 @@ class TaskReader(DataSourceReader):
         self._condition: Any = None
 
     def partitions(self) -> list[InputPartition]:
-        freeze_imports()
-        return [InputPartition(task) for task in self._table.tasks(self._condition)]
+        with in_worker():
+            return [InputPartition(task) for task in self._table.tasks(self._condition)]
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
         if partition is None:
             return  # planning found nothing to read, and Spark made an empty task of its own
-        freeze_imports()
-        for batch in partition.value.batches(self._output.names, self._condition):
-            yield self._output.batch(batch.columns)
+        with in_worker():
+            for batch in partition.value.batches(self._output.names, self._condition):
+                yield self._output.batch(batch.columns)
 
 
 class FilteringTaskReader(TaskReader):

@@ -37,8 +37,7 @@ class RocketMQSource(DataSource):
         return ddl(default_columns(plain_options(self.options), MESSAGE_COLUMNS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from .topic_filters import FilteringReader
-        from .topic_reader import TopicReader
+        from .topic_reader import FilteringReader, TopicReader
 
         freeze_imports()
         options = read_source_options(plain_options(self.options), is_stream=False)

@@ -32,6 +32,7 @@ from ..planning.topic_options import SourceOptions, matching_topics
 from ..records.columns import MESSAGE_COLUMNS
 from .output_schema import OutputSchema
 from .topic_reader import RangePartition, read_ranges
+from .workers import in_worker
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -68,6 +69,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- positions
 
+    @in_worker()
     def initialOffset(self) -> dict[str, Any]:
         """Always the same answer, although Spark asks more than once."""
         if self._initial is None:
@@ -84,6 +86,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(options.max_bytes_per_trigger)
         return ReadAllAvailable()
 
+    @in_worker()
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix where the query ends. If a topic has no route at the moment, that waits for the position it began at:
         the topic may be one that it has read before."""
@@ -100,6 +103,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return StreamPosition(self._latest).to_json() if self._latest else None
 
+    @in_worker()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch; `start` itself if there is nothing to read."""
         position = StreamPosition.of_json(start)
@@ -201,6 +205,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- reading
 
+    @in_worker()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks of one batch, which may be a repeated one. A range whose end is before its start is empty."""
         first, last = StreamPosition.of_json(start), StreamPosition.of_json(end)

@@ -19,7 +19,7 @@ from pocketmq.pipeline.sink.task_sender import TaskSender
 from pocketmq.pipeline.sink.topic_writer import TopicStreamWriter
 from pocketmq.pipeline.sources.output_schema import OutputSchema
 from pocketmq.pipeline.sources.store_source import StoreSource
-from pocketmq.pipeline.sources.topic_filters import FilteringReader
+from pocketmq.pipeline.sources.topic_reader import FilteringReader
 from pocketmq.pipeline.sources.topic_source import RocketMQSource
 from pyspark.sql.datasource import (
     DataSourceReader,

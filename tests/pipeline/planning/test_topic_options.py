@@ -43,7 +43,7 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({"rocketmq.namesrv.addr": "x", "subscribePattern": "("}, "subscribePattern"),
         ({"rocketmq.namesrv.addr": "x", "assign": "{}"}, "assign"),
         ({"rocketmq.namesrv.addr": "x", "subscribePattern": ""}, "subscribePattern is required"),
-        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":[1]}'}, "assign"),
+        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":[true]}'}, "assign"),
         ({"rocketmq.namesrv.addr": "x", "assign": '{"T":{"b":"01"}}'}, "assign must be JSON such as"),
         ({"rocketmq.namesrv.addr": "x", "assign": '{"T":{"b":{"0":5}}}'}, "assign must be JSON such as"),
         ({"rocketmq.namesrv.addr": "localhost", "subscribe": "T"}, "namesrv.addr must be host:port"),
