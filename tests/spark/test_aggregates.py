@@ -1,6 +1,5 @@
-"""Runs and statistics of a store as tables of Spark, and the audit over faults of every kind."""
+"""Runs and statistics of a store as tables of Spark."""
 
-import struct
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,6 @@ from spark.planted_store import COUNT, TOPIC, write_store
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.jobs import audit as audit_job
-from pocketmq.pipeline.sql.spark_engine import SparkEngine
 from pyspark.sql import SparkSession
 
 
@@ -48,39 +45,3 @@ def test_options_that_do_not_fit_the_table_are_named(
 ) -> None:
     with pytest.raises(Exception, match=message):
         spark.read.format("rocketmq-store").options(**options).load(str(sound)).collect()
-
-
-def test_the_audit_finds_wrong_units_and_counts_deleted_topics(spark: SparkSession, tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", is_faulty=False)
-    queue = store / "consumequeue" / TOPIC / "1" / f"{0:020}"
-    raw = bytearray(queue.read_bytes())
-    for offset in (10, 11):
-        (position,) = struct.unpack_from(">q", raw, 20 * offset)
-        struct.pack_into(">q", raw, 20 * offset, position + 1)
-    queue.write_bytes(raw)
-    report = audit_job.build(SparkEngine(spark), str(store))
-    tables = {one.name: [tuple(row) for row in one.frame.collect()] for one in report.sections}
-    assert sorted((row[1], row[2], row[3], row[5]) for row in tables["index"]) == [
-        (1, 10, 11, "no unit in its consume queue"),
-        (1, 10, 11, "unit without a record"),
-    ]
-    assert f"{TOPIC} queue 1 offsets 10 to 11: unit without a record" in (report.findings or [])
-    assert tables["gaps"] == tables["order"] == tables["damaged"] == tables["deleted"] == []
-
-
-def test_the_audit_names_repeated_offsets_and_disorder(spark: SparkSession, tmp_path: Path) -> None:
-    from pocketmq.protocol.message.record import Record, encode_record
-
-    log = b""
-    for offset in (0, 1, 2, 5, 6, 1, 2, 3):
-        record = Record(
-            topic="T", queue_id=0, queue_offset=offset, position=len(log), body=b"x", properties=b""
-        )
-        log += encode_record(record)
-    (tmp_path / "commitlog").mkdir()
-    (tmp_path / "commitlog" / f"{0:020}").write_bytes(log)
-    report = audit_job.build(SparkEngine(spark), str(tmp_path))
-    tables = {one.name: [tuple(row) for row in one.frame.collect()] for one in report.sections}
-    assert tables["gaps"] == [("T", 0, "offset more than once", 1, 2), ("T", 0, "missing", 4, 1)]
-    assert [row[:4] for row in tables["order"]] == [("T", 0, 1, 6)]
-    assert tables["queues"][0][:6] == ("T", 0, 8, 0, 6, 6)

@@ -1,7 +1,8 @@
 """A job in SQL gives the same rows on Spark as on DuckDB: the text is one."""
 
 import asyncio
-import functools
+import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,8 +30,7 @@ from grpc_companion import record_grpc_calls
 from pipeline.jobs.seeded_store import write_seeded_store
 from pipeline.jobs.test_behaviour import record_two_owners
 from pipeline.jobs.test_latency import send_traces
-from pipeline.tables.stores import BEGIN_MS, STEP_MS, write_store
-from spark.planted_store import write_store as write_planted_store
+from pipeline.tables.stores import BEGIN_MS, write_store
 
 
 def plain(value: Any) -> Any:
@@ -50,38 +50,8 @@ def tables(report: Any) -> dict[str, Any]:
     }
 
 
-JOBS: dict[str, Callable[[Any, MessageInput], Any]] = {
-    "stats": lambda engine, source: stats.build(engine, source, keys=5),
-    "find": lambda engine, source: find.build(
-        engine, source, find.Wanted(message_key="all", text='"n": 5', tag="B", where="queueId in (1, 3)")
-    ),
-    "find a text with a backslash": lambda engine, source: find.build(
-        engine, source, find.Wanted(text="\\n'")
-    ),
-    "latest": lambda engine, source: latest.build(engine, source, by="properties['TAGS']", deleted_by="A"),
-    "compare": lambda engine, source: compare.build(
-        engine, source, msgspec.structs.replace(source, topics="Orders"), has_queues=True, has_minutes=True
-    ),
-    "audit": lambda engine, source: audit.build(engine, source.store or ""),
-    "duplicates": lambda engine, source: duplicates.build(engine, source, by="msgId"),
-}
-
-
-@pytest.mark.parametrize("job", JOBS)
-def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path, job: str) -> None:
-    write = write_planted_store if job in ("audit", "duplicates") else write_store
-    store = str(write(tmp_path / "store"))
-    source = MessageInput(store=store)
-    if job == "stats":
-        source = MessageInput(store=store, since_ms=BEGIN_MS, until_ms=BEGIN_MS + 100 * STEP_MS)
-    on_spark = JOBS[job](SparkEngine(spark), source)
-    with DuckEngine() as engine:
-        on_duckdb = JOBS[job](engine, source)
-        assert tables(on_spark) == tables(on_duckdb)
-        assert on_spark.findings == on_duckdb.findings
-
-
-SEEDED: dict[str, Callable[[Any, MessageInput, MessageInput], Any]] = {
+SEEDS = {"folder": (1, 2), "url": (3, 4)}
+JOBS: dict[str, Callable[[Any, MessageInput, MessageInput], Any]] = {
     "audit": lambda engine, one, _: audit.build(engine, one.store or ""),
     "audit of topics": lambda engine, one, _: audit.build(engine, one.store or "", topics="Orders,Gone"),
     "duplicates": lambda engine, one, _: duplicates.build(engine, one),
@@ -96,6 +66,10 @@ SEEDED: dict[str, Callable[[Any, MessageInput, MessageInput], Any]] = {
     "find a text": lambda engine, one, _: find.build(engine, one, find.Wanted(text="größe ü")),
     "find a tag with a quote": lambda engine, one, _: find.build(
         engine, one, find.Wanted(tag="it's"), limit=7
+    ),
+    "find a text with a backslash": lambda engine, one, _: find.build(engine, one, find.Wanted(text="a\\b")),
+    "find by all conditions": lambda engine, one, _: find.build(
+        engine, one, find.Wanted(message_key="k1", text="i", tag="A", where="queueId in (0, 1)")
     ),
     "find by a condition": lambda engine, one, _: find.build(
         engine, one, find.Wanted(where="reconsumeTimes > 0 or tags is null"), limit=1000
@@ -115,34 +89,44 @@ SEEDED: dict[str, Callable[[Any, MessageInput, MessageInput], Any]] = {
         one,
         shows_damage=True,
     ),
+    "sql of units": lambda engine, one, _: sql.build(
+        engine,
+        "select topic, queueId, count(*) as n, max(physicalOffset) as p from consumequeue group by 1, 2 order by 1, 2",
+        one,
+    ),
+    "sql of offsets": lambda engine, one, _: sql.build(
+        engine, "select o.group, topic, queueId, o.offset from consumer_offsets as o order by 1, 2, 3", one
+    ),
 }
 
 
-@pytest.fixture(scope="module")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], MessageInput]:
+@pytest.fixture(scope="module", params=["folder", "url"])
+def seeded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[MessageInput, MessageInput]:
+    """Two stores of records of every kind, in folders or behind URLs."""
     folder = tmp_path_factory.mktemp("seeded")
+    seeds = random.sample(range(1000), 2) if os.environ.get("POCKETMQ_NIGHTLY") else SEEDS[request.param]
+    print(f"seeds {seeds}")
+    scheme = "file://" if request.param == "url" else ""
+    one, other = (
+        MessageInput(store=f"{scheme}{write_seeded_store(folder / str(seed), seed)}") for seed in seeds
+    )
+    return one, other
 
-    @functools.cache
-    def write(seed: int) -> MessageInput:
-        return MessageInput(store=str(write_seeded_store(folder / str(seed), seed)))
 
-    return write
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("job", SEEDED)
+@pytest.mark.parametrize("job", JOBS)
 def test_both_engines_see_records_of_every_kind_alike(
     spark: SparkSession,
-    seeded: Callable[[int], MessageInput],
+    seeded: tuple[MessageInput, MessageInput],
     monkeypatch: pytest.MonkeyPatch,
     job: str,
-    seed: int,
 ) -> None:
     monkeypatch.setattr(dlq, "time", SimpleNamespace(time=lambda: BEGIN_MS / 1000 + 86_400))
-    on_spark = SEEDED[job](SparkEngine(spark), seeded(seed), seeded(seed + 1))
+    on_spark = JOBS[job](SparkEngine(spark), *seeded)
     found = tables(on_spark)
     with DuckEngine() as engine:
-        on_duckdb = SEEDED[job](engine, seeded(seed), seeded(seed + 1))
+        on_duckdb = JOBS[job](engine, *seeded)
         assert found == tables(on_duckdb)
         assert on_spark.findings == on_duckdb.findings
     assert any(found.values()), "the store has something for every job"

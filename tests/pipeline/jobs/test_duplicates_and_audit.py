@@ -128,6 +128,16 @@ def test_the_audit_finds_one_gap_and_one_bad_crc(engine: Any, tmp_path: Path) ->
     assert report.findings[1] == f"{TOPIC} queue {MISSING[0]}: missing, 1 message from offset {MISSING[1]}"
 
 
+def test_the_audit_names_repeated_offsets_and_disorder(engine: Any, tmp_path: Path) -> None:
+    write_log(tmp_path, [Message(TOPIC, 0, offset) for offset in (0, 1, 2, 5, 6, 1, 2, 3)])
+    report = audit.build(engine, str(tmp_path))
+    gaps = [(row["what"], row["first"], row["count"]) for row in rows(report, "gaps")]
+    assert gaps == [("offset more than once", 1, 2), ("missing", 4, 1)]
+    assert [(row["queueOffset"], row["previous"]) for row in rows(report, "order")] == [(1, 6)]
+    (queue,) = rows(report, "queues")
+    assert [queue[name] for name in ("records", "first", "last", "offsets")] == [8, 0, 6, 6]
+
+
 def test_an_audit_counts_the_findings_that_it_does_not_list(engine: Any, store: Path, tmp_path: Path) -> None:
     shutil.copytree(store, tmp_path / "store")
     for unit in range(30):
