@@ -1,4 +1,4 @@
-"""What clients really did, from a broker's journal: `python -m pocketmq.pipeline.behaviour.job JOURNAL... --html FILE`.
+"""What clients really did, from a broker's journal: `pocketmq pipeline behaviour JOURNAL... --html FILE`.
 
 For each group: who was a member when; who owned which queue when, with gaps and double owners; where each queue was
 first read, and the rule that decided; pull rate, share of empty pulls, how long pulls were held, intervals of commits
@@ -119,7 +119,3 @@ def main(*, journals: tuple[str, ...], gap_seconds: float, **options: Any) -> No
         check=lambda: _sides(journals),
         **options,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Latency from sent to consumed: `python -m pocketmq.pipeline.behaviour.latency --store DIR`, or `--journal DIR`.
+"""Latency from sent to consumed: `pocketmq pipeline latency --store DIR`, or `--journal DIR`.
 
 From message traces: clients with tracing enabled send trace records to RMQ_SYS_TRACE_TOPIC. In a body, records end with
 0x02 and fields are separated by 0x01:
@@ -250,7 +250,3 @@ def check_journals(source: MessageInput, journals: tuple[str, ...]) -> None:
     if source.store is not None or source.namesrv_addr is not None:
         raise OptionError("--journal: name no store and no broker with it")
     journal_paths(journals, "--journal")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Gaps, disorder and damage in a store: `python -m pocketmq.pipeline.jobs.audit --store DIR`.
+"""Gaps, disorder and damage in a store: `pocketmq pipeline audit --store DIR`.
 
     damaged    bytes that are not a record, and records whose body does not match the stored CRC
     gaps       queue offsets that no record has, and offsets that several records have
@@ -205,7 +205,3 @@ def main(*, stores: Sequence[str], topics: str | None, checks_crc: bool, **optio
         source,
         **options,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Two stores or clusters compared: `python -m pocketmq.pipeline.jobs.compare LEFT RIGHT`.
+"""Two stores or clusters compared: `pocketmq pipeline compare LEFT RIGHT`.
 
 LEFT and RIGHT are a store directory, NAME=DIR[,NAME=DIR] for those of several brokers, or the address of name servers.
 What is compared:
@@ -255,7 +255,3 @@ def main(
         check=lambda: check(*sides),
         **values,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Messages stored more than once: `python -m pocketmq.pipeline.jobs.duplicates --store DIR`.
+"""Messages stored more than once: `pocketmq pipeline duplicates --store DIR`.
 
 By message id (a producer sent again after a lost reply, a sink repeated a batch) or by keys (`--by keys`), in each
 topic by itself. System topics are skipped: half messages and delayed messages are stored there first, and in their own
@@ -102,7 +102,3 @@ def build(engine: Engine, source: MessageInput, *, by: str = "msgId") -> Report:
 def main(*, by: str, source: MessageInput, **options: Any) -> None:
     """Find messages that are stored more than once."""
     run_on_engine("duplicates", lambda engine: build(engine, source, by=by), source, **options)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Messages by key, id, tag, text and time: `python -m pocketmq.pipeline.jobs.find --store DIR --key 4711`.
+"""Messages by key, id, tag, text and time: `pocketmq pipeline find --store DIR --key 4711`.
 
 All conditions that are given must hold. A key matches one of the message's keys, which are separated by blanks. An id
 is a message id (UNIQ_KEY) or an offset message id. A text matches anywhere in the body, as UTF-8. Delayed messages and
@@ -97,7 +97,3 @@ def main(*, limit: int, source: MessageInput, **options: Any) -> None:
         check=lambda: check(source, wanted),
         **options,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""How far groups are behind: `python -m pocketmq.pipeline.jobs.lag --store DIR`, or `-n ADDR`.
+"""How far groups are behind: `pocketmq pipeline lag --store DIR`, or `-n ADDR`.
 
 For each group, topic, broker and queue: offset, end, lag in messages, and how long the next unread message has been
 waiting. Needs neither an engine nor Spark; `lag_rows.py` says what is read.
@@ -84,7 +84,3 @@ def _by_group(found: "Iterable[Lag]", now: float) -> list[tuple[Any, ...]]:
 def main(*, groups: str | None, source: MessageInput, **options: Any) -> None:
     """How far groups are behind, in messages and in time."""
     run_without_engine("lag", lambda _: build(source, groups=groups), **options)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""The last message of each key, as a table: `python -m pocketmq.pipeline.jobs.latest --store DIR --topics Prices`.
+"""The last message of each key, as a table: `pocketmq pipeline latest --store DIR --topics Prices`.
 
 What a compacted topic would hold. The last one is that with the latest store time, of a queue that with the highest
 offset. `--by` is an SQL expression instead of the keys, such as "properties['orderId']". Brokers refuse a message
@@ -85,7 +85,3 @@ def main(*, by: str, deleted_by: str | None, source: MessageInput, **options: An
     run_on_engine(
         "latest", lambda engine: build(engine, source, by=by, deleted_by=deleted_by), source, **options
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -65,7 +65,3 @@ def main(*, text: str, journal: str | None, shows_damage: bool, source: MessageI
         check=lambda: check(source, journal),
         **options,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""What fills a store or a topic: `python -m pocketmq.pipeline.jobs.stats --store DIR`.
+"""What fills a store or a topic: `pocketmq pipeline stats --store DIR`.
 
     topics     messages, bytes, mean and largest size, first and last store time, messages a second
     minutes    messages and bytes of each topic, minute by minute
@@ -94,7 +94,3 @@ def build(engine: Engine, source: MessageInput, *, keys: int = 0) -> Report:
 def main(*, keys: int, source: MessageInput, **options: Any) -> None:
     """Count messages and bytes by topic, minute, queue and tag."""
     run_on_engine("stats", lambda engine: build(engine, source, keys=keys), source, **options)
-
-
-if __name__ == "__main__":
-    main()

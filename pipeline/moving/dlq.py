@@ -207,7 +207,3 @@ def main(*, limit: int, groups: str | None, source: MessageInput, **options: Any
         check=lambda: check(source, wanted),
         **options,
     )
-
-
-if __name__ == "__main__":
-    main()

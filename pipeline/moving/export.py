@@ -1,4 +1,4 @@
-"""Messages to Parquet, for repeated queries: `python -m pocketmq.pipeline.moving.export --store DIR --to DIR`.
+"""Messages to Parquet, for repeated queries: `pocketmq pipeline export --store DIR --to DIR`.
 
 Folders are `date=YYYY-MM-DD/topic=...`. An export replaces an earlier export in the folder and refuses a folder that
 holds anything else: what an export has written has a marker file (`report/output_folders.py`). A single query is
@@ -51,7 +51,3 @@ def main(*, folder: str, source: MessageInput, **options: Any) -> None:
         check_brokers(source)
 
     run_job("export", lambda spark: build(spark, source, folder), check=check, **options)
-
-
-if __name__ == "__main__":
-    main()

@@ -402,7 +402,3 @@ def main(**options: Any) -> None:
     run_job("ingest", write, check=check, **options)
     if ended.is_set() and ingest.every is None:
         sys.exit(INTERRUPTED)
-
-
-if __name__ == "__main__":
-    main()

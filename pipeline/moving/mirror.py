@@ -211,7 +211,3 @@ def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -
             return build(mirror, ended, is_quiet=outputs.is_quiet)
 
     run_without_engine("mirror", copy, **options)
-
-
-if __name__ == "__main__":
-    main()

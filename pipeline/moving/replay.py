@@ -1,4 +1,4 @@
-"""Sends messages again: `python -m pocketmq.pipeline.moving.replay -n ADDR --topics T --to T2`.
+"""Sends messages again: `pocketmq pipeline replay -n ADDR --topics T --to T2`.
 
 Options choose a time range, a SQL filter over the message's columns, a rate, and a dry run that only counts. Each
 copy has the id of its original in property `replayOf`. With `--queues keep` it is sent to the queue with the same id,
@@ -237,7 +237,3 @@ def main(to_access_key: str | None, to_secret_key: str | None, **options: Any) -
         check_target(replay)
 
     run_job("replay", lambda spark: build(spark, replay), check=check, **options)
-
-
-if __name__ == "__main__":
-    main()

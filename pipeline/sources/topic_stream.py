@@ -274,17 +274,10 @@ class FailingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, error: OptionError) -> None:
         self._error = error
 
-    def initialOffset(self) -> dict[str, Any]:
+    def _fail(self, *_: Any) -> Any:
         raise self._error
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        raise self._error
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        raise self._error
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        raise self._error
-
-    def read(self, partition: InputPartition | None) -> Iterator[Any]:
-        raise self._error
+    initialOffset = prepareForTriggerAvailableNow = _fail
+    latestOffset: Any = _fail
+    partitions: Any = _fail
+    read: Any = _fail

@@ -127,7 +127,7 @@ def _report(journal: Path, folder: Path) -> dict[str, Any]:
         "local[2]",
         "--quiet",
     ]
-    program = [sys.executable, "-m", "pocketmq.pipeline.behaviour.job", str(journal), *words]
+    program = [sys.executable, "-m", "pocketmq.cli", "pipeline", "behaviour", str(journal), *words]
     ran = subprocess.run(program, capture_output=True, text=True, check=False, env=dict(os.environ))
     report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {}
     assert ran.returncode == (1 if report.get("findings") else 0), ran.stderr[-3000:]

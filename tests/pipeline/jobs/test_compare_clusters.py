@@ -12,11 +12,10 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 from pocketmq.client import Producer
 from pocketmq.pipeline.jobs import compare, find, latest
 from pocketmq.pipeline.sql.message_input import MessageInput
-from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.jobs.reports import rows
-from pipeline.moving.mirrors import mirror_of, run
+from pipeline.moving.mirrors import make, mirror_of, run
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +33,7 @@ def test_the_same_messages_in_other_queues_and_another_order_have_no_difference(
     engine: Any, rocketmq: RocketMQ, target: RocketMQ
 ) -> None:
     topic = rocketmq.topic("shuffled", queues=4)
-    target.server.request(
-        UpdateAndCreateTopic(
-            topic=topic, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=6,
-            topic_filter_type="SINGLE_TAG",
-        )
-    )  # fmt: skip
+    make(target, topic)
     for number in range(20):
         rocketmq.send(topic, f"m{number}", queue_id=3 - number % 4)
     run(mirror_of(rocketmq, target, topic))

@@ -1,13 +1,11 @@
 """Dead letters are counted with their origin, and sent back once."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
@@ -15,12 +13,11 @@ pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installe
 from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.client import ConsumeFromWhere, MessageExt, PushConsumer
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
-from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from pipeline.moving.dlq_runs import DEAD, run, tables
+from pipeline.moving.mirrors import make
 from waiting import until
-
-DEAD = "%DLQ%billing"
 
 
 @pytest.fixture
@@ -30,16 +27,7 @@ def rocketmq() -> Iterator[RocketMQ]:
         rocketmq.topic("Orders", queues=2)
         rocketmq.group("billing")
         for name in (DEAD, "%DLQ%idle"):
-            rocketmq.server.request(
-                UpdateAndCreateTopic(
-                    topic=name,
-                    default_topic="TBW102",
-                    read_queue_nums=1,
-                    write_queue_nums=1,
-                    perm=6,
-                    topic_filter_type="SINGLE_TAG",
-                )
-            )
+            make(rocketmq, name)
         for number in range(5):
             bury(rocketmq, number)
         yield rocketmq
@@ -48,17 +36,6 @@ def rocketmq() -> Iterator[RocketMQ]:
 def bury(rocketmq: RocketMQ, number: int, origin: str = "Orders") -> None:
     properties = {"RETRY_TOPIC": origin, "color": "red"} if origin else {"color": "red"}
     rocketmq.send(DEAD, f"m{number}", tags="AB"[number % 2], keys=f"k{number}", properties=properties)
-
-
-def run(rocketmq: RocketMQ, *words: str) -> Result:
-    return CliRunner().invoke(pipeline, ["dlq", "-n", rocketmq.namesrv_addr, *words])
-
-
-def tables(rocketmq: RocketMQ, tmp_path: Path, *words: str) -> Any:
-    file = tmp_path / "dlq.json"
-    ran = run(rocketmq, *words, "--quiet", "--json-file", str(file))
-    assert ran.exit_code in (0, 1), ran.output
-    return json.loads(file.read_text())
 
 
 def test_dead_letters_are_counted_and_nothing_is_sent(rocketmq: RocketMQ, tmp_path: Path) -> None:

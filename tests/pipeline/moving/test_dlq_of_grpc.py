@@ -1,23 +1,20 @@
 """Dead letters of gRPC clients: attempts and origin, also after retries in a topic of their own, and the way back."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
-from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.pipeline.moving.dead_letters import group_of, origin_of
 from pocketmq.testing import RocketMQ
 
 from grpc_client import GrpcClient
 from grpc_companion import announce, companion, given_up, hidden, received, sent
+from pipeline.moving.dlq_runs import tables
 
 
 @pytest.fixture
@@ -31,14 +28,6 @@ async def client(rocketmq: RocketMQ) -> AsyncIterator[GrpcClient]:
     async with GrpcClient.connected(rocketmq.grpc_endpoint) as client:
         await announce(client)
         yield client
-
-
-async def tables(rocketmq: RocketMQ, tmp_path: Path, *words: str) -> Any:
-    file = tmp_path / "dlq.json"
-    arguments = ["dlq", "-n", rocketmq.namesrv_addr, *words, "--quiet", "--json-file", str(file)]
-    ran = await asyncio.to_thread(CliRunner().invoke, pipeline, arguments)
-    assert ran.exit_code in (0, 1), ran.output
-    return json.loads(file.read_text())
 
 
 async def give_up(rocketmq: RocketMQ, client: GrpcClient, *, deliveries: int) -> None:
@@ -58,15 +47,15 @@ async def test_attempts_and_origin_of_a_message_that_a_grpc_client_gave_up(
 ) -> None:
     await client.ask(sent(b"hopeless"))
     await give_up(rocketmq, client, deliveries=deliveries)
-    found = await tables(rocketmq, tmp_path)
+    found = await asyncio.to_thread(tables, rocketmq, tmp_path)
     (row,) = found["groups"]
     assert (row["consumerGroup"], row["originTopic"], row["messages"]) == ("billing", "orders", 1)
     assert (row["leastAttempts"], row["mostAttempts"]) == (deliveries, deliveries)
-    assert len((await tables(rocketmq, tmp_path, "--origin", "orders"))["messages"]) == 1
-    found = await tables(rocketmq, tmp_path, "--send-back", "origin", "--dry-run")
+    assert len((await asyncio.to_thread(tables, rocketmq, tmp_path, "--origin", "orders"))["messages"]) == 1
+    found = await asyncio.to_thread(tables, rocketmq, tmp_path, "--send-back", "origin", "--dry-run")
     assert [(one["target"], one["messages"]) for one in found["sent"]] == [("orders", 1)]
     if deliveries > 1:  # before its first retry a group of gRPC clients has no retry topic that it reads
-        await tables(rocketmq, tmp_path, "--send-back", "group")
+        await asyncio.to_thread(tables, rocketmq, tmp_path, "--send-back", "group")
         (again,) = await received(client)
         assert (again.body, again.system_properties.message_id) == (b"hopeless", "IDb'hopeless'")
         assert [one.text for one in await asyncio.to_thread(rocketmq.messages, "orders")] == ["hopeless"]

@@ -1,18 +1,14 @@
 """Dead letters that are sent back: what a dry run leaves alone, brokers that refuse, topics that are gone, clusters."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 pytest.importorskip("duckdb", reason="the extra pocketmq[tables] is not installed")
 
-from pocketmq.cli.pipeline.command import pipeline
 from pocketmq.client import AdminClient
 from pocketmq.pipeline.brokers.batch_sender import BatchSender
 from pocketmq.pipeline.brokers.broker_client import BrokerClient
@@ -23,8 +19,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 from pipeline.brokers.cluster_sends import options_of
 from pipeline.brokers.reading import read
-
-DEAD = "%DLQ%billing"
+from pipeline.moving.dlq_runs import DEAD, run, tables
 
 
 @pytest.fixture
@@ -49,17 +44,6 @@ def give_up(rocketmq: RocketMQ, topic: str) -> None:
                 origin_topic=topic, max_reconsume_times=16,
             )
         )  # fmt: skip
-
-
-def run(rocketmq: Any, *words: str) -> Result:
-    return CliRunner().invoke(pipeline, ["dlq", "-n", rocketmq.namesrv_addr, *words])
-
-
-def tables(rocketmq: Any, tmp_path: Path, *words: str) -> Any:
-    file = tmp_path / "dlq.json"
-    ran = run(rocketmq, *words, "--quiet", "--json-file", str(file))
-    assert ran.exit_code in (0, 1), ran.output
-    return json.loads(file.read_text())
 
 
 def test_a_dry_run_sends_only_questions(rocketmq: RocketMQ) -> None:

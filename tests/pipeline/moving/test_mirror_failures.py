@@ -23,11 +23,10 @@ from pocketmq.pipeline.moving.mirror import build
 from pocketmq.pipeline.moving.offset_map import OffsetMap
 from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
-from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 from pipeline.brokers.cluster_sends import send_to
-from pipeline.moving.mirrors import mirror_of, run
+from pipeline.moving.mirrors import make, mirror_of, run
 from waiting import wait_until
 
 SEND_CODES = ("SEND_BATCH_MESSAGE", "SEND_MESSAGE_V2")
@@ -116,12 +115,7 @@ def test_a_source_that_lost_the_last_positions_makes_no_second_copies(
     monkeypatch.setattr(mirroring_module, "STEP", 3)
     monkeypatch.setattr("pocketmq.pipeline.moving.mirror_recovery.FIRST_LOOK", 2)
     topic = rocketmq.topic(f"older-{position}", queues=2)
-    target.server.request(
-        UpdateAndCreateTopic(
-            topic=topic, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=6,
-            topic_filter_type="SINGLE_TAG",
-        )
-    )  # fmt: skip
+    make(target, topic)
     for number in range(24):
         rocketmq.send(topic, f"m{number}", queue_id=number % 2)
     assert run(mirror_of(rocketmq, target, topic)).lead.startswith("24 messages")
@@ -217,7 +211,8 @@ def test_a_killed_mirror_loses_and_repeats_nothing(
     command = [
         sys.executable,
         "-m",
-        "pocketmq.pipeline.moving.mirror",
+        "pocketmq.cli",
+        *("pipeline", "mirror"),
         *words,
         "--map",
         str(tmp_path / "map"),

@@ -15,12 +15,11 @@ from pocketmq.pipeline.moving import mirror as mirror_module
 from pocketmq.pipeline.moving import mirroring as mirroring_module
 from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.pipeline.planning.ranges import Range
-from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ, RocketMQCluster
 
 from pipeline.brokers.cluster_sends import options_of, send_to
 from pipeline.brokers.reading import read
-from pipeline.moving.mirrors import mirror_of, run
+from pipeline.moving.mirrors import make, mirror_of, run
 from waiting import wait_until
 
 
@@ -28,15 +27,6 @@ from waiting import wait_until
 def target() -> Iterator[RocketMQ]:
     with EmbeddedServer({"maxMessageSize": 20_000}) as server:
         yield RocketMQ(server)
-
-
-def make(server: RocketMQ, topic: str, *, readable: int, writable: int, perm: int = 6) -> None:
-    server.server.request(
-        UpdateAndCreateTopic(
-            topic=topic, default_topic="TBW102", read_queue_nums=readable, write_queue_nums=writable, perm=perm,
-            topic_filter_type="SINGLE_TAG",
-        )
-    )  # fmt: skip
 
 
 def command(source: RocketMQ, target: RocketMQ, topic: str) -> tuple[int, str]:
