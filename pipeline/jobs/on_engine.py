@@ -19,12 +19,10 @@ from ..report.report import Outputs, Report, write
 from ..sql.engine import ENGINES, SPARK, Engine, check_arrow, choose_engine
 from ..sql.message_input import MessageInput
 from .run import (
-    FINDINGS,
-    INTERRUPTED,
     check_memory,
-    check_outputs,
     exit_on_user_error,
     output_options,
+    run_in_process,
     run_job,
 )
 
@@ -147,29 +145,6 @@ def check_parquet_url(folder: str | None) -> None:
             file_system(folder)
         except PathError as error:
             raise error.with_option("--parquet") from error
-
-
-def run_in_process(
-    run: Callable[[Outputs], Report],
-    *,
-    json_file: str | None,
-    parquet_folder: str | None,
-    html_file: str | None,
-    quiet: bool,
-    fails_on_findings: bool = True,
-    is_verbose: bool = False,
-    **_: Any,
-) -> None:
-    """Run a job in this process. `run` writes the report and returns it."""
-    outputs = Outputs(json_file, parquet_folder, html_file, quiet)
-    try:
-        with exit_on_user_error(is_verbose=is_verbose):
-            check_outputs(outputs)
-            report = run(outputs)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    if report.findings and fails_on_findings:
-        sys.exit(FINDINGS)
 
 
 class RowCount:

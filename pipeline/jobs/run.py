@@ -86,6 +86,26 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def run_in_process(
+    run: Callable[[Outputs], Report],
+    *,
+    json_file: str | None,
+    parquet_folder: str | None,
+    html_file: str | None,
+    quiet: bool,
+    fails_on_findings: bool = True,
+    is_verbose: bool = False,
+    **_: Any,
+) -> None:
+    """Run a job, and end with its exit code. `run` writes the report and returns it."""
+    outputs = Outputs(json_file, parquet_folder, html_file, quiet)
+    with exit_on_user_error(is_verbose=is_verbose):
+        check_outputs(outputs)
+        report = run(outputs)
+    if report.findings and fails_on_findings:
+        sys.exit(FINDINGS)
+
+
 def run_job(
     name: str,
     build: "Callable[[SparkSession], Report]",
@@ -93,37 +113,30 @@ def run_job(
     master: str | None = None,
     memory: str | None = None,
     settings: Iterable[str] = (),
-    json_file: str | None,
-    parquet_folder: str | None,
-    html_file: str | None,
-    quiet: bool,
     is_verbose: bool = False,
     check: Callable[[], object] = lambda: None,
     before_stop: Callable[[], object] = lambda: None,
-    fails_on_findings: bool = True,
+    **options: Any,
 ) -> None:
     """Run a job in a session of its own, and write its report.
 
     `check` raises `OptionError` for what can be checked without Spark. `before_stop` is called when the report is
-    written, or the job failed. `settings` are Spark's, as `KEY=VALUE`.
+    written, or the job failed. `settings` are Spark's, as `KEY=VALUE`. `options` are those of `run_in_process`.
     """
-    outputs = Outputs(json_file, parquet_folder, html_file, quiet)
+
+    def run(outputs: Outputs) -> Report:
+        check_dependencies()
+        check()
+        own = read_settings(settings)
+        session = SessionChoice(master or _engine(memory, own), memory, own, is_verbose)
+        session.check()
+        return _run(name, build, outputs, session, before_stop)
+
     logging.getLogger().addFilter(_is_not_interrupt_stack)
     try:
-        with exit_on_user_error(is_verbose=is_verbose):
-            check_dependencies()
-            check()
-            own = read_settings(settings)
-            session = SessionChoice(master or _engine(memory, own), memory, own, is_verbose)
-            session.check()
-            check_outputs(outputs)
-            report = _run(name, build, outputs, session, before_stop)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        run_in_process(run, is_verbose=is_verbose, **options)
     finally:
         logging.getLogger().removeFilter(_is_not_interrupt_stack)
-    if report.findings and fails_on_findings:
-        sys.exit(FINDINGS)
 
 
 def _engine(memory: str | None, settings: dict[str, str]) -> str | None:

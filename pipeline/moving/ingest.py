@@ -32,7 +32,7 @@ from ..planning.absolute_paths import absolute
 from ..planning.option_values import check_name_servers
 from ..report.output_folders import names_in_folder
 from ..report.report import Report, Section
-from ..session.batch_counts import BatchCounts, keep_reports
+from ..session.metrics import BatchCounts, keep_reports
 from ..sql.message_input import MessageInput
 
 if TYPE_CHECKING:

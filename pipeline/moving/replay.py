@@ -25,7 +25,7 @@ from ..planning.absolute_paths import absolute
 from ..planning.access_names import source_options
 from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
-from ..session.batch_counts import BatchCounts, keep_reports
+from ..session.metrics import BatchCounts, keep_reports
 from ..sql.message_input import MessageInput
 
 if TYPE_CHECKING:

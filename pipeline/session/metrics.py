@@ -18,9 +18,11 @@ from ..planning.positions import Queue, StreamPosition
 from ..planning.ranges import ranges_between
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 OBSERVATION: Final = "pocketmq"
+KEPT_REPORTS: Final = 100
+"""Progress reports that Spark keeps of a query, whatever it does; the others are gone."""
 
 
 class StreamMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,3 +130,33 @@ def metrics_line(numbers: StreamMetrics) -> str:
         f"({numbers.rows_per_second:,.0f}/s), {sum(numbers.lag.values())} waiting"
     )
     return f"{line}, {numbers.missing} missing" if numbers.missing else line
+
+
+def keep_reports(spark: "SparkSession") -> None:
+    """Let the queries that start from now on keep as many reports as `look` needs."""
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", KEPT_REPORTS)
+
+
+class BatchCounts:
+    """The rows of one query, as its metric `name` counts them: `frame.observe(name, count("*").alias("messages"))`.
+
+    `look` adds up the reports that are new, so it must be called before Spark has dropped one: every second is enough.
+    """
+
+    def __init__(self, query: Any, name: str) -> None:
+        self._query = query
+        self._name = name
+        self._last_batch = -1
+        self.rows = 0
+
+    def look(self) -> int:
+        """Add what is new, and return the sum. Only if there is something new all reports are fetched."""
+        last = self._query.lastProgress
+        if last is None or last.batchId <= self._last_batch:
+            return self.rows
+        for progress in self._query.recentProgress:
+            counts = progress.observedMetrics.get(self._name)
+            if progress.batchId > self._last_batch and counts is not None:
+                self._last_batch = progress.batchId
+                self.rows += int(observed_fields(counts.asDict()).get("messages") or 0)
+        return self.rows

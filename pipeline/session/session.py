@@ -21,13 +21,13 @@ from ..sources.journal_source import JournalSource
 from ..sources.store_source import StoreSource
 from ..sources.topic_source import RocketMQSource
 from .java import find_java
-from .quiet_log import log_options
 from .settings import (
     COMMON_SETTINGS,
     MASTER,
     chosen_master,
     is_connect,
     is_local,
+    log_options,
     parallelism_of,
     planning_environment,
     settings_for,

@@ -7,6 +7,7 @@ path for workers elsewhere, checkpoint files renamed as on a local disk. So thos
 import os
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,12 @@ COMMON_SETTINGS: Final = {
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 """A cluster's sessions get these too, unless they are set there: times are UTC, and filters reach the readers."""
+
+_QUIET: Final = Path(__file__).with_name("log4j2.properties")
+"""The log configuration of a local session's JVM, unless the user has one. With Spark's own, each start prints four
+lines that say nothing, and each stream that ends badly the stack of an exception that the program gets as well."""
+_OF_JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")
+"""Variables that may hold options of the JVM."""
 
 
 def is_local(master: str) -> bool:
@@ -61,17 +68,43 @@ def chosen_master(
 
 
 def _master_in_defaults(environ: Mapping[str, str]) -> str | None:
-    folder = environ.get("SPARK_CONF_DIR") or (
-        os.path.join(environ["SPARK_HOME"], "conf") if environ.get("SPARK_HOME") else None
-    )
-    if folder is None:
-        return None
-    try:
-        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    found = re.search(r"^\s*spark\.master[\s=:]+(\S+)", text, re.MULTILINE)
+    found = re.search(r"^\s*spark\.master[\s=:]+(\S+)", _defaults(_settings_folder(environ)), re.MULTILINE)
     return found[1] if found else None
+
+
+def _settings_folder(environ: Mapping[str, str], home: str | None = None) -> Path | None:
+    """Where Spark looks for its files; `home` is where it is installed if the environment does not say it."""
+    if environ.get("SPARK_CONF_DIR"):
+        return Path(environ["SPARK_CONF_DIR"])
+    home = environ.get("SPARK_HOME") or home
+    return Path(home) / "conf" if home else None
+
+
+def _defaults(folder: Path | None) -> str:
+    """The text of `spark-defaults.conf`; empty if there is none."""
+    try:
+        return "" if folder is None else (folder / "spark-defaults.conf").read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def log_options(environ: Mapping[str, str]) -> str:
+    """The JVM option that names the quiet configuration; empty if the user configured Spark's log."""
+    is_usable = _QUIET.is_file() and " " not in str(_QUIET)  # a JVM option cannot hold a blank
+    if not is_usable or _is_log_configured(environ):
+        return ""
+    return f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
+
+
+def _is_log_configured(environ: Mapping[str, str]) -> bool:
+    """Whether the environment, or a file in Spark's folder of settings, configures Spark's log. Also the folder of an
+    installed PySpark has one, if somebody made it."""
+    if environ.get("LOG4J_CONFIGURATION_FILE") or any("log4j" in environ.get(name, "") for name in _OF_JAVA):
+        return True
+    spec = find_spec("pyspark")
+    folder = _settings_folder(environ, str(Path(spec.origin).parent) if spec and spec.origin else None)
+    has_file = folder is not None and any(one.suffix != ".template" for one in folder.glob("log4j2*"))
+    return has_file or "log4j" in _defaults(folder)
 
 
 def settings_for(

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
-from pocketmq.pipeline.session.batch_counts import BatchCounts
-from pocketmq.pipeline.session.metrics import metrics_line, stream_metrics
+from pocketmq.pipeline.session.metrics import BatchCounts, metrics_line, stream_metrics
 
 A, B = Queue("A", "b0", 0), Queue("B", "b0", 0)
 
