@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,14 @@ class Api:
             return answer.status, answer.read(), dict(answer.getheaders())
         finally:
             connection.close()
+
+    def open(self, request: str, *headers: str) -> socket.socket:
+        """A connection on which a request was sent: `GET /path`."""
+        host, _, port = self.host.partition(":")
+        connection = socket.create_connection((host, int(port)), timeout=10)
+        head = "".join(f"{line}\r\n" for line in (f"{request} HTTP/1.1", f"Host: {self.host}", *headers))
+        connection.sendall(f"{head}\r\n".encode())
+        return connection
 
     def ask(self, method: str, path: str, value: Any = None) -> tuple[int, Any]:
         status, body, _ = self.raw(method, path, None if value is None else json.dumps(value).encode())

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import socket
 import threading
 
 import pytest
@@ -172,9 +171,7 @@ def test_the_newest_requests_are_asked_for_by_their_number(server: EmbeddedServe
 
 def test_the_stream_has_each_request_and_its_reply(server: EmbeddedServer, api: Api) -> None:
     rocketmq_send(server, "orders", 1)
-    with socket.create_connection(api.host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]
-        ask = f"GET /api/requests/stream?code=SEND_MESSAGE_V2 HTTP/1.1\r\nHost: {api.host}\r\n\r\n"
-        connection.sendall(ask.encode())
+    with api.open("GET /api/requests/stream?code=SEND_MESSAGE_V2") as connection:
         seen = b""
         while b"as they arrive" not in seen:
             seen += connection.recv(65536)
@@ -187,15 +184,15 @@ def test_the_stream_has_each_request_and_its_reply(server: EmbeddedServer, api: 
 
 
 def test_a_server_with_open_streams_stops_at_once_and_in_silence(caplog: pytest.LogCaptureFixture) -> None:
-    with EmbeddedServer(admin_port=0) as own:
-        host = own.admin_url.removeprefix("http://")
-        with socket.create_connection(host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]
-            connection.sendall(f"GET /api/requests/stream HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-            assert connection.recv(100).startswith(b"HTTP/1.1 200")
-            ending = threading.Thread(target=own.stop)
-            ending.start()
-            ending.join(timeout=2)
-            assert not ending.is_alive()
+    with (
+        EmbeddedServer(admin_port=0) as own,
+        Api(own.admin_url).open("GET /api/requests/stream") as connection,
+    ):
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        ending = threading.Thread(target=own.stop)
+        ending.start()
+        ending.join(timeout=2)
+        assert not ending.is_alive()
     assert [record for record in caplog.records if record.exc_info] == []
 
 

@@ -60,15 +60,7 @@ def test_a_body_that_is_no_object_is_400(api: Api, body: bytes) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    [
-        "queue=x",
-        "limit=-1",
-        "limit=1e3",
-        "offset=99999999999999999999",
-        "colour=red",
-        "queue=٣",
-        "limit=1001",
-    ],
+    ["queue=x", "limit=-1", "limit=1e3", f"offset={'9' * 20}", "colour=red", "queue=٣", "limit=1001"],
 )
 def test_a_wrong_parameter_is_400(api: Api, server: EmbeddedServer, query: str) -> None:
     RocketMQ(server).topic("orders")
@@ -80,17 +72,13 @@ def test_a_wrong_parameter_is_400(api: Api, server: EmbeddedServer, query: str) 
 
 
 def test_a_body_of_100_mb_is_refused_before_it_is_read(api: Api) -> None:
-    with socket.create_connection(api.host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]
-        head = f"POST /api/faults HTTP/1.1\r\nHost: {api.host}\r\nContent-Length: {100 << 20}\r\n\r\n"
-        connection.sendall(head.encode())
+    with api.open("POST /api/faults", f"Content-Length: {100 << 20}") as connection:
         assert connection.recv(1000).startswith(b"HTTP/1.1 400")
 
 
 def test_a_body_without_length_is_cut_at_the_limit(api: Api) -> None:
     part = b"%x\r\n%s\r\n" % (1 << 16, b"x" * (1 << 16))
-    with socket.create_connection(api.host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]
-        head = f"POST /api/faults HTTP/1.1\r\nHost: {api.host}\r\nTransfer-Encoding: chunked\r\n\r\n"
-        connection.sendall(head.encode())
+    with api.open("POST /api/faults", "Transfer-Encoding: chunked") as connection:
         try:
             for _ in range(200):
                 connection.sendall(part)
@@ -152,10 +140,7 @@ def test_names_that_were_given_are_own(server: EmbeddedServer) -> None:
 def test_streams_are_counted(api: Api) -> None:
     with ExitStack() as streams:
         for _ in range(MAX_STREAMS):
-            connection = streams.enter_context(
-                socket.create_connection(api.host.split(":"), timeout=10)  # type: ignore[arg-type]
-            )
-            connection.sendall(f"GET /api/requests/stream HTTP/1.1\r\nHost: {api.host}\r\n\r\n".encode())
+            connection = streams.enter_context(api.open("GET /api/requests/stream"))
             assert connection.recv(20).startswith(b"HTTP/1.1 200")
         status, problem = api.ask("GET", "/api/requests/stream")
         assert (status, "streams are open" in problem["error"]) == (409, True)
@@ -192,15 +177,11 @@ def test_a_trick_with_the_path_finds_nothing(api: Api, path: str) -> None:
 
 def test_a_thousand_open_streams_leave_the_server_serving(api: Api, rocketmq: RocketMQ) -> None:
     """Those beyond the limit are refused; when the others end, there is room again."""
-    request = f"GET /api/requests/stream HTTP/1.1\r\nHost: {api.host}\r\n\r\n".encode()
     answers = []
     with ExitStack() as streams:
         for _ in range(1000):
             try:
-                connection = streams.enter_context(
-                    socket.create_connection(api.host.split(":"), timeout=10)  # type: ignore[arg-type]
-                )
-                connection.sendall(request)
+                connection = streams.enter_context(api.open("GET /api/requests/stream"))
                 answers.append(connection.recv(12)[9:])
             except OSError:
                 answers.append(b"")
@@ -209,15 +190,13 @@ def test_a_thousand_open_streams_leave_the_server_serving(api: Api, rocketmq: Ro
         rocketmq.send(rocketmq.topic("orders"), "served all the same")
         assert [message.text for message in rocketmq.messages("orders")] == ["served all the same"]
     wait_until(lambda: api.raw("GET", "/healthz")[0] == 200, "the port has room again")
-    wait_until(lambda: len(tried_stream(api, request)) > 0, "a stream has room again")
+    wait_until(lambda: tried_stream(api), "a stream has room again")
 
 
-def tried_stream(api: Api, request: bytes) -> bytes:
-    """The first bytes of a stream; empty if it is refused."""
-    with socket.create_connection(api.host.split(":"), timeout=10) as connection:  # type: ignore[arg-type]
-        connection.sendall(request)
-        answer = connection.recv(12)
-        return answer if answer.endswith(b"200") else b""
+def tried_stream(api: Api) -> bool:
+    """Whether a stream is let in."""
+    with api.open("GET /api/requests/stream") as connection:
+        return connection.recv(12).endswith(b"200")
 
 
 def test_a_reader_that_does_not_read_holds_nothing_up(api: Api, rocketmq: RocketMQ) -> None:

@@ -17,12 +17,6 @@ from pocketmq.testing import (
 )
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer() as running:
-        yield running
-
-
 @pytest.fixture
 def mq(server: EmbeddedServer) -> Iterator[RocketMQ]:
     yield RocketMQ(server, "p-")

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from pocketmq.client import Message, Producer, PullConsumer, PushConsumer, SendStatus
+from pocketmq.client import Message, Producer, PullConsumer, SendStatus
 from pocketmq.client.errors import SendFailed
 from pocketmq.testing import RocketMQCluster
 
+from testing_acts import consuming
 from waiting import until
 
 POLL_MS = 100
@@ -61,13 +62,7 @@ async def test_what_a_killed_broker_has_acknowledged_is_there_after_its_start(
     is_over = True
     await sending
     seen: set[str] = set()
-    async with PushConsumer(
-        "readers",
-        lambda message: seen.add(message.body.decode()),
-        namesrv_addr=cluster.namesrv_addr,
-        subscription={"orders": "*"},
-        consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-    ):
+    async with consuming(cluster, "readers", lambda message: seen.add(message.body.decode()), "orders"):
         await until(lambda: seen >= set(acknowledged))
 
 
@@ -140,12 +135,11 @@ async def test_a_consumer_reads_the_slave_while_its_master_is_stopped() -> None:
 
 async def test_a_running_consumer_sees_a_topic_grow(cluster: RocketMQCluster) -> None:
     seen: set[tuple[str, int]] = set()
-    async with PushConsumer(
+    async with consuming(
+        cluster,
         "readers",
         lambda message: seen.add((message.broker_name, message.queue_id)),
-        namesrv_addr=cluster.namesrv_addr,
-        subscription={"orders": "*"},
-        consume_from_where="CONSUME_FROM_FIRST_OFFSET",
+        "orders",
         poll_name_server_interval=POLL_MS,
     ):
         added = await asyncio.to_thread(cluster.add_broker)
@@ -176,13 +170,7 @@ async def test_clients_of_a_cluster_that_stops_get_errors_and_hold_nothing_up() 
     seen: list[bytes] = []
     async with (
         producer_of(cluster) as producer,
-        PushConsumer(
-            "readers",
-            lambda message: seen.append(message.body),
-            namesrv_addr=cluster.namesrv_addr,
-            subscription={"orders": "*"},
-            consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-        ),
+        consuming(cluster, "readers", lambda message: seen.append(message.body), "orders"),
     ):
         await producer.send("orders", b"x")
         await until(lambda: seen)

@@ -14,6 +14,7 @@ from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.testing import ClusterBroker, NotRunningError, RocketMQCluster, TestingError
 
 from frames_client import Raw, raw
+from testing_acts import pull_words
 from waiting import wait_until
 
 PULL, COMMIT = 11, 15
@@ -61,9 +62,7 @@ def stored(broker: ClusterBroker) -> int:
 
 
 def pull(client: Raw, offset: int, *, most: int = 32) -> None:
-    words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": most, "sysFlag": 4, "commitOffset": 0}
-    words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*", "queueOffset": offset}
-    client.ask(PULL, topic="orders", **words)
+    client.ask(PULL, topic="orders", **pull_words(offset, most=most))
 
 
 def commit(client: Raw, offset: int) -> None:
@@ -132,9 +131,7 @@ def test_a_delay_of_a_rule_outlives_the_broker_that_started_last(cluster: Rocket
     """Its timer is the cluster's own."""
     cluster.faults.delay(code="PULL_MESSAGE", broker="b0", seconds=60)
     with raw(cluster.broker("b0").addr) as client:
-        words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": 1, "sysFlag": 4, "commitOffset": 0}
-        words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*", "queueOffset": 0}
-        client.send(PULL, topic="orders", **words)
+        client.send(PULL, topic="orders", **pull_words(0, most=1))
         cluster.requests.wait_for(code="PULL_MESSAGE")
         cluster.broker("b1").stop()
         assert client.is_silent()
@@ -234,9 +231,7 @@ def test_what_a_broker_does_while_it_stops_is_in_the_books(cluster: RocketMQClus
 
     with raw(broker.addr) as client, raw(broker.addr) as other:
         pull(client, 0)
-        words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": 32, "sysFlag": 6, "commitOffset": 0}
-        words |= {"suspendTimeoutMillis": 20_000, "subVersion": 0, "subscription": "*", "queueOffset": 1}
-        client.send(PULL, topic="orders", **words)
+        client.send(PULL, topic="orders", **pull_words(1, wait_ms=20_000))
         other.ask(COMMIT, consumerGroup="g", topic="orders", queueId=0, commitOffset=1)
         assert cluster.requests.wait_for(code="PULL_MESSAGE", count=2)
         cluster.run(send_and_stop())
@@ -257,9 +252,7 @@ def test_nothing_is_a_delivery_once_its_connection_has_ended(cluster: RocketMQCl
     send(cluster, "b0", "one")
     with raw(broker.addr) as client:
         pull(client, 0)
-        words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": 32, "sysFlag": 6, "commitOffset": 0}
-        words |= {"suspendTimeoutMillis": 20_000, "subVersion": 0, "subscription": "*", "queueOffset": 1}
-        client.send(PULL, topic="orders", **words)
+        client.send(PULL, topic="orders", **pull_words(1, wait_ms=20_000))
         assert cluster.requests.wait_for(code="PULL_MESSAGE", count=2)
     getattr(broker, ending)()
     broker.start()
@@ -358,9 +351,7 @@ def test_faults_clock_and_ledger_of_the_port_are_the_clusters(cluster: RocketMQC
     assert ask(f"{url}/brokers/b0/api/faults", rule)[0] == 201
     for broker, code in (("b0", 19), ("b1", 2)):
         with raw(cluster.broker(broker).addr) as client:
-            words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": 1, "sysFlag": 4, "commitOffset": 0}
-            words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*", "queueOffset": 0}
-            assert client.ask(PULL, topic="orders", **words).code == code
+            assert client.ask(PULL, topic="orders", **pull_words(0, most=1)).code == code
     assert ask(f"{url}/api/faults")[1][0]["hit_count"] == 1
     status, verdict = ask(f"{url}/api/ledger?topic=orders&group=g")
     assert (status, verdict["lost"], verdict["unread"]) == (200, [], [])

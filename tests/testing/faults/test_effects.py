@@ -11,6 +11,7 @@ from pocketmq.protocol.wire.frame import encode_frame
 from pocketmq.testing import DROP, PASS, EmbeddedServer, LoggedRequest, Refused, Reply, RocketMQ
 
 from frames_client import raw
+from testing_acts import SEND as SEND_FIELDS
 from waiting import until
 
 SEND = "SEND_MESSAGE_V2"
@@ -58,9 +59,7 @@ def test_a_disconnected_request_ends_the_connection(one: RocketMQ, execute: bool
     orders = one.topic("orders")
     one.faults.disconnect(code=SEND, topic=orders, execute=execute, reset=reset)
     with raw(one.server.broker_addr) as client:
-        client.send(
-            310, a="g", b=orders, c="TBW102", d=4, e=0, f=0, g=0, h=0, i="", j=0, k="false", body=b"x"
-        )
+        client.send(310, b=orders, i="", body=b"x", **SEND_FIELDS)
         with pytest.raises(ConnectionResetError if reset else EOFError):
             client.receive()
     assert len(one.messages(orders)) == int(execute)
@@ -256,21 +255,9 @@ def test_one_way_requests_are_hit_by_what_needs_no_answer(one: RocketMQ) -> None
     orders = one.topic("orders", queues=1)
     late = one.faults.delay(code=SEND, seconds=0.0, times=None)
     refused = one.faults.refuse(code=SEND, oneway=True)
-    fields = {
-        "a": "g",
-        "b": orders,
-        "c": "TBW102",
-        "d": 4,
-        "e": 0,
-        "f": 0,
-        "g": 0,
-        "h": 0,
-        "j": 0,
-        "k": "false",
-    }
     with raw(one.server.broker_addr) as client:
-        client.send(310, flag=2, body=b"lost", **fields)
-        client.send(310, flag=2, body=b"kept", **fields)
+        client.send(310, flag=2, b=orders, body=b"lost", **SEND_FIELDS)
+        client.send(310, flag=2, b=orders, body=b"kept", **SEND_FIELDS)
         client.ask(30, topic=orders, queueId=0)
     assert [message.text for message in one.messages(orders)] == ["kept"]
     assert [hit.oneway for hit in refused.hits] == [True]

@@ -16,6 +16,7 @@ from pocketmq.testing.faults.rule import Rule, words_of
 from pocketmq.testing.requests.logged_request import LogEntry, LoggedConnection, LoggedRequest
 
 from frames_client import Raw, raw
+from testing_acts import SEND as SEND_FIELDS
 
 SEND = "SEND_MESSAGE_V2"
 
@@ -166,21 +167,11 @@ def test_a_rule_for_one_client_spares_the_others(one: RocketMQ) -> None:
 
 def sends(client: Raw, topic: str, count: int, first: int = 0) -> list[int]:
     """Codes of the replies to sends as a producer repeats them."""
-    fields = {
-        "a": "g",
-        "b": topic,
-        "c": "TBW102",
-        "d": 4,
-        "f": 0,
-        "g": 1_700_000_000_000,
-        "h": 0,
-        "j": 0,
-        "k": "false",
-    }
+    fields = SEND_FIELDS | {"b": topic, "g": 1_700_000_000_000, "m": "false"}
     for number in range(first, first + count):
         unique_id = f"C0000202796B7ED92C9068B1{number:08}"
         properties = f"UNIQ_KEY\x01{unique_id}\x02WAIT\x01true\x02"
-        client.send(310, 100 + number, body=b"x", e=number % 2, i=properties, m="false", **fields)
+        client.send(310, 100 + number, body=b"x", **(fields | {"e": number % 2, "i": properties}))
     return [client.receive().code for _ in range(count)]
 
 

@@ -1,24 +1,9 @@
-"""One server with a ledger for the tests of a file; every test begins with an empty one."""
-
-from collections.abc import Iterator
+"""The topic that most tests read: it has one queue."""
 
 import pytest
-from pocketmq.testing import EmbeddedServer, RocketMQ
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(
-        emulate="5", ledger=True, newGroupsStartAt="first", enablePropertyFilter=True
-    ) as server:
-        yield server
+from pocketmq.testing import RocketMQ
 
 
 @pytest.fixture
-def one(server: EmbeddedServer) -> Iterator[RocketMQ]:
-    mark = server.mark()
-    server.requests.clear()
-    server.ledger.clear()
-    yield RocketMQ(server)
-    server.faults.clear()
-    server.reset(mark)
+def topic(one: RocketMQ) -> str:
+    return one.topic("orders", queues=1)

@@ -18,6 +18,7 @@ from pocketmq.testing import RocketMQ
 from pocketmq.testing.ledger.verdict import KINDS, Verdict
 
 from frames_client import Raw
+from testing_acts import pull_words
 
 PULL, COMMIT, SEND_BACK, MAX_OFFSET = 11, 15, 36, 30
 
@@ -26,9 +27,8 @@ def pull(
     client: Raw, topic: str, offset: int, *, group: str = "g", most: int = 32, tags: str = "*", **more: object
 ) -> int:
     """The code of the answer. Commits nothing, does not wait."""
-    words = {"consumerGroup": group, "queueId": 0, "maxMsgNums": most, "sysFlag": 4, "commitOffset": 0}
-    words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": tags, "queueOffset": offset}
-    return client.ask(PULL, topic=topic, **(words | more)).code
+    words = pull_words(offset, group=group, most=most) | {"subscription": tags} | more
+    return client.ask(PULL, topic=topic, **words).code
 
 
 def commit(client: Raw, topic: str, offset: int) -> None:

@@ -8,6 +8,9 @@ import pytest
 from pocketmq.client import PushConsumer
 from pocketmq.testing import EmbeddedServer, NotRunningError, RocketMQ
 
+SERVER = {"ledger": True, "newGroupsStartAt": "first", "enablePropertyFilter": True}
+
+
 pytest_plugins = ["pytester"]
 
 

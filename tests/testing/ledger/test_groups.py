@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pocketmq.client import (
     AdminClient,
-    ConsumeFromWhere,
     MessageModel,
     PushConsumer,
 )
@@ -17,9 +16,13 @@ from pocketmq.testing import RocketMQ
 from pocketmq.testing.fixtures.one_test import LOCAL_OFFSETS
 
 from frames_client import Raw, raw
+from testing_acts import consuming
 from waiting import until
 
 from .planted import commit, found, pull, sent
+
+SERVER = {"ledger": True, "newGroupsStartAt": "first", "enablePropertyFilter": True}
+
 
 HEARTBEAT = 34
 
@@ -31,11 +34,6 @@ def join(client: Raw, client_id: str, *, model: str = "BROADCASTING", **subscrip
     while not (answer := client.receive()).flag & RESPONSE_FLAG:  # the broker says that the group has changed
         pass
     assert answer.code == 0
-
-
-@pytest.fixture
-def topic(one: RocketMQ) -> str:
-    return one.topic("orders", queues=1)
 
 
 def test_each_member_of_a_broadcasting_group_gets_everything_once(one: RocketMQ, topic: str) -> None:
@@ -117,13 +115,12 @@ async def test_our_broadcasting_consumers_are_clean(
     seen: list[list[str]] = [[], []]
 
     def member(number: int) -> PushConsumer:
-        return PushConsumer(
+        return consuming(
+            one,
             "g",
             lambda message: seen[number].append(message.body.decode()),
-            namesrv_addr=one.namesrv_addr,
-            subscription={topic: "*"},
+            topic,
             message_model=MessageModel.BROADCASTING,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
             instance_name=str(number),
         )
 
@@ -168,15 +165,7 @@ async def test_a_queue_that_changes_hands_in_order_has_a_verdict_of_its_own(one:
             seen[name].append(message.queue_offset)
             await asyncio.sleep(0.01)
 
-        return PushConsumer(
-            group,
-            consume,
-            namesrv_addr=one.namesrv_addr,
-            subscription={topic: "*"},
-            orderly=True,
-            instance_name=name,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        )
+        return consuming(one, group, consume, topic, orderly=True, instance_name=name)
 
     first = member("a")
     await first.start()

@@ -8,10 +8,7 @@ from frames_client import raw
 
 from .planted import ack, commit, found, pop, pull, sent
 
-
-@pytest.fixture
-def topic(one: RocketMQ) -> str:
-    return one.topic("orders", queues=1)
+SERVER = {"ledger": True, "newGroupsStartAt": "first", "enablePropertyFilter": True}
 
 
 @pytest.fixture

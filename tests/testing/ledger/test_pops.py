@@ -1,23 +1,16 @@
 """Popped messages: acknowledged, one by one or in a batch; handed out again once their time is over; lost by an ack."""
 
-from collections.abc import Iterator
-
 import pytest
-from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing import RocketMQ
 
 from .planted import ack, batch_ack, found, pop, sent, show_again
 
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(emulate="5", ledger=True, virtual_time=True) as server:
-        yield server
+SERVER = {"ledger": True, "virtual_time": True}
 
 
-@pytest.fixture
-def topic(one: RocketMQ) -> str:
+@pytest.fixture(autouse=True)
+def _group(one: RocketMQ) -> None:
     one.group("g")
-    return one.topic("orders", queues=1)
 
 
 def test_popped_and_acknowledged_is_clean(one: RocketMQ, topic: str) -> None:

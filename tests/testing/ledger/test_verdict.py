@@ -4,13 +4,11 @@ import pytest
 from pocketmq.testing import RocketMQ
 
 from frames_client import raw
+from testing_acts import pull_words
 
 from .planted import COMMIT, MAX_OFFSET, PULL, SEND_BACK, commit, found, pull, sent
 
-
-@pytest.fixture
-def topic(one: RocketMQ) -> str:
-    return one.topic("orders", queues=1)
+SERVER = {"ledger": True, "newGroupsStartAt": "first", "enablePropertyFilter": True}
 
 
 def test_a_group_that_read_and_committed_everything_is_clean(one: RocketMQ, topic: str) -> None:
@@ -113,9 +111,7 @@ def test_an_answer_that_a_fault_swallowed_is_no_delivery(one: RocketMQ, topic: s
     sent(one, topic, 1)
     one.faults.silence(code="PULL_MESSAGE", execute=True)
     with raw(one.server.broker_addr) as client:
-        words = {"consumerGroup": "g", "queueId": 0, "maxMsgNums": 1, "sysFlag": 4, "commitOffset": 0}
-        words |= {"suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*", "queueOffset": 0}
-        client.send(PULL, topic=topic, **words)
+        client.send(PULL, topic=topic, **pull_words(0, most=1))
         one.requests.wait_for(code="PULL_MESSAGE")
         commit(client, topic, 1)
     assert found(one.ledger.verdict(topic, "g")) == {"lost": [0]}

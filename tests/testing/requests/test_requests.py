@@ -22,6 +22,7 @@ from pocketmq.testing.requests.request_log import ENTRY_BYTES, LogWatcher, Reque
 from pocketmq.testing.requests.requests import Requests
 
 from frames_client import raw
+from testing_acts import pull_words
 
 SEND = "SEND_MESSAGE_V2"
 
@@ -317,9 +318,7 @@ def test_a_follower_gets_what_is_new_and_what_was_answered(one: RocketMQ) -> Non
     reader.start()
     assert started.wait(2)
     with raw(one.server.broker_addr) as client:
-        pull = {"consumerGroup": group, "topic": orders, "queueId": 0, "queueOffset": 0, "maxMsgNums": 1}
-        pull |= {"sysFlag": 6, "commitOffset": 0, "suspendTimeoutMillis": 30_000, "subVersion": 0}
-        client.send(11, **pull, subscription="*")
+        client.send(11, topic=orders, **pull_words(0, group=group, most=1, wait_ms=30_000))
         assert arrived.wait(2)
         one.send(orders, "x")
         assert client.receive().code == 0

@@ -1,6 +1,5 @@
 """A load makes topics, groups and messages; a bad one is one line that names the place."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,16 +17,9 @@ messages:
 """
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer() as running:
-        yield running
-
-
 @pytest.fixture
-def mq(shared: EmbeddedServer) -> Iterator[RocketMQ]:
-    yield RocketMQ(shared, "prefix-")
-    shared.reset()
+def mq(one: RocketMQ) -> RocketMQ:
+    return RocketMQ(one.server, "prefix-")
 
 
 def test_file_dict_and_function_are_loaded_in_this_order(mq: RocketMQ, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ virtual: `pass_time` lets what is due happen.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from pocketmq.broker.errors import Refusal
@@ -200,11 +200,7 @@ def commit(mq: RocketMQ, offset: int) -> None:
 # -- the pairs
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
-    provider = "LocalAuthenticationMetadataProvider"
-    with EmbeddedServer(virtual_time=True, authenticationMetadataProvider=provider) as running:
-        yield running
+SERVER = {"virtual_time": True, "authenticationMetadataProvider": "LocalAuthenticationMetadataProvider"}
 
 
 def play(server: EmbeddedServer, act: Callable[[RocketMQ], None]) -> None:

@@ -1,7 +1,6 @@
 """Resetting to a mark: later additions are removed, changed or deleted things are restored, the rest is unchanged."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,23 +27,6 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 from pocketmq.testing.state.rewinding import Rewinding
 
 from waiting import wait_until
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer() as running:
-        yield running
-
-
-@pytest.fixture
-def server(shared: EmbeddedServer) -> Iterator[EmbeddedServer]:
-    yield shared
-    shared.reset()
-
-
-@pytest.fixture
-def mq(server: EmbeddedServer) -> RocketMQ:
-    return RocketMQ(server)
 
 
 def name_server_of(server: EmbeddedServer) -> NameServer:

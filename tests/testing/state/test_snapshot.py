@@ -1,6 +1,5 @@
 """A snapshot brings back topics, groups, offsets, messages and timers; a bad file is named and changes nothing."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgpack
@@ -14,17 +13,7 @@ from pocketmq.testing.state.snapshot import snapshot_of
 
 from testing_acts import pass_time, send_half, send_timed
 
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(virtual_time=True) as running:
-        yield running
-
-
-@pytest.fixture
-def mq(shared: EmbeddedServer) -> Iterator[RocketMQ]:
-    yield RocketMQ(shared)
-    shared.reset()
+SERVER = {"virtual_time": True}
 
 
 def texts(mq: RocketMQ, topic: str = "orders") -> list[str]:
@@ -106,11 +95,11 @@ def test_snapshot_and_restore_of_10000_messages(mq: RocketMQ, tmp_path: Path) ->
 
 
 @pytest.fixture(scope="module")
-def good(shared: EmbeddedServer) -> bytes:
-    mq = RocketMQ(shared)
+def good(server: EmbeddedServer) -> bytes:
+    mq = RocketMQ(server)
     fill(mq)
     data = mq.snapshot().to_bytes()
-    shared.reset()
+    server.reset()
     return data
 
 

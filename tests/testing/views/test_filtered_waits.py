@@ -5,25 +5,17 @@ The time limit of a wait is far below that.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 from pocketmq.client import ConsumeFromWhere, MessageExt, PushConsumer
-from pocketmq.testing import EmbeddedServer, MessagesMissingError, RocketMQ
+from pocketmq.testing import MessagesMissingError, RocketMQ
 from pocketmq.testing.remote import RemoteRocketMQ
 
+from testing_acts import consuming
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(enablePropertyFilter=True) as running:
-        yield running
-
-
-@pytest.fixture
-def mq(shared: EmbeddedServer) -> Iterator[RocketMQ]:
-    yield RocketMQ(shared)
-    shared.reset()
+SERVER = {"enablePropertyFilter": True}
 
 
 @asynccontextmanager
@@ -85,13 +77,7 @@ async def test_a_wanted_message_behind_unwanted_ones_is_waited_for(mq: RocketMQ)
         await gate.wait()
 
     await asyncio.to_thread(send_tags, mq, topic, "bba")
-    async with PushConsumer(
-        group,
-        listener,
-        subscription={topic: "a"},
-        namesrv_addr=mq.namesrv_addr,
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    ):
+    async with consuming(mq, group, listener, subscription={topic: "a"}):
         await mq.aio.wait_members(group)
         with pytest.raises(
             MessagesMissingError, match=r"^billing has not consumed 1 of 3 messages of orders"

@@ -2,11 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
 
 import pytest
 from pocketmq.client import (
-    ConsumeFromWhere,
     LocalTransactionState,
     Message,
     MessageExt,
@@ -14,21 +12,10 @@ from pocketmq.client import (
     RetryLater,
     TransactionProducer,
 )
-from pocketmq.testing import EmbeddedServer, RocketMQ, TestingError
+from pocketmq.testing import RocketMQ, TestingError
 
+from testing_acts import consuming
 from waiting import until
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer() as running:
-        yield running
-
-
-@pytest.fixture
-def mq(shared: EmbeddedServer) -> Iterator[RocketMQ]:
-    yield RocketMQ(shared)
-    shared.reset()
 
 
 async def test_a_running_consumer_is_seen_with_its_subscription_held_pulls_and_locks(mq: RocketMQ) -> None:
@@ -94,13 +81,7 @@ async def test_dead_letters_are_listed_under_the_topic_they_were_sent_to(mq: Roc
     async def listener(message: MessageExt) -> None:
         raise RetryLater(-1)  # -1: no more tries
 
-    async with PushConsumer(
-        group,
-        listener,
-        subscription={topic: "*"},
-        namesrv_addr=mq.namesrv_addr,
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    ):
+    async with consuming(mq, group, listener, topic):
         await mq.aio.wait_members(group)
         await asyncio.to_thread(mq.send, topic, "poison")
         await mq.aio.wait_messages(f"%DLQ%{group}", 1)

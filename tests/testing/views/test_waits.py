@@ -2,38 +2,22 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pocketmq.client import ConsumeFromWhere, MessageExt, MessageModel, PushConsumer, RetryLater
-from pocketmq.testing import EmbeddedServer, MessagesMissingError, RocketMQ, WouldBlockError
+from pocketmq.client import MessageExt, MessageModel, PushConsumer, RetryLater
+from pocketmq.testing import MessagesMissingError, RocketMQ, WouldBlockError
 
+from testing_acts import consuming
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(messageDelayLevel="1s") as running:
-        yield running
-
-
-@pytest.fixture
-def mq(shared: EmbeddedServer) -> Iterator[RocketMQ]:
-    yield RocketMQ(shared)
-    shared.reset()
+SERVER = {"messageDelayLevel": "1s"}
 
 
 def consumer(mq: RocketMQ, topic: str, group: str, seen: list[str], **options: object) -> PushConsumer:
     def listener(message: MessageExt) -> None:
         seen.append(message.body.decode())
 
-    return PushConsumer(
-        group,
-        listener,
-        subscription={topic: "*"},
-        namesrv_addr=mq.namesrv_addr,
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        **options,  # type: ignore[arg-type]
-    )
+    return consuming(mq, group, listener, topic, **options)
 
 
 async def test_wait_consumed_ends_before_the_consumer_has_committed(mq: RocketMQ) -> None:
@@ -76,13 +60,7 @@ async def test_wait_idle_waits_for_every_topic_and_for_retries(mq: RocketMQ) -> 
         await gate.wait()
         seen.append(message.topic)
 
-    async with PushConsumer(
-        group,
-        listener,
-        subscription={orders: "*", returns: "paid || sent"},
-        namesrv_addr=mq.namesrv_addr,
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    ):
+    async with consuming(mq, group, listener, subscription={orders: "*", returns: "paid || sent"}):
         await mq.aio.wait_members(group)
         assert mq.subscriptions(group)[returns] == "paid || sent"
         await mq.aio.wait_idle(group)
@@ -106,13 +84,7 @@ async def test_message_sent_back_counts_as_consumed_and_its_retry_is_waited_for_
         if message.reconsume_times == 0:
             raise RetryLater(1)
 
-    async with PushConsumer(
-        group,
-        listener,
-        subscription={topic: "*"},
-        namesrv_addr=mq.namesrv_addr,
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    ):
+    async with consuming(mq, group, listener, topic):
         await mq.aio.wait_members(group)
         await asyncio.to_thread(mq.send, topic, "again")
         await mq.aio.wait_consumed(topic, group)
