@@ -30,18 +30,8 @@ LOG_FILE_BYTES: Final = 64 * 1024
 START_SECONDS: Final = 10.0
 
 SERVER: Final = (
-    sys.executable,
-    "-m",
-    "pocketmq.cli",
-    "serve",
-    "--port",
-    "0",
-    "--namesrv-port",
-    "0",
-    "--ephemeral",
-    "--log-level",
-    "error",
-    "--set",
+    *(sys.executable, "-m", "pocketmq.cli"),
+    *(["serve", "--port", "0", "--namesrv-port", "0", "--ephemeral", "--log-level", "error", "--set"]),
     f"mappedFileSizeCommitLog={LOG_FILE_BYTES}",
 )
 

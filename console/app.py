@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,24 +75,24 @@ async def page(request: Request) -> Response:
 class OtherBrokers:
     """`/brokers/b1/api/topics`: the same addresses for each broker of a cluster."""
 
-    def __init__(self, accesses: Mapping[str, ServerAccess]) -> None:
+    def __init__(self, accesses: Callable[[], Mapping[str, ServerAccess]]) -> None:
         self._accesses = accesses
         self._apps: dict[str, Starlette] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name = scope["path_params"]["broker"]
-        access = self._accesses.get(name)
-        if access is None:
-            problem = Problem(404, f"there is no broker {name:.60}", list(self._accesses))
-            await as_error(problem)(scope, receive, send)
-            return
         if name not in self._apps:
-            self._apps[name] = Starlette(routes=_routes(access), exception_handlers=_HANDLERS)
+            accesses = self._accesses()
+            if name not in accesses:
+                problem = Problem(404, f"there is no broker {name:.60}", list(accesses))
+                await as_error(problem)(scope, receive, send)
+                return
+            self._apps[name] = Starlette(routes=_routes(accesses[name]), exception_handlers=_HANDLERS)
         await self._apps[name](scope, receive, send)
 
 
 def application(
-    access: ServerAccess, guard: Guard, others: Mapping[str, ServerAccess] | None = None
+    access: ServerAccess, guard: Guard, others: Callable[[], Mapping[str, ServerAccess]] | None = None
 ) -> Starlette:
     """The whole port as an ASGI application."""
     paths: list[BaseRoute] = [] if others is None else [Mount("/brokers/{broker}", app=OtherBrokers(others))]

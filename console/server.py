@@ -10,7 +10,7 @@ prometheus-client are imported with this file only: a server without the port do
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from pocketmq.broker.errors import StartError
@@ -32,12 +32,12 @@ class Console:
     def __init__(
         self,
         access: ServerAccess,
-        others: Mapping[str, ServerAccess] | None = None,
+        others: Callable[[], Mapping[str, ServerAccess]] | None = None,
         *,
         names: Sequence[str] = (),
     ) -> None:
-        """`others` are shown behind `/brokers/NAME`; the mapping may grow. `names` are further names of this machine
-        that clients may use."""
+        """`others` are shown behind `/brokers/NAME`; asked for with each new name. `names` are further
+        names of this machine that clients may use."""
         self._access = access
         self._names = tuple(names)
         self._others = others

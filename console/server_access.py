@@ -29,8 +29,6 @@ class Rules(Protocol):
     def each(self, after: int) -> Iterator[dict[str, Any]]:
         """The rules with an id above `after`, with their newest hits, by id."""
 
-    def ids(self) -> list[int]: ...
-
     def words(self) -> Words: ...
 
     def add(self, words: dict[str, Any]) -> dict[str, Any]:

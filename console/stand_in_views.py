@@ -6,6 +6,7 @@ The words are those of Python: `rocketmq.faults`, `.requests`, `.clock`.
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -66,7 +67,9 @@ async def remove_faults(call: Call) -> Response:
 async def remove_fault(call: Call) -> Response:
     rules, text = call.access.rules, call.in_path("rule")
     if not (text.isascii() and text.isdecimal() and rules.remove(int(text[:9]))):
-        raise Problem(404, f"there is no rule {text:.60}", rules.ids()[:100])
+        raise Problem(
+            404, f"there is no rule {text:.60}", [rule["id"] for rule in islice(rules.each(0), 100)]
+        )
     return await faults(call)
 
 

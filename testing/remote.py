@@ -8,10 +8,10 @@ deleted; what a client made by sending stays, as on any server that is shared.
 """
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Final, NoReturn, Self
 
 from .errors import TestingError
+from .server.loop_thread import Lifetime
 from .state.load import DEFAULT_QUEUES, LoadFunction, LoadSource
 from .view_of_server import ServerView
 from .views.wire_source import WireSource
@@ -23,8 +23,8 @@ EMBEDDED_ONLY: Final = (
 """What only a server in this process can do."""
 
 
-class RemoteRocketMQ(ServerView):
-    """`start` and `stop` mirror each other; the context manager calls them."""
+class RemoteRocketMQ(ServerView, Lifetime):
+    """`start` and `stop` mirror each other; both context managers call them."""
 
     def __init__(self, namesrv_addr: str, prefix: str = "") -> None:
         self._wire = WireSource(namesrv_addr)
@@ -72,11 +72,3 @@ class RemoteRocketMQ(ServerView):
                 f"rocketmq_noproc has no {name}: that needs a server in this process, the fixture rocketmq"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

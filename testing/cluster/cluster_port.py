@@ -6,7 +6,8 @@
 Imported when a port is asked for: it loads `pocketmq.console`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from pocketmq.broker.node import Node
@@ -24,7 +25,7 @@ class ClusterPort:
     def __init__(self, context: ClusterContext, brokers: Mapping[str, ClusterBroker]) -> None:
         self._context: Final = context
         self._brokers = brokers
-        self._console = Console(self._access(self._first), Others(self._access, brokers))
+        self._console = Console(self._access(self._first), self._others)
 
     async def start(self, host: str, port: int) -> str:
         """Listen; returns the address. `StartError` if the port is taken."""
@@ -41,6 +42,10 @@ class ClusterPort:
         assert self._context.watched is not None
         return server_access(node, self._context.watched, time=lambda: self._context.time)
 
+    def _others(self) -> dict[str, ServerAccess]:
+        """What the port shows of each broker, by name."""
+        return {name: self._access(partial(_running, broker)) for name, broker in self._brokers.items()}
+
     def _first(self) -> Node:
         """The first master that runs."""
         for broker in self._brokers.values():
@@ -49,27 +54,7 @@ class ClusterPort:
         raise NotRunning("no broker of the cluster is running")
 
 
-class Others(Mapping[str, ServerAccess]):
-    """What the port shows of each broker, by name."""
-
-    def __init__(
-        self, access: Callable[[Callable[[], Node]], ServerAccess], brokers: Mapping[str, ClusterBroker]
-    ) -> None:
-        self._access = access
-        self._brokers = brokers
-
-    def __getitem__(self, name: str) -> ServerAccess:
-        broker = self._brokers[name]
-
-        def node() -> Node:
-            if not broker.is_running:
-                raise NotRunning(f"broker {name} is not running")
-            return broker.node
-
-        return self._access(node)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._brokers)
-
-    def __len__(self) -> int:
-        return len(self._brokers)
+def _running(broker: ClusterBroker) -> Node:
+    if not broker.is_running:
+        raise NotRunning(f"broker {broker.name} is not running")
+    return broker.node

@@ -13,11 +13,9 @@ from typing import Any, Final
 from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
 from pocketmq.core.sends import Send
 from pocketmq.protocol.bodies.routes import BrokerData
-from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.schema import REQUESTS
 
-from ..requests.logged_request import LogEntry, LoggedConnection, LoggedRequest
+from ..requests.logged_request import SENDS, LogEntry, LoggedConnection, LoggedRequest
 from ..requests.request_log import LogWatcher
 from .effects import Control
 from .network import NetworkRule, Shaper, shape_for
@@ -27,9 +25,6 @@ from .sending import Answering, Exchange, ReadyReply
 from .shaping import Shape
 
 AnyRule = Rule | NetworkRule | RouteRule
-_SENDS: Final = frozenset(
-    code for code, kind in REQUESTS.items() if issubclass(kind, SendMessage | SendMessageV2)
-)
 
 
 class ActiveRules:
@@ -99,7 +94,7 @@ class ActiveRules:
         self.for_any_code = tuple(rule for rule in rules if rule.match.code is None)
         codes = {rule.match.code for rule in rules if rule.match.code is not None}
         self.by_code = {code: tuple(rule for rule in rules if rule.can_match(code)) for code in codes}
-        self.can_hit_sends = bool(self.for_any_code or self.network or codes & _SENDS)
+        self.can_hit_sends = bool(self.for_any_code or self.network or codes & SENDS)
         self.is_any = bool(rules or self.network)
         self.version += 1
         for function in self.changed:

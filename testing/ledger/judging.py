@@ -20,10 +20,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import is_retry_topic
-from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
-from pocketmq.protocol.wire.schema import REQUESTS
 
-from ..requests.logged_request import LogEntry, LoggedRequest
+from ..requests.logged_request import SENDS, LogEntry, LoggedRequest
 from ..requests.request_log import RequestLog
 from .book import Book
 from .facts import Acked, Committed, Delivery, Fact, Place, Pulled, Queue, SentBack
@@ -32,9 +30,6 @@ from .verdict import Finding, Verdict
 
 SENDS_LOOKED_AT: Final = 10_000
 """The newest requests of the log, among which the send of an unread message is looked for."""
-_SENDS: Final = frozenset(
-    code for code, kind in REQUESTS.items() if issubclass(kind, SendMessage | SendMessageV2)
-)
 
 ResultT = TypeVar("ResultT")
 Steps = Generator[None, None, ResultT]
@@ -63,7 +58,7 @@ class Sends:
         found: dict[object, LoggedRequest] = {}
         for request in islice(self._log.one_by_one(0, newest_first=True), SENDS_LOOKED_AT):
             yield
-            if request.code in _SENDS and request.response is not None:
+            if request.code in SENDS and request.response is not None:
                 for key in _keys_of(request):
                     found.setdefault(key, request)
         self._found = found

@@ -12,7 +12,7 @@ from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.requests.name_server import UpdateNamesrvConfig
 from pocketmq.protocol.requests.names import request_name
 from pocketmq.protocol.requests.security import AuthCreateUser, AuthUpdateUser
-from pocketmq.protocol.requests.send import SendMessage
+from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter
 from pocketmq.protocol.wire.schema import REQUESTS
@@ -278,6 +278,10 @@ def _long_names_of_sends() -> dict[int, dict[str, str]]:
     return found
 
 
+SENDS: Final = frozenset(
+    code for code, kind in REQUESTS.items() if issubclass(kind, SendMessage | SendMessageV2)
+)
+"""Codes of requests that store messages."""
 LONG_NAMES: Final = _long_names_of_sends()
 SHORT_NAMES: Final = {
     code: {long: short for short, long in names.items()} for code, names in LONG_NAMES.items()

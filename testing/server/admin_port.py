@@ -39,9 +39,6 @@ class RulesAsJson:
         rules = sorted(self._faults.rules, key=lambda rule: rule.id)
         return (rule_as_json(rule) for rule in rules if rule.id > after)
 
-    def ids(self) -> list[int]:
-        return [rule.id for rule in self._faults.rules]
-
     def words(self) -> Words:
         return known_words()
 
@@ -51,11 +48,7 @@ class RulesAsJson:
         return rule_as_json(add_rule(self._faults, words))
 
     def remove(self, rule_id: int) -> bool:
-        for rule in self._faults.rules:
-            if rule.id == rule_id:
-                rule.remove()
-                return True
-        return False
+        return self._faults.remove(rule_id)
 
     def clear(self) -> None:
         self._faults.clear()
