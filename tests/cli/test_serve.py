@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from pocketmq.cli.main import main
 from pocketmq.cli.serve import serve
 from pocketmq.client import ConsumeFromWhere, LitePullConsumer, MessageExt, Producer
 from pocketmq.testing.remote import RemoteRocketMQ
@@ -194,34 +193,6 @@ def test_used_port_is_one_line_and_exit_code_2(tmp_path: Path, option: str) -> N
     assert list(tmp_path.iterdir()) == [], "the temporary store is removed here too"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--set", "listenPort=x"), "--set: listenPort must be a whole number, got 'x'"),
-        (("--set", "listenPort"), "--set must have the form KEY=VALUE, got 'listenPort'"),
-        (("-c", "nowhere.conf"), "cannot read nowhere.conf: No such file or directory"),
-        (
-            ("--host", "no.such.host.invalid"),
-            "--host: bindAddress must be an IP address or a host name with one",
-        ),
-        (("--host", "a..b"), "--host: bindAddress must be an IP address or a host name with one"),
-        (
-            ("--namesrv", "a..b:1"),
-            "--namesrv: namesrvAddr must have the form host:port;host:port, got 'a..b:1'",
-        ),
-        (("--namesrv", "here"), "--namesrv: namesrvAddr must have the form host:port;host:port, got 'here'"),
-        (("--ephemeral", "--store", "s"), "--ephemeral and --store exclude each other"),
-        (("--set", "mappedFileSizeCommitLog=1"), "mappedFileSizeCommitLog must be between"),
-    ],
-)
-def test_mistake_is_one_line_and_exit_code_2(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
-    with serving(*FREE_PORTS, *words, "--log-level", "error", folder=tmp_path) as process:
-        out, errors = process.communicate(timeout=END_SECONDS)
-    assert (process.returncode, out) == (2, "")
-    assert message in errors
-    assert errors.count("\n") == 1
-
-
 def test_broker_without_any_name_server_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     result = invoke("--no-namesrv", "--port", "0")
@@ -280,22 +251,6 @@ def test_name_server_keeps_its_settings_beside_the_store() -> None:
 # -- the program
 
 
-def test_serve_is_a_command_of_pocketmq() -> None:
-    result = CliRunner().invoke(main, ["serve", "--help"])
-    assert result.exit_code == 0
-    assert "--print-config" in result.stdout
-
-
-def test_unknown_command_is_a_usage_error() -> None:
-    assert CliRunner().invoke(main, ["nonsense"]).exit_code == 2
-
-
-def test_commands_are_imported_only_when_used() -> None:
-    code = "import sys, pocketmq.cli.main; print('pocketmq.broker' in sys.modules, 'asyncio' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["False", "False"]
-
-
 @pytest.mark.parametrize("level", ["DEBUG", "Warning", "error"])
 def test_log_level_may_be_written_in_any_case(level: str) -> None:
     assert invoke("--log-level", level, "--print-config").exit_code == 0
@@ -321,16 +276,6 @@ def test_a_ports_file_of_an_earlier_run_is_gone_before_the_start(tmp_path: Path)
         with serving(*words, folder=tmp_path) as process:
             assert process.wait(END_SECONDS) == 2
     assert not file.exists()
-
-
-def test_ports_file_that_cannot_be_written_ends_the_start_with_one_line(tmp_path: Path) -> None:
-    words = (*FREE_PORTS, "--log-level", "error", "--ports-file", str(tmp_path / "no" / "ports.json"))
-    with serving(*words, folder=tmp_path) as process:
-        rest, errors = process.communicate(timeout=END_SECONDS)
-    assert (process.returncode, rest) == (2, "")
-    assert (
-        errors == f"pocketmq: cannot write --ports-file {tmp_path}/no/ports.json: No such file or directory\n"
-    )
 
 
 def test_loaded_messages_are_there_when_the_first_line_is_printed(tmp_path: Path) -> None:

@@ -232,6 +232,22 @@ def test_store_without_permission_is_refused(tmp_path: Path, mode: int) -> None:
     ("words", "message"),
     [
         (("-c", "."), "cannot read .: Is a directory"),
+        (("-c", "nowhere.conf"), "cannot read nowhere.conf: No such file or directory"),
+        (
+            ("--ports-file", "no/ports.json"),
+            "cannot write --ports-file no/ports.json: No such file or directory",
+        ),
+        (("--set", "listenPort=x"), "--set: listenPort must be a whole number, got 'x'"),
+        (("--set", "listenPort"), "--set must have the form KEY=VALUE, got 'listenPort'"),
+        (
+            ("--host", "no.such.host.invalid"),
+            "--host: bindAddress must be an IP address or a host name with one",
+        ),
+        (("--host", "a..b"), "--host: bindAddress must be an IP address or a host name with one"),
+        (("--namesrv", "a..b:1"), "namesrvAddr must have the form host:port;host:port, got 'a..b:1'"),
+        (("--namesrv", "here"), "--namesrv: namesrvAddr must have the form host:port;host:port, got 'here'"),
+        (("--ephemeral",), "--ephemeral and --store exclude each other"),
+        (("--set", "mappedFileSizeCommitLog=1"), "mappedFileSizeCommitLog must be between"),
         (("--set", "brokerName="), "--set: brokerName must not be empty, got ''"),
         (
             ("--set", "brokerIP1=999.1.1.1"),

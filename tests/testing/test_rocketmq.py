@@ -1,7 +1,5 @@
 """The fixture that tests use: names, sending messages, reading messages and offsets, and waiting for them."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +8,8 @@ from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.testing import (
     EmbeddedServer,
-    MessagesMissingError,
     RocketMQ,
     TestingError,
-    WouldBlockError,
 )
 
 
@@ -123,28 +119,3 @@ def test_reading_changes_nothing(mq: RocketMQ) -> None:
     assert len(mq.messages("orders")) == len(mq.messages("orders")) == 1
     assert "not-there" not in mq.server.broker.topics
     assert set(mq.server.broker.groups.groups) == groups
-
-
-def test_wait_ends_when_the_messages_have_arrived(mq: RocketMQ) -> None:
-    sending = threading.Thread(target=lambda: [mq.send("orders", str(number)) for number in range(3)])
-    sending.start()
-    assert {message.text for message in mq.wait_messages("orders", 3)} == {"0", "1", "2"}
-    sending.join()
-
-
-def test_error_of_wait_names_the_missing_messages(mq: RocketMQ) -> None:
-    mq.send("orders", "one", queue_id=0)
-    with pytest.raises(MessagesMissingError, match=r"^1 of 3 messages arrived in orders within 0\.01 s$"):
-        mq.wait_messages("orders", 3, timeout_seconds=0.01)
-    complaint = r"^billing has not consumed 1 of 1 messages of orders within 0\.01 s$"
-    with pytest.raises(AssertionError, match=complaint):
-        mq.wait_consumed("orders", "billing", timeout_seconds=0.01)
-
-
-async def test_wait_does_not_stop_a_running_loop(mq: RocketMQ) -> None:
-    with pytest.raises(WouldBlockError, match=r"await asyncio\.to_thread\(rocketmq\.wait_messages"):
-        mq.wait_messages("orders", 0)
-    waiting = asyncio.create_task(asyncio.to_thread(mq.wait_messages, "orders", 1))
-    await asyncio.sleep(0)
-    await asyncio.to_thread(mq.send, "orders", "one")
-    assert [message.text for message in await waiting] == ["one"]

@@ -329,15 +329,6 @@ def test_a_blocking_call_in_the_servers_own_thread_is_refused(server: EmbeddedSe
 # -- starting state, advertised address, disk
 
 
-def test_a_server_begins_with_its_load_and_reset_returns_to_it() -> None:
-    load = {"topics": {"orders": 1}, "messages": [{"topic": "orders", "body": "loaded"}]}
-    with EmbeddedServer(load=[load]) as server:
-        mq = RocketMQ(server)
-        mq.send("orders", "later")
-        server.reset()
-        assert [message.text for message in mq.messages("orders")] == ["loaded"]
-
-
 def test_a_bad_load_is_raised_in_the_caller_and_nothing_remains(temporary: Path) -> None:
     before = running_threads()
     with pytest.raises(LoadError, match="unknown word topic"):

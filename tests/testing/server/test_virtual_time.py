@@ -64,15 +64,6 @@ def test_one_step_delivers_all_levels_in_the_order_of_their_times(mq: RocketMQ) 
     assert [message.text for message in mq.messages(topic)] == [str(level) for level in range(1, 19)]
 
 
-def test_a_message_waits_two_hours(mq: RocketMQ) -> None:
-    topic = mq.topic("reminders")
-    mq.send(topic, "in two hours", properties={"TIMER_DELAY_SEC": "7200"})
-    mq.clock.advance("1h59m59s")
-    assert mq.messages(topic) == []
-    mq.clock.advance("2s")
-    assert [message.text for message in mq.messages(topic)] == ["in two hours"]
-
-
 @pytest.mark.parametrize("ahead", ["0s", "5h"])
 def test_a_message_for_a_time_of_the_clock_is_delivered_at_that_time(mq: RocketMQ, ahead: str) -> None:
     topic = mq.topic("reminders")
@@ -120,16 +111,6 @@ def test_the_next_event_is_the_next_delivery(mq: RocketMQ) -> None:
     assert [message.text for message in mq.messages(topic)] == ["a", "b"]
     assert mq.clock.advance_to_next() is None
     assert mq.clock.now_ms() == start + 60_000
-
-
-def test_time_can_run_fast(mq: RocketMQ) -> None:
-    topic = mq.topic("reminders")
-    mq.send(topic, "in an hour", delay_level=17)
-    mq.clock.run(speed=100_000)
-    mq.wait_messages(topic, 1)
-    now_ms = mq.clock.advance("1ms")
-    time.sleep(0.03)
-    assert mq.clock.now_ms() == now_ms
 
 
 # -- retries
