@@ -6,7 +6,6 @@ A broker runs in this process, its clients in another one. While a row works, a 
 late it is, and each turn of the loop is measured as in `stalls.py`. The goal: 99.9 % at most 5 ms late, none 50 ms.
 """
 
-import argparse
 import asyncio
 import multiprocessing
 import selectors
@@ -17,8 +16,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.membership.client import Client
 from pocketmq.broker.node import Node
 from pocketmq.broker.process import freeze_start_objects, grow_descriptor_table, raise_file_limit
@@ -28,10 +25,11 @@ from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.frame import encode_frame
 from pocketmq.protocol.wire.schema import Request, to_fields
-from pocketmq.store import NewMessage, StoreConfig
+from pocketmq.store import NewMessage
 
+from . import frame
 from .stalls import TurnMeter, watched
 
 PERIOD_SECONDS = 0.005
@@ -46,14 +44,8 @@ SILENT_CLIENTS = 20_000
 # -- the clients, in a process of their own
 
 
-def ask(peer: socket.socket, code: int, request: Request[Any] | None, body: bytes = b"") -> Command:
-    """One request and its answer."""
-    fields = None if request is None else to_fields(request)
-    peer.sendall(encode_frame(Command(code, 1, fields=fields, body=body or None)))
-    cutter, found = FrameCutter(), list[Command]()
-    while not found:
-        found = cutter.feed(peer.recv(1 << 20))
-    return found[0]
+def ask(peer: socket.socket, request: Request[Any]) -> Command:
+    return frame.ask(peer, request.code, to_fields(request))
 
 
 def pop_all(address: tuple[str, int]) -> None:
@@ -61,7 +53,7 @@ def pop_all(address: tuple[str, int]) -> None:
         request = PopMessage(
             consumer_group="g", topic="orders", queue_id=-1, max_msg_nums=32, invisible_time=10_000
         )
-        while ask(peer, request.code, request).code == 0:
+        while ask(peer, request).code == 0:
             pass
 
 
@@ -69,7 +61,7 @@ def ask_reports(address: tuple[str, int]) -> None:
     with socket.create_connection(address) as peer:
         for _ in range(3):
             for code in (28, 43, 21, 201):
-                ask(peer, code, None)
+                frame.ask(peer, code)
                 time.sleep(0.2)
 
 
@@ -115,7 +107,7 @@ def create_topics(address: tuple[str, int]) -> None:
                 topic_sys_flag=0,
                 order=False,
             )
-            assert ask(peer, request.code, request).code == 0
+            assert ask(peer, request).code == 0
 
 
 async def clients(node: Node, work: Callable[[tuple[str, int]], None]) -> None:
@@ -208,22 +200,13 @@ ROWS: dict[str, Callable[[Node, TurnMeter], Awaitable[None]]] = {
 async def measure(only: Iterator[str], parent: str | None, turns: TurnMeter) -> None:
     for name in only:
         with tempfile.TemporaryDirectory(dir=parent) as folder:
-            store = StoreConfig(store_path_root_dir=str(Path(folder)))
-            config = BrokerConfig(listen_port=0, store=store)
-            node = Node(config, NameServerConfig(listen_port=0))
-            await node.start()
-            freeze_start_objects()
-            try:
+            async with frame.started_node(Path(folder)) as node:
+                freeze_start_objects()
                 await ROWS[name](node, turns)
-            finally:
-                await node.stop()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How long the event loop of a broker is held up.")
-    parser.add_argument("--only", default=",".join(ROWS), help="Rows, separated by commas.")
-    parser.add_argument("--folder", help="Where the stores are made.")
-    arguments = parser.parse_args()
+    arguments = frame.parsed(__doc__, only=",".join(ROWS), folder=None)
     raise_file_limit()
     grow_descriptor_table()
     turns = TurnMeter()

@@ -30,9 +30,9 @@ from conformance.servers.our_server import OurServer
 from conformance.servers.processes import Running
 from conformance.servers.server import NAMESRV_ADDR, Server
 
+from .frame import cpu_seconds, print_load_average
 from .java_loads import FULL_SPEED
 from .java_sides import SETTINGS
-from .processor import cpu_seconds, print_load_average
 
 TOPIC = "BenchClient"
 POCKETMQ = (sys.executable, "-c", "from pocketmq.cli.main import main; main()", "bench")

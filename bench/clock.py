@@ -8,15 +8,13 @@ Milliseconds by the wall, and of processor time, which other work on the machine
 `thresholds.toml` the program fails.
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Mapping
 
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-from . import thresholds
-from .processor import print_load_average
+from .frame import check, parsed, print_load_average
 
 TOPIC = "BenchmarkTest"
 Properties = Callable[[int], Mapping[str, str]]
@@ -38,10 +36,7 @@ def jump(count: int, properties: Properties, step: str, **settings: int) -> tupl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--runs", type=int, default=5)
-    options = parser.parse_args()
+    options = parsed(__doc__, count=10_000, runs=5)
     print_load_average()
     count = options.count
     rows: list[tuple[str, Callable[[], tuple[float, float]]]] = [
@@ -63,7 +58,7 @@ def main() -> None:
         walls, cpus = zip(*(measure() for _ in range(options.runs)), strict=True)
         medians[name] = statistics.median(cpus)
         print(f"{name}: {statistics.median(walls):.1f} ms, {medians[name]:.1f} ms of processor time")
-    thresholds.check("clock", medians)
+    check("clock", medians)
 
 
 if __name__ == "__main__":

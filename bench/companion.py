@@ -6,7 +6,6 @@ All in one process, as in a test. The lower quartile stands for a quiet machine;
 program fails.
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from pocketmq.client import TopicConfig
 from pocketmq.store import NewMessage
 from pocketmq.testing import EmbeddedServer
 
-from . import thresholds
+from .frame import check, parsed
 
 TOPICS: Final = 100
 MESSAGES: Final = 10_000
@@ -70,9 +69,7 @@ def snapshots(runs: int) -> tuple[list[float], list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=20)
-    runs = max(parser.parse_args().runs, 4)
+    runs = max(parsed(__doc__, runs=20).runs, 4)
     starts, stops = starts_and_stops(runs)
     taken, restored = snapshots(runs)
     quartiles = {}
@@ -87,7 +84,7 @@ def main() -> None:
         quartile, median, _ = statistics.quantiles(took, n=4)
         quartiles[name] = quartile
         print(f"{name:<44} lower quartile {quartile:7.2f} ms   median {median:7.2f} ms")
-    thresholds.check("companion", quartiles)
+    check("companion", quartiles)
 
 
 if __name__ == "__main__":

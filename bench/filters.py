@@ -5,7 +5,6 @@
 Server and client share one process and one connection: the ratios are meaningful, the single figures less so.
 """
 
-import argparse
 import asyncio
 import tempfile
 import time
@@ -22,6 +21,8 @@ from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.requests.pop import BatchAckMessage, PopMessage
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.store import NewMessage
+
+from .frame import parsed
 
 TOPIC = "Bench"
 EXPRESSION = "amount BETWEEN 0 AND 1000 AND (region = 'north' OR region IS NULL)"
@@ -105,9 +106,7 @@ async def measure(folder: str, count: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=100_000)
-    options = parser.parse_args()
+    options = parsed(__doc__, messages=100_000)
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(measure(folder, options.messages))
 

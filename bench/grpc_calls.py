@@ -14,10 +14,10 @@ from conformance.grpc.java_clients import LIBRARIES
 from conformance.official.local_proxy import LocalProxy, library
 from conformance.servers.our_server import OurServer
 from conformance.servers.processes import Running
-from conformance.servers.raw_client import RawClient
+from conformance.servers.raw_client import RawClient, topic_fields
 from conformance.servers.server import Server
 
-from .processor import cpu_seconds, print_load_average
+from .frame import cpu_seconds, print_load_average
 
 ENDPOINT = "127.0.0.1:8081"
 TOPIC = "GrpcBench"
@@ -63,18 +63,8 @@ def measure(server: Server, load: str, seconds: int) -> tuple[float, float]:
 
 def prepare(server: Server) -> None:
     with RawClient(server) as client:
-        reply = client.call(
-            CREATE_TOPIC,
-            topic=TOPIC,
-            defaultTopic="TBW102",
-            readQueueNums=8,
-            writeQueueNums=8,
-            perm=6,
-            topicFilterType="SINGLE_TAG",
-            topicSysFlag=0,
-            order=False,
-            attributes="+message.type=NORMAL",
-        )
+        fields = {**topic_fields(TOPIC, 8), "attributes": "+message.type=NORMAL"}
+        reply = client.call(CREATE_TOPIC, b"", **fields)
         assert reply.code == 0, reply
         client.update_group("bench")
 

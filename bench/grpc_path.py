@@ -8,21 +8,16 @@ message each). Bodies of 1 KiB, as `grpc_calls.py` sends them. With `--frames`, 
 HTTP/2, N calls in a read. The kernel is not measured here.
 """
 
-import argparse
 import asyncio
 import gc
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 import msgspec
-from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
-from pocketmq.broker.process import loop_factory
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.rpc_call import Calls
 from pocketmq.grpc_endpoint.endpoint import Endpoint, open_endpoint
@@ -33,10 +28,9 @@ from pocketmq.grpc_endpoint.messages.service import BY_REQUEST
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.offset_id import pack_host
-from pocketmq.store.config import StoreConfig
 
+from .frame import parsed, run, started_node
 from .grpc_frames import FrameClient
-from .processor import print_load_average
 
 TOPIC = "GrpcBench"
 GROUP = "bench"
@@ -217,15 +211,9 @@ def acks(replies: list[bytes]) -> Iterator[bytes]:
             yield request.SerializeToString()
 
 
-async def run(folder: Path, only: str, calls: int, frames: int) -> None:
-    config = BrokerConfig(store=StoreConfig(store_path_root_dir=str(folder)), listen_port=0)
-    node = Node(config, NameServerConfig(listen_port=0))
-    await node.start()
-    try:
-        async with open_endpoint(node) as endpoint:
-            await rows(node, Bench(endpoint), only, calls, frames)
-    finally:
-        await node.stop()
+async def measure(folder: Path, only: str, calls: int, frames: int) -> None:
+    async with started_node(folder) as node, open_endpoint(node) as endpoint:
+        await rows(node, Bench(endpoint), only, calls, frames)
 
 
 async def rows(node: Node, bench: Bench, only: str, calls: int, frames: int) -> None:
@@ -272,14 +260,8 @@ async def rows(node: Node, bench: Bench, only: str, calls: int, frames: int) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--calls", type=int, default=20_000)
-    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
-    parser.add_argument("--frames", type=int, default=0, metavar="N", help="calls in a read, with HTTP/2")
-    options = parser.parse_args()
-    print_load_average()
-    with tempfile.TemporaryDirectory() as folder, asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(Path(folder), options.only, options.calls, options.frames))
+    options = parsed(__doc__, calls=20_000, only="", frames=0)
+    run(lambda folder: measure(folder, options.only, options.calls, options.frames))
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import hpack
 from pocketmq.grpc_endpoint import messages as m
 from pocketmq.grpc_endpoint.http2 import frames
 from pocketmq.grpc_endpoint.messages.proto import Message
 
-from .processor import cpu_seconds, print_load_average
+from .frame import cpu_seconds, memory_bytes, print_load_average
 
 IDLE_SECONDS = 8.0
 STARTS = 3
@@ -25,24 +24,13 @@ SERVICE = "/apache.rocketmq.v2.MessagingService/"
 
 
 def memory_mib(process: int) -> float:
-    """Resident memory."""
-    text = Path(f"/proc/{process}/status").read_text()
-    return int(text.partition("VmRSS:")[2].split()[0]) / 1024
+    return memory_bytes(process, "VmRSS") / (1 << 20)
 
 
 def started(*options: str) -> tuple[subprocess.Popen[str], str, float]:
     """A server, what it printed, and the seconds until it was ready."""
-    command = [
-        sys.executable,
-        "-m",
-        "pocketmq.cli",
-        "serve",
-        "--ephemeral",
-        "--port",
-        "0",
-        "--namesrv-port",
-        "0",
-    ]
+    ports = ("--port", "0", "--namesrv-port", "0")
+    command = [sys.executable, "-m", "pocketmq.cli", "serve", "--ephemeral", *ports]
     begin = time.perf_counter()
     server = subprocess.Popen([*command, "--log-level", "error", *options], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None

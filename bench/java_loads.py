@@ -20,7 +20,7 @@ from conformance.official.programs import compile_java, example
 from conformance.servers.processes import Running
 from conformance.servers.server import BROKER_PORT, NAMESRV_ADDR, Server
 
-from .processor import cpu_seconds
+from .frame import cpu_seconds
 
 FULL_SPEED = ("-XX:TieredStopAtLevel=4", "-Xms1g", "-Xmx1g")
 """The tests run Java with its quick compiler; a comparison has to give it the good one."""

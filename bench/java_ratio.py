@@ -24,9 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from . import results
+from .frame import print_load_average
 from .java_loads import LOADS, Load, LoadFailed, Measured, Timing, measure
 from .java_sides import OFFICIAL, OURS, SERVERS, SETTINGS, WITH_PORT, Side
-from .processor import print_load_average
 
 FAILURES = (LoadFailed, AssertionError, OSError, RuntimeError, ValueError, KeyError)
 """Of a load program, of a server that ended, of a reply: they concern one row. ProgramFailed is an AssertionError."""

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from bench.processor import processor_seconds
+from bench.frame import processor_seconds, served
 
 MESSAGES = 3000
 TASKS = 2
@@ -94,7 +94,6 @@ def run(kind: str, times: int) -> None:
     from pocketmq.pipeline import pocketmq_session
 
     from bench.pipeline import discard, rows_of
-    from bench.server import served
 
     with tempfile.TemporaryDirectory() as folder, served(Path(folder) / "store") as server:
         spark = pocketmq_session("bench", master="local[2]", memory="2g")

@@ -6,7 +6,6 @@ shared machine. The socket's cost is not included, because it is the same with a
 TCP the journal is a smaller share than these figures show.
 """
 
-import argparse
 import asyncio
 import statistics
 import tempfile
@@ -21,6 +20,8 @@ from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import encode_frame
+
+from .frame import parsed
 
 SLICE: Final = 256
 PER_READ: Final = 16
@@ -108,9 +109,7 @@ async def compare(folder: Path, messages: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What does the journal cost a send?")
-    parser.add_argument("--messages", type=int, default=100_000)
-    messages = parser.parse_args().messages
+    messages = parsed(__doc__, messages=100_000).messages
     with tempfile.TemporaryDirectory(prefix="pocketmq-bench-") as folder:
         without, with_it = asyncio.run(compare(Path(folder), messages))
     print(f"without a journal {without:.1f} us, with it {with_it:.1f} us: {with_it / without - 1:+.1%}")

@@ -7,25 +7,20 @@ on this machine, and what it spends a message is the least a server in Python sp
 bench/results.jsonl as those of `bench.java_ratio` are.
 """
 
-import argparse
 import sys
 from dataclasses import replace
 
 from . import results
+from .frame import parsed, print_load_average
 from .java_loads import LOADS, Timing
 from .java_ratio import compare
 from .java_sides import OURS, SETTINGS, TEMPLATE
-from .processor import print_load_average
 
 ROWS = ("sync send, 64 threads, 128 B", "sync send, 1 thread, 128 B")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
-    parser.add_argument("--warm-up", type=float, default=5.0, help="seconds before each measurement")
-    options = parser.parse_args()
+    options = parsed(__doc__, rounds=3, seconds=4.0, warm_up=5.0)
     loads = [replace(load, name=f"limit: {load.name}") for load in LOADS if load.name in ROWS]
     print_load_average()
     timing = Timing(options.warm_up, options.seconds, 0)

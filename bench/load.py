@@ -6,7 +6,6 @@ Without --namesrv it starts a server on free ports with a temporary store. The l
 machine: the figures are those of a laptop, not of a dedicated server.
 """
 
-import argparse
 import asyncio
 import tempfile
 
@@ -16,9 +15,8 @@ from pocketmq.client import Producer
 from pocketmq.client.connections.name_servers import NameServers
 from pocketmq.client.connections.pool import ConnectionPool
 
-from .processor import print_load_average
+from .frame import parsed, print_load_average, served
 from .raw_load import load
-from .server import served
 
 TOPIC = "BenchLoad"
 ROWS = ((1, 1, 128), (64, 1, 128), (8, 16, 128), (64, 1, 4096))
@@ -62,10 +60,7 @@ def run(namesrv: str, seconds: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--namesrv")
-    options = parser.parse_args()
+    options = parsed(__doc__, seconds=5.0, namesrv=None)
     if options.namesrv:
         run(options.namesrv, options.seconds)
         return

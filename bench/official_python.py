@@ -22,9 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from .processor import print_load_average
+from .frame import print_load_average, served
 from .python_side import TOPIC
-from .server import served
 
 SIDE: Final = Path(__file__).with_name("python_side.py")
 LOADS: Final = {

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bench.processor import cpu_seconds, tree_seconds
-from bench.server import Served, served
+from bench.frame import Served, cpu_seconds, served, tree_seconds
 
 FLOOR: Final = 0.6
 PARTS: Final = ("start", "topics", "batches", "store")

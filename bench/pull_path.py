@@ -9,18 +9,12 @@ to the places of its records, by `RangeReader` with the usual number of pulls in
 beforehand or outside of its time.
 """
 
-import argparse
 import asyncio
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.name_server_config import NameServerConfig
-from pocketmq.broker.node import Node
-from pocketmq.broker.process import loop_factory
 from pocketmq.client.connections.connection import Connection
 from pocketmq.pipeline.brokers.range_reader import RangeReader
 from pocketmq.pipeline.brokers.wait_log import WaitLog
@@ -38,9 +32,8 @@ from pocketmq.protocol.requests.send import SendBatchMessage, SendMessageV2
 from pocketmq.protocol.wire.command import JSON, RESPONSE_FLAG, ROCKETMQ, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import to_fields
-from pocketmq.store.config import StoreConfig
 
-from .processor import print_load_average
+from .frame import parsed, run, started_node
 from .send_path import QUEUES, Bench, Socket
 
 RUNS, SINGLES = "BenchRuns", "BenchSingles"
@@ -183,17 +176,15 @@ async def read(body: bytes, count: int) -> float:
         lo = number * SLICE_PULLS * MESSAGES
         wanted = Range(Queue(RUNS, "broker-a", 0), lo, lo + SLICE_PULLS * MESSAGES)
         transport.spent_ns, began_ns = 0, time.thread_time_ns()
-        await RangeReader(client, wanted, options).read_whole()
+        async for _ in RangeReader(client, wanted, options).each():
+            pass
         slices.append((time.thread_time_ns() - began_ns - transport.spent_ns) / 1000 / SLICE_PULLS)
     connection.close()
     return sorted(slices)[len(slices) // 4]
 
 
-async def run(folder: Path, names: list[str], count: int) -> None:
-    config = BrokerConfig(store=StoreConfig(store_path_root_dir=str(folder)), listen_port=0)
-    node = Node(config, NameServerConfig(listen_port=0))
-    await node.start()
-    try:
+async def measure(folder: Path, names: list[str], count: int) -> None:
+    async with started_node(folder) as node:
         bench = Bench(node, Views())
         for topic in (RUNS, SINGLES):
             # The answers to sends that create a topic wait until it is on disk.
@@ -212,19 +203,12 @@ async def run(folder: Path, names: list[str], count: int) -> None:
                 print(f"{name:30} {spent * MESSAGES:6.2f} us", flush=True)
         if READER in names:
             print(f"{READER:30} {await read(records, count):6.2f} us", flush=True)
-    finally:
-        await node.stop()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--pulls", type=int, default=6_000)
-    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
-    options = parser.parse_args()
-    print_load_average()
-    with tempfile.TemporaryDirectory() as folder, asyncio.Runner(loop_factory=loop_factory()) as runner:
-        names = [name for name in (*ROWS, READER) if options.only in name]
-        runner.run(run(Path(folder), names, options.pulls))
+    options = parsed(__doc__, pulls=6_000, only="")
+    names = [name for name in (*ROWS, READER) if options.only in name]
+    run(lambda folder: measure(folder, names, options.pulls))
 
 
 if __name__ == "__main__":

@@ -6,18 +6,15 @@ Both are PocketMQ processes on this machine; the log is written beforehand, dire
 are printed: until the slave has every byte, and until every message is visible in the slave's queues.
 """
 
-import argparse
 import socket
 import tempfile
 import time
 from pathlib import Path
 
 from pocketmq.protocol.text import fastjson
-from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock
 
-from .server import served
+from .frame import ask, parsed, served
 
 RUNTIME_INFO = 28
 TOPIC = "SELF_TEST_TOPIC"
@@ -37,11 +34,7 @@ def write_log(folder: Path, mebibytes: int, size: int) -> int:
 
 def runtime_info(port: int) -> dict[str, str]:
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-        connection.sendall(encode_frame(Command(RUNTIME_INFO, 1)))
-        cutter, replies = FrameCutter(), []
-        while not replies:
-            replies = cutter.feed(connection.recv(65536))
-        table: dict[str, str] = fastjson.loads(bytes(replies[0].body or b""))["table"]
+        table: dict[str, str] = fastjson.loads(bytes(ask(connection, RUNTIME_INFO).body or b""))["table"]
         return table
 
 
@@ -52,10 +45,7 @@ def free_port() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--mebibytes", type=int, default=900)
-    parser.add_argument("--size", type=int, default=4096)
-    options = parser.parse_args()
+    options = parsed(__doc__, mebibytes=900, size=4096)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         end = write_log(root / "master", options.mebibytes, options.size)

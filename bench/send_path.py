@@ -9,20 +9,15 @@ which use the same caches, is mostly in the upper ones. 128-byte bodies. The ker
 (`load.py`).
 """
 
-import argparse
 import asyncio
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
-from pocketmq.broker.process import loop_factory
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.pop_receipt import Receipt
@@ -33,9 +28,8 @@ from pocketmq.protocol.requests.send import EndTransaction, SendBatchMessage, Se
 from pocketmq.protocol.wire.command import JSON, ROCKETMQ, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import Request, to_fields
-from pocketmq.store.config import StoreConfig
 
-from .processor import print_load_average
+from .frame import parsed, run, started_node
 
 TOPIC = "BenchmarkTest"
 BODY = b"x" * 128
@@ -305,33 +299,19 @@ ROWS = (
 )
 
 
-async def run(folder: Path, names: list[str], messages: int) -> None:
+async def measure_all(folder: Path, names: list[str], messages: int) -> None:
     # No producer is online for checks of the remaining half messages.
-    config = BrokerConfig(
-        store=StoreConfig(store_path_root_dir=str(folder)),
-        listen_port=0,
-        transaction_check_interval=3_600_000,
-    )
-    node = Node(config, NameServerConfig(listen_port=0))
-    await node.start()
-    try:
+    async with started_node(folder, transaction_check_interval=3_600_000) as node:
         bench = Bench(node)
         await bench.feed(bench.frames.send(SendMessageV2, JSON, {}) for _ in range(4000))
         for name in names:
             print(f"{name:32} {await measure(bench, name, messages):6.2f} us", flush=True)
-    finally:
-        await node.stop()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--messages", type=int, default=40_000)
-    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
-    options = parser.parse_args()
-    print_load_average()
-    with tempfile.TemporaryDirectory() as folder, asyncio.Runner(loop_factory=loop_factory()) as runner:
-        names = [name for name in ROWS if options.only in name]
-        runner.run(run(Path(folder), names, options.messages))
+    options = parsed(__doc__, messages=40_000, only="")
+    names = [name for name in ROWS if options.only in name]
+    run(lambda folder: measure_all(folder, names, options.messages))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ consumed), a message consumed twice that was not sent back, handles that grow, o
 LARGEST_SLOPE_KIB_A_MINUTE after the first third.
 """
 
-import argparse
 import asyncio
 import os
 import random
@@ -17,12 +16,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from pocketmq.client import ConsumeConcurrentlyStatus, Producer, PushConsumer
 
-from .server import served
+from .frame import memory_bytes, parsed, served
 
 TOPICS = ("SoakOne", "SoakTwo")
 SIZES = (100, 1000, 10_000, 100_000)
@@ -75,14 +73,6 @@ class Traffic:
             await asyncio.sleep(pause)
 
 
-def resident_kib(pid: int) -> int:
-    """The server's private memory: the size of mapped files changes with the page cache."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1])
-    return 0
-
-
 def handles(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
@@ -104,7 +94,7 @@ async def watch(traffic: Traffic, pid: int, every_seconds: float) -> list[tuple[
     while time.monotonic() < traffic.ends_at:
         await asyncio.sleep(every_seconds)
         minutes = (time.monotonic() - began) / 60
-        samples.append((minutes, resident_kib(pid), handles(pid)))
+        samples.append((minutes, memory_bytes(pid) // 1024, handles(pid)))
         recent = sorted(traffic.send_ms[-20_000:]) or [0.0]
         print(
             f"{minutes:6.1f} min  {samples[-1][1]} KiB  {samples[-1][2]} handles  {len(traffic.sent)} sent  "
@@ -169,10 +159,7 @@ def judge(traffic: Traffic, samples: list[tuple[float, int, int]]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A server under mixed traffic for a long time.")
-    parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--per-second", type=float, default=400)
-    arguments = parser.parse_args()
+    arguments = parsed(__doc__, minutes=30.0, per_second=400.0)
     with tempfile.TemporaryDirectory() as folder:
         settings = [word for key in SERVER_KEYS for word in ("--set", key)]
         with served(folder, *settings, log_level="warning") as server:

@@ -13,7 +13,6 @@ turn for its whole duration. The processor time of the turns does not depend on 
 What a broker does with its clients, topics and offsets is measured in `broker_stalls.py`.
 """
 
-import argparse
 import asyncio
 import contextlib
 import os
@@ -27,6 +26,8 @@ from pathlib import Path
 from pocketmq.broker.process import grow_descriptor_table, raise_file_limit
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock
 from pocketmq.store.files import disk
+
+from .frame import parsed
 
 BODY_BYTES = 4000
 SLOW_DISK_SECONDS = 0.2
@@ -181,11 +182,7 @@ async def measure(folder: Path, total_bytes: int, queues: int, turns: TurnMeter)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How long the event loop is held up.")
-    parser.add_argument("--gigabytes", type=float, default=2)
-    parser.add_argument("--queues", type=int, default=2000)
-    parser.add_argument("--folder", help="Where the store is made; a disk, not memory.")
-    arguments = parser.parse_args()
+    arguments = parsed(__doc__, gigabytes=2.0, queues=2000, folder=None)
     raise_file_limit()
     grow_descriptor_table()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:

@@ -8,7 +8,6 @@ servers without and with a gRPC port are started in turns, and the difference of
 until the line that says the port is open, in processor time and by the wall, and in memory.
 """
 
-import argparse
 import socket
 import statistics
 import tempfile
@@ -17,12 +16,9 @@ from pathlib import Path
 
 from pocketmq.protocol.message.topics import SELF_TEST_TOPIC
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
-from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import to_fields
 
-from .processor import print_load_average
-from .server import served
+from .frame import ask, memory_bytes, parsed, print_load_average, served
 
 
 def first_reply(folder: str) -> tuple[float, float]:
@@ -32,20 +28,16 @@ def first_reply(folder: str) -> tuple[float, float]:
         host, _, port = server.namesrv.partition(":")
         with socket.create_connection((host, int(port)), timeout=5) as connection:
             request = GetRouteInfoByTopic(topic=SELF_TEST_TOPIC)
-            connection.sendall(encode_frame(Command(request.code, 1, fields=to_fields(request))))
-            cutter, replies = FrameCutter(), []
-            while not replies:
-                replies = cutter.feed(connection.recv(65536))
+            reply = ask(connection, request.code, to_fields(request))
         elapsed_ms = (time.perf_counter() - began) * 1000
-        if replies[0].code != 0:
-            raise RuntimeError(f"the route was answered {replies[0].code}: {replies[0].remark}")
+        if reply.code != 0:
+            raise RuntimeError(f"the route was answered {reply.code}: {reply.remark}")
         time.sleep(1)
         return elapsed_ms, resident_mib(server.pid)
 
 
 def resident_mib(process_id: int) -> float:
-    status = Path(f"/proc/{process_id}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    return memory_bytes(process_id, "VmRSS") / (1 << 20)
 
 
 def thread_ms(process_id: int) -> float:
@@ -82,10 +74,7 @@ def compare_with_grpc(runs: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--grpc", action="store_true", help="compare with a gRPC port")
-    options = parser.parse_args()
+    options = parsed(__doc__, runs=10, grpc=False)
     if options.grpc:
         print_load_average()
         compare_with_grpc(options.runs)

@@ -6,9 +6,7 @@ A server of its own on free ports with a temporary store; the load program share
 half an hour, an hour away. The crowd is due in one second: "late" is from that second until the last one was seen.
 """
 
-import argparse
 import asyncio
-import re
 import tempfile
 import time
 from pathlib import Path
@@ -17,22 +15,13 @@ from pocketmq.client.connections.connection import Connection
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 from pocketmq.protocol.requests.offset import GetMaxOffset
 
-from .processor import cpu_seconds, print_load_average
+from .frame import cpu_seconds, memory_bytes, parsed, print_load_average, served
 from .raw_load import load
-from .server import served
 
 TOPIC = "BenchmarkTest"
 QUEUES = 4
 CONNECTIONS, DEPTH, BODY_BYTES = 8, 16, 128
 SLICE_SECONDS = 0.5
-
-
-def resident_bytes(process_id: int) -> int:
-    """Private memory of a process: what it would not give back by closing its files."""
-    text = Path(f"/proc/{process_id}/status").read_text()
-    found = re.search(r"RssAnon:\s+(\d+) kB", text)
-    assert found is not None
-    return int(found[1]) * 1024
 
 
 async def schedule(address: str, count: int) -> tuple[int, float]:
@@ -92,9 +81,9 @@ async def crowd(address: str, count: int) -> float:
 
 async def measure(address: str, process_id: int, count: int, crowd_count: int) -> None:
     print_load_average()
-    before, cpu_before = resident_bytes(process_id), cpu_seconds(process_id)
+    before, cpu_before = memory_bytes(process_id), cpu_seconds(process_id)
     sent, seconds = await schedule(address, count)
-    after, cpu = resident_bytes(process_id), cpu_seconds(process_id) - cpu_before
+    after, cpu = memory_bytes(process_id), cpu_seconds(process_id) - cpu_before
     print(
         f"scheduled: {sent} messages in {seconds:.1f} s ({sent / seconds:.0f}/s, {cpu / sent * 1e6:.1f} us CPU each), "
         f"memory {before / 2**20:.0f} -> {after / 2**20:.0f} MiB"
@@ -104,10 +93,7 @@ async def measure(address: str, process_id: int, count: int, crowd_count: int) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=1_000_000)
-    parser.add_argument("--crowd", type=int, default=20_000)
-    options = parser.parse_args()
+    options = parsed(__doc__, count=1_000_000, crowd=20_000)
     with (
         tempfile.TemporaryDirectory() as folder,
         (Path(folder) / "log").open("w") as errors,

@@ -6,7 +6,6 @@ the lower quartile over slices, because other programs on the machine only ever 
 cleared before, as the test before would: memory that is new to the process costs more than all else that the log does.
 """
 
-import argparse
 import socket
 import statistics
 import tempfile
@@ -20,6 +19,8 @@ from typing import Final
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.testing import EmbeddedServer
+
+from .frame import parsed
 
 SLICE: Final = 400
 TOPIC: Final = "BenchmarkTest"
@@ -69,7 +70,7 @@ class Side:
         self._client = client
         self._server = server
         self._cutter = FrameCutter()
-        threads = [server._thread, *_journals()] if name == "journal" else [server._thread]
+        threads = [server._thread._thread, *(_journals() if name == "journal" else ())]
         self._clocks = [time.pthread_getcpuclockid(one.ident or 0) for one in threads if one is not None]
         self._number = 0
         self.taken: list[float] = []
@@ -125,9 +126,7 @@ def sides() -> Iterator[list[Side]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What do the watchers cost a send over TCP?")
-    parser.add_argument("--messages", type=int, default=20_000, help="for each side")
-    messages = parser.parse_args().messages
+    messages = parsed(__doc__, messages=20_000).messages
     with sides() as found:
         for at_once in (1, 16):
             for side in found:
