@@ -42,28 +42,16 @@ def _wait_for_delayed_messages(broker: Peer) -> None:
     while time.monotonic() < deadline:
         # Official brokers write numbers as keys, without quotes.
         delivered = dict(re.findall(rb'"?(\d+)"?:(\d+)', broker.call(DELAY_OFFSETS).body))
-        stored = (
-            broker.call(GET_MAX_OFFSET, {"topic": "SCHEDULE_TOPIC_XXXX", "queueId": level - 1}).fields[
-                "offset"
-            ]
-            for level in DELAY_LEVELS
-        )
-        if all(
-            int(end) <= int(delivered.get(b"%d" % level, 0))
-            for level, end in zip(DELAY_LEVELS, stored, strict=True)
-        ):
+        places = [{"topic": "SCHEDULE_TOPIC_XXXX", "queueId": level - 1} for level in DELAY_LEVELS]
+        stored = [int(broker.call(GET_MAX_OFFSET, place).fields["offset"]) for place in places]
+        sent = [int(delivered.get(b"%d" % level, 0)) for level in DELAY_LEVELS]
+        if all(end <= count for end, count in zip(stored, sent, strict=True)):
             return
         time.sleep(0.1)
 
 
 def _is_built_in(topic: str) -> bool:
-    names = (
-        "TBW102",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "broker-a",
-    )
+    names = ("TBW102", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "SCHEDULE_TOPIC_XXXX")
+    names += ("BenchmarkTest", "broker-a")
     prefixes = ("RMQ_SYS", "rmq_sys", "TRANS_CHECK", "DefaultCluster")
     return topic in names or topic.startswith(prefixes)

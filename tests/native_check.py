@@ -22,6 +22,8 @@ SANITIZE = [
     "-fno-sanitize-recover=all",
     "-fno-omit-frame-pointer",
 ]
+WARN = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Werror"]
+TESTS = ["core", "pipeline/records/test_scans.py"]
 
 
 def build(folder: Path) -> Path:
@@ -30,16 +32,7 @@ def build(folder: Path) -> Path:
     target = folder / f"native{sysconfig.get_config_var('EXT_SUFFIX')}"
     include = sysconfig.get_paths()["include"]
     sources = sorted(map(str, (ROOT / "core").glob("*.c")))
-    flags = [
-        "-shared",
-        "-fPIC",
-        "-Wall",
-        "-Wextra",
-        "-Wno-unused-parameter",
-        "-Wno-missing-field-initializers",
-        "-Werror",
-        f"-I{include}",
-    ]
+    flags = ["-shared", "-fPIC", *WARN, f"-I{include}"]
     subprocess.run([*compiler(), *flags, *SANITIZE, *sources, "-o", str(target)], check=True)
     return target
 
@@ -65,18 +58,7 @@ def main(arguments: list[str]) -> int:
         "PYTHONMALLOC": "malloc",
     }
     environment.pop("POCKETMQ_ACCELERATOR", None)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "native_check",
-        "-p",
-        "no:xdist",
-        "core",
-        "pipeline/records/test_scans.py",
-        *arguments,
-    ]
+    command = [sys.executable, "-m", "pytest", "-p", "native_check", "-p", "no:xdist", *TESTS, *arguments]
     return subprocess.run(command, env=environment, cwd=ROOT / "tests", check=False).returncode
 
 

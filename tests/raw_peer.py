@@ -111,6 +111,12 @@ class Peer:
         size = word & 0xFFFFFF
         return Reply(json.loads(rest[:size]), rest[size:])
 
+    def answer(self) -> Reply:
+        """The next frame; the connection must be open."""
+        reply = self.hear()
+        assert reply is not None, "closed without an answer"
+        return reply
+
     def call(self, code: int, fields: Mapping[str, object] | None = None, body: bytes = b"") -> Reply:
         """Send a request and return its answer; pushes of the server and late answers to other requests are skipped."""
         opaque = next(_opaques)
@@ -157,15 +163,7 @@ class ServedProcess:
         self.folder = folder
         self.store = folder / "store"
         self._descriptors = descriptors
-        self._words = (
-            *command,
-            sys.executable,
-            *program,
-            "serve",
-            "--store",
-            str(self.store),
-            *words,
-        )
+        self._words = (*command, sys.executable, *program, "serve", "--store", str(self.store), *words)
         self._error_file = folder / "stderr"
         self._ends_well = ends_well
         self.namesrv_port = 0
@@ -250,47 +248,22 @@ class ServedProcess:
 
 def send_fields(topic: str, queue_id: int = 0, **changes: object) -> dict[str, object]:
     """Header fields of SEND_MESSAGE (10)."""
-    fields = {
-        "producerGroup": "raw",
-        "topic": topic,
-        "defaultTopic": "TBW102",
-        "defaultTopicQueueNums": 4,
-        "queueId": queue_id,
-        "sysFlag": 0,
-        "bornTimestamp": 1,
-        "flag": 0,
-        "properties": "",
-    }
-    return {**fields, **changes}
+    fields: dict[str, object] = {"producerGroup": "raw", "topic": topic, "defaultTopic": "TBW102"}
+    fields |= {"defaultTopicQueueNums": 4, "queueId": queue_id, "sysFlag": 0, "bornTimestamp": 1}
+    return {**fields, "flag": 0, "properties": "", **changes}
 
 
 def pull_fields(topic: str, queue_id: int = 0, **changes: object) -> dict[str, object]:
     """Header fields of PULL_MESSAGE (11) that does not wait."""
-    fields = {
-        "consumerGroup": "raw",
-        "topic": topic,
-        "queueId": queue_id,
-        "queueOffset": 0,
-        "maxMsgNums": 32,
-        "sysFlag": 4,
-        "commitOffset": 0,
-        "suspendTimeoutMillis": 0,
-        "subscription": "*",
-        "subVersion": 0,
-    }
-    return {**fields, **changes}
+    fields: dict[str, object] = {"consumerGroup": "raw", "topic": topic, "queueId": queue_id}
+    fields |= {"queueOffset": 0, "maxMsgNums": 32, "sysFlag": 4, "commitOffset": 0}
+    return {**fields, "suspendTimeoutMillis": 0, "subscription": "*", "subVersion": 0, **changes}
 
 
 def registration_fields(broker_name: str, **changes: object) -> dict[str, object]:
     """Header fields of REGISTER_BROKER (103), and of others about one broker."""
-    fields = {
-        "brokerName": broker_name,
-        "brokerAddr": "127.0.0.1:1",
-        "clusterName": "C",
-        "haServerAddr": "127.0.0.1:2",
-        "brokerId": 0,
-    }
-    return {**fields, **changes}
+    fields: dict[str, object] = {"brokerName": broker_name, "brokerAddr": "127.0.0.1:1", "clusterName": "C"}
+    return {**fields, "haServerAddr": "127.0.0.1:2", "brokerId": 0, **changes}
 
 
 def _texts(fields: Mapping[str, object] | None) -> dict[str, str]:

@@ -117,8 +117,7 @@ def test_malformed_frame_closes_the_connection_without_an_answer(port: int, data
 def test_request_before_a_malformed_frame_is_answered_first(served: ServedProcess, data: bytes) -> None:
     with served.broker() as peer:
         peer.say(QUESTION + data + QUESTION)
-        reply = peer.hear()
-        assert reply is not None
+        reply = peer.answer()
         assert (reply.code, reply.opaque) == (SUCCESS, 7)
         assert peer.hear() is None
 
@@ -151,18 +150,14 @@ def test_frame_may_arrive_byte_by_byte(port: int) -> None:
     with Peer(port) as peer:
         for byte in request(3333, opaque=9):
             peer.say(bytes([byte]))
-        reply = peer.hear()
-        assert reply is not None
-        assert reply.opaque == 9
+        assert peer.answer().opaque == 9
 
 
 def test_largest_frame_is_read_and_one_byte_more_is_not(served: ServedProcess) -> None:
     empty = len(request(SEND_MESSAGE, send_fields("T", properties="")))
     with served.broker() as peer:
         peer.say(request(3333, {}, bytes(MAX_FRAME_BYTES - len(request(3333)))))
-        reply = peer.hear()
-        assert reply is not None
-        assert reply.code == 3
+        assert peer.answer().code == 3
         peer.say(request(3333, {}, bytes(MAX_FRAME_BYTES + 1 - len(request(3333))))[:empty])
         assert peer.is_closed_in_silence()
 
@@ -218,9 +213,7 @@ def test_500_connections_are_served_and_their_files_closed(served: ServedProcess
         for peer in peers:
             peer.say(request(3333, opaque=5))
         for peer in peers:
-            reply = peer.hear()
-            assert reply is not None
-            assert reply.opaque == 5
+            assert peer.answer().opaque == 5
     wait_until(lambda: served.open_files <= files, "the server has closed the file")
 
 
@@ -259,9 +252,7 @@ def test_one_read_full_of_requests_is_answered_in_full(port: int) -> None:
     with Peer(port) as peer:
         peer.say(b"".join(request(3333, opaque=number) for number in range(3000)))
         for number in range(3000):
-            reply = peer.hear()
-            assert reply is not None
-            assert reply.opaque == number
+            assert peer.answer().opaque == number
 
 
 # -- peers that do not read, or do not send
@@ -342,6 +333,4 @@ def test_stop_does_not_wait_for_peers_that_never_answer(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(10) == 0
         assert watch.seconds < 5
-        reply = waiting.hear()
-        assert reply is not None
-        assert reply.code != SUCCESS
+        assert waiting.answer().code != SUCCESS

@@ -1,6 +1,7 @@
 """The recorded conversations, by name and line: their rows, their settings, and which parts of answers are compared."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from conformance.access import access_rows
 from conformance.requests import (
@@ -12,7 +13,10 @@ from conformance.requests import (
     refused_rows,
 )
 from conformance.requests.transcripts import LINES, Row, Transcript
+from conformance.servers.remoting import Reply
 from conformance.servers.server import Server
+
+Rows = Callable[[], Iterator[Row]]
 
 
 def with_plain_acl(server: Server) -> None:
@@ -22,49 +26,32 @@ def with_plain_acl(server: Server) -> None:
         (folder / "plain_acl.yml").write_text(access_rows.PLAIN_ACL, encoding="utf-8")
 
 
-def _refused(
-    line: str, name: str, rows: Callable[[], Iterator[Row]], closed: dict[str, object]
-) -> Transcript:
-    return Transcript(
-        name,
-        line,
-        rows,
-        refused_rows.shown,
-        fell_over=refused_rows.FELL_OVER,
-        settings={**refused_rows.FILES, **closed},
-        prepared=refused_rows.prepared,
-    )
+def _both(name: str, rows: Rows, shown: Callable[[Row, Reply], str], **options: Any) -> list[Transcript]:
+    """The same conversation with a broker of each line."""
+    return [Transcript(name, line, rows, shown, **options) for line in LINES]
 
 
+def _refused(name: str, rows: Rows, closed: dict[str, object]) -> list[Transcript]:
+    options = {"fell_over": refused_rows.FELL_OVER, "prepared": refused_rows.prepared}
+    return _both(name, rows, refused_rows.shown, settings={**refused_rows.FILES, **closed}, **options)
+
+
+def _administration(line: str, rows: Rows) -> Transcript:
+    options = {"fell_over": administration_rows.FELL_OVER, "prepared": reading_rows.prepared}
+    shown, settings = administration_rows.shown, administration_rows.OFF
+    return Transcript("administration", line, rows, shown, settings=settings, **options)  # type: ignore[arg-type]
+
+
+KEYS: dict[str, Any] = {"settings": {"aclEnable": True}, "before_start": with_plain_acl}
 TRANSCRIPTS = [
-    *(
-        Transcript(
-            "administration",
-            line,
-            rows,
-            administration_rows.shown,
-            fell_over=administration_rows.FELL_OVER,
-            settings=administration_rows.OFF,
-            prepared=reading_rows.prepared,
-        )
-        for line, rows in zip(LINES, (administration_rows.rows, administration_rows.rows_of_5), strict=True)
-    ),
-    *(Transcript("groups", line, group_rows.rows, group_rows.shown) for line in LINES),
-    *(
-        Transcript("queries", line, query_rows.rows, query_answers.shown, prepared=query_rows.prepared)
-        for line in LINES
-    ),
-    *(_refused(line, "refused", refused_rows.rows, {}) for line in LINES),
-    *(_refused(line, "refused_closed", refused_rows.rows, refused_rows.CLOSED) for line in LINES),
-    *(_refused(line, "sizes", refused_rows.sizes, {}) for line in LINES),
-    *(_refused(line, "sizes_closed", refused_rows.sizes, refused_rows.CLOSED) for line in LINES),
-    Transcript(
-        "keys",
-        "4.9",
-        access_rows.plain_acl_rows,
-        access_rows.shown,
-        settings={"aclEnable": True},
-        before_start=with_plain_acl,
-    ),
+    _administration("4.9", administration_rows.rows),
+    _administration("5.5", administration_rows.rows_of_5),
+    *_both("groups", group_rows.rows, group_rows.shown),
+    *_both("queries", query_rows.rows, query_answers.shown, prepared=query_rows.prepared),
+    *_refused("refused", refused_rows.rows, {}),
+    *_refused("refused_closed", refused_rows.rows, refused_rows.CLOSED),
+    *_refused("sizes", refused_rows.sizes, {}),
+    *_refused("sizes_closed", refused_rows.sizes, refused_rows.CLOSED),
+    Transcript("keys", "4.9", access_rows.plain_acl_rows, access_rows.shown, **KEYS),
     Transcript("users", "5.5", access_rows.user_rows, access_rows.shown, settings=access_rows.AUTH_SETTINGS),
 ]
