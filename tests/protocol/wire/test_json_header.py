@@ -54,36 +54,34 @@ def test_numbers_of_32_bits_are_read(number: int) -> None:
     assert read(json.dumps({"code": number, "opaque": 1})).code == number
 
 
-@pytest.mark.parametrize("key", ["code", "opaque", "flag", "version"])
-@pytest.mark.parametrize("value", [1 << 31, -(1 << 31) - 1, "2147483648", 1e300])
-def test_numbers_beyond_32_bits_are_refused(key: str, value: object) -> None:
-    with pytest.raises(FrameError, match=key):
-        read(json.dumps({"code": 1} | {key: value}))
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    *(
+        ({"code": 1} | {key: value}, key)
+        for key in ("code", "opaque", "flag", "version")
+        for value in (1 << 31, -(1 << 31) - 1, "2147483648", 1e300)
+    ),
+    *(({"code": 1, "opaque": value}, "opaque") for value in ("x", [1], {"a": 1}, "")),
+    *(({"code": 1, "extFields": value}, "extFields") for value in ("x", [1], 7)),
+    ({"code": 1, "extFields": {str(number): "" for number in range(6000)}}, "quotes"),
+    ({"code": 1, "extFields": {"i": "x" * 70_000, "n": 1}}, "not standard"),
+]
 
 
-@pytest.mark.parametrize("value", ["x", [1], {"a": 1}, ""])
-def test_text_that_is_no_number_is_refused(value: object) -> None:
-    with pytest.raises(FrameError, match="opaque"):
-        read(json.dumps({"code": 1, "opaque": value}))
+@pytest.mark.parametrize(("members", "words"), REFUSED)
+def test_a_member_that_cannot_be_is_named(members: dict[str, Any], words: str) -> None:
+    with pytest.raises(FrameError, match=words):
+        read(json.dumps(members))
+
+
+NESTED = '{"code":1,"extFields":' + '{"a":' * 5000 + "1" + "}" * 5001
 
 
 @pytest.mark.parametrize(
-    "text", ["", "null", "[]", "7", '"x"', "{", '{"code":1}x', '{"code":1,,"opaque"}', "\x00"]
+    "text", ["", "null", "[]", "7", '"x"', "{", '{"code":1}x', '{"code":1,,"opaque"}', "\x00", NESTED]
 )
 def test_header_that_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(FrameError):
         read(text)
-
-
-@pytest.mark.parametrize("value", ["x", [1], 7])
-def test_fields_that_are_no_object_are_refused(value: object) -> None:
-    with pytest.raises(FrameError, match="extFields"):
-        read(json.dumps({"code": 1, "extFields": value}))
-
-
-def test_endless_nesting_is_refused() -> None:
-    with pytest.raises(FrameError):
-        read('{"code":1,"extFields":' + '{"a":' * 5000 + "1" + "}" * 5001)
 
 
 def test_field_values_become_text() -> None:
@@ -104,18 +102,10 @@ def test_references_in_a_header_are_not_resolved() -> None:
     assert seen.fields["7"] == "[" + ",".join(['{"$ref":"$.extFields.6"}'] * 10) + "]"
 
 
-def test_many_fields_are_refused_and_long_ones_are_read() -> None:
-    many = json.dumps({"code": 1, "extFields": {str(number): "" for number in range(6000)}})
-    with pytest.raises(FrameError, match="quotes"):
-        read(many)
+def test_long_fields_are_read() -> None:
     long = read(json.dumps({"code": 1, "extFields": {"i": "x" * 3_000_000}}))
     assert long.fields is not None
     assert len(long.fields["i"]) == 3_000_000
-
-
-def test_a_long_header_must_be_standard() -> None:
-    with pytest.raises(FrameError, match="not standard"):
-        read(json.dumps({"code": 1, "extFields": {"i": "x" * 70_000, "n": 1}}))
 
 
 @pytest.mark.parametrize(
