@@ -113,9 +113,14 @@ class FakeLoop(VirtualTimers):
         """Let time pass; with `most`, no more timers than that fire."""
         end_ms = self.clock.elapsed_ms + ms
         for _ in range(most):
-            if not self.run_next(end_ms):
-                self.move_to(end_ms)
+            due_ms = self.next_due_ms(end_ms)
+            elapsed_ms = self.clock.elapsed_ms
+            self.clock.advance(max((end_ms if due_ms is None else due_ms) - elapsed_ms, 0))
+            if self.clock.elapsed_ms > elapsed_ms:
+                self.fill_gaps()
+            if due_ms is None:
                 return
+            self.run_next(due_ms)
 
 
 class WallLoop:

@@ -3,6 +3,7 @@
 import json
 import zlib
 from base64 import b64decode
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,12 +59,6 @@ def contains(ours: Any, theirs: Any) -> bool:
     if isinstance(theirs, list):
         return len(ours) == len(theirs) and all(map(contains, ours, theirs))
     return bool(ours == theirs)
-
-
-def test_a_missing_body_is_refused():
-    for nothing in (None, b""):
-        with pytest.raises(BodyError, match="HeartbeatData: the body is missing"):
-            HeartbeatData.decode(nothing)
 
 
 def test_members_only_newer_peers_write_are_skipped_even_with_unquoted_keys():
@@ -152,14 +147,6 @@ def test_compressed_registration_of_the_official_broker_is_read(version: str, or
         assert wrapper.topic_queue_mapping_info_map["orders"].total_queues == 8
 
 
-def test_damaged_registration_is_refused():
-    ((_, encoded),) = rules("5.5.0", "registration")
-    whole = b64decode(encoded)
-    for damaged in (b"", b"x", whole[: len(whole) // 2], b"\0" + whole):
-        with pytest.raises(BodyError):
-            decode_compressed_registration(damaged, 513)
-
-
 def test_registration_that_inflates_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registration, "MAX_REGISTRATION_BYTES", 1000)
     with pytest.raises(BodyError, match="more than 1000 bytes"):
@@ -173,12 +160,6 @@ def test_official_topic_text_is_read(version: str):
         numbers = [config.read_queue_nums, config.write_queue_nums, config.perm]
         assert [name, *map(str, numbers), config.topic_filter_type] == text.split(" ")[:5]
         assert config.attributes == json.loads(text.split(" ")[5] if version == "5.5.0" else "{}")
-
-
-@pytest.mark.parametrize("text", ["", "t 1 2 6", "t x 2 6 SINGLE_TAG"])
-def test_broken_topic_text_is_refused(text: str):
-    with pytest.raises(BodyError, match="topic record"):
-        from_text(text)
 
 
 def test_topic_text_with_unreadable_attributes_keeps_the_topic():
@@ -197,8 +178,6 @@ def test_reset_offsets_are_read_in_both_forms():
     rows = ResetOffsetBodyForC.decode(body.for_c().encode()).offset_table or []
     queues = {MessageQueue(row.topic or "", row.broker_name or "", row.queue_id): row.offset for row in rows}
     assert queues == body.offset_table
-    with pytest.raises(BodyError):
-        ResetOffsetBody.decode(b'{"offsetTable":7}')
 
 
 def test_time_span_carries_its_times_as_text():
@@ -232,12 +211,6 @@ def test_batch_ack_is_read_with_long_names_and_number_arrays(ack: str):
     assert body.acks == [BatchAck(consumer_group="g", topic="t", start_offset=5, bit_set=b"\x01\x80")]
 
 
-@pytest.mark.parametrize("ack", ['{"b":"***"}', '{"b":["x"]}', '{"so":[]}'])
-def test_broken_batch_ack_is_refused(ack: str):
-    with pytest.raises(BodyError):
-        BatchAckMessageRequestBody.decode(f'{{"acks":[{ack}]}}'.encode())
-
-
 def test_enums_of_a_heartbeat_may_be_ordinals_as_cpp_clients_give_them() -> None:
     text = (
         b'{"clientID":"c","consumerDataSet":[{"consumeFromWhere":4,"consumeType":1,"groupName":"g",'
@@ -249,12 +222,6 @@ def test_enums_of_a_heartbeat_may_be_ordinals_as_cpp_clients_give_them() -> None
     assert consumer.subscription_data_set[0].sub_version == 17
 
 
-@pytest.mark.parametrize("text", [b'{"consumerDataSet":[{"consumeType":9}]}', b"[1]", b"{", b""])
-def test_malformed_heartbeats_are_refused(text: bytes) -> None:
-    with pytest.raises(BodyError):
-        HeartbeatData.decode(text)
-
-
 @pytest.mark.parametrize("number", [1 << 31, -(1 << 31) - 1, 10**40, "2147483648", "1_000", "x"])
 @pytest.mark.parametrize("form", [TopicConfig, QueueData])
 def test_a_number_that_java_would_not_read_is_refused(form: type[Body], number: object):
@@ -263,9 +230,32 @@ def test_a_number_that_java_would_not_read_is_refused(form: type[Body], number: 
         form.decode(fastjson.dumps({"perm": number}))
 
 
-@pytest.mark.parametrize(
-    "text", ["T 1_0 4 6 SINGLE_TAG", "T 4 4 2147483648 SINGLE_TAG", "T x 4 6 SINGLE_TAG"]
-)
-def test_a_topic_record_with_a_number_that_java_would_not_read_is_refused(text: str):
-    with pytest.raises(BodyError, match="whole numbers"):
-        from_text(text)
+REGISTRATION = b64decode(rules("5.5.0", "registration")[0][1])
+REFUSED = [
+    (HeartbeatData.decode, (None, b""), "HeartbeatData: the body is missing"),
+    (HeartbeatData.decode, (b'{"consumerDataSet":[{"consumeType":9}]}', b"[1]", b"{"), None),
+    (ResetOffsetBody.decode, (b'{"offsetTable":7}',), None),
+    (
+        BatchAckMessageRequestBody.decode,
+        (b'{"acks":[{"b":"***"}]}', b'{"acks":[{"b":["x"]}]}', b'{"acks":[{"so":[]}]}'),
+        None,
+    ),
+    (
+        lambda body: decode_compressed_registration(body, 513),
+        (b"", b"x", REGISTRATION[: len(REGISTRATION) // 2], b"\0" + REGISTRATION),
+        None,
+    ),
+    (from_text, ("", "t 1 2 6"), "topic record"),
+    (
+        from_text,
+        ("T x 4 6 SINGLE_TAG", "T 1_0 4 6 SINGLE_TAG", "T 4 4 2147483648 SINGLE_TAG"),
+        "topic record.*whole numbers",
+    ),
+]
+
+
+@pytest.mark.parametrize(("read", "texts", "says"), REFUSED)
+def test_what_is_no_body_is_refused(read: Callable[[Any], object], texts: tuple[Any, ...], says: str | None):
+    for text in texts:
+        with pytest.raises(BodyError, match=says):
+            read(text)
