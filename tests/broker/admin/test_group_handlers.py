@@ -7,9 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from pocketmq.broker.admin import group_handlers
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership import client_handlers
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -23,9 +21,6 @@ from pocketmq.protocol.requests.membership import GetConsumerConnectionList, Hea
 from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, connect, store_message
-
-assert client_handlers
-assert group_handlers  # their handlers are what is tested
 
 
 async def update(broker: Broker, **members: Any) -> Asked:

@@ -8,7 +8,6 @@ import json
 from typing import Any, cast
 
 import pytest
-from pocketmq.broker.admin import topic_handlers
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.cluster.registration import Registration
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -21,8 +20,6 @@ from pocketmq.protocol.requests.topic import (
 from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
-
-assert topic_handlers  # its handlers are what is tested
 
 
 def change(topic: str, **more: Any) -> UpdateAndCreateTopic:
@@ -112,9 +109,6 @@ async def test_success_is_answered_when_the_name_servers_know_the_topic(broker: 
         assert not asked.done()
         name_servers.known.set()
         assert (await asked).code == 0
-
-
-# -- 215
 
 
 # -- 202, 300, 305

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership import client_handlers
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.membership import (
@@ -20,8 +19,6 @@ from pocketmq.protocol.requests.membership import (
 from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
 
 from broker_fakes import Asked, FakeConnection, ask, connect
-
-assert client_handlers  # its handlers are what is tested
 
 
 def consumer(
