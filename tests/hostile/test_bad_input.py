@@ -224,7 +224,7 @@ def test_server_keeps_serving_after_more_connections_than_it_may_open_files(tmp_
             for _ in range(100):
                 stack.enter_context(server.broker())
             assert old.call(GET_MAX_OFFSET, {"topic": "t", "queueId": 0}).code == SUCCESS
-        # Half of a limit so low is kept for the store's files (broker/network/descriptors.py).
+        # Half of a limit so low is kept for the store's files (broker/network/listening.py).
         wait_until(lambda: server.open_files < 32, "the server has closed the idle connections")
         with server.broker() as peer:
             assert peer.call(SEND_MESSAGE, send_fields("T"), b"x").code == SUCCESS
