@@ -7,7 +7,7 @@ stream = grpc.telemetry(settings)          # stream.replies, stream.ended
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from pocketmq.broker.broker import Broker
@@ -162,7 +162,7 @@ class GrpcBroker:
             headers["x-mq-client-version"] = version
         stream = FakeStream(rpc, port)
         head = RequestHead(rpc.path, headers, seconds, "identity")
-        stream.call = RpcCall(self.calls, self.calls.handlers[rpc.path], stream, head)
+        stream.call = RpcCall(self.calls, self.calls.handlers[rpc.path], cast(Any, stream), head)
         return stream
 
     def begin(self, request: Any, client_id: str = "c1", **about: Any) -> FakeStream:
