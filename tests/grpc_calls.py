@@ -11,11 +11,13 @@ from typing import Any, cast
 
 import msgspec
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.consumer_groups import ConsumerGroup
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.grpc_endpoint import messages
 from pocketmq.grpc_endpoint.calls.handler import GrpcStatus
 from pocketmq.grpc_endpoint.calls.rpc_call import Calls, RpcCall
 from pocketmq.grpc_endpoint.clients.clients import Clients
+from pocketmq.grpc_endpoint.clients.peer import GrpcPeer
 from pocketmq.grpc_endpoint.consuming.consuming import Consuming
 from pocketmq.grpc_endpoint.endpoint import handlers_of
 from pocketmq.grpc_endpoint.http2.headers import RequestHead
@@ -189,6 +191,18 @@ class GrpcBroker:
         if settings is not None:
             stream.send(messages.TelemetryCommand(settings=settings))
         return stream
+
+    def peer(self, client_id: str) -> GrpcPeer:
+        """A registered client."""
+        peer = self.clients.find(client_id)
+        assert peer is not None
+        return peer
+
+    def members(self, group: str) -> ConsumerGroup:
+        """A group that has some."""
+        found = self.broker.membership.consumers.get(group)
+        assert found is not None
+        return found
 
     def topic(self, name: str, kind: str | None = None, queues: int = 4, **changes: Any) -> None:
         """Make a topic; `kind` is its message type."""

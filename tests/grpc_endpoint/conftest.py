@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.store import VirtualClock
+from pocketmq.testing import RocketMQ
 
 from broker_fakes import FakeLoop, close_broker, make_broker
 from grpc_calls import GrpcBroker
+from grpc_companion import companion
 
 MakeGrpc = Callable[..., GrpcBroker]
 
@@ -50,3 +52,10 @@ async def grpc(grpc_maker: MakeGrpc) -> GrpcBroker:
 async def strict(grpc_maker: MakeGrpc) -> GrpcBroker:
     """An endpoint with grpcStrict=true."""
     return grpc_maker(strict=True)
+
+
+@pytest.fixture
+async def rocketmq() -> AsyncIterator[RocketMQ]:
+    """A server in virtual time, whose ledger is kept."""
+    async with companion(ledger=True, virtual_time=True) as rocketmq:
+        yield rocketmq

@@ -16,13 +16,7 @@ from pocketmq.testing.faults.routes import RPC_ROUTE, RouteRule, changed_reply, 
 from pocketmq.testing.faults.sending import ReadyReply
 
 from grpc_client import ClientCall, GrpcClient, RpcError, encode
-from grpc_companion import T, acked, announce, companion, half, handle_of, hidden, receive, received, sent
-
-
-@pytest.fixture
-async def rocketmq() -> AsyncIterator[RocketMQ]:
-    async with companion(ledger=True, virtual_time=True) as rocketmq:
-        yield rocketmq
+from grpc_companion import T, acked, announce, half, handle_of, hidden, receive, received, sent
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from grpc_companion import (
     T,
     acked,
     announce,
-    companion,
     given_up,
     handle_of,
     hidden,
@@ -34,12 +33,6 @@ RPCS = (
     "ForwardMessageToDeadLetterQueue",
     "Telemetry",
 )
-
-
-@pytest.fixture
-async def rocketmq() -> AsyncIterator[RocketMQ]:
-    async with companion(ledger=True, virtual_time=True) as rocketmq:
-        yield rocketmq
 
 
 @pytest.fixture

@@ -44,8 +44,7 @@ async def test_heartbeat_keeps_the_subscriptions_of_other_members(grpc: GrpcBrok
     grpc.telemetry(consumer("g", ["u"]), client_id="c2")
     clock.advance(1)
     grpc.call(PUSH, client_id="c1")
-    group = grpc.broker.membership.consumers.get("g")
-    assert group is not None
+    group = grpc.members("g")
     assert list(group.subscriptions) == ["u"]
 
 

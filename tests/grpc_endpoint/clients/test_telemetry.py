@@ -104,8 +104,7 @@ async def test_consumer_is_a_member_of_its_group(
 ) -> None:
     expression = FilterExpression(type=FilterType.TAG, expression="A || B")
     grpc.telemetry(consumer("g", kind=kind, expression=expression))
-    group = grpc.broker.membership.consumers.get("g")
-    assert group is not None
+    group = grpc.members("g")
     assert group.client_ids() == ["c1"]
     assert (group.consume_type, group.message_model) == (consume_type, "CLUSTERING")
     assert group.consume_from_where == "CONSUME_FROM_LAST_OFFSET"
@@ -117,8 +116,7 @@ async def test_newer_settings_replace_the_subscriptions(grpc: GrpcBroker, clock:
     clock.advance(1000)
     changed = FilterExpression(type=FilterType.SQL, expression="a > 1")
     stream.send(TelemetryCommand(settings=consumer("g", ["t"], expression=changed)))
-    group = grpc.broker.membership.consumers.get("g")
-    assert group is not None
+    group = grpc.members("g")
     assert group.expressions() == {"t": "a > 1"}
     subscription = group.subscription("t")
     assert subscription is not None
@@ -154,8 +152,7 @@ async def test_end_of_the_stream_changes_no_membership(grpc: GrpcBroker) -> None
 async def test_a_client_is_one_member_whatever_its_connections(grpc: GrpcBroker) -> None:
     grpc.telemetry(consumer("g"), port=51_001)
     grpc.telemetry(consumer("g"), port=51_002)
-    group = grpc.broker.membership.consumers.get("g")
-    assert group is not None
+    group = grpc.members("g")
     (client,) = group.clients()
     assert client.connection.peer == "127.0.0.1:51001"
 

@@ -24,12 +24,16 @@ async def broker(tmp_path: Path, clock: VirtualClock, loop: FakeLoop) -> AsyncIt
 
 @pytest.fixture
 async def make_consumers(broker: Broker, loop: FakeLoop) -> AsyncIterator[MakeConsumers]:
-    """`make_consumers(grpc_strict=True, ...)`: settings of the endpoint in, its handlers out."""
+    """`make_consumers(grpc_strict=True, ...)`: consumers of an endpoint with these settings. Topic `orders` has one
+    queue and the messages m0 to m3, tags A and B in turn; group g has the member c1."""
     made: list[Consumers] = []
 
-    def make(**settings: Any) -> Consumers:
+    def make(count: int = 4, **settings: Any) -> Consumers:
         consumers = Consumers(broker, loop, **settings)
         made.append(consumers)
+        consumers.fill(count=count)
+        consumers.group("g")
+        consumers.announce("c1")
         return consumers
 
     yield make
@@ -39,8 +43,4 @@ async def make_consumers(broker: Broker, loop: FakeLoop) -> AsyncIterator[MakeCo
 
 @pytest.fixture
 async def consumers(make_consumers: MakeConsumers) -> Consumers:
-    """Topic `orders` with one queue and the messages m0 to m3, tags A and B in turn; group g has the member c1."""
-    consumers = make_consumers()
-    consumers.fill()
-    consumers.announce("c1")
-    return consumers
+    return make_consumers()

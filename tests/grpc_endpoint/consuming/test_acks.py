@@ -154,9 +154,6 @@ async def test_a_changed_time_starts_now_and_its_handle_keeps_the_place(
 
 async def test_the_handle_of_a_strict_endpoint_loses_its_place(make_consumers: Any) -> None:
     strict: Consumers = make_consumers(grpc_strict=True)
-    strict.fill()
-    strict.broker.groups.find_or_create("g")
-    strict.announce("c1")
     handle = strict.receive(batch_size=2, invisible=10).handles[1]
     position = handle.split(" ")[8]
     once = strict.change("id-m1", handle, 30).reply.receipt_handle
@@ -198,9 +195,6 @@ async def test_a_message_is_given_up_by_its_changed_handle(consumers: Consumers)
 
 async def test_a_strict_endpoint_copies_the_first_record_for_a_changed_handle(make_consumers: Any) -> None:
     strict: Consumers = make_consumers(grpc_strict=True)
-    strict.fill()
-    strict.broker.groups.find_or_create("g")
-    strict.announce("c1")
     handle = strict.receive(invisible=10).handles[1]
     changed = strict.change("id-m1", handle, 30).reply.receipt_handle
     assert strict.give_up("id-m1", changed).status == (Code.OK, "0")

@@ -145,7 +145,6 @@ async def test_a_receive_cancelled_before_the_settings_takes_nothing(consumers: 
 
 async def test_a_strict_endpoint_does_not_wait_for_settings(make_consumers: Any) -> None:
     strict: Consumers = make_consumers(grpc_strict=True)
-    strict.fill()
     early = strict.receive("c2")
     await turns()
     assert early.status[0] == Code.UNRECOGNIZED_CLIENT_TYPE
@@ -154,9 +153,7 @@ async def test_a_strict_endpoint_does_not_wait_for_settings(make_consumers: Any)
 async def test_a_member_that_has_left_gets_no_message_under_renewal(consumers: Consumers) -> None:
     consumers.receive()
     waiting = consumers.receive()
-    peer = consumers.clients.find("c1")
-    assert peer is not None
-    consumers.broker.membership.consumers.unregister("g", peer, is_notified=False)
+    consumers.broker.membership.consumers.unregister("g", consumers.peer("c1"), is_notified=False)
     consumers.store("new")
     await turns()
     assert waiting.status == (Code.MESSAGE_NOT_FOUND, "The client [c1] is disconnected.")

@@ -43,8 +43,6 @@ async def test_each_renewal_is_for_longer(consumers: Consumers, clock: VirtualCl
 
 async def test_renewal_ends_some_hours_after_the_delivery(make_consumers: Any) -> None:
     consumers: Consumers = make_consumers(renew_max_time_millis=200_000)
-    consumers.fill()
-    consumers.announce("c1")
     asked = consumers.receive(batch_size=1)
     consumers.receive(batch_size=3, invisible=4000)
     consumers.pass_time(260)
@@ -61,8 +59,6 @@ async def test_a_renewal_that_fails_is_tried_again_some_times(
 ) -> None:
     """`maxRenewRetryTimes`: a disk that fails for a moment costs no client its message."""
     consumers: Consumers = make_consumers(max_renew_retry_times=2)
-    consumers.fill()
-    consumers.announce("c1")
     consumers.receive(batch_size=1)
     clock.advance(51_000)
     with monkeypatch.context() as patch:
@@ -143,9 +139,7 @@ def failing(*arguments: object, **options: object) -> None:
 async def test_when_a_message_is_renewed_is_set_by_keys(
     make_consumers: Any, settings: dict[str, int], renewals: list[int]
 ) -> None:
-    consumers: Consumers = make_consumers(**settings)
-    consumers.fill(count=1)
-    consumers.announce("c1")
+    consumers: Consumers = make_consumers(count=1, **settings)
     consumers.receive()
     [held] = consumers.consuming.renewal._messages["c1"]["g"].values()
     found = []
@@ -160,14 +154,10 @@ async def test_how_soon_the_messages_of_a_client_that_ends_are_back_is_set_by_a_
     make_consumers: Any, ms: int, is_back: bool
 ) -> None:
     """`invisibleTimeMillisWhenClear`."""
-    consumers: Consumers = make_consumers(invisible_time_millis_when_clear=ms)
-    consumers.fill(count=1)
-    consumers.announce("c1")
+    consumers: Consumers = make_consumers(count=1, invisible_time_millis_when_clear=ms)
     consumers.announce("c2")
     consumers.receive()
-    peer = consumers.clients.find("c1")
-    assert peer is not None
-    consumers.clients.forget(peer)
+    consumers.clients.forget(consumers.peer("c1"))
     consumers.pass_time(5)
     assert consumers.receive("c2").bodies == (["m0"] if is_back else [])
 
@@ -176,9 +166,7 @@ async def test_a_client_that_ends_gives_its_messages_back_at_once(consumers: Con
     consumers.announce("c2")
     consumers.receive()
     waiting = consumers.receive("c2")
-    peer = consumers.clients.find("c1")
-    assert peer is not None
-    consumers.clients.forget(peer)
+    consumers.clients.forget(consumers.peer("c1"))
     assert len(consumers.consuming.renewal) == 0
     consumers.pass_time(5)
     await turns()
@@ -188,9 +176,7 @@ async def test_a_client_that_ends_gives_its_messages_back_at_once(consumers: Con
 async def test_a_client_that_is_no_member_at_a_scan_gives_its_messages_back(consumers: Consumers) -> None:
     consumers.announce("c2")
     consumers.receive()
-    peer = consumers.clients.find("c1")
-    assert peer is not None
-    consumers.broker.membership.consumers.unregister("g", peer, is_notified=False)
+    consumers.broker.membership.consumers.unregister("g", consumers.peer("c1"), is_notified=False)
     consumers.pass_time(60)
     assert sorted(consumers.receive("c2").bodies) == ["m0", "m1", "m2", "m3"]
 

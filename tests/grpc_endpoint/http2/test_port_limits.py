@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 import pytest
 from pocketmq.grpc_endpoint.http2 import port as port_of_http2
@@ -11,12 +10,7 @@ from pocketmq.grpc_endpoint.http2.server_stream import RECEIVE_WINDOW
 
 from grpc_client import ClientCall, GrpcClient, framed
 from http2_echo import Limited, echo_port, raw_peer
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
-        while not is_so():  # noqa: ASYNC110 - the system delivers it
-            await asyncio.sleep(0.001)
+from waiting import until
 
 
 def begun(client: GrpcClient, size: int) -> ClientCall:
