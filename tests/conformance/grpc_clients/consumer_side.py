@@ -6,23 +6,16 @@ A client that closes waits for the receive that is under way; so the longest wai
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from conformance.official.local_proxy import LocalProxy
 from conformance.servers.our_server import OurServer
-from conformance.servers.remoting import Reply
+from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
 
 ENDPOINT = "127.0.0.1:8081"
 SHORT_WAITS = {"grpcClientConsumerMaxLongPollingTimeoutMillis": 5000}
 QUICK = [1000, 1000, 1000, 1000]
 """Delays of a retry, in ms."""
-
-
-class Asks(Protocol):
-    """A `RawClient`, or one that signs."""
-
-    def call(self, code: int, body: bytes = b"", **fields: object) -> Reply: ...
 
 
 def make_endpoint(
@@ -39,23 +32,11 @@ def make_endpoint(
     return LocalProxy(home, broker_conf=ours, proxy_settings=its)
 
 
-def make_topic(client: Asks, name: str, kind: str, queues: int = 4) -> None:
-    reply = client.call(
-        17,
-        topic=name,
-        defaultTopic="TBW102",
-        readQueueNums=queues,
-        writeQueueNums=queues,
-        perm=6,
-        topicFilterType="SINGLE_TAG",
-        topicSysFlag=0,
-        order=False,
-        attributes=f"+message.type={kind}",
-    )
-    assert reply.code == 0, reply
+def make_topic(client: RawClient, name: str, kind: str, queues: int = 4) -> None:
+    client.update_topic(name, queues, attributes=f"+message.type={kind}")
 
 
-def make_group(client: Asks, name: str, **settings: object) -> None:
+def make_group(client: RawClient, name: str, **settings: object) -> None:
     """A group that retries quickly, at most twice."""
     policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": QUICK}}
     of = {"groupName": name, "consumeEnable": True, "retryMaxTimes": 2, "groupRetryPolicy": policy}

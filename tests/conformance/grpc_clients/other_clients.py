@@ -35,11 +35,12 @@ from conformance.clients.foreign import (
     grpc_python_packages,
     rust_program,
 )
-from conformance.grpc_clients.consumer_side import ENDPOINT, Asks, make_group, make_topic
+from conformance.grpc_clients.consumer_side import ENDPOINT, make_group, make_topic
 from conformance.official.jars import PeersUnavailable
 from conformance.on_demand import ON_DEMAND
 from conformance.servers.namespaces import clean_environment
 from conformance.servers.processes import Running
+from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -126,7 +127,7 @@ def had(name: str) -> Client:
         pytest.skip(str(why))
 
 
-def make_places(client: Asks, prefix: str) -> None:
+def make_places(client: RawClient, prefix: str) -> None:
     """The topics and groups of one run."""
     for word, kind in TOPICS.items():
         make_topic(client, f"{prefix}_{word}", kind)
