@@ -82,11 +82,19 @@ def send_message(producing: Producing, request: SendMessageRequest, call: RpcCal
         else:
             given = _batch(producing, topic, messages, texts, producing.random.randrange(queues))
         return _store(producing, peer, given, call.answer) or ANSWERS_LATER
-    replies = _Replies(call, len(messages))
+    replies: list[_Reply | None] = [None] * len(messages)
+
+    def add_later(number: int, reply: _Reply) -> None:
+        """About a message that had to wait for the disk or for slaves."""
+        replies[number] = reply
+        joined = _joined(replies)
+        if joined is not None:
+            call.answer(joined)
+
     for number, (message, properties) in enumerate(zip(messages, texts, strict=True)):
         given = _one(topic, message, properties, chosen_queue(properties, queues, producing.random))
-        replies.add(number, _store(producing, peer, given, partial(replies.add_later, number)))
-    return replies.joined() or ANSWERS_LATER
+        replies[number] = _store(producing, peer, given, partial(add_later, number))
+    return _joined(replies) or ANSWERS_LATER
 
 
 def _queues_of(producing: Producing, topic: str, texts: Sequence[Mapping[str, str]]) -> int:
@@ -96,10 +104,9 @@ def _queues_of(producing: Producing, topic: str, texts: Sequence[Mapping[str, st
     if topic_config is None and not producing.config.grpc_strict:
         raise topic_not_found(topic)
     if not is_retry_topic(topic) and not is_dlq_topic(topic):
+        message_type = None if topic_config is None else topic_config.message_type
         for properties in texts:
-            if names.TRANSFER_FLAG not in properties:
-                message_type = None if topic_config is None else topic_config.message_type
-                check_type(message_type, type_of(properties), producing.config)
+            check_type(message_type, type_of(properties), producing.config)
     if (
         topic_config is None
         or not flags.is_writeable(topic_config.perm)
@@ -109,35 +116,17 @@ def _queues_of(producing: Producing, topic: str, texts: Sequence[Mapping[str, st
     return topic_config.write_queue_nums
 
 
-class _Replies:
-    """The replies to the messages of one request: some arrive later, because their message has to wait for the disk or
-    for slaves."""
-
-    def __init__(self, call: RpcCall, count: int) -> None:
-        self._call = call
-        self._replies: list[_Reply | None] = [None] * count
-
-    def add(self, number: int, reply: _Reply | None) -> None:
-        self._replies[number] = reply
-
-    def add_later(self, number: int, reply: _Reply) -> None:
-        """When the handler has returned."""
-        self._replies[number] = reply
-        joined = self.joined()
-        if joined is not None:
-            self._call.answer(joined)
-
-    def joined(self) -> _Reply | None:
-        """One entry for each message, if all replies are there."""
-        replies = [reply for reply in self._replies if reply is not None]
-        if len(replies) < len(self._replies):
-            return None
-        codes = {reply.status.code for reply in replies}
-        code = Code(codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS)
-        entries = [
-            reply.entries[0] if reply.entries else SendResultEntry(status=reply.status) for reply in replies
-        ]
-        return SendMessageResponse(status=Status(code=code, message=code.name), entries=entries)
+def _joined(given: Sequence[_Reply | None]) -> _Reply | None:
+    """One entry for each message, if all replies are there."""
+    replies = [reply for reply in given if reply is not None]
+    if len(replies) < len(given):
+        return None
+    codes = {reply.status.code for reply in replies}
+    code = Code(codes.pop() if len(codes) == 1 else Code.MULTIPLE_RESULTS)
+    entries = [
+        reply.entries[0] if reply.entries else SendResultEntry(status=reply.status) for reply in replies
+    ]
+    return SendMessageResponse(status=Status(code=code, message=code.name), entries=entries)
 
 
 class _ToStore(NamedTuple):
