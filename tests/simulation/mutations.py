@@ -181,9 +181,9 @@ def nobody_is_asked_about_a_transaction() -> None:
 
 @mutation
 def ack_counts_for_another_message() -> None:
-    acknowledge = ack_handlers._acknowledge
+    acknowledge = ack_handlers.ack_record
 
-    def other(popping: Any, topic: str, group: str, queue_id: int, offset: int, *rest: Any) -> Any:
-        return acknowledge(popping, topic, group, queue_id, offset ^ 1, *rest)
+    def other(pop: Any, offset: int) -> Any:
+        return acknowledge(pop, offset ^ 1)
 
     replace(acknowledge, other)
