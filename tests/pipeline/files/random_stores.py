@@ -1,13 +1,10 @@
 """Small stores of any records, with the units that belong to them: what the aggregates of a scan are tried on."""
 
-import itertools
 import struct
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pocketmq.pipeline.errors import CorruptStoreError
 from pocketmq.pipeline.files.log_files import LogFile, LogSplit, log_files
-from pocketmq.pipeline.files.scan import ScanOptions, scan_log
 from pocketmq.protocol.message.record import Record, encode_record
 
 UNIT_BYTES = 20
@@ -77,20 +74,3 @@ def whole_log(root: Path, known_end: int = 0) -> LogSplit:
     """The log as one split."""
     file = only_file(root)
     return LogSplit(file, 0, file.size, known_end or file.size)
-
-
-def found_by(split: LogSplit, options: ScanOptions) -> list[Any]:
-    """The positions of records and damage, or the words of the error."""
-    found: list[Any] = []
-    try:
-        for scanned in scan_log(split, options):
-            if scanned.records is None:
-                found.append((scanned.bad_position, scanned.bad_status))
-            else:
-                statuses = scanned.statuses and scanned.statuses.to_pylist()
-                found += zip(
-                    scanned.records.starts.tolist(), statuses or itertools.repeat("ok"), strict=False
-                )
-    except CorruptStoreError as error:
-        found.append(str(error))
-    return found

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.errors import CorruptStoreError
 from pocketmq.pipeline.files import runs as runs_file
 from pocketmq.pipeline.files.aggregates import scan_runs
 from pocketmq.pipeline.files.log_files import LogSplit
@@ -129,16 +128,6 @@ def test_damage_is_a_row_of_its_own_and_the_rest_are_runs(
     if read < len(written):
         assert damage
     assert all(row["file"] == str(path) and row["firstPosition"] >= 0 for row in damage)
-
-
-def test_damage_is_an_error_unless_it_is_reported(tmp_path: Path) -> None:
-    write_log(tmp_path, [Message("T", 0, offset) for offset in range(5)])
-    path = Path(only_file(tmp_path).path)
-    raw = bytearray(path.read_bytes())
-    raw[4] = 0
-    path.write_bytes(raw)
-    with pytest.raises(CorruptStoreError, match="bad magic"):
-        rows([whole_log(tmp_path)], ScanOptions())
 
 
 def test_the_times_of_a_run_are_its_earliest_and_latest(tmp_path: Path) -> None:

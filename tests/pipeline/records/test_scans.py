@@ -58,6 +58,9 @@ def scanned(
     st.booleans(),
     st.sampled_from([BASE, ANYWHERE]),
 )
+@example(  # a body's length leads out of the buffer, where the topic would be
+    [Record("T", 0, 0, 0, b"x", b"")] * 3, [(84, 16)], 0, False, BASE
+)
 def test_any_bytes_are_scanned_alike(
     records: list[Record], edits: list[tuple[int, int]], cut: int, check_crc: bool, base: int
 ) -> None:
