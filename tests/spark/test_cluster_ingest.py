@@ -108,6 +108,8 @@ def test_a_continuous_ingest_outlives_killed_executors_and_ends_at_ctrl_c(
     job.signal(signal.SIGINT)
     assert job.end() == 1, job.output()[-4000:]  # there are messages that cannot be decoded
     assert f"{len(keys(0, sent, are_bad=False))} messages of {topic} written" in job.output()
+    assert "Stopped: the next run with this checkpoint goes on there." in job.output()
+    assert "Traceback" not in job.output()
     assert stream_column(tmp_path / "table", "keys") == keys(0, sent, are_bad=False)
     assert stream_column(tmp_path / "bad", "keys") == keys(0, sent, are_bad=True)
 

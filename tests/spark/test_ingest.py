@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,13 +32,17 @@ from pipeline.brokers.cluster_sends import send_to
 from waiting import wait_until
 
 
+def ingest_of(namesrv_addr: str, topics: str, folder: Path, **more: Any) -> Ingest:
+    places = {name: str(folder / name) for name in ("target", "checkpoint")}
+    return Ingest(namesrv_addr=namesrv_addr, topics=topics, **places, **more)
+
+
 def test_a_second_run_appends_what_is_new(spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path) -> None:
     topic = rocketmq.topic("lake", queues=2)
-    ingest = Ingest(
-        namesrv_addr=rocketmq.namesrv_addr,
-        topics=topic,
-        target=str(tmp_path / "table"),
-        checkpoint=str(tmp_path / "checkpoint"),
+    ingest = ingest_of(
+        rocketmq.namesrv_addr,
+        topic,
+        tmp_path,
         batch_messages=3,
         files=1,
     )
@@ -61,11 +66,10 @@ def test_json_is_decoded_and_the_rest_is_kept_aside(
         rocketmq.send(topic, body)
     schema = tmp_path / "order.ddl"
     schema.write_text("id int, name string\n")
-    ingest = Ingest(
-        namesrv_addr=rocketmq.namesrv_addr,
-        topics=topic,
-        target=str(tmp_path / "table"),
-        checkpoint=str(tmp_path / "checkpoint"),
+    ingest = ingest_of(
+        rocketmq.namesrv_addr,
+        topic,
+        tmp_path,
         decode="json",
         schema=str(schema),
         bad=str(tmp_path / "bad"),
@@ -92,14 +96,7 @@ def test_what_is_not_one_whole_value_is_not_decoded(spark: SparkSession) -> None
     bodies = [text.encode() for text in (*WHOLE, *NOT_WHOLE)] + [b'{"id": 1, "name": "\xff"}']
     messages = spark.createDataFrame([(body,) for body in bodies], "body binary")
     messages = messages.withColumn("storeTimestamp", F.current_timestamp())
-    ingest = Ingest(
-        namesrv_addr="h:1",
-        topics="T",
-        target="/t",
-        checkpoint="/c",
-        decode="json",
-        schema="id int, name string",
-    )
+    ingest = ingest_of("h:1", "T", Path("/"), decode="json", schema="id int, name string")
     assert [row.value.id for row in prepared(messages, ingest).collect()] == [1] * len(WHOLE)
     bad = prepared(messages, ingest, is_bad=True).collect()
     assert [bytes(row.body) for row in bad] == bodies[len(WHOLE) :]
@@ -119,19 +116,12 @@ def test_a_stream_goes_on_over_a_restart_of_its_broker_and_ends_when_it_is_asked
     with RocketMQCluster(brokers=1) as cluster:
         cluster.grow("T", queues=1)
         queue = Queue("T", "b0", 0)
-        endless = Ingest(
-            namesrv_addr=cluster.namesrv_addr,
-            topics="T",
-            target=str(tmp_path / "table"),
-            checkpoint=str(tmp_path / "checkpoint"),
-            every="100 ms",
-            batch_messages=2,
-        )
+        endless = ingest_of(cluster.namesrv_addr, "T", tmp_path, every="100 ms", batch_messages=2)
         ended, reports = threading.Event(), []
         thread = threading.Thread(target=lambda: reports.append(build(spark, endless, ended)))
 
         def bodies() -> list[str]:
-            if not (tmp_path / "table" / "_spark_metadata" / "0").exists():
+            if not (tmp_path / "target" / "_spark_metadata" / "0").exists():
                 return []
             table = spark.read.schema("queueOffset bigint, body binary").parquet(endless.target)
             rows = table.orderBy("queueOffset").select("body").collect()
@@ -195,11 +185,10 @@ def test_a_package_that_is_not_there_and_a_wrong_schema_are_named(
 ) -> None:
     topic = rocketmq.topic("package", queues=1)
     bad = str(tmp_path / "bad") if "decode" in options else None
-    ingest = Ingest(
-        namesrv_addr=rocketmq.namesrv_addr,
-        topics=topic,
-        target=str(tmp_path / "table"),
-        checkpoint=str(tmp_path / "checkpoint"),
+    ingest = ingest_of(
+        rocketmq.namesrv_addr,
+        topic,
+        tmp_path,
         bad=bad,
         **options,
     )
@@ -208,12 +197,12 @@ def test_a_package_that_is_not_there_and_a_wrong_schema_are_named(
 
 
 def test_a_folder_whose_batches_spark_would_leave_out_is_refused(tmp_path: Path) -> None:
-    target, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
+    target, checkpoint = tmp_path / "target", tmp_path / "checkpoint"
     check_target("--to", str(target), str(checkpoint))
     (target / "_spark_metadata").mkdir(parents=True)
     (target / "_spark_metadata" / "0").touch()
     with pytest.raises(
-        OptionError, match=r"--to: .*table was written with another checkpoint than .*checkpoint:"
+        OptionError, match=r"--to: .*target was written with another checkpoint than .*checkpoint:"
     ):
         check_target("--to", str(target), str(checkpoint))
     (checkpoint / "offsets").mkdir(parents=True)
@@ -238,6 +227,6 @@ def test_files_that_no_ingest_has_written_are_not_hidden(tmp_path: Path) -> None
     ],
 )
 def test_a_wrong_schema_is_named_before_spark_starts(options: dict[str, str], message: str) -> None:
-    wrong = Ingest(namesrv_addr="h:1", topics="T", target="/t", checkpoint="/c", bad="/b", **options)
+    wrong = ingest_of("h:1", "T", Path("/"), bad="/b", **options)
     with pytest.raises(OptionError, match=message):
         wrong.check()

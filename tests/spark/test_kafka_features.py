@@ -17,18 +17,13 @@ from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.sink.sink_options import read_sink_options
 from pocketmq.pipeline.sink.task_sender import TaskSender
 from pocketmq.pipeline.sources.topic_reader import TopicReader
-from pocketmq.pipeline.sources.topic_stream import TopicStreamReader
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-OFFSETS = StructType([StructField("queueOffset", LongType())])
+from spark.stream_readers import stream_of
+
 ALL = ReadAllAvailable()
-
-
-def stream_of(rocketmq: RocketMQ, **options: str) -> TopicStreamReader:
-    texts = {"nameServer": rocketmq.namesrv_addr, "startingOffsets": "earliest", **options}
-    return TopicStreamReader(read_source_options(texts, is_stream=True), OFFSETS)
 
 
 def offsets(position: dict[str, Any], name: str) -> dict[str, dict[str, dict[str, int]]]:
@@ -61,7 +56,7 @@ def test_a_batch_of_a_stream_is_split_into_tasks(
     topic = rocketmq.topic("split", queues=1)
     for _ in range(10):
         rocketmq.send(topic, "x")
-    stream = stream_of(rocketmq, subscribe=topic, **options)
+    stream = stream_of(rocketmq, topic, **options)
     start = stream.initialOffset()
     parts = stream.partitions(start, stream.latestOffset(start, ALL))
     assert len(parts) == tasks
@@ -75,7 +70,7 @@ def rows_of(batch: Any) -> list[tuple[Any, ...]]:
 
 def test_the_newest_offsets_are_reported_with_the_progress(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("newest", queues=1)
-    stream = stream_of(rocketmq, subscribe=topic, maxOffsetsPerTrigger="2")
+    stream = stream_of(rocketmq, topic, maxOffsetsPerTrigger="2")
     start = stream.initialOffset()
     for _ in range(5):
         rocketmq.send(topic, "x")

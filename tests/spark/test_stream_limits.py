@@ -8,22 +8,9 @@ from pocketmq.testing import RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import CheckpointError
-from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.sources.topic_stream import TopicStreamReader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
-from pyspark.sql.types import LongType, StructField, StructType
 
-SCHEMA = StructType([StructField("queueOffset", LongType())])
-
-
-def reader(rocketmq: RocketMQ, topic: str, **options: str) -> TopicStreamReader:
-    options = {
-        "nameServer": rocketmq.namesrv_addr,
-        "subscribe": topic,
-        "startingOffsets": "earliest",
-        **options,
-    }
-    return TopicStreamReader(read_source_options(options, is_stream=True), SCHEMA)
+from spark.stream_readers import stream_of
 
 
 def size(topic: str, start: dict[str, Any], end: dict[str, Any]) -> int:
@@ -35,7 +22,7 @@ def size(topic: str, start: dict[str, Any], end: dict[str, Any]) -> int:
 
 def test_a_small_batch_waits_for_more(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("small", queues=2)
-    patient = reader(rocketmq, topic, minOffsetsPerTrigger="5", maxTriggerDelay="10m")
+    patient = stream_of(rocketmq, topic, minOffsetsPerTrigger="5", maxTriggerDelay="10m")
     start = patient.initialOffset()
     for number in range(4):
         rocketmq.send(topic, "x", queue_id=number % 2)
@@ -48,7 +35,7 @@ def test_a_small_batch_waits_for_more(rocketmq: RocketMQ) -> None:
 
 def test_a_small_batch_does_not_wait_forever(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("late", queues=1)
-    impatient = reader(rocketmq, topic, minOffsetsPerTrigger="5", maxTriggerDelay="0ms")
+    impatient = stream_of(rocketmq, topic, minOffsetsPerTrigger="5", maxTriggerDelay="0ms")
     start = impatient.initialOffset()
     rocketmq.send(topic, "x")
     assert size(topic, start, impatient.latestOffset(start, ReadAllAvailable())) == 1
@@ -56,7 +43,7 @@ def test_a_small_batch_does_not_wait_forever(rocketmq: RocketMQ) -> None:
 
 def test_a_small_batch_does_not_wait_under_available_now(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("now", queues=1)
-    one = reader(rocketmq, topic, minOffsetsPerTrigger="5")
+    one = stream_of(rocketmq, topic, minOffsetsPerTrigger="5")
     start = one.initialOffset()
     rocketmq.send(topic, "x")
     one.prepareForTriggerAvailableNow()
@@ -66,7 +53,7 @@ def test_a_small_batch_does_not_wait_under_available_now(rocketmq: RocketMQ) -> 
 
 def test_a_byte_limit_uses_the_size_of_the_next_messages(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("bytes", queues=2)
-    one = reader(rocketmq, topic, maxBytesPerTrigger="100000")
+    one = stream_of(rocketmq, topic, maxBytesPerTrigger="100000")
     start = position = one.initialOffset()
     for number in range(40):
         rocketmq.send(topic, "x" * 9_800, queue_id=number % 2)
@@ -87,17 +74,16 @@ def test_the_smaller_of_two_limits_applies(rocketmq: RocketMQ) -> None:
     for _ in range(20):
         rocketmq.send(topic, "x" * 9_800)
     for rows, at_most in (("3", 3), ("18", 10)):
-        one = reader(rocketmq, topic, maxOffsetsPerTrigger=rows, maxBytesPerTrigger="100000")
+        one = stream_of(rocketmq, topic, maxOffsetsPerTrigger=rows, maxBytesPerTrigger="100000")
         start = one.initialOffset()
         assert 1 < size(topic, start, one.latestOffset(start, one.getDefaultReadLimit())) <= at_most
 
 
 def test_a_checkpoint_of_topics_that_do_not_match_the_pattern_is_refused(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("meant", queues=1)
-    start = reader(rocketmq, topic).initialOffset()
+    start = stream_of(rocketmq, topic).initialOffset()
     for pattern, is_meant in ((f"{topic}.*", True), ("another.*", False)):
-        options = {"nameServer": rocketmq.namesrv_addr, "subscribePattern": pattern}
-        one = TopicStreamReader(read_source_options(options, is_stream=True), SCHEMA)
+        one = stream_of(rocketmq, subscribePattern=pattern)
         if is_meant:
             assert one.latestOffset(start, ReadAllAvailable()) is start
         else:
@@ -110,7 +96,7 @@ def test_a_checkpoint_of_topics_that_do_not_match_the_pattern_is_refused(rocketm
 def test_a_stream_at_latest_begins_at_the_first_answer(rocketmq: RocketMQ) -> None:
     """Spark asks more than once; messages between two answers would be lost."""
     topic = rocketmq.topic("begun", queues=1)
-    one = reader(rocketmq, topic, startingOffsets="latest")
+    one = stream_of(rocketmq, topic, startingOffsets="latest")
     start = one.initialOffset()
     rocketmq.send(topic, "x")
     assert one.initialOffset() == start

@@ -11,14 +11,12 @@ pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import DataLossError
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
-from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.sources.topic_stream import TopicStreamReader
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import LongType, StructField, StructType
 
-from pipeline.brokers.cluster_sends import options_of, send_to
+from pipeline.brokers.cluster_sends import send_to
+from spark.stream_readers import stream_of
 
-SCHEMA = StructType([StructField("queueOffset", LongType())])
 FIRST, SECOND = Queue("T", "b0", 0), Queue("T", "b1", 0)
 ALL = ReadAllAvailable()
 
@@ -31,8 +29,7 @@ def cluster() -> Iterator[RocketMQCluster]:
 
 
 def reader_of(cluster: RocketMQCluster, **options: str) -> TopicStreamReader:
-    options = {"startingOffsets": "earliest", "retryTimeoutMs": "5000", **options}
-    return TopicStreamReader(options_of(cluster, "T", is_stream=True, **options), SCHEMA)
+    return stream_of(cluster, "T", **{"retryTimeoutMs": "5000", **options})
 
 
 def offsets_of(value: dict[str, Any]) -> dict[Queue, int]:
@@ -111,11 +108,6 @@ def test_a_slave_that_lags_neither_loses_messages_nor_makes_the_stream_read_them
     assert rows(stream, other, last) == 1
 
 
-def reader_at(rocketmq: RocketMQ, topic: str, **options: str) -> TopicStreamReader:
-    texts = {"nameServer": rocketmq.namesrv_addr, "subscribe": topic, **options}
-    return TopicStreamReader(read_source_options(texts, is_stream=True), SCHEMA)
-
-
 @pytest.mark.parametrize(("position_ms", "begins_at"), [(1 << 60, 3), (1, 0), (0, 3)])
 def test_after_a_real_loss_a_stream_goes_on_at_the_end_or_at_the_start_of_a_new_topic(
     rocketmq: RocketMQ, position_ms: int, begins_at: int
@@ -128,8 +120,8 @@ def test_after_a_real_loss_a_stream_goes_on_at_the_end_or_at_the_start_of_a_new_
     queue = Queue(topic, "broker-a", 0)
     start = StreamPosition({queue: 99}, time_ms=position_ms).to_json()
     with pytest.raises(DataLossError, match=r"96 messages, offsets \[3, 99\), do not exist"):
-        reader_at(rocketmq, topic).latestOffset(start, ALL)
-    tolerant = reader_at(rocketmq, topic, failOnDataLoss="false")
+        stream_of(rocketmq, topic).latestOffset(start, ALL)
+    tolerant = stream_of(rocketmq, topic, failOnDataLoss="false")
     end = tolerant.latestOffset(start, ALL)
     position = StreamPosition.of_json(end)
     assert (position.start_offsets, position.offsets) == ({queue: begins_at}, {queue: 3})

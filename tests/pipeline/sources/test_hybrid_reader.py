@@ -1,6 +1,7 @@
 """A range is read from the broker's files and its tail from the broker: every message once, in order."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,13 @@ def send(server: EmbeddedServer, count: int = COUNT) -> str:
     for number in range(count):
         rocketmq.send(topic, f"m{number:02}", tags="AB"[number % 2], queue_id=number // 2 % 2)
     return topic
+
+
+def copy_of(store: Path, copy: Path) -> Path:
+    """Log and queues, as they are now."""
+    for name in ("commitlog", "consumequeue"):
+        shutil.copytree(store / name, copy / name)
+    return copy
 
 
 def options_of(server: EmbeddedServer, topic: str, **options: str) -> SourceOptions:
@@ -86,11 +94,7 @@ def test_the_tail_that_no_file_has_is_pulled(
     """The copy of a store ends where it was made."""
     topic = send(server)
     pulled = texts(options_of(server, topic))
-    copy = tmp_path / "copy"
-    for path in [*store.glob("commitlog/*"), *store.glob("consumequeue/*/*/*")]:
-        target = copy / path.relative_to(store)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(path.read_bytes())
+    copy = copy_of(store, tmp_path / "copy")
     for queue in (0, 1):
         units = copy / "consumequeue" / topic / str(queue) / f"{0:020}"
         units.write_bytes(units.read_bytes()[: 20 * 9])
@@ -105,11 +109,7 @@ def test_files_that_do_not_have_the_queue_are_left_for_the_broker(
 ) -> None:
     topic = send(server)
     pulled = texts(options_of(server, topic))
-    copy = tmp_path / "copy"
-    for path in [*store.glob("commitlog/*"), *store.glob("consumequeue/*/*/*")]:
-        target = copy / path.relative_to(store)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(path.read_bytes())
+    copy = copy_of(store, tmp_path / "copy")
     if fault == "log":
         for path in copy.glob("commitlog/*"):
             path.unlink()
