@@ -4,6 +4,7 @@ main.py             the list of commands, and what they have in common
 mistakes.py         exit codes; a user's mistake: one line, and which command a misspelt name may mean
 times.py            times as users write them, and as they are printed
 options.py          options that commands share
+output.py           how commands print: a table for people, `--json` for programs, `--watch`
 serve.py            one server, until a signal
 exec.py             a program with a server of its own
 server_options.py   the options that these two share

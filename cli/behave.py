@@ -9,21 +9,22 @@ The work is that of `pocketmq.testing.behave`.
 
 import signal
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 import click
-import msgspec
 from pocketmq.broker.errors import StartError
-from pocketmq.testing.behave.run import MAX_AT_ONCE, ReportError, read_report, run, write_report
+from pocketmq.testing.behave.run import MAX_AT_ONCE, Report, ReportError, read_report, run, write_report
 from pocketmq.testing.behave.scenario import built_in, played_for, read_scenario
 from pocketmq.testing.behave.stage import ProgramError
-from pocketmq.testing.behave.table import as_text
+from pocketmq.testing.behave.table import FIGURES, played_in, scenarios_of
 from pocketmq.testing.errors import TestingError
 
 from .mistakes import FAILED, refuse
+from .output import echo_json, json_option, table
 
 
 class BehaveCommand(click.Command):
@@ -61,7 +62,7 @@ class BehaveCommand(click.Command):
     type=click.Path(path_type=Path),
     help="Keep what the program prints, a file for each scenario and program.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@json_option
 @click.pass_context
 def behave(
     ctx: click.Context,
@@ -105,7 +106,7 @@ def behave(
         refuse(error)
     reports = [*own, *others]
     if as_json:
-        click.echo(msgspec.json.encode(own[0] if own else reports).decode())
+        echo_json(own[0] if own else reports)
     else:
         click.echo(as_text(reports))
     found = [text for report in own for text in report.trouble()]
@@ -135,7 +136,19 @@ def _ended_by_signals() -> Iterator[None]:
 
 def _list() -> None:
     known = [read_scenario(name) for name in built_in()]
-    width = max(len(one.name) for one in known)
-    kinds = max(len(one.clients) for one in known)
-    for one in known:
-        click.echo(f"{one.name.ljust(width)}  {one.clients.ljust(kinds)}  {one.about}")
+    click.echo(table(("scenario", "clients", "about"), [(one.name, one.clients, one.about) for one in known]))
+
+
+def as_text(reports: Sequence[Report]) -> str:
+    """A table for each scenario: a row for each figure that some client has, a column for each client."""
+    parts = []
+    for name in scenarios_of(reports):
+        played = played_in(reports, name)
+        rows = [
+            [figure.heading, *(str(figure.value(one.measures) or "-") for _, one in played)]
+            for figure in FIGURES
+            if any(figure.value(one.measures) for _, one in played)
+        ]
+        figures = textwrap.indent(table(["", *(client for client, _ in played)], rows), "  ")
+        parts.append(f"{name}: {played[0][1].about}\n{figures}")
+    return "\n\n".join(parts)

@@ -11,6 +11,7 @@ import click
 from pocketmq.store.errors import StoreError
 
 from .mistakes import FAILED, printable, refuse
+from .output import echo_json, json_option, table
 from .times import local_time
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def store_command() -> None:
     type=click.Path(path_type=Path),
     help="Where storePathCommitLog puts the log, if not in DIR/commitlog.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The whole report as one JSON object.")
+@json_option
 def check(*, folder: Path, commit_log: Path | None, as_json: bool) -> None:
     """Read the whole store in DIR and say what is wrong, where, and what a start would do about it.
 
@@ -51,8 +52,7 @@ def check(*, folder: Path, commit_log: Path | None, as_json: bool) -> None:
     except (StoreError, OSError) as error:
         refuse(error)
     if as_json:
-        fields = {"damaged": report.damaged, **msgspec.to_builtins(report)}
-        click.echo(msgspec.json.encode(fields))
+        echo_json({"damaged": report.damaged, **msgspec.to_builtins(report)})
     else:
         _print_report(report)
     sys.exit(FAILED if report.damaged else 0)
@@ -92,7 +92,7 @@ def _print_report(report: "Report") -> None:
     type=click.Path(path_type=Path),
     help="Where storePathCommitLog puts the log, if not in DIR/commitlog.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@json_option
 def show(
     *,
     folder: Path,
@@ -122,21 +122,21 @@ def show(
 
 
 def _print_queues(queues: "list[StoredQueue]", *, as_json: bool) -> None:
-    row = "{:<40} {:>5} {:>12} {:>12} {}"
-    if not as_json:
-        click.echo(row.format("topic", "queue", "min offset", "max offset", "newest message stored"))
-    for queue in queues:
-        if as_json:
-            _echo_json(queue)
-        else:
-            newest = local_time(queue.newest_store_time_ms)
-            click.echo(row.format(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset, newest))
+    if as_json:
+        for queue in queues:
+            echo_json(queue)
+        return
+    rows = [
+        (one.topic, one.queue_id, one.min_offset, one.max_offset, local_time(one.newest_store_time_ms))
+        for one in queues
+    ]
+    click.echo(table(("topic", "queue", "min offset", "max offset", "newest message stored"), rows))
 
 
 def _print_messages(messages: list[Any], *, as_json: bool) -> None:
     for message in messages:
         if as_json:
-            _echo_json(message)
+            echo_json(message)
             continue
         names = " ".join(
             f"{name}={printable(message.properties[name])}"
@@ -147,12 +147,6 @@ def _print_messages(messages: list[Any], *, as_json: bool) -> None:
             f"queue {message.queue_id} offset {message.queue_offset} position {message.position} "
             f"{message.size} bytes {local_time(message.store_time_ms)} {names} {_preview(message.body)}"
         )
-
-
-def _echo_json(value: Any) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.encode(value))
 
 
 def _preview(body: bytes) -> str:

@@ -126,6 +126,7 @@ ROOMS: dict[str, list[str]] = {
     "cli": [
         "mistakes times",
         "options server_options",
+        "output",
         "inspect",
         "messages",
         "admin behave bench completion demo exec pipeline proxy serve store_command",

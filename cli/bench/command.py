@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import click
-import msgspec
 from pocketmq.broker.process import loop_factory
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -19,6 +18,7 @@ from rich.progress import Progress as Bar
 
 from ..mistakes import FAILED, NumberRange
 from ..options import client_options, run_command
+from ..output import echo_json, json_option
 from .runs import Measured, Plan, Progress, consume, end_to_end, produce
 
 PERCENTILES: Final = (50, 90, 99, 99.9)
@@ -76,7 +76,7 @@ MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
     "--follow", is_flag=True, help="consumer: run for --duration instead of to the end of the backlog."
 )
 @click.option("-g", "--group", default="", help="The consumer group.  [default: a new one]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object.")
+@json_option
 @client_options
 def bench(*, mode: str, as_json: bool, rate: float, **options: Any) -> None:
     """Measure the messages a second and the latencies of a broker.
@@ -110,7 +110,10 @@ async def _bench(mode: str, plan: Plan, *, as_json: bool) -> None:
             showing.cancel()
     if progress.first_error:
         click.echo(f"pocketmq: {progress.failed} sends failed, the first: {progress.first_error}", err=True)
-    click.echo(msgspec.json.encode(as_object(measured, plan)).decode() if as_json else _text(measured, plan))
+    if as_json:
+        echo_json(as_object(measured, plan))
+    else:
+        click.echo(_text(measured, plan))
     if progress.failed or not measured.messages:
         sys.exit(FAILED)
 

@@ -6,5 +6,4 @@ groups.py     consumer groups with members and lag: `pocketmq groups`
 lag.py        how far groups have to go, queue by queue: `pocketmq lag`
 clients.py    who is connected: `pocketmq clients`
 cluster_names.py   names in a cluster, for lists and for TAB; many questions at once, but not too many
-output.py     how these commands print: a table for people, `--json` for programs, `--watch`
 """

@@ -10,8 +10,8 @@ from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import PREDEFINED_GROUPS
 
 from ..options import client_options
+from ..output import json_option, run_view, table, watch_option
 from .cluster_names import gather_limited, group_names, masters
-from .output import json_option, run_view, table, watch_option
 
 
 class ClientRow(msgspec.Struct, frozen=True):

@@ -28,8 +28,8 @@ from pocketmq.protocol.requests.offset import Verdict
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..options import client_options, run_command
+from ..output import echo_json, json_option
 from .cluster_names import complete_groups, complete_topics, gather_limited
-from .output import echo_json, json_option
 
 
 @click.command()

@@ -10,9 +10,9 @@ from pocketmq.protocol.bodies.client_state import ConsumerConnection
 from pocketmq.protocol.languages import version_name
 
 from ..options import client_options
+from ..output import json_option, run_view, table, watch_option
 from .cluster_names import gather_limited, group_names, masters
 from .lag import queue_rows
-from .output import json_option, run_view, table, watch_option
 
 
 @click.command()

@@ -9,8 +9,8 @@ from pocketmq.client import AdminClient, ClientError
 from pocketmq.console.values import GroupQueue, lag_of
 
 from ..options import client_options
+from ..output import json_option, run_view, table, watch_option
 from .cluster_names import complete_groups, complete_topics, gather_limited, group_names, masters
-from .output import json_option, run_view, table, watch_option
 
 
 @click.command()

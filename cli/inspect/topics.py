@@ -9,9 +9,9 @@ from pocketmq.console.values import Topic, TopicQueue
 from pocketmq.protocol.message.topics import is_system_topic
 
 from ..options import client_options
+from ..output import json_option, run_view, table, watch_option
 from ..times import local_time
 from .cluster_names import gather_limited, masters
-from .output import json_option, run_view, table, watch_option
 
 
 @click.command()

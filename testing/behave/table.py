@@ -72,36 +72,16 @@ FIGURES: Final = (
 _IN_DOCUMENTS: Final = {figure.heading for figure in FIGURES} - {"end after", "printed", "sent", "delivered"}
 
 
-def scenarios(reports: Sequence[Report]) -> list[str]:
+def scenarios_of(reports: Sequence[Report]) -> list[str]:
     """The scenarios of all reports, each once."""
     return list(dict.fromkeys(name for report in reports for name in report.scenarios))
-
-
-def as_text(reports: Sequence[Report]) -> str:
-    """For a terminal: figures below one another, clients side by side."""
-    parts = []
-    for name in scenarios(reports):
-        played = _played(reports, name)
-        figures = [figure for figure in FIGURES if any(figure.value(one.measures) for _, one in played)]
-        rows = [["", *(client for client, _ in played)]]
-        rows += [
-            [figure.heading, *(str(figure.value(one.measures) or "-") for _, one in played)]
-            for figure in figures
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        parts.append("\n".join([f"{name}: {played[0][1].about}", *(f"  {line}" for line in lines)]))
-    return "\n\n".join(parts)
 
 
 def as_markdown(reports: Sequence[Report]) -> str:
     """For a document: a chapter a scenario, by their names; a row a client."""
     parts = []
-    for name in sorted(scenarios(reports)):
-        played = _played(reports, name)
+    for name in sorted(scenarios_of(reports)):
+        played = played_in(reports, name)
         figures = [
             figure
             for figure in FIGURES
@@ -114,5 +94,6 @@ def as_markdown(reports: Sequence[Report]) -> str:
     return "\n".join(parts)
 
 
-def _played(reports: Sequence[Report], name: str) -> list[tuple[str, Played]]:
+def played_in(reports: Sequence[Report], name: str) -> list[tuple[str, Played]]:
+    """The clients that played a scenario, and what they did."""
     return [(one.client, one.scenarios[name]) for one in reports if name in one.scenarios]

@@ -12,9 +12,9 @@ from pocketmq.cli.inspect.clients import client_rows
 from pocketmq.cli.inspect.cluster_names import complete_groups, complete_topics
 from pocketmq.cli.inspect.groups import group_rows
 from pocketmq.cli.inspect.lag import lag_rows
-from pocketmq.cli.inspect.output import show, table
 from pocketmq.cli.inspect.topics import topic_rows
 from pocketmq.cli.main import main
+from pocketmq.cli.output import show, table
 from pocketmq.client import AdminClient, ClientError, LitePullConsumer, Message, Producer
 from pocketmq.console.values import TopicQueue
 from pocketmq.testing import EmbeddedServer

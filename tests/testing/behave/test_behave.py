@@ -180,13 +180,9 @@ def test_words_in_braces_are_replaced_and_a_program_may_end_by_itself(tmp_path: 
 @pytest.mark.slow
 def test_a_program_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_file, "END_SECONDS", 0.2)
-    stubborn = (
-        "import signal, time; signal.signal(15, signal.SIG_IGN); print('READY', flush=True); time.sleep(60)"
-    )
+    stubborn = "trap '' TERM; echo READY; exec sleep 60"
     began = time.monotonic()
-    result = behave(
-        scenario(tmp_path, "steps: [pause: 0.5]\n"), "--json", "--", sys.executable, "-c", stubborn
-    )
+    result = behave(scenario(tmp_path, "steps: [pause: 0.5]\n"), "--json", "--", "sh", "-c", stubborn)
     assert result.exit_code == 1
     assert "mine: the program did not end after SIGTERM" in result.stderr
     found = played(result)

@@ -7,14 +7,15 @@ around it; what arrives one after the other (`tail`, `send`, `--watch`) is one v
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import msgspec
-from pocketmq.client import AdminClient
 
-from ..mistakes import NumberRange, printable
-from ..options import run_command
+from .mistakes import NumberRange, printable
+
+if TYPE_CHECKING:
+    from pocketmq.client import AdminClient
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -68,13 +69,16 @@ def _line(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool])
 
 def run_view(
     client: dict[str, Any],
-    look: Callable[[AdminClient], Awaitable[Sequence[RowT]]],
+    look: Callable[["AdminClient"], Awaitable[Sequence[RowT]]],
     text: Callable[[Sequence[RowT]], str],
     *,
     as_json: bool,
     watch_seconds: float | None,
 ) -> None:
     """Run a command that shows what `look` sees, as an administrator whose keywords are `client`."""
+    from pocketmq.client import AdminClient
+
+    from .options import run_command
 
     async def run() -> None:
         async with AdminClient(**client) as admin:
