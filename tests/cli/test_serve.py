@@ -4,7 +4,6 @@ Real processes on free ports of the loopback interface; tests wait only for a li
 """
 
 import asyncio
-import fnmatch
 import json
 import os
 import signal
@@ -310,20 +309,13 @@ def test_named_topics_exist_before_messages_are_loaded_into_them(tmp_path: Path)
         assert end(process)[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("topics:\n  a: 1\n  a: 2\n", "state.yml, line 3: a is named twice"),
-        ("messages: [{topic: a, body: x, queue_id: 9}]", "load: message 1 for a was refused: *"),
-    ],
-)
-def test_bad_load_is_one_line_and_exit_code_2(tmp_path: Path, text: str, complaint: str) -> None:
-    (tmp_path / "state.yml").write_text(text)
+def test_bad_load_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "state.yml").write_text("messages: [{topic: a, body: x, queue_id: 9}]")
     words = (*FREE_PORTS, "--ephemeral", "--log-level", "error", "--load", "state.yml")
     with serving(*words, folder=tmp_path) as process:
         rest, errors = process.communicate(timeout=END_SECONDS)
     assert (process.returncode, rest, errors.count("\n")) == (2, "", 1)
-    assert fnmatch.fnmatchcase(errors, f"pocketmq: {complaint}\n")
+    assert errors.startswith("pocketmq: load: message 1 for a was refused: ")
 
 
 def test_routes_name_the_advertised_address(tmp_path: Path) -> None:
@@ -336,18 +328,9 @@ def test_routes_name_the_advertised_address(tmp_path: Path) -> None:
 
 def test_a_person_at_a_terminal_reads_three_lines(tmp_path: Path) -> None:
     screen, terminal = os.openpty()
+    words = (*FREE_PORTS, "--emulate", "4.9", "--log-level", "error")
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "pocketmq.cli",
-            "serve",
-            *FREE_PORTS,
-            "--emulate",
-            "4.9",
-            "--log-level",
-            "error",
-        ],
+        [sys.executable, "-m", "pocketmq.cli", "serve", *words],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=terminal,
