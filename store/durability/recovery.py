@@ -153,12 +153,7 @@ class Recovery:
                 gc.enable()
         cut_bytes = self._cut(end)
         if not clean or self._damage.placeholders:
-            # The page cache may hold what the disk does not: a power loss now must not undo this recovery.
-            for file in self._log.files.from_position(start.base):
-                file.sync()
-            folder = self._log.files.directory
-            disk.force_directory(folder)  # files behind the cut must not come back
-            disk.force_directory(folder.parent)  # its maker may have died before it did this
+            self._force_log(start)
         self._log.files.flushed = end
         self._checkpoint.confirm_physical_offset = last_valid
         self._queues.settle_counters(self._log.start)
@@ -177,6 +172,14 @@ class Recovery:
             cut_bytes,
             self._damage.placeholders,
         )
+
+    def _force_log(self, start: MappedFile) -> None:
+        """The page cache may hold what the disk does not: a power loss now must not undo this recovery."""
+        for file in self._log.files.from_position(start.base):
+            file.sync()
+        folder = self._log.files.directory
+        disk.force_directory(folder)  # files behind the cut must not come back
+        disk.force_directory(folder.parent)  # its maker may have died before it did this
 
     def _start_file(self, queues_end: int, rebuild_from: int | None, *, clean: bool) -> MappedFile:
         """The newest file that is old enough, never further back than commitLogRecoverMaxNum if that is set."""

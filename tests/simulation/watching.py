@@ -3,9 +3,10 @@
 import logging
 
 from pocketmq.broker.tables.offset_table import OffsetTable
+from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.store import MessageStore, StoreError
 
-from simulation.books import Place
+from simulation.books import InvariantError, Place
 from simulation.machines import LIFE
 from simulation.patches import World
 from simulation.plan import broker_name_of
@@ -18,6 +19,24 @@ def max_offsets(broker_name: str, store: MessageStore) -> dict[Place, int]:
         for topic in store.topics_with_queues()
         for queue in store.queues_of(topic)
     }
+
+
+def records_of(broker_name: str, store: MessageStore) -> dict[Place, list[Record]]:
+    """What the queues of a master hold. Raises InvariantError where an entry has no record."""
+    found: dict[Place, list[Record]] = {}
+    for topic in store.topics_with_queues():
+        if not topic.startswith("t-"):
+            continue
+        for queue in store.queues_of(topic):
+            place = broker_name, topic, queue.queue_id
+            found[place] = []
+            for offset in range(queue.min_offset, queue.max_offset):
+                entry = store.queue_unit(topic, queue.queue_id, offset)
+                record = None if entry is None else store.read_record(entry[0], entry[1])
+                if record is None:
+                    raise InvariantError(f"offset {offset} of {place} has no record")
+                found[place].append(decode_record(record))
+    return found
 
 
 class Logs(logging.Handler):

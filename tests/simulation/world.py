@@ -24,7 +24,6 @@ from pocketmq.broker.network.server import Server
 from pocketmq.broker.network.server_context import Limits
 from pocketmq.broker.node import Node
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.message.record import decode_record
 from pocketmq.store import MessageStore, StoreError
 from pocketmq.store.at_rest.check import check_store
 from pocketmq.testing.server.settings import broker_config
@@ -36,7 +35,7 @@ from simulation.machines import Life, Machine
 from simulation.network import NEUTRAL, Network
 from simulation.patches import World, forget_instances
 from simulation.plan import Event, Plan, broker_name_of
-from simulation.watching import Logs, max_offsets
+from simulation.watching import Logs, max_offsets, records_of
 
 NAME_SERVER_PORT, BROKER_PORT, HA_PORT = 9876, 10911, 10912
 OTHER_BOOT = "1 another-boot 1"
@@ -408,24 +407,7 @@ class Run:
         """What the masters' queues hold."""
         found: dict[Place, list[Any]] = {}
         for name in self.plan.masters:
-            found |= self._records_of(name)
-        return found
-
-    def _records_of(self, name: str) -> dict[Place, list[Any]]:
-        store = self.nodes[name].broker.store
-        found: dict[Place, list[Any]] = {}
-        for topic in store.topics_with_queues():
-            if not topic.startswith("t-"):
-                continue
-            for queue in store.queues_of(topic):
-                records = []
-                for offset in range(queue.min_offset, queue.max_offset):
-                    unit = store.queue_unit(topic, queue.queue_id, offset)
-                    record = None if unit is None else store.read_record(unit[0], unit[1])
-                    if record is None:
-                        raise InvariantError(f"offset {offset} of {topic} {queue.queue_id} has no record")
-                    records.append(decode_record(record))
-                found[name, topic, queue.queue_id] = records
+            found |= records_of(name, self.nodes[name].broker.store)
         return found
 
     def _end(self) -> None:
