@@ -22,7 +22,13 @@ from waiting import WAIT_SECONDS
 
 def make_node(folder: Path, *, port: int = 0, namesrv_port: int = 0) -> Node:
     """A name server and broker on the running loop, not started yet."""
-    config = BrokerConfig(listen_port=port, store=StoreConfig(store_path_root_dir=str(folder)))
+    config = BrokerConfig(
+        listen_port=port,
+        store=StoreConfig(store_path_root_dir=str(folder)),
+        transaction_time_out=500,
+        transaction_check_interval=200,
+        recall_message_enable=True,
+    )
     return Node(config, NameServerConfig(listen_port=namesrv_port))
 
 

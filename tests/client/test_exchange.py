@@ -4,6 +4,7 @@
 """
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from pocketmq.client import AdminClient, Message, Producer, PushConsumer, Requester, RetryLater
@@ -16,6 +17,10 @@ from waiting import until
 
 CLUSTER = "DefaultCluster"
 INVISIBLE_MS = 10_000
+VERDICTS = {
+    b"commit": LocalTransactionState.COMMIT_MESSAGE,
+    b"drop": LocalTransactionState.ROLLBACK_MESSAGE,
+}
 
 
 @pytest.mark.parametrize("namespace", ["", "N"])
@@ -57,6 +62,43 @@ async def test_half_messages_within_a_namespace_end_by_their_verdict(namesrv_add
         await until(lambda: b"keep" in seen.bodies)
     assert {message.topic for message in seen.messages} | {sent.result.queue.topic} == {"T"}
     assert b"drop" not in seen.bodies
+
+
+async def test_a_transaction_without_a_verdict_ends_by_the_brokers_check(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 1)
+    seen, checked = Seen(), set[bytes]()
+
+    def execute(message: Message, arg: object) -> LocalTransactionState:
+        if message.body == b"fails":
+            raise ValueError(arg)
+        return VERDICTS.get(message.body, LocalTransactionState.UNKNOW)
+
+    def checker(message: MessageExt) -> LocalTransactionState:
+        checked.add(message.body)
+        return LocalTransactionState.COMMIT_MESSAGE
+
+    async with (
+        TransactionProducer("t", checker, namesrv_addr=namesrv_addr) as producer,
+        consuming(namesrv_addr, seen),
+    ):
+        bodies = (b"commit", b"drop", b"open", b"fails")
+        sent = [await producer.send_in_transaction("T", body, execute, "why") for body in bodies]
+        await until(lambda: {b"commit", b"open", b"fails"} <= {*seen.bodies}, 60)
+    assert [one.state.name for one in sent] == ["COMMIT_MESSAGE", "ROLLBACK_MESSAGE", "UNKNOW", "UNKNOW"]
+    assert checked == {b"open", b"fails"}
+    assert b"drop" not in seen.bodies
+
+
+async def test_a_timed_message_is_recalled(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 1)
+    seen = Seen()
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer, consuming(namesrv_addr, seen):
+        gone = await producer.send("T", b"gone", delay=timedelta(seconds=2))
+        await producer.send("T", b"kept", delay=timedelta(seconds=3))
+        assert gone.recall_handle is not None
+        assert await producer.recall("T", gone.recall_handle) == gone.message_id
+        await until(lambda: b"kept" in seen.bodies, 30)
+    assert b"gone" not in seen.bodies
 
 
 async def test_brokers_without_a_namespace_setting_ignore_the_namespace_field(namesrv_addr: str) -> None:

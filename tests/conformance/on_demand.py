@@ -30,7 +30,7 @@ FILES = frozenset(
 OURS_ALONE = frozenset(
     {
         "test_pop",
-        "test_python_features",
+        "test_python_client",
         "test_sql",
         "test_waiting_messages",
     }
