@@ -105,7 +105,7 @@ class OutgoingMaker:
             message.topic, message.body, f"{text}{message_id}\x02", message_id, message, message.flag
         )
 
-    def prepare(self, message: Message, properties: dict[str, str], *, may_compress: bool = True) -> Outgoing:
+    def prepare(self, message: Message, properties: dict[str, str]) -> Outgoing:
         """A message with all its properties, ready to leave. Adds the unique id if it has none."""
         message_id = properties.get(names.UNIQ_KEY)
         if message_id is None:
@@ -114,7 +114,7 @@ class OutgoingMaker:
         if settings.namespace:
             properties[names.INSTANCE_ID] = settings.namespace
         body, sys_flag = message.body, 0
-        if may_compress and len(body) >= settings.compress_msg_body_over_howmuch:
+        if len(body) >= settings.compress_msg_body_over_howmuch:
             body, sys_flag = compress(body, settings.compress_type, settings.compress_level)
         if properties.get(names.TRAN_MSG) == "true":
             sys_flag |= TRANSACTION_PREPARED
