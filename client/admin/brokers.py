@@ -18,7 +18,6 @@ from pocketmq.protocol.requests.admin import (
 )
 from pocketmq.protocol.requests.replication import (
     GetBrokerHaStatus,
-    ResetMasterFlushOffset,
 )
 from pocketmq.protocol.requests.topic import (
     CleanExpiredConsumeQueue,
@@ -111,10 +110,6 @@ class AdminBrokers(AdminOffsets):
     async def ha_status(self, address: str) -> HARuntimeInfo:
         """How far slaves are behind; 5.x (getBrokerHAStatus)."""
         return await self._call(address, GetBrokerHaStatus())
-
-    async def reset_master_flush_offset(self, address: str, offset: int) -> None:
-        """Set at a slave how far its master has flushed; 5.x (resetMasterFlushOffset)."""
-        await self._call(address, ResetMasterFlushOffset(master_flush_offset=offset))
 
     # -- clean-up: of one broker, a cluster, or without either of all brokers; returns the brokers that were asked
 

@@ -17,7 +17,6 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import pop_retry_topic, retry_topic
 from pocketmq.protocol.requests.group import GetBrokerConsumeStats, GetConsumeStats
 from pocketmq.protocol.requests.offset import (
-    CloneGroupOffset,
     ExplainFirstPosition,
     GetMaxOffset,
     InvokeBrokerToResetOffset,
@@ -220,16 +219,6 @@ class AdminOffsets(AdminGroups):
                 await self._commit(address, dest_group, queue, progress.consumer_offset)
                 cloned[queue] = progress.consumer_offset
         return cloned
-
-    async def clone_offsets_at_brokers(
-        self, src_group: str, dest_group: str, topic: str, *, is_offline: bool
-    ) -> None:
-        """The same done by the brokers of the source group (cloneGroupOffset)."""
-        request = CloneGroupOffset(
-            src_group=src_group, dest_group=dest_group, topic=topic, offline=is_offline
-        )
-        for address in await self._brokers_of(retry_topic(src_group)):
-            await self._call(address, request, timeout_ms=3 * self.timeout_ms)
 
     async def search_offset_at(self, address: str, topic: str, queue_id: int, timestamp_ms: int) -> int:
         """As `search_offset` at one broker, whatever the route says (searchOffset by address)."""

@@ -1,4 +1,4 @@
-"""Who reads which queue: the six official strategies.
+"""Who reads which queue: three of the official strategies; a user may write others.
 
 Every member of a group computes its own share from the same sorted lists, so two members agree only if these give
 what Java's classes give, point for point on the hash ring. Fetching the lists and acting on the share is not done
@@ -7,10 +7,9 @@ here: `rebalancing/plan.py`. Official package: org.apache.rocketmq.client.consum
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from pocketmq.protocol.message.java_strings import java_sort_key
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.queue_allocation import (
     AVERAGELY,
@@ -78,47 +77,6 @@ class AllocateMessageQueueAveragelyByCircle:
         return share_by_circle(client_id, queues, client_ids)
 
 
-class AllocateMessageQueueByConfig:
-    """CONFIG: the queues given by the user, whatever members the group has."""
-
-    name = "CONFIG"
-
-    def __init__(self, queues: Iterable[MessageQueue] = ()) -> None:
-        self.message_queues = list(queues)
-
-    def allocate(
-        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
-    ) -> list[MessageQueue]:
-        return list(self.message_queues)
-
-
-class AllocateMessageQueueByMachineRoom:
-    """MACHINE_ROOM: of the brokers named `room@name`, those in `rooms`; the remaining ones are dealt one by one."""
-
-    name = "MACHINE_ROOM"
-
-    def __init__(self, rooms: Iterable[str]) -> None:
-        self.rooms = frozenset(rooms)
-
-    def allocate(
-        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
-    ) -> list[MessageQueue]:
-        index = _index(client_id, queues, client_ids)
-        if index < 0:
-            return []
-        inside = [queue for queue in queues if self._is_inside(queue.broker_name)]
-        share, left_over = divmod(len(inside), len(client_ids))
-        assigned = inside[share * index : share * (index + 1)]
-        if index < left_over:
-            assigned.append(inside[share * len(client_ids) + index])
-        return assigned
-
-    def _is_inside(self, broker_name: str) -> bool:
-        # Java's split forgets empty parts at the end: `r@b@` has two parts, `r@` one.
-        parts = broker_name.rstrip("@").split("@")
-        return len(parts) == 2 and parts[0] in self.rooms
-
-
 def ring_hash(key: str) -> int:
     """Place of a key on the ring: the first 4 bytes of its MD5 (official ConsistentHashRouter.MD5Hash)."""
     return int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
@@ -171,50 +129,3 @@ class AllocateMessageQueueConsistentHash:
 def java_text(queue: MessageQueue) -> str:
     """MessageQueue.toString, which is the key of a queue on the ring."""
     return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
-
-
-class MachineRoomResolver(Protocol):
-    """Where a queue and a client stand (official AllocateMachineRoomNearby.MachineRoomResolver); never empty."""
-
-    def broker_deploy_in(self, queue: MessageQueue) -> str: ...
-
-    def consumer_deploy_in(self, client_id: str) -> str: ...
-
-
-class AllocateMachineRoomNearby:
-    """MACHINE_ROOM_NEARBY: `strategy` within the client's own room; queues of a room without any client are shared
-    by all clients. Queues of other rooms that have clients are theirs alone."""
-
-    def __init__(self, strategy: AllocateMessageQueueStrategy, resolver: MachineRoomResolver) -> None:
-        self._strategy = strategy
-        self._resolver = resolver
-
-    @property
-    def name(self) -> str:
-        return f"MACHINE_ROOM_NEARBY-{self._strategy.name}"
-
-    def allocate(
-        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
-    ) -> list[MessageQueue]:
-        if _index(client_id, queues, client_ids) < 0:
-            return []
-        queues_in: dict[str, list[MessageQueue]] = {}
-        for queue in queues:
-            room = self._resolver.broker_deploy_in(queue)
-            if not room:
-                raise AllocationFailed(f"Machine room is null for mq {java_text(queue)}")
-            queues_in.setdefault(room, []).append(queue)
-        clients_in: dict[str, list[str]] = {}
-        for other in client_ids:
-            room = self._resolver.consumer_deploy_in(other)
-            if not room:
-                raise AllocationFailed(f"Machine room is null for consumer id {other}")
-            clients_in.setdefault(room, []).append(other)
-        own_room = self._resolver.consumer_deploy_in(client_id)
-        assigned: list[MessageQueue] = []
-        if own := queues_in.pop(own_room, None):
-            assigned += self._strategy.allocate(group, client_id, own, clients_in[own_room])
-        for room in sorted(queues_in, key=java_sort_key):
-            if room not in clients_in:
-                assigned += self._strategy.allocate(group, client_id, queues_in[room], client_ids)
-        return assigned

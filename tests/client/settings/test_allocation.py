@@ -5,32 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import AllocationFailed
 from pocketmq.client.settings.allocation import (
-    AllocateMachineRoomNearby,
     AllocateMessageQueueAveragely,
     AllocateMessageQueueAveragelyByCircle,
-    AllocateMessageQueueByConfig,
-    AllocateMessageQueueByMachineRoom,
     AllocateMessageQueueConsistentHash,
     AllocateMessageQueueStrategy,
-    MachineRoomResolver,
     ring_hash,
 )
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.queue_allocation import sort_client_ids, sort_queues
 
 from client_vectors import plain, refusal, vectors
-
-
-class RoomBeforeAt(MachineRoomResolver):
-    """The resolver of the recording program: the text before the first `@`."""
-
-    def broker_deploy_in(self, queue: MessageQueue) -> str:
-        return self.consumer_deploy_in(queue.broker_name)
-
-    def consumer_deploy_in(self, client_id: str) -> str:
-        room, at, _ = client_id.partition("@")
-        return room if at else ""
-
 
 AVERAGELY = AllocateMessageQueueAveragely()
 CIRCLE = AllocateMessageQueueAveragelyByCircle()
@@ -40,9 +24,6 @@ STRATEGIES: dict[str, AllocateMessageQueueStrategy] = {
         AVERAGELY,
         CIRCLE,
         AllocateMessageQueueConsistentHash(),
-        AllocateMessageQueueByMachineRoom(["r1", "r2", ""]),
-        AllocateMachineRoomNearby(AVERAGELY, RoomBeforeAt()),
-        AllocateMachineRoomNearby(CIRCLE, RoomBeforeAt()),
     )
 }
 
@@ -92,13 +73,6 @@ def test_a_hash_function_of_the_user_replaces_the_ring_hash():
     # Points: C0 at 9, C1 at 5; both queues at 9.
     assert strategy.allocate("g", "C0", queues, ["C0", "C1"]) == queues
     assert strategy.allocate("g", "C1", queues, ["C0", "C1"]) == []
-
-
-def test_configured_queues_are_assigned_whatever_other_members_exist():
-    mine = queues_of("b:7")
-    strategy = AllocateMessageQueueByConfig(mine)
-    assert strategy.name == "CONFIG"
-    assert strategy.allocate("g", "X", [], []) == mine
 
 
 def test_texts_sort_by_utf16_unit_as_in_java():

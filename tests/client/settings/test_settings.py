@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from pocketmq.client.errors import InvalidSetting
 from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.settings.allocation import AllocateMessageQueueByConfig
+from pocketmq.client.settings.allocation import AllocateMessageQueueAveragelyByCircle
 from pocketmq.client.settings.checks import official_name
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings, name_servers
 from pocketmq.client.settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
@@ -229,7 +229,7 @@ def test_fault_tolerance_has_two_switches():
 
 
 def test_a_strategy_of_the_user_is_accepted():
-    strategy = AllocateMessageQueueByConfig()
+    strategy = AllocateMessageQueueAveragelyByCircle()
     settings = PushConsumerSettings(allocate_message_queue_strategy=strategy)
     assert settings.allocate_message_queue_strategy is strategy
 

@@ -83,11 +83,6 @@ public class Client {
         "TopicTest", text.substring(0, colon), Integer.parseInt(text.substring(colon + 1)));
   }
 
-  static String room(String text) {
-    int at = text.indexOf('@');
-    return at < 0 ? "" : text.substring(0, at);
-  }
-
   static String allocate(
       AllocateMessageQueueStrategy strategy,
       String cid,
@@ -129,26 +124,11 @@ public class Client {
   }
 
   static void allocations() throws Exception {
-    AllocateMessageQueueByMachineRoom rooms = new AllocateMessageQueueByMachineRoom();
-    rooms.setConsumeridcs(new HashSet<>(Arrays.asList("r1", "r2", "")));
-    AllocateMachineRoomNearby.MachineRoomResolver resolver =
-        new AllocateMachineRoomNearby.MachineRoomResolver() {
-          public String brokerDeployIn(MessageQueue q) {
-            return room(q.getBrokerName());
-          }
-
-          public String consumerDeployIn(String cid) {
-            return room(cid);
-          }
-        };
     List<AllocateMessageQueueStrategy> all =
         Arrays.asList(
             new AllocateMessageQueueAveragely(),
             new AllocateMessageQueueAveragelyByCircle(),
-            new AllocateMessageQueueConsistentHash(),
-            rooms,
-            new AllocateMachineRoomNearby(new AllocateMessageQueueAveragely(), resolver),
-            new AllocateMachineRoomNearby(new AllocateMessageQueueAveragelyByCircle(), resolver));
+            new AllocateMessageQueueConsistentHash());
     for (AllocateMessageQueueStrategy strategy : all)
       for (int n : new int[] {1, 2, 3, 5, 8, 10, 16})
         for (int c : new int[] {1, 2, 3, 4, 7}) {
