@@ -93,7 +93,7 @@ def test_every_honoured_setting_is_read_somewhere() -> None:
     )
     fields = {field.name for program in ("broker", "namesrv") for field in fields_of(program).values()}
     # Looking ahead only, so that `self.config.store.name` is three readings: of self, of config, of its store.
-    read = set(re.findall(r"(?=\b(?:_?config(?:\.store)?|self)\.(\w+))", sources))
+    read = set(re.findall(r"(?=\b(?:_?config(?:\.store)?|_?endpoint|self)\.(\w+))", sources))
     assert sorted(fields - read) == []
 
 
