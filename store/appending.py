@@ -274,11 +274,15 @@ class Appending:
             logger.warning("message for %s refused: %s", topic, error)
         return error.status
 
+    @property
+    def visible_limit(self) -> int:
+        """Log position up to which records may be visible: on disk, or under ASYNC_FLUSH and in 4.9 all."""
+        return self._log.files.flushed if self._waits_for_disk else self._log.end
+
     def catch_up(self) -> bool:
-        """Dispatch the records that are on disk, or under ASYNC_FLUSH all; False if the disk refuses a write."""
-        files = self._log.files
+        """Dispatch the records that may be visible; False if the disk refuses a write."""
         try:
-            limit = files.flushed if self._waits_for_disk else self._log.end
+            limit = self.visible_limit
             self._held.run(limit)
             self._log_dispatch.run(limit)
         except (StoreError, OSError) as error:

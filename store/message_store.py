@@ -69,6 +69,8 @@ class MessageStore:
     _has_loaded = False
     on_flushed: Callable[[], None] | None = None
     """Called in the owner's thread under SYNC_FLUSH, after each pass that forced the log or failed to."""
+    on_copied_flushed: Callable[[], None] | None = None
+    """The same on a slave, which then calls `dispatch_copied`."""
 
     def __init__(
         self,
@@ -254,7 +256,9 @@ class MessageStore:
 
         Then call `on_flushed` under SYNC_FLUSH.
         """
-        if self._flusher is not None and not self._appending.dispatches_at_once:
+        if self.on_copied_flushed is not None:
+            self.on_copied_flushed()
+        elif self._flusher is not None and not self._appending.dispatches_at_once:
             self._appending.catch_up()
         if self.on_flushed is not None and self._waits_for_flush:
             self.on_flushed()
@@ -311,13 +315,16 @@ class MessageStore:
         self.replication.append(position, data)
         if was_empty:
             self._dispatcher.position = position
+        if self._waits_for_flush and self._flusher is not None:
+            self._flusher.wake()
 
     def dispatch_copied(self) -> bool:
-        """Make the next complete records visible; True if more are left for another call.
+        """Make the next complete records visible, in 5.x with SYNC_FLUSH those on this disk; True if more are left for
+        another call.
 
         Raises StoreError if a queue or the index cannot be written; the next call continues there.
         """
-        more = self._log_dispatch.run(self.log.end, DISPATCH_AT_ONCE)
+        more = self._log_dispatch.run(self._appending.visible_limit, DISPATCH_AT_ONCE)
         if self._dispatcher.newest_timestamp:
             self.log.newest_store_timestamp = self._dispatcher.newest_timestamp
         return more

@@ -112,6 +112,7 @@ class MasterConnection(asyncio.Protocol):
 
     def __init__(self, state: BrokerState, address: str) -> None:
         self._store = state.store
+        self._store.on_copied_flushed = self._dispatch_soon
         self._clock = state.clock
         self._loop = asyncio.get_running_loop()
         self._address = address

@@ -259,7 +259,7 @@ class ClusterBroker:
         store = self.broker.store
         while store.dispatch_copied():
             pass
-        return store.log_end >= end
+        return store.log_end >= end and store.dispatch_behind_bytes <= store.log_end - end
 
 
 class ClusterGrpcPort:

@@ -171,7 +171,7 @@ def rollback_commits() -> None:
     def commit(transactions: Any, request: Any, call: Any) -> Any:
         return end(transactions, structs.replace(request, commit_or_rollback=TRANSACTION_COMMIT), call)
 
-    handler.function = commit
+    BROKER.table[EndTransaction.code] = structs.replace(handler, function=commit)
 
 
 @mutation

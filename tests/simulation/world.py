@@ -383,8 +383,9 @@ class Run:
                     f"not consumed {SETTLES_WITHIN_SECONDS:.0f} s after the last fault: {missing[:3]}"
                 )
 
-    def _flushed(self, broker_name: str) -> int:
-        node = self.nodes.get(broker_name)
+    def _flushed(self, name: str) -> int:
+        """Up to where the log of a broker is on disk; without end if it is down."""
+        node = self.nodes.get(name)
         return 1 << 62 if node is None else node.broker.store.flushed_position
 
     def _uncopied(self) -> list[str]:

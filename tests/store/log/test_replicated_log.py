@@ -83,6 +83,23 @@ def test_part_of_a_record_waits_for_its_rest(master: MessageStore, slave: Messag
     assert slave.max_offset("orders", 0) == 1
 
 
+@pytest.mark.parametrize(("emulate", "visible"), [(4, 1), (5, 0)])
+def test_a_slave_with_sync_flush_shows_in_5x_what_its_own_disk_has(
+    master: MessageStore, open_store: OpenStore, tmp_path: Path, emulate: int, visible: int
+) -> None:
+    """ReputMessageService goes up to CommitLog.getConfirmOffset, which is then the flushed position."""
+    master.append(new_message(body=b"a"))
+    part = master.replication.read(0, 10_000)
+    assert part is not None
+    slave = open_store(tmp_path / "slave", broker_role="SLAVE", flush_disk_type="SYNC_FLUSH", emulate=emulate)
+    slave.append_copied(0, part)
+    assert not slave.dispatch_copied()
+    assert slave.max_offset("orders", 0) == visible
+    slave.flush_pass()
+    slave.dispatch_copied()
+    assert slave.max_offset("orders", 0) == 1
+
+
 def test_a_slave_stopped_within_a_record_continues_at_its_start(
     master: MessageStore, open_store: OpenStore, tmp_path: Path
 ) -> None:
