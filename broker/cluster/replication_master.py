@@ -204,7 +204,7 @@ class SlaveConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=UNREAD_BYTES)
-        host, port = transport.get_extra_info("peername")[:2]
+        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]  # it may be gone already
         self.peer = f"{host}:{port}"
         if not self._master.connected(self):
             self._transport.abort()

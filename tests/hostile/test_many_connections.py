@@ -288,6 +288,18 @@ def test_a_flood_of_slaves_is_cheap(judge: Judge) -> None:
     assert_many_are_cheap(judge, "ha", 400, bytes(4))
 
 
+def test_a_slave_that_is_gone_before_it_is_accepted_surprises_nobody(judge: Judge) -> None:
+    """Its socket has no address any more. The server is stopped while it connects and resets."""
+    with judge.server.no_surprise():
+        judge.server.process.send_signal(signal.SIGSTOP)
+        for _ in range(20):
+            peer = socket.create_connection(("127.0.0.1", judge.ports["ha"]), ANSWER_SECONDS)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+        judge.server.process.send_signal(signal.SIGCONT)
+        judge.settle()
+
+
 USER = '{"username":"admin","password":"12345678"}'
 
 
