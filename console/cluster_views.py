@@ -44,24 +44,27 @@ MAX_ASKED: Final = 64
 async def topics(call: Call) -> Response:
     """Every topic; those of the broker itself only with `all=true`."""
     broker, with_system = call.broker, call.given.get("all") == "true"
-    names = (
-        name
-        for name in broker.topics.topics
-        if with_system or not (broker.topics.is_system_topic(name) or name.startswith("%"))
-    )
+
+    def names() -> Iterator[str]:
+        for name in broker.topics.topics:
+            if with_system or not (broker.topics.is_system_topic(name) or name.startswith("%")):
+                yield name
+
     return await _listed(call, names, lambda name, pause: _topic(broker, name, pause))
 
 
 async def _listed(
-    call: Call, names: Iterable[str], value: Callable[[str, Pause], Awaitable[object]]
+    call: Call, names: Callable[[], Iterable[str]], value: Callable[[str, Pause], Awaitable[object]]
 ) -> Response:
-    """A page with the values of the names that are asked for. One that was deleted meanwhile is left out."""
+    """A page with the values of the names that are asked for. One that was deleted meanwhile is left out.
+
+    `names` is called once it is this call's turn to read: the tables change while it waits."""
     given = call.given
     limit = number_of(given, "limit", DEFAULT_NAMES, MAX_NAMES)
     page, wanted = Page(limit), Names(given.get("filter", ""), given.get("after", ""), limit)
     last = ""
     async with call.reading as pause:
-        for name in wanted.first(names):
+        for name in wanted.first(names()):
             if page.is_full:
                 return page.response(call.request, after=last)
             with suppress(Problem):
@@ -163,7 +166,7 @@ def _group_names(broker: Broker) -> Iterator[str]:
 async def groups(call: Call) -> Response:
     """Every group."""
     broker = call.broker
-    return await _listed(call, _group_names(broker), lambda name, pause: _group(broker, name, pause))
+    return await _listed(call, lambda: _group_names(broker), lambda name, pause: _group(broker, name, pause))
 
 
 async def group(call: Call) -> Response:

@@ -1,13 +1,16 @@
 """Lists of any length come in pages of limited size, and none of them holds the loop."""
 
+import asyncio
 import json
 import re
 import zlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pocketmq.console.broker_values import BODY_BYTES
-from pocketmq.console.pages import PAGE_BYTES
+from pocketmq.console.cluster_views import topics
+from pocketmq.console.pages import PAGE_BYTES, Reading
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
@@ -235,3 +238,20 @@ def test_rules_are_limited(api: Api, server: EmbeddedServer, monkeypatch: pytest
     monkeypatch.setattr("pocketmq.testing.server.admin_port.MAX_RULES", 2)
     for expected in (201, 201, 400):
         assert api.ask("POST", "/api/faults", {"effect": "refuse", "code": "GET_MAX_OFFSET"})[0] == expected
+
+
+def test_topics_may_change_while_a_list_waits_for_another() -> None:
+    """One list is read at a time: the names are those of its turn."""
+    known = {"early": None}
+    table = SimpleNamespace(topics=known, is_system_topic=lambda name: True)
+    reading = Reading()
+    call = SimpleNamespace(broker=SimpleNamespace(topics=table), given={}, reading=reading, request=None)
+
+    async def listed_while_another_is_read() -> bytes:
+        async with reading:
+            waiting = asyncio.create_task(topics(call))  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+            known["late"] = None
+        return bytes((await waiting).body)
+
+    assert asyncio.run(listed_while_another_is_read()) == b"[]"
