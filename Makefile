@@ -199,6 +199,7 @@ golden: $(STAMP) ## record tests/golden and the recordings of tests/conformance 
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_transcripts
+	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_decisions
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_grpc
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_mqadmin
 

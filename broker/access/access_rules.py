@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.client import HeartbeatData, LockBatchRequestBody, UnlockBatchRequestBody
+from pocketmq.protocol.bodies.topic_config import MULTI_TAG, SINGLE_TAG
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.membership import (
@@ -33,12 +34,14 @@ from pocketmq.protocol.requests.send import (
     SendMessage,
     SendMessageV2,
 )
+from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.protocol.wire.command import Command
 
 from .authorization import Need, Resource, group, topic
 
 OWN_CODES: Final = range(30_001, 40_000)
 """Of requests that no official program knows."""
+TOPIC_FILTER_TYPES: Final = (SINGLE_TAG, MULTI_TAG)
 _TABLE: Final = Path(__file__).with_name("access_rules.tsv")
 _SEPARATORS: Final = ";,"
 
@@ -70,7 +73,8 @@ def _rule(code: str, cluster: str, actions: str, fields: str) -> tuple[int, Rule
 def needs_of(command: Command, cluster: str) -> list[Need]:
     """All rights that a request needs; each must be allowed. A request without header fields needs none.
 
-    Raises `BodyError` if the body names the topics and cannot be read, and for a request of ours without a rule.
+    Raises `BodyError` if the body names the topics and cannot be read, for a new topic without a filter type, and for
+    a request of ours without a rule.
     """
     fields = command.fields
     if command.code in OWN_CODES and (command.code not in rules() or not fields):
@@ -80,6 +84,8 @@ def needs_of(command: Command, cluster: str) -> list[Need]:
     special = _SPECIAL.get(command.code)
     if special is not None:
         return special(command, fields)
+    if command.code == UpdateAndCreateTopic.code and fields.get("topicFilterType") not in TOPIC_FILTER_TYPES:
+        raise BodyError("the official broker reads this field before it looks for rights")
     rule = rules().get(command.code)
     return [] if rule is None else _by_table(rule, fields, cluster)
 
@@ -175,7 +181,7 @@ _SPECIAL: Final[dict[int, Callable[[Command, Fields], list[Need]]]] = {
     SendMessage.code: _of_send("topic", "group"),
     SendMessageV2.code: _of_send("b", "a"),
     SendBatchMessage.code: _of_send("b", "a"),
-    RecallMessage.code: _of_field(topic, "topic", _PUB, may_be_blank=False),
+    RecallMessage.code: _of_field(topic, "topic", _PUB),
     EndTransaction.code: _of_field(topic, "topic", _PUB, may_be_blank=False),
     ConsumerSendMsgBack.code: _of_field(group, "group", _SUB),
     PullMessage.code: _of_topic_and_group(_SUB),

@@ -80,7 +80,7 @@ class RawClient:
     def __init__(self, server: Server, group: str = "raw_producer", port: int = BROKER_PORT) -> None:
         self.server = server
         self.group = group
-        self._connection = server.connect(port, timeout=30)
+        self.connection = server.connect(port, timeout=30)
         self._version = CLIENT_VERSION[server.emulates]
 
     def __enter__(self) -> "RawClient":
@@ -89,10 +89,10 @@ class RawClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._connection.close()
+        self.connection.close()
 
     def call(self, code: int, body: bytes = b"", **fields: object) -> Reply:
-        return remoting.call(self._connection, code, fields, body, self._version)
+        return remoting.call(self.connection, code, fields, body, self._version)
 
     def call_unless_busy(self, code: int, body: bytes = b"", **fields: object) -> Reply:
         """`call`, repeated while the broker answers that it is busy."""
