@@ -106,7 +106,8 @@ VALUES: Final = {
 """Of header fields that are neither a topic nor a group."""
 NAMED: Final = re.compile("topic|group", re.IGNORECASE)
 """Header fields that are sent although the request does not need them."""
-LOCK: Final = '{"consumerGroup":"GROUP","clientId":"c1","mqSet":[{"topic":"TOPIC","brokerName":"broker-a","queueId":0}]}'
+QUEUE: Final = '{"topic":"TOPIC","brokerName":"broker-a","queueId":0}'
+LOCK: Final = f'{{"consumerGroup":"GROUP","clientId":"c1","mqSet":[{QUEUE}]}}'
 BODIES: Final = {
     34: '{"clientID":"c1","producerDataSet":[],"consumerDataSet":[{"groupName":"GROUP","consumeType":'
     '"CONSUME_PASSIVELY","messageModel":"CLUSTERING","consumeFromWhere":"CONSUME_FROM_LAST_OFFSET","unitMode":false,'
