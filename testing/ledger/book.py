@@ -136,6 +136,8 @@ class Book:
 PAIRS: Final = 10_000
 """Pairs of a topic and a group that are remembered."""
 _OWN_SUBSCRIPTION: Final = 4
+MAX_DIGITS: Final = 11
+"""Of a flag; Python refuses to read thousands, and this is asked before the broker refuses the request."""
 """The bit of a pull's sysFlag that says it has a subscription of its own."""
 
 Subscription = tuple[str, str]
@@ -172,8 +174,9 @@ class Subscriptions:
             return
         fields = command.fields or {}
         expression = None
-        if command.code in PULLS and fields.get("sysFlag", "").isdigit():
-            if int(fields["sysFlag"]) & _OWN_SUBSCRIPTION:
+        sys_flag = fields.get("sysFlag", "")
+        if command.code in PULLS and sys_flag.isdecimal() and len(sys_flag) <= MAX_DIGITS:
+            if int(sys_flag) & _OWN_SUBSCRIPTION:
                 expression = fields.get("expressionType") or TAG, fields.get("subscription", "")
         elif command.code in POPS and fields.get("exp"):
             expression = fields.get("expType") or TAG, fields["exp"]

@@ -92,3 +92,13 @@ def test_a_bad_state_is_400_and_changes_nothing(
     assert words in body.decode()
     assert len(rocketmq.messages(orders)) == 3
     assert [verdict["group"] for verdict in api.get("/api/ledger")] == ["g"]
+
+
+@pytest.mark.parametrize("flag", ["9" * 5000, "\u00b2", "-1", ""])
+def test_a_pull_with_a_strange_flag_leaves_the_ledger_readable(
+    api: Api, server: EmbeddedServer, flag: str
+) -> None:
+    with raw(server.broker_addr) as client:
+        client.ask(PULL, topic="t", consumerGroup="g", sysFlag=flag)
+    assert api.get("/api/ledger") == []
+    assert api.ask("POST", "/api/reset")[0] == 200
