@@ -10,7 +10,7 @@ TIMER_DEL_UNIQKEY, which a recall stores, recalls the message with that unique k
 ignores all TIMER_ properties. Mirrors `HookUtils.transformDelayLevelMessage` and `transformTimerMessage`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from pocketmq.core.properties import Changes
@@ -28,12 +28,12 @@ from ..storing.messages import reroute, values_in
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from .delayed import Delayed
 
-ASKS: Final = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
+_UNITS_MS: Final = {names.TIMER_DELAY_SEC: 1000, names.TIMER_DELAY_MS: 1, names.TIMER_DELIVER_MS: None}
+"""Of the numbers in properties with a time, from now; the last one is a time since 1970."""
+ASKS: Final = tuple(_UNITS_MS)
 """Properties with a time, the first of which counts."""
-_UNITS_MS: Final = (1000, 1, None)
-"""Of their numbers, from now; the last one is a time since 1970."""
-_VALUES: Final = (*ASKS, names.TIMER_OUT_MS, names.TIMER_DEL_UNIQKEY)
-_NOTHING: Final = [None] * len(ASKS)
+TIMING: Final = (*ASKS, names.TIMER_OUT_MS, names.TIMER_DEL_UNIQKEY)
+"""Properties that decide whether a message waits for a time, and for which."""
 _OF_HANDLE: Final = (names.TIMER_OUT_MS, names.REAL_TOPIC, names.UNIQ_KEY)
 _DELAY: Final = (names.DELAY,)
 _WITHOUT_TIMER: Final = (
@@ -65,27 +65,49 @@ def delay_if_asked(delayed: Delayed, message: NewMessage) -> NewMessage:
 
 
 def time_if_asked(delayed: Delayed, message: NewMessage) -> NewMessage:
-    """Reroute a message with a time to the timer topic; return any other unchanged. Raises `Refusal` as `delay_until`.
-
-    TIMER_DELIVER_MS is a time of the clients' clocks. While the broker's stands still it falls behind them, so these
-    times are moved back by as much.
-    """
+    """Reroute a message with a time to the timer topic; return any other unchanged. Raises `Refusal` as `_slot_of`."""
     if not delayed.config.is_5:
         return message
-    *asked, out_text, deletion = values_in(message, _VALUES)
-    if asked == _NOTHING or out_text is not None or transaction_type(message.sys_flag) not in _COMPLETE:
-        return message
-    deliver_ms = _deliver_ms(delayed.clock, asked)
-    return delay_until(delayed, message, deliver_ms, is_recall=deletion is not None)
+    timing = dict(zip(TIMING, values_in(message, TIMING), strict=True))
+    return _put_in_slot(message, slot_asked(delayed, message.sys_flag, timing))
+
+
+def slot_asked(delayed: Delayed, sys_flag: int, timing: Mapping[str, str | None]) -> int | None:
+    """The slot of a message with these values of the properties `TIMING`; `None` if it does not wait.
+
+    TIMER_DELIVER_MS is a time of the clients' clocks. While the broker's stands still it falls behind them, so these
+    times are moved back by as much. Raises `Refusal` as `_slot_of`.
+    """
+    asked = next((name for name in ASKS if timing.get(name) is not None), None)
+    if (
+        asked is None
+        or timing.get(names.TIMER_OUT_MS) is not None
+        or transaction_type(sys_flag) not in _COMPLETE
+    ):
+        return None
+    deliver_ms = _deliver_ms(delayed.clock, asked, timing[asked] or "")
+    return _slot_of(delayed, deliver_ms, is_recall=timing.get(names.TIMER_DEL_UNIQKEY) is not None)
 
 
 def delay_until(
-    delayed: Delayed, message: NewMessage, deliver_ms: int | None, *, is_recall: bool = False
+    delayed: Delayed, message: NewMessage, deliver_ms: int, *, is_recall: bool = False
 ) -> NewMessage:
-    """Reroute a message to the timer topic until a time of the broker's clock, in ms since 1970; `None` is no time.
+    """Reroute a message to the timer topic until a time of the broker's clock, in ms since 1970.
 
-    A message whose time has passed is returned unchanged. Raises `Refusal` if the time is none or too far ahead, if it
-    has passed for a recall, or if too many messages wait for the same slot.
+    A message whose time has passed is returned unchanged. Raises `Refusal` as `_slot_of`.
+    """
+    return _put_in_slot(message, _slot_of(delayed, deliver_ms, is_recall=is_recall))
+
+
+def _put_in_slot(message: NewMessage, out_ms: int | None) -> NewMessage:
+    return message if out_ms is None else reroute(message, TIMER_TOPIC, 0, (names.TIMER_OUT_MS, str(out_ms)))
+
+
+def _slot_of(delayed: Delayed, deliver_ms: int | None, *, is_recall: bool) -> int | None:
+    """The slot for a time of the broker's clock; `None` if that has passed, so that the message does not wait.
+
+    Raises `Refusal` if the time is none or too far ahead, if it has passed for a recall, or if too many messages wait
+    for the same slot.
     """
     config, now_ms = delayed.config.store, delayed.clock.now_ms()
     if not config.timer_wheel_enable:
@@ -95,26 +117,21 @@ def delay_until(
     if deliver_ms <= now_ms:
         if is_recall:
             raise refusal_of(delayed.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
-        return message
+        return None
     precision_ms = config.timer_precision_ms
     out_ms = (deliver_ms - 1) // precision_ms * precision_ms
     if delayed.timer.is_slot_full(out_ms):
         raise refusal_of(delayed.config, PutStatus.WHEEL_TIMER_FLOW_CONTROL)
-    return reroute(message, TIMER_TOPIC, 0, (names.TIMER_OUT_MS, str(out_ms)))
+    return out_ms
 
 
-def _deliver_ms(clock: Clock, asked: Sequence[str | None]) -> int | None:
-    """The time in ms since 1970 that the first of these values asks for, `None` if it is not a number; sums overflow as
-    in Java."""
-    for unit_ms, text in zip(_UNITS_MS, asked, strict=True):
-        if text is None:
-            continue
-        number = parse_number(text)
-        if number is None:
-            return None
-        asked_ms = number * unit_ms + clock.now_ms() if unit_ms else number - clock.lag_ms()
-        return (asked_ms + (1 << 63)) % (1 << 64) - (1 << 63)
-    return None
+def _deliver_ms(clock: Clock, asked: str, text: str) -> int | None:
+    """The time in ms since 1970 that this property asks for, `None` if it is not a number; sums overflow as in Java."""
+    number, unit_ms = parse_number(text), _UNITS_MS[asked]
+    if number is None:
+        return None
+    asked_ms = number * unit_ms + clock.now_ms() if unit_ms else number - clock.lag_ms()
+    return (asked_ms + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def recall_handle(config: BrokerConfig, message: NewMessage) -> str | None:
@@ -122,4 +139,9 @@ def recall_handle(config: BrokerConfig, message: NewMessage) -> str | None:
     out_ms, topic, unique_id = values_in(message, _OF_HANDLE)
     if out_ms is None or topic is None or is_retry_topic(topic):
         return None
-    return RecallHandle(topic, config.broker_name, str(int(out_ms) + 1), unique_id or "").encode()
+    return handle_of(config, topic, int(out_ms), unique_id)
+
+
+def handle_of(config: BrokerConfig, topic: str, out_ms: int, unique_id: str | None) -> str:
+    """The handle that recalls the message with this id in this slot; `topic` is its real one."""
+    return RecallHandle(topic, config.broker_name, str(out_ms + 1), unique_id or "").encode()

@@ -207,11 +207,16 @@ class MessageTimer:
             self._is_running = False
             return None
 
+    @property
+    def has_slot_limit(self) -> bool:
+        """Whether a slot may be full."""
+        return self._state.config.store.timer_congest_num_each_slot != _NO_LIMIT
+
     def is_slot_full(self, out_ms: int) -> bool:
         """Whether to refuse a message for that slot: at random above the limit, always above twice the limit."""
         most = self._state.config.store.timer_congest_num_each_slot
         timers = self._timers
-        if timers is None or most == _NO_LIMIT:
+        if timers is None or not self.has_slot_limit:
             return False
         if (count := timers.count_at(out_ms)) <= most:
             return False

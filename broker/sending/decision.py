@@ -22,6 +22,7 @@ from pocketmq.protocol.requests.send import AnySend, SendBatchMessage, SendMessa
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import from_fields
 
+from ..delayed.delayed_sends import ASKS, TIMING
 from ..network.dispatch import Call
 from .reply_form import ReplyForm
 from .send_checks import check_send
@@ -46,11 +47,14 @@ REROUTING: Final = frozenset(
     )
 )
 """Properties that may store a message elsewhere or refuse it, by their values."""
+_ASKS: Final = frozenset(ASKS)
 MAX_DECISIONS: Final = 1024
 """A kind has at most 4 KiB, its request as many, and its routes 40 KiB: 50 MiB, if peers want that."""
 _MAX_ROUTES: Final = 64
 _MAX_DECIDING: Final = 32
 """Characters of a value; an unusual one is decided each time."""
+SLOT: Final = -1
+"""In the changes of a route, beside QUEUE_ID and UNIQUE_ID."""
 
 
 class Decision(msgspec.Struct, gc=False, eq=False):
@@ -73,13 +77,15 @@ class Decision(msgspec.Struct, gc=False, eq=False):
     """Whether it is no batch, and no property or topic reroutes it."""
     deciding: tuple[str, ...] | None
     """Properties whose values decide where such messages are stored; None if each is decided for itself."""
+    is_timed: bool
+    """Whether these values are a time: with the clock they give a slot of the timer, or none."""
     changes: Changes
     """What the stored text has beside the sent one; without the unique id that the broker makes if there is none."""
     is_oneway: bool = False
     reply: ReplyForm | None = None
     """Made by the first that is answered."""
     routes: dict[tuple[bytes, tuple[str | None, ...]], "Route"] = {}
-    """By born host and values of the deciding properties."""
+    """By born host and values of the deciding properties; of those that are a time, by whether such messages wait."""
 
     def keep_route(self, born_host: bytes, values: tuple[str | None, ...], route: "Route") -> None:
         """Remember where messages with these values are stored, unless one is long."""
@@ -96,8 +102,15 @@ class Route(msgspec.Struct, gc=False, eq=False):
     queue_id: int | None
     """None: that of the send."""
     changes: SendChanges
+    """A value may be SLOT, which is that of the message."""
     real_topic: str | None
     """Of half messages."""
+
+    def changes_in(self, slot_ms: int | None) -> SendChanges:
+        """The changes of messages that wait in this slot of the timer."""
+        if slot_ms is None:
+            return self.changes
+        return tuple([str(slot_ms) if value == SLOT else value for value in self.changes])
 
 
 class Decisions(dict[Hashable, Decision]):
@@ -129,6 +142,7 @@ def decide(sending: Sending, request: AnySend, call: Call, properties: Iterable[
     topic_config = check_send(sending, request, call)
     special = SPECIAL_NAMES.intersection(properties)
     is_batch = bool(request.batch) or type(request) is SendBatchMessage
+    deciding = None if is_batch or is_retry_topic(request.topic) else _deciding(sending, special)
     multi_tag = flags.MULTI_TAGS if topic_config.topic_filter_type == MULTI_TAG else 0
     return Decision(
         request=request,
@@ -140,16 +154,19 @@ def decide(sending: Sending, request: AnySend, call: Call, properties: Iterable[
         is_batch=is_batch,
         special=special,
         is_plain=not is_batch and REROUTING.isdisjoint(special) and not is_retry_topic(request.topic),
-        deciding=None if is_batch or is_retry_topic(request.topic) else _deciding(sending, special),
+        deciding=deciding,
+        is_timed=deciding is not None and not _ASKS.isdisjoint(deciding),
         changes=sending.added,
         routes={},
     )
 
 
 def _deciding(sending: Sending, special: frozenset[str]) -> tuple[str, ...] | None:
-    """The properties, of the special ones, whose values alone decide where a message is stored. A time is compared with
-    the clock; a message with two of these may be rerouted twice."""
+    """The properties, of the special ones, whose values decide where a message is stored, alone or with the clock. A
+    message with a time and another of these may be rerouted twice."""
     rerouting = special & REROUTING
+    if sending.is_5 and rerouting and rerouting <= _ASKS:
+        return tuple(name for name in TIMING if name in special)
     if len(rerouting) > 1 or not rerouting <= {names.TRAN_MSG, names.DELAY}:
         return None
     if rerouting and not sending.is_5:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from pocketmq.core.properties import BUCKETS, Changes, read_properties, read_values, stored_text
 from pocketmq.core.records import Message
-from pocketmq.core.sends import QUEUE_ID, UNIQUE_ID, Send, SendChanges, messages_of_sends, send_of
+from pocketmq.core.sends import QUEUE_ID, UNIQUE_ID, Send, messages_of_sends, send_of
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
@@ -29,14 +29,21 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.put_values import Placed, RefusedError
 
-from ..delayed.delayed_sends import ASKS, delay_if_asked, recall_handle, time_if_asked
+from ..delayed.delayed_sends import (
+    ASKS,
+    delay_if_asked,
+    handle_of,
+    recall_handle,
+    slot_asked,
+    time_if_asked,
+)
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held, Peer, handles
 from ..state.refusals import refusal_of
 from ..storing.messages import values_in
 from ..storing.numbers import INT_MAX, parse_number
 from ..transactions.half_messages import half_message
-from .decision import Decision, Route, decide
+from .decision import SLOT, Decision, Route, decide
 from .durable_answers import answer_when_durable, send_answer
 from .retry_handlers import redirect_if_exhausted
 from .send_checks import MAX_SENT_PROPERTIES, check_properties, is_delay, queue_of
@@ -134,20 +141,33 @@ def prepare(
         send = send._replace(unique_id=unique_id.encode())
         changes = (*changes[:-2], names.UNIQ_KEY, unique_id, *changes[-2:])
         return _prepare_one(sending, decision, send, changes, born_host)[0]
-    deciding = decision.deciding
+    deciding, slot_ms = decision.deciding, None
     if deciding is None:
         return _prepare_one(sending, decision, send, changes, born_host)[0]
     values = read_values(send.properties, (), deciding) if deciding else ()
+    if decision.is_timed:
+        slot_ms = slot_asked(sending.delayed, decision.sys_flag, dict(zip(deciding, values, strict=True)))
+        values = (None if slot_ms is None else names.TIMER_OUT_MS,)
+        if sending.delayed.timer.has_slot_limit:
+            end = start + 1  # which ones are too many is a matter of chance
     route = decision.routes.get((born_host, values))
     if route is None:
-        prepared, route = _prepare_one(sending, decision, send, changes, born_host)
-        decision.keep_route(born_host, values, route)
+        prepared, changes = _prepare_one(sending, decision, send, changes, born_host)
+        decision.keep_route(born_host, values, _route_of(prepared, changes))
         return prepared
     messages = messages_of_sends(
         *(sends, start, end, decision.queues, MAX_SENT_PROPERTIES, deciding),
-        *(route.head, route.queue_id, route.changes, BUCKETS[is_5], is_5),
+        *(route.head, route.queue_id, route.changes_in(slot_ms), BUCKETS[is_5], is_5),
     )
-    return Prepared(decision, sends[start : start + len(messages)], messages, route.real_topic)
+    sends, handles = sends[start : start + len(messages)], None
+    if slot_ms is not None:
+        handles = _recall_handles(sending, decision.request.topic, slot_ms, sends)
+    return Prepared(decision, sends, messages, route.real_topic, handles)
+
+
+def _recall_handles(sending: Sending, topic: str, slot_ms: int, sends: Sequence[Send]) -> list[str | None]:
+    unique_ids = [(send.unique_id or b"").decode("utf-8", "replace") for send in sends]
+    return [handle_of(sending.config, topic, slot_ms, unique_id) for unique_id in unique_ids]
 
 
 def _batch_message(sending: Sending, decision: Decision, send: Send, born_host: bytes) -> Message:
@@ -197,8 +217,8 @@ def _with_shared(sending: Sending, body: RawBody, text: bytes) -> bytes:
 
 def _prepare_one(
     sending: Sending, decision: Decision, send: Send, changes: Changes, born_host: bytes
-) -> tuple[Prepared, Route]:
-    """The message of a send, which its properties or its topic may store elsewhere, and where that is."""
+) -> tuple[Prepared, Changes]:
+    """The message of a send, which its properties or its topic may store elsewhere, and how its text is changed."""
     request, special, is_5 = decision.request, decision.special, sending.is_5
     topic, queue_id = request.topic, send.queue_id
     if topic[0] == "%" and is_retry_topic(topic):
@@ -243,15 +263,17 @@ def _prepare_one(
         send = send._replace(queue_id=queue_id)
     real_topic = topic if message.topic == HALF_TOPIC else None
     prepared = Prepared(decision, [send], [packed], real_topic, None if handle is None else [handle])
-    stored_queue_id = None if message.topic == topic else message.queue_id
-    return prepared, Route(packed[0], stored_queue_id, _of_any_send(message.changes or ()), real_topic)
+    return prepared, message.changes or ()
 
 
-def _of_any_send(changes: Changes) -> SendChanges:
-    """The changes with the queue id and the unique id of whichever send it is."""
-    of_send = {names.REAL_QID: QUEUE_ID, names.TRANSACTION_ID: UNIQUE_ID}
+def _route_of(prepared: Prepared, changes: Changes) -> Route:
+    """Where such messages are stored; the changes get the queue id, unique id and slot of whichever send it is."""
+    of_send = {names.REAL_QID: QUEUE_ID, names.TRANSACTION_ID: UNIQUE_ID, names.TIMER_OUT_MS: SLOT}
     pairs = zip(changes[0::2], changes[1::2], strict=True)
-    return tuple(chain.from_iterable((name, of_send.get(name or "", value)) for name, value in pairs))
+    of_any = tuple(chain.from_iterable((name, of_send.get(name or "", value)) for name, value in pairs))
+    head, queue_id, *_ = prepared.messages[0]
+    is_rerouted = head.topic != prepared.decision.request.topic
+    return Route(head, queue_id if is_rerouted else None, of_any, prepared.real_topic)
 
 
 def refused(sending: Sending, prepared: Prepared, status: PutStatus) -> Exception:
