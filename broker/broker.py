@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Iterator
 from socket import socket
 
+from pocketmq.core.properties import read_properties
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from pocketmq.store import Clock
 from pocketmq.store.lookup.dispatch import Arrival
@@ -161,7 +162,8 @@ class Broker:
         """Messages can be read from their queue now."""
         waiters, popping = self.pulling.waiters, self.popping
         if waiters.has_waiting(topic, queue_id) or popping.has_waiting:
-            for queue_offset, tags_code, properties, *_ in arrivals:
+            for queue_offset, tags_code, text, *_ in arrivals:
+                properties = read_properties(text)
                 waiters.arrived(topic, queue_id, queue_offset, tags_code, properties)
                 popping.arrived(topic, queue_id, queue_offset, tags_code, properties)
         if topic == SCHEDULE_TOPIC:

@@ -12,10 +12,9 @@ import logging
 from collections.abc import Generator
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
 from typing import Final
 
-from pocketmq.core.properties import read_properties
+from pocketmq.core.properties import read_properties, read_values
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
@@ -26,7 +25,7 @@ from pocketmq.store.timer.timer_store import TimedMessage, TimerStore, checkpoin
 
 from ..state.broker_state import BrokerState
 from ..storing.deliveries import deliver
-from ..storing.numbers import number_property
+from ..storing.numbers import number_property, parse_number
 from ..storing.records import record_at_offset
 from ..tables.metric_table import MetricTable
 from ..time.slices import ITEMS_IN_A_TURN
@@ -43,8 +42,10 @@ FILES_INTERVAL_MS: Final = 30_000
 """How often old files of the timer log are deleted."""
 NEVER_ENQUEUED: Final = (1 << 63) - 1
 """TIMER_ENQUEUE_MS of a message that was already due when the timer read it."""
+_OF_WAITING: Final = (names.TIMER_OUT_MS, names.REAL_TOPIC, names.TIMER_DEL_UNIQKEY)
 _NO_LIMIT: Final = 2_147_483_647
 _LONG_AGO_MS: Final = -(1 << 62)
+_NEVER_MS: Final = 1 << 62
 
 
 class MessageTimer:
@@ -172,21 +173,26 @@ class MessageTimer:
         # The ordinary case. `_enqueue_backlog` enqueues later what cannot be enqueued now.
         if timers.queue_offset == first and not self._state.config.store.timer_stop_enqueue:
             now_ms = self._state.clock.now_ms()
-            due_times = [_out_ms(properties) for _, _, properties, _, _ in arrivals]
-            earliest_ms = max(timers.read_ms, timers.floor(now_ms))
-            for due_ms, of_slot in groupby(zip(due_times, arrivals, strict=True), itemgetter(0)):
+            earliest_ms, soonest_ms = max(timers.read_ms, timers.floor(now_ms)), _NEVER_MS
+            values = [read_values(text, (), _OF_WAITING) for _, _, text, _, _ in arrivals]
+            for out_text, of_slot in groupby(zip(values, arrivals, strict=True), lambda row: row[0][0]):
+                due_ms = None if out_text is None else parse_number(out_text, 0)
                 if due_ms is None or due_ms < earliest_ms:
                     break
                 messages = [
-                    _timed(position, size, properties) for _, (*_, properties, position, size) in of_slot
+                    (position, size, topic, deleted is not None)
+                    for (_, topic, deleted), (_, _, _, position, size) in of_slot
                 ]
                 if not self._enqueue(timers, due_ms, messages, now_ms):
                     break
                 timers.queue_offset += len(messages)
-            if timers.queue_offset == behind and self._timer is not None:
-                soonest_ms = min(due_ms for due_ms in due_times if due_ms is not None)
-                if self._wake_ms <= soonest_ms + timers.precision_ms:
-                    return
+                soonest_ms = min(soonest_ms, due_ms)
+            if (
+                timers.queue_offset == behind
+                and self._timer is not None
+                and self._wake_ms <= soonest_ms + timers.precision_ms
+            ):
+                return
         self._set_timer(0 if timers.queue_offset < behind else None)
 
     def is_waiting(self, queue_offset: int, properties: dict[str, str]) -> bool:

@@ -30,8 +30,8 @@ from .queue_unit import UNIT
 
 logger = logging.getLogger(__name__)
 
-Arrival = tuple[int, int, dict[str, str], int, int]
-"""A message that can be read from its queue now: (queue offset, tags code, properties, log position, size); a plain
+Arrival = tuple[int, int, bytes, int, int]
+"""A message that can be read from its queue now: (queue offset, tags code, property text, log position, size); a plain
 tuple, because on the path of sends"""
 
 OnArrivals = Callable[[str, int, list[Arrival]], None]
@@ -102,13 +102,12 @@ class Dispatcher:
                 for offset, (position, size, code) in zip(range(first, first + count), entries, strict=False):
                     if queue is None or not (is_awaited or self._has_light_queues):
                         continue
-                    properties = (
-                        self._properties_at(position, size) if text is None else read_properties(text)
-                    )
+                    own_text = self._text_at(position, size) if text is None else text
                     if self._has_light_queues:
+                        properties = read_properties(own_text)
                         self._dispatch_to_light_queues(queue.topic, properties, position, size, code)
                     if is_awaited:
-                        arrivals.append((offset, code, properties, position, size))
+                        arrivals.append((offset, code, own_text, position, size))
             if queue is not None and arrivals:
                 self.announce(queue.topic, queue.queue_id, arrivals)
 
@@ -116,9 +115,9 @@ class Dispatcher:
         if self.on_arrivals is not None:
             self.on_arrivals(topic, queue_id, arrivals)
 
-    def _properties_at(self, position: int, size: int) -> dict[str, str]:
+    def _text_at(self, position: int, size: int) -> bytes:
         record = self._log.read(position, size)
-        return {} if record is None else read_properties(properties_of(record))
+        return b"" if record is None else bytes(properties_of(record))
 
     def tags_code_of(self, topic: str, properties: dict[str, str], store_timestamp: int) -> int:
         """The tags code of a message's queue unit."""
@@ -158,7 +157,7 @@ class Dispatcher:
         self.position, self.newest_position = position + size, position
         self.newest_timestamp = store_timestamp
         if in_queue:
-            self.announce(topic, queue_id, [(queue_offset, code, properties, position, size)])
+            self.announce(topic, queue_id, [(queue_offset, code, text, position, size)])
 
     def topic_of(self, topic_bytes: bytes) -> str:
         """The topic of a record, decoded once; never raises."""

@@ -171,7 +171,7 @@ class LogDispatch:
                         tail.max_offset += 1
                         tail.records_end = end
                     if is_awaited:
-                        arrival = queue_offset, code, properties, position, size
+                        arrival = queue_offset, code, properties_bytes, position, size
                         self._arrivals.append(((topic, queue_id), arrival))
             else:
                 topic = dispatcher.topic_of(topic_bytes)

@@ -30,7 +30,8 @@ def test_arrival_is_announced_after_the_message_is_visible(open_store, put):
     seen = []
 
     def on_arrivals(topic, queue_id, arrivals):
-        for offset, code, properties, *_ in arrivals:
+        for offset, code, text, *_ in arrivals:
+            properties = decode_properties(text)
             seen.append((topic, queue_id, offset, code, properties, store.max_offset(topic, queue_id)))
 
     store = open_store(on_arrivals=on_arrivals)
