@@ -70,6 +70,7 @@ class HalfMessages:
 
     def __init__(self, state: BrokerState, delayed: Delayed, open_count: MetricTable) -> None:
         self._state = state
+        self._is_5 = state.config.is_5
         self._delayed = delayed
         self._open_count = open_count
         self._ends: list[End] = []
@@ -78,7 +79,7 @@ class HalfMessages:
         """Queue id -> offsets of ended half messages that no op message names yet, oldest first, each with its text."""
         self._unwritten_bytes = 0
         self._timer: Timer | None = None
-        self._op_text = encode_stored(_OP_PROPERTIES, BUCKETS[False], state.config.is_5)
+        self._op_text = encode_stored(_OP_PROPERTIES, BUCKETS[False], self._is_5)
 
     def stop(self) -> None:
         """Write the collected offsets."""
@@ -103,7 +104,7 @@ class HalfMessages:
         place = real_place(topic, queue_text)
         if place is None:
             raise ValueError(f"topic {topic!r}, queue {None if queue_text is None else queue_text[:40]!r}")
-        if self._state.config.is_5:
+        if self._is_5:
             message = copy_of(half, *place, _WITHOUT_PLACE, _WITHOUT_MARK)
         else:
             message = copy_of(half, *place, (), _WITHOUT_PLACE + _WITHOUT_MARK)
@@ -117,7 +118,7 @@ class HalfMessages:
         """Carry out an end with the others of its pass, and answer its call. In the 4.9 line each commit is followed by
         its op message, so each is stored for itself."""
         self._ends.append(end)
-        if self._state.config.is_5:
+        if self._is_5:
             end.call.connection.at_pass_end(self._carry_out)
         else:
             self._carry_out()
@@ -160,20 +161,20 @@ class HalfMessages:
 
     def _count_stored(self, stored: dict[tuple[str, str | None], list[int]]) -> None:
         """Count half messages that were stored as messages: the bytes of each, by topic and real topic."""
-        if self._state.config.is_5:
+        if self._is_5:
             for (topic, real_topic), sizes in stored.items():
                 self._state.statistics.message_put(topic, len(sizes), sum(sizes), sends=len(sizes))
                 self.count_down(real_topic, len(sizes))
 
     def count_down(self, real_topic: str | None, count: int = 1) -> None:
         """Count so many open transactions less."""
-        if real_topic is not None and self._state.config.is_5:
+        if real_topic is not None and self._is_5:
             self._open_count.add(real_topic, -count, changes=count)
 
     def _mark_ended(self, queue_id: int, offset: int) -> None:
         """The check skips this half message from now on."""
         config = self._state.config
-        if not config.is_5 and not self._unwritten:
+        if not self._is_5 and not self._unwritten:
             if not self._write_op(queue_id, str(offset)):
                 self._collect(queue_id, offset, OP_RETRY_SECONDS)
             return
@@ -212,10 +213,10 @@ class HalfMessages:
                 for offset, text in offsets.items():
                     chosen.append(offset)
                     size += len(text)
-                    if size >= limit or not self._state.config.is_5:
+                    if size >= limit or not self._is_5:
                         break
                 text = "".join(map(offsets.__getitem__, chosen))
-                if not self._write_op(queue_id, text if self._state.config.is_5 else str(chosen[0])):
+                if not self._write_op(queue_id, text if self._is_5 else str(chosen[0])):
                     return
                 for offset in chosen:
                     del offsets[offset]
@@ -230,7 +231,7 @@ class HalfMessages:
         if result.status is not PutStatus.PUT_OK:
             _log.error("cannot write the op message for ended transactions: %s", result.status.name)
             return False
-        if state.config.is_5:
+        if self._is_5:
             state.statistics.message_put(OP_HALF_TOPIC, 1, result.size)
         return True
 

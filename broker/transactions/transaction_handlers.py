@@ -40,12 +40,13 @@ _VALUES: Final = (
     names.DELAY,
     *ASKS,
 )
+_NO_TIMES: Final = [None] * (1 + len(ASKS))
 
 
 @handles(EndTransaction)
 def end_transaction(transactions: Transactions, request: EndTransaction, call: Call) -> Answer | Held:
     """Commit or roll back. "Not known yet" gets no answer, as in the official broker: the broker checks again later."""
-    if transactions.config.is_slave:
+    if transactions.is_slave:
         return Answer(code=ResponseCode.SLAVE_NOT_AVAILABLE, remark=UNSET_REMARK)
     verdict = request.commit_or_rollback
     if verdict == TRANSACTION_NONE:
@@ -54,12 +55,12 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
         raise Refusal(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
     half = _half_record(transactions, request.commit_log_offset)
     immunity, group, real_topic, queue_text, *times = read_values(half.properties, (), _VALUES)
-    if transactions.config.is_5 and _is_too_late(transactions, request, half, immunity):
+    if transactions.is_5 and _is_too_late(transactions, request, half, immunity):
         return Answer(code=ResponseCode.ILLEGAL_OPERATION, remark=UNSET_REMARK)
     _check_match(request, half, group)
     if verdict == TRANSACTION_ROLLBACK:
         return transactions.half_messages.end(End(call, half, real_topic, None))
-    may_wait = any(text is not None for text in times)
+    may_wait = times != _NO_TIMES
     try:
         message = transactions.half_messages.committed_message(
             half, real_topic, queue_text, may_wait=may_wait
