@@ -46,7 +46,7 @@ _NO_TIMES: Final = [None] * (1 + len(ASKS))
 @handles(EndTransaction)
 def end_transaction(transactions: Transactions, request: EndTransaction, call: Call) -> Answer | Held:
     """Commit or roll back. "Not known yet" gets no answer, as in the official broker: the broker checks again later."""
-    if transactions.is_slave:
+    if transactions.config.is_slave:
         return Answer(code=ResponseCode.SLAVE_NOT_AVAILABLE, remark=UNSET_REMARK)
     verdict = request.commit_or_rollback
     if verdict == TRANSACTION_NONE:
