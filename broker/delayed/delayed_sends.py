@@ -65,11 +65,11 @@ def delay_if_asked(delayed: Delayed, message: NewMessage) -> NewMessage:
 
 
 def time_if_asked(delayed: Delayed, message: NewMessage) -> NewMessage:
-    """Reroute a message with a time to the timer topic; return any other unchanged. Raises `Refusal` as `_slot_of`."""
+    """Reroute a message with a time to the timer topic; return any other unchanged. Raises `Refusal`."""
     if not delayed.config.is_5:
         return message
     timing = dict(zip(TIMING, values_in(message, TIMING), strict=True))
-    return _put_in_slot(message, slot_asked(delayed, message.sys_flag, timing))
+    return _put_in_slot(delayed, message, slot_asked(delayed, message.sys_flag, timing))
 
 
 def slot_asked(delayed: Delayed, sys_flag: int, timing: Mapping[str, str | None]) -> int | None:
@@ -78,15 +78,14 @@ def slot_asked(delayed: Delayed, sys_flag: int, timing: Mapping[str, str | None]
     TIMER_DELIVER_MS is a time of the clients' clocks. While the broker's stands still it falls behind them, so these
     times are moved back by as much. Raises `Refusal` as `_slot_of`.
     """
-    asked = next((name for name in ASKS if timing.get(name) is not None), None)
-    if (
-        asked is None
-        or timing.get(names.TIMER_OUT_MS) is not None
-        or transaction_type(sys_flag) not in _COMPLETE
-    ):
+    if timing.get(names.TIMER_OUT_MS) is not None or transaction_type(sys_flag) not in _COMPLETE:
         return None
-    deliver_ms = _deliver_ms(delayed.clock, asked, timing[asked] or "")
-    return _slot_of(delayed, deliver_ms, is_recall=timing.get(names.TIMER_DEL_UNIQKEY) is not None)
+    for name, unit_ms in _UNITS_MS.items():
+        text = timing.get(name)
+        if text is not None:
+            deliver_ms = _deliver_ms(delayed.clock, text, unit_ms)
+            return _slot_of(delayed, deliver_ms, is_recall=timing.get(names.TIMER_DEL_UNIQKEY) is not None)
+    return None
 
 
 def delay_until(
@@ -94,20 +93,28 @@ def delay_until(
 ) -> NewMessage:
     """Reroute a message to the timer topic until a time of the broker's clock, in ms since 1970.
 
-    A message whose time has passed is returned unchanged. Raises `Refusal` as `_slot_of`.
+    A message whose time has passed is returned unchanged. Raises `Refusal`.
     """
-    return _put_in_slot(message, _slot_of(delayed, deliver_ms, is_recall=is_recall))
+    return _put_in_slot(delayed, message, _slot_of(delayed, deliver_ms, is_recall=is_recall))
 
 
-def _put_in_slot(message: NewMessage, out_ms: int | None) -> NewMessage:
-    return message if out_ms is None else reroute(message, TIMER_TOPIC, 0, (names.TIMER_OUT_MS, str(out_ms)))
+def _put_in_slot(delayed: Delayed, message: NewMessage, out_ms: int | None) -> NewMessage:
+    if out_ms is None:
+        return message
+    check_slot(delayed, out_ms)
+    return reroute(message, TIMER_TOPIC, 0, (names.TIMER_OUT_MS, str(out_ms)))
+
+
+def check_slot(delayed: Delayed, out_ms: int) -> None:
+    """Raises `Refusal` if too many messages wait for the slot; which ones are refused is a matter of chance."""
+    if delayed.timer.is_slot_full(out_ms):
+        raise refusal_of(delayed.config, PutStatus.WHEEL_TIMER_FLOW_CONTROL)
 
 
 def _slot_of(delayed: Delayed, deliver_ms: int | None, *, is_recall: bool) -> int | None:
     """The slot for a time of the broker's clock; `None` if that has passed, so that the message does not wait.
 
-    Raises `Refusal` if the time is none or too far ahead, if it has passed for a recall, or if too many messages wait
-    for the same slot.
+    Raises `Refusal` if the time is none or too far ahead, or if it has passed for a recall.
     """
     config, now_ms = delayed.config.store, delayed.clock.now_ms()
     if not config.timer_wheel_enable:
@@ -119,15 +126,12 @@ def _slot_of(delayed: Delayed, deliver_ms: int | None, *, is_recall: bool) -> in
             raise refusal_of(delayed.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
         return None
     precision_ms = config.timer_precision_ms
-    out_ms = (deliver_ms - 1) // precision_ms * precision_ms
-    if delayed.timer.is_slot_full(out_ms):
-        raise refusal_of(delayed.config, PutStatus.WHEEL_TIMER_FLOW_CONTROL)
-    return out_ms
+    return (deliver_ms - 1) // precision_ms * precision_ms
 
 
-def _deliver_ms(clock: Clock, asked: str, text: str) -> int | None:
-    """The time in ms since 1970 that this property asks for, `None` if it is not a number; sums overflow as in Java."""
-    number, unit_ms = parse_number(text), _UNITS_MS[asked]
+def _deliver_ms(clock: Clock, text: str, unit_ms: int | None) -> int | None:
+    """The time in ms since 1970 that is asked for, `None` if it is not a number; sums overflow as in Java."""
+    number = parse_number(text)
     if number is None:
         return None
     asked_ms = number * unit_ms + clock.now_ms() if unit_ms else number - clock.lag_ms()

@@ -31,6 +31,7 @@ from pocketmq.store.put_values import Placed, RefusedError
 
 from ..delayed.delayed_sends import (
     ASKS,
+    check_slot,
     delay_if_asked,
     handle_of,
     recall_handle,
@@ -148,13 +149,15 @@ def prepare(
     if decision.is_timed:
         slot_ms = slot_asked(sending.delayed, decision.sys_flag, dict(zip(deciding, values, strict=True)))
         values = (None if slot_ms is None else names.TIMER_OUT_MS,)
-        if sending.delayed.timer.has_slot_limit:
-            end = start + 1  # which ones are too many is a matter of chance
     route = decision.routes.get((born_host, values))
     if route is None:
         prepared, changes = _prepare_one(sending, decision, send, changes, born_host)
-        decision.keep_route(born_host, values, _route_of(prepared, changes))
+        if (prepared.handles is None) is (slot_ms is None):  # the clock moves on meanwhile
+            decision.keep_route(born_host, values, _route_of(prepared, changes))
         return prepared
+    if slot_ms is not None and sending.delayed.timer.has_slot_limit:
+        check_slot(sending.delayed, slot_ms)
+        end = start + 1
     messages = messages_of_sends(
         *(sends, start, end, decision.queues, MAX_SENT_PROPERTIES, deciding),
         *(route.head, route.queue_id, route.changes_in(slot_ms), BUCKETS[is_5], is_5),

@@ -1,18 +1,22 @@
 """Timed messages on a virtual clock: rerouting, delivery, recall, restart. Texts and times are those of 5.5.0."""
 
 import base64
+import itertools
 
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage
+from pocketmq.protocol.wire.frame import FrameCutter
 from pocketmq.store import AppendResult, NewMessage, PutStatus, VirtualClock
 from pocketmq.store.errors import StoreDamagedError
 
 from broker_fakes import FakeLoop, MakeBroker, ask, records
+from send_frames import a_send
 from timer_sends import bodies, send, text, with_timer
 from transaction_sends import COMMIT, ending, send_half
+from wire_without_socket import Wire
 
 NOW_MS = 1_700_000_000_000
 ILLEGAL = (
@@ -228,6 +232,20 @@ async def test_too_many_for_one_moment_are_refused(timed: Broker) -> None:
         "than 4, trigger random flow control"
     )
     assert (await send(timed, TIMER_DELAY_SEC="9")).code == 0
+
+
+async def test_chance_decides_about_each_message_of_a_pass_for_a_full_slot(
+    timed: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed.config.store.timer_congest_num_each_slot = 16
+    chances = itertools.cycle((0, 999))
+    monkeypatch.setattr(timed.state.random, "randrange", lambda _: next(chances))
+    wire, codes = Wire(timed), []
+    for count in (20, 8):
+        frames = [a_send(opaque=number, pairs={"TIMER_DELAY_SEC": "3"}) for number in range(count)]
+        codes.append([answer.code for answer in FrameCutter().feed(await wire.exchange(*frames))])
+    wire.end()
+    assert codes == [[0] * 20, [0, 1] * 4]
 
 
 async def test_message_is_tried_until_the_store_takes_it(
