@@ -142,7 +142,9 @@ def decide(sending: Sending, request: AnySend, call: Call, properties: Iterable[
     topic_config = check_send(sending, request, call)
     special = SPECIAL_NAMES.intersection(properties)
     is_batch = bool(request.batch) or type(request) is SendBatchMessage
-    deciding = None if is_batch or is_retry_topic(request.topic) else _deciding(sending, special)
+    deciding = None
+    if not is_batch and not is_retry_topic(request.topic) and not request.sys_flag & flags.INNER_BATCH:
+        deciding = _deciding(sending, special)
     multi_tag = flags.MULTI_TAGS if topic_config.topic_filter_type == MULTI_TAG else 0
     return Decision(
         request=request,

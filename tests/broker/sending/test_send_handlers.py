@@ -118,11 +118,19 @@ async def test_an_empty_body_is_refused_by_line_5_only(broker: Broker, broker4: 
     assert (await ask(broker4, send_request())).code == 0
 
 
-@pytest.mark.parametrize("changes", [{"sys_flag": 0x80}, {"properties": "INNER_NUM\x012\x02"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sys_flag": 0x80},
+        {"sys_flag": 0x80, "properties": "TIMER_DELAY_SEC\x01x\x02"},
+        {"properties": "INNER_NUM\x012\x02"},
+    ],
+)
 async def test_a_batch_to_be_stored_as_one_is_illegal_in_line_5_only(
     broker: Broker, broker4: Broker, changes: dict[str, Any]
 ) -> None:
-    assert (await ask(broker, send_request(**changes), b"x")).code == 13
+    answer = await ask(broker, send_request(**changes), b"x")
+    assert (answer.code, (answer.remark or "")[:24]) == (13, "the message is illegal, ")
     assert (await ask(broker4, send_request(**changes), b"x")).code == 0
 
 
