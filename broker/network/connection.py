@@ -139,7 +139,14 @@ class Connection(asyncio.Protocol):
 
     def _run_scheduled(self) -> None:
         self._is_scheduled = False
-        self._go_on()
+        try:
+            self._go_on()
+        except Exception:
+            # An error in `data_received` ends the connection. One here would leave it open with requests that nobody
+            # goes on with.
+            if self._transport is not None:
+                self._transport.abort()
+            raise
 
     def _go_on(self) -> None:
         """Handle the frames that an earlier pass left, then resume reading; do neither while the peer does not read."""

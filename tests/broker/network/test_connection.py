@@ -140,6 +140,22 @@ async def test_small_requests_of_one_read_are_answered_a_pass_at_a_time_each_wit
     assert transport.writes == 4
 
 
+async def test_an_error_in_a_later_pass_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one in the first pass does; left open, it would never answer again."""
+    errors: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
+    _, connection, transport = connect()
+
+    def failing(command: Command) -> None:
+        raise ZeroDivisionError
+
+    connection.data_received(frames(*[SMALL_CODE] * (PASS_FRAMES + 1)))
+    monkeypatch.setattr(connection, "request_received", failing)
+    await turns(1)
+    assert transport.closing
+    assert [type(one["exception"]) for one in errors] == [ZeroDivisionError]
+
+
 async def test_small_pieces_of_a_body_are_joined_with_their_header_and_large_ones_written_as_they_are() -> (
     None
 ):
