@@ -28,7 +28,7 @@ AGAIN := $(if $(POCKETMQ_NIGHTLY),,--reruns 1 -r aR)
 REPORT = $(if $(JUNIT),--junitxml=$(JUNIT:.xml=)-$@.xml)
 PYTEST = $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal $(REPORT)
 
-.PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow \
+.PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow licences \
 	spark spark-all browser interop interop-all package image notes bench torture soak soak-tests simulate behaviour pictures docs pins golden clean
 
 help: ## list the targets
@@ -132,9 +132,10 @@ browser: ## Chromium and its driver, for the tests of the HTTP port's page: Debi
 # From what git has, so that no file of this folder is missed or added.
 package: export PIP_DISABLE_PIP_VERSION_CHECK := 1
 package: BUILD := build/package
+package: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null)
 package: ## wheel and source distribution in dist/; each is installed into an environment of its own and shown to work; an install from a clone leaves it as it was
 	rm -rf $(BUILD) dist && mkdir -p $(BUILD)/source
-	git archive HEAD | tar --extract --directory $(BUILD)/source
+	git -c tar.umask=0022 archive HEAD | tar --extract --directory $(BUILD)/source
 	"$(PYTHON)" -m venv $(BUILD)/tools
 	$(BUILD)/tools/bin/pip install --quiet build
 	$(BUILD)/tools/bin/python -m build --outdir dist $(BUILD)/source > $(BUILD)/log || { cat $(BUILD)/log; exit 1; }
@@ -194,6 +195,9 @@ simulate: $(STAMP) ## a cluster in simulation for SEEDS=1000 seeds; SEED=17 EVEN
 
 soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30)
+
+licences: $(STAMP) ## what is installed, with versions and licences
+	@$(BIN)/python tests/licences.py
 
 golden: $(STAMP) ## record tests/golden and the recordings of tests/conformance again from official programs
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record

@@ -1,6 +1,7 @@
-"""The package as it is installed: pyproject.toml, setup.py, the folders and the type checkers' links agree.
+"""The package as it is installed: pyproject.toml, setup.py, the folders and the type checkers' links agree; what is
+installed with it has licences that are allowed.
 
-Not a build: building a wheel needs the network for its build tools.
+By day nothing is built: building a wheel needs the network for its build tools.
 """
 
 import importlib.metadata
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import licences
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_PACKAGES = {"tests", "bench"}
@@ -171,3 +174,64 @@ def test_an_install_writes_nothing_into_the_checkout(
     places = [Path(path) for options in called["options"].values() for path in options.values()]
     assert [path for path in places if not path.is_absolute() or path.is_relative_to(ROOT)] == []
     assert ("egg_info" not in called["options"]) == is_inside
+
+
+# -- what comes with it
+
+
+def test_everything_that_is_installed_has_an_allowed_licence() -> None:
+    """`make licences` lists them. A new licence is read before it is added to the list."""
+    found = {one.name: one.licence for one in licences.installed()}
+    assert {name: text for name, text in found.items() if not licences.is_allowed(text)} == {}
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("MIT", True),
+        ("GPL-3.0-only", False),
+        ("GPL-3.0-only OR MIT", True),
+        ("MIT AND GPL-3.0-only", False),
+        ("MPL-2.0 AND (Apache-2.0 OR MIT)", True),
+        ("(MIT OR Apache-2.0) AND LGPL-3.0-only", False),
+        ("MIT AND", False),
+        ("(MIT", False),
+        ("MIT MIT", False),
+        ("", False),
+    ],
+)
+def test_an_expression_is_allowed_if_it_can_be_kept(expression: str, expected: bool) -> None:
+    assert licences.is_allowed(expression) is expected
+
+
+def built_wheel(folder: Path) -> Path:
+    """The wheel of what git has, built from a folder of its own. Skips where the build tools cannot be fetched."""
+    source = folder / "source"
+    source.mkdir(parents=True)
+    archive = ["git", "-c", "tar.umask=0022", "archive", "HEAD"]
+    packed = subprocess.run(archive, cwd=ROOT, capture_output=True, check=False)
+    if packed.returncode != 0:
+        pytest.skip("not a git work tree")
+    subprocess.run(["tar", "--extract", "--touch"], cwd=source, input=packed.stdout, check=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps"]
+    made = subprocess.run(
+        [*pip, "--wheel-dir", str(folder), str(source)],
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "No matching distribution found for setuptools" in made.stderr:
+        pytest.skip("the build tools cannot be fetched")
+    assert made.returncode == 0, made.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_two_builds_make_the_same_wheel(tmp_path: Path) -> None:
+    """Byte for byte, from different folders: whoever doubts a release builds it again. RELEASING.md says how."""
+    one, other = built_wheel(tmp_path / "one"), built_wheel(tmp_path / "other" / "folder")
+    assert one.name == other.name
+    assert one.read_bytes() == other.read_bytes()
