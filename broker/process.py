@@ -10,6 +10,7 @@ import contextlib
 import gc
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -165,6 +166,9 @@ def write_ports(file: Path, node: Node, addresses: Mapping[str, str]) -> None:
     ports |= {key: addresses.get(name) for name, key in _KEYS.items()}
     half = file.with_name(f".{file.name}.{os.getpid()}")
     try:
+        if file.exists():
+            half.touch(0o600)
+            shutil.copymode(file, half)
         half.write_text(json.dumps(ports) + "\n")
         half.replace(file)
     except OSError as error:

@@ -9,6 +9,7 @@ Owned by the event loop; the file is read and written in threads. Official class
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -87,6 +88,9 @@ class LocalFileOffsetStore(OffsetMemory):
         content = dumps(_OffsetsFile(offset_table={**self._read(), **changed}), pretty=True)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_suffix(".json.tmp")
+        if self.path.exists():
+            temporary.touch(0o600)
+            shutil.copymode(self.path, temporary)
         temporary.write_bytes(content)
         if self.path.exists():
             os.replace(self.path, self._backup)

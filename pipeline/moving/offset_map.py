@@ -14,6 +14,7 @@ pieces, and the later line is right; a line that it did not finish is dropped.
 
 import json
 import os
+import shutil
 from bisect import bisect_right
 from collections.abc import Iterable
 from pathlib import Path
@@ -129,6 +130,8 @@ class OffsetMap:
         assert self._path is not None
         lines = [_line(queue, piece) for queue, pieces in self._pieces.items() for piece in pieces]
         other = self._path.with_name(f"{self._path.name}.new")
+        other.touch(0o600)
+        shutil.copymode(self._path, other)
         with other.open("w", encoding="utf-8") as file:
             file.writelines(lines)
             file.flush()

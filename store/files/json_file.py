@@ -15,6 +15,7 @@ are read here as well.
 The tables decide what is in the file.
 """
 
+import contextlib
 import logging
 import os
 import stat
@@ -98,11 +99,12 @@ class JsonFile:
     def _create(self, path: str, flags: int) -> int:
         """Open a new file that nobody but its readers to be can read, from its first byte on."""
         mode = self._mode
+        for former in (self.path, self.backup_path):
+            if mode is None:
+                with contextlib.suppress(FileNotFoundError):
+                    mode = stat.S_IMODE(former.stat().st_mode)
         if mode is None:
-            try:
-                mode = stat.S_IMODE(self.path.stat().st_mode)
-            except FileNotFoundError:
-                return os.open(path, flags | os.O_EXCL, 0o666)
+            return os.open(path, flags | os.O_EXCL, 0o666)
         descriptor = os.open(path, flags | os.O_EXCL, mode)
         os.fchmod(descriptor, mode)  # whatever the umask is
         return descriptor

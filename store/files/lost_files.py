@@ -25,7 +25,7 @@ class LostFiles:
         """Write bytes and force them to disk. A disk that refuses them is logged: the bytes are damaged anyway."""
         try:
             path = self._path(position)
-            with open(path, "wb") as file:
+            with open(path, "wb", opener=_own) as file:
                 file.write(data)
                 file.flush()
                 disk.force_file(file.fileno(), path)
@@ -45,3 +45,8 @@ class LostFiles:
             number += 1
             path = self.folder / f"{layout.file_name(position)}.{number}"
         return path
+
+
+def _own(path: str, flags: int) -> int:
+    """Nobody else reads what was in a log that may have been closed to others."""
+    return os.open(path, flags, 0o600)

@@ -149,5 +149,6 @@ def restore_access_files(access: Access, files: dict[str, bytes]) -> None:
         Path(path).unlink()
     for path, content in files.items():
         if now.get(path) != content:
+            Path(path).touch(0o600)  # a new file: it has keys
             Path(path).write_bytes(content)
     acl.reload()

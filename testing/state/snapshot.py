@@ -12,6 +12,7 @@ each gets a new place in the log and its old one in its queue. If the disk refus
 Both run in the server's thread.
 """
 
+import shutil
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,9 @@ class Snapshot:
         target = Path(path)
         temporary = target.with_name(target.name + ".tmp")
         try:
+            if target.exists():
+                temporary.touch(0o600)
+                shutil.copymode(target, temporary)
             temporary.write_bytes(self.to_bytes())
             temporary.replace(target)
         except OSError as error:
