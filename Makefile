@@ -28,7 +28,7 @@ AGAIN := $(if $(POCKETMQ_NIGHTLY),,--reruns 1 -r aR)
 REPORT = $(if $(JUNIT),--junitxml=$(JUNIT:.xml=)-$@.xml)
 PYTEST = $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal $(REPORT)
 
-.PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow licences \
+.PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow fuzz licences \
 	spark spark-all browser interop interop-all package image notes bench torture soak soak-tests simulate behaviour pictures docs pins golden clean
 
 help: ## list the targets
@@ -97,7 +97,7 @@ test-nightly: export POCKETMQ_NIGHTLY := 1
 test-nightly: ## everything, new random examples, nothing twice: about two hours; goes on after a failure
 	@$(MAKE) --no-print-directory --keep-going nightly-parts
 
-nightly-parts: lint-all unit soak-tests native-check torture soak simulate spark-all interop-all
+nightly-parts: lint-all unit soak-tests native-check torture soak fuzz simulate spark-all interop-all
 
 unit: $(STAMP) ## the daily tests and the slow ones, without lint; WORKERS=2
 	$(PYTEST)
@@ -192,6 +192,9 @@ torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a sto
 
 simulate: $(STAMP) ## a cluster in simulation for SEEDS=1000 seeds; SEED=17 EVENTS=3,7 repeats one with these of its faults
 	PYTHONPATH=tests $(BIN)/python -m simulation.run $(if $(SEED),--seed $(SEED) $(if $(EVENTS),--events $(EVENTS)),--seeds $(or $(SEEDS),1000))
+
+fuzz: $(STAMP) ## REQUESTS=1000000 at random to every port, from many connections at once (ten minutes); SEED=17 repeats one
+	PYTHONPATH=tests $(BIN)/python -m hostile.fuzz --requests $(or $(REQUESTS),1000000) $(if $(SEED),--seed $(SEED))
 
 soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30)

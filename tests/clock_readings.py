@@ -49,6 +49,8 @@ KNOWN = {
     "grpc_endpoint/test_bad_input.py": 1,
     "grpc_endpoint/test_keys.py": 4,
     "grpc_endpoint/test_watched.py": 2,
+    "hostile/fuzz.py": 4,
+    "hostile/fuzz_peers.py": 4,
     "pipeline/brokers/test_batch_sender.py": 2,
     "pipeline/brokers/test_silent_brokers.py": 5,
     "pipeline/brokers/test_waiting.py": 2,

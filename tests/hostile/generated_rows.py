@@ -44,15 +44,28 @@ class Row(NamedTuple):
     attack: Attack
 
 
+class Variant(NamedTuple):
+    """A request with one thing wrong, before it has bytes."""
+
+    what: str
+    fields: dict[str, object]
+    body: bytes
+
+
 def rows(port: str, code: int, field_bytes: int, body_bytes: int) -> Iterator[Row]:
     """All of one code. Texts of fields have up to `field_bytes`, bodies up to `body_bytes`."""
+    for what, fields, body in variants(port, code, field_bytes, body_bytes):
+        yield Row(f"{port} {code} {what}", Attack(port, request(code, fields, body, opaque=1)))
+
+
+def variants(port: str, code: int, field_bytes: int, body_bytes: int) -> Iterator[Variant]:
     declared = TABLES[port][code].request_type
     body = _plain_body(declared)
     for what, fields in _fields(declared, field_bytes):
-        yield Row(f"{port} {code} {what}", Attack(port, request(code, fields, body, opaque=1)))
+        yield Variant(what, fields, body)
     fields = _plausible(declared)
     for what, data in _bodies(declared, body_bytes):
-        yield Row(f"{port} {code} body {what}", Attack(port, request(code, fields, data, opaque=1)))
+        yield Variant(f"body {what}", fields, data)
 
 
 def _plausible(declared: type[Request[Any]]) -> dict[str, object]:

@@ -195,6 +195,14 @@ class Judge:
         it is not what a request costs."""
         self._ask("collect")
 
+    def reset(self) -> None:
+        """Forget the turns and the memory so far."""
+        self._ask("reset")
+
+    def turn_ms(self) -> float:
+        """The longest turn of the loop since the last reset."""
+        return self._ask("report")["turn_ms"]
+
     def run(self, attack: Attack) -> None:
         """Send the bytes, and wait until the server is done with them."""
         with socket.create_connection(("127.0.0.1", self.ports[attack.port]), ANSWER_SECONDS) as peer:

@@ -6,12 +6,13 @@ The probe is a timer that is due every millisecond. Between two of its beats the
 most one long turn, and the short turns within that millisecond. `DESCRIPTOR` is a socket; a thread answers three words
 on it, so an answer comes while the loop stands still, too:
 
-    collect  collect garbage: in a thread of its own, so no turn is longer by it
+    collect  collect garbage and give free memory back: in a thread of its own, so no turn is longer by it
     reset    forget what was measured, and the process's highest memory
     report   {"turn_ms": the longest turn, the one under way included, "peak": highest memory in bytes, "now": memory}
 """
 
 import asyncio
+import ctypes
 import gc
 import json
 import socket
@@ -73,6 +74,7 @@ def answer(control: socket.socket, probe: Callable[[], Probe]) -> None:
             reply: dict[str, float] = {}
             if line == "collect\n":
                 gc.collect()
+                ctypes.CDLL(None).malloc_trim(0)
             elif line == "reset\n":
                 Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
                 probe().reset()
