@@ -30,7 +30,7 @@ from .book import Book, HandledRequests, SentReplies
 from .facts import Acked, Committed, Delivery, Fact, Place, Queue, SentBack
 from .judging import Judge, Sends, Steps, result_of
 from .reading import message_id_of
-from .stored import records
+from .stored import records_with
 from .verdict import MessageHistory, Verdict, other_kinds
 
 ResultT = TypeVar("ResultT")
@@ -157,8 +157,8 @@ class Ledger:
         return found[0]
 
     def _judged(self, topic: str, group: str, facts: Sequence[Fact], sends: Sends) -> Steps[Verdict]:
-        topics = {name for node in self._nodes for name in node.broker.topics.topics}
-        if topic not in topics:
+        if not any(topic in node.broker.topics.topics for node in self._nodes):
+            topics = {name for node in self._nodes for name in node.broker.topics.topics}
             allowed = heapq.nsmallest(_ALLOWED, topics)
             near = _near(topic, [name for name in allowed if not is_system_topic(name)])
             raise WrongValueError(f"topic {topic} does not exist{near}", allowed)
@@ -194,8 +194,11 @@ class Ledger:
         ]
         places = {fact.place: (fact.queue, fact.offset) for fact in deliveries}
         topic, dead = "", None
-        for queue, place, record, properties in records(self._masters()):
+        for found in records_with(self._masters(), message_id):
             yield
+            if found is None:
+                continue
+            queue, place, record, properties = found
             if message_id not in (
                 message_id_of(record, properties),
                 encode_message_id(record.store_host, record.position),

@@ -1,21 +1,23 @@
 """The messages that the brokers hold, as the ledger compares them with what was delivered."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.filters.sql_filter import ExpressionRefused, compile_expression
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type, tag_subscription
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.message.record import Record, decode_record, measure_record
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
 
 from .book import Subscription
 from .facts import Place, Queue
 from .reading import message_id_of
 
+MAX_LONG: Final = (1 << 63) - 1
 Wanted = Callable[[int, memoryview], bool]
 """Whether a group wants a message: its tags code, its record."""
 
@@ -65,6 +67,47 @@ def records(brokers: Iterable[Broker]) -> Iterator[tuple[Queue, Place, Record, d
                     if found is not None:
                         record = decode_record(found[1].record)
                         yield name, found[1].place, record, decode_properties(record.properties)
+
+
+def records_with(
+    brokers: Iterable[Broker], message_id: str
+) -> Iterator[tuple[Queue, Place, Record, dict[str, str]] | None]:
+    """Those of `records` that may have this id, by the index of each store; None after a topic without any.
+
+    A store whose index is off, or has more entries of this hash than a query returns, gives all its messages.
+    """
+    for broker in brokers:
+        store, most = broker.store, broker.config.store.max_msgs_num_batch
+        named = _record_at(broker, message_id)
+        views = [] if named is None else [named]
+        is_known = broker.config.store.message_index_enable
+        for topic in store.topics_with_queues() if is_known else ():
+            yield None
+            found = store.query(topic, message_id, most, 0, MAX_LONG).views
+            views += found
+            is_known = is_known and len(found) < most
+        if not is_known:
+            yield from records((broker,))
+            continue
+        places = set()
+        for view in views:
+            record = decode_record(view)
+            name = Queue(broker.config.broker_name, record.topic, record.queue_id)
+            stored = message_at(broker, name, record.queue_offset)
+            if stored is not None and stored[1].place.position == record.position not in places:
+                places.add(record.position)
+                yield name, stored[1].place, record, decode_properties(record.properties)
+
+
+def _record_at(broker: Broker, message_id: str) -> memoryview | None:
+    """The record that an id of the broker names."""
+    try:
+        position = decode_message_id(message_id).position
+    except ProtocolError:  # the id of a producer
+        return None
+    record = broker.store.read_record(position) if position >= 0 else None
+    is_whole = record is not None and measure_record(record, 0, len(record), check_crc=False) == len(record)
+    return record if is_whole else None
 
 
 def wanted(topic: str, subscriptions: Iterable[Subscription], *, is_5: bool) -> Wanted:

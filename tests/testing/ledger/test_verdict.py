@@ -1,6 +1,7 @@
 """Planted faults of each kind are found, exactly those, with the requests that prove them."""
 
 import pytest
+from pocketmq.protocol.message.offset_id import encode_message_id
 from pocketmq.testing import RocketMQ
 
 from frames_client import raw
@@ -139,6 +140,20 @@ def test_a_message_that_was_sent_back_is_no_duplicate_when_it_is_retried(one: Ro
     history = one.ledger.message(stored.message_id or "")
     assert (history.topic, history.deliveries, history.sent_back) == (topic, [("g", None)], 1)
     assert (history.acknowledged, history.dead_lettered) == (True, "sent back with delay level -1")
+
+
+@pytest.mark.parametrize("indexes", [True, False])
+def test_a_message_is_found_by_both_of_its_ids_with_and_without_an_index(
+    one: RocketMQ, topic: str, indexes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent(one, topic, 3)
+    monkeypatch.setattr(one.server.broker.config.store, "message_index_enable", indexes)
+    host = one.server.broker.identity.store_host
+    for stored in one.messages(topic):
+        for message_id in (stored.message_id or "", encode_message_id(host, stored.position)):
+            assert one.ledger.message(message_id).topic == topic
+    with pytest.raises(ValueError, match="no message has the id"):
+        one.ledger.message(encode_message_id(host, stored.position + 1))
 
 
 def test_unknown_names_are_one_clear_error(one: RocketMQ, topic: str) -> None:
