@@ -160,7 +160,7 @@ async def storm(node: Node, turns: TurnMeter) -> None:
 async def topics(node: Node, turns: TurnMeter) -> None:
     table = node.broker.topics
     for number in range(TOPICS):
-        table._topics[f"topic-{number}"] = TopicConfig(topic_name=f"topic-{number}")
+        table._rows[f"topic-{number}"] = TopicConfig(topic_name=f"topic-{number}")
     table.update(TopicConfig(topic_name="first"))
     await node.broker.tables.saved(table)
     await node.broker.cluster.registration.settled()
