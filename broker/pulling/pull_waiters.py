@@ -8,7 +8,7 @@ The tests of waiters are limited, too (`MAX_TESTS`): beyond that waiters wake un
 Mirrors `PullRequestHoldService`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Final
 
 from pocketmq.protocol.requests.pull import PullMessage
@@ -64,6 +64,8 @@ class PullWaiters:
         self._count = 0
         self._characters = 0
         self._earliest_ms = 0
+        self._earliest_held_ms = _NEVER_MS
+        """Of the pulls held since the last scan began."""
 
     def __len__(self) -> int:
         return self._count
@@ -86,6 +88,7 @@ class PullWaiters:
         self._waiting.setdefault((request.topic, request.queue_id), []).append(waiter)
         if not self._count or waiter.deadline_ms < self._earliest_ms:
             self._earliest_ms = waiter.deadline_ms
+        self._earliest_held_ms = min(self._earliest_held_ms, waiter.deadline_ms)
         self._count += 1
         self._characters += waiter.characters
 
@@ -129,15 +132,16 @@ class PullWaiters:
     def _renew(self) -> None:
         self._tests_left = MAX_TESTS
 
-    def scan(self, now_ms: int, wall_ms: int, max_offset: Callable[[str, int], int]) -> None:
+    def scan(self, now_ms: int, wall_ms: int, max_offset: Callable[[str, int], int]) -> Generator[None]:
         """Wake the waiters whose deadline has passed, by the broker's clock or by the clients', or whose queue has
-        grown; drop those of closed connections.
+        grown; drop those of closed connections. Yields once for each waiter.
 
         The scan ignores subscriptions, as in the official broker: a filtered pull is answered with the offset up to
         which nothing matched.
         """
-        earliest_ms = _NEVER_MS
-        for key, waiters in list(self._waiting.items()):
+        earliest_ms = self._earliest_held_ms = _NEVER_MS
+        for key in list(self._waiting):
+            waiters = self._waiting.get(key, ())  # they may be gone since the scan began
             end = max_offset(*key)
             staying = []
             for waiter in waiters:
@@ -153,7 +157,9 @@ class PullWaiters:
                     staying.append(waiter)
                     earliest_ms = min(earliest_ms, waiter.deadline_ms)
             self._keep(key, staying)
-        self._earliest_ms = earliest_ms
+            for _ in waiters:
+                yield
+        self._earliest_ms = min(earliest_ms, self._earliest_held_ms)
 
     def wake_all(self) -> int:
         """Answer all pulls in the next loop iterations because the broker stops; returns the number of iterations."""

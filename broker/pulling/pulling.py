@@ -1,5 +1,7 @@
 """The part of a broker that answers pulls."""
 
+from collections.abc import Generator
+
 from ..first_position.first_position import FirstPosition
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
@@ -36,5 +38,5 @@ class Pulling(Part):
             ),
         )
 
-    def _scan(self) -> None:
-        self.waiters.scan(self.clock.now_ms(), self.clock.wall_ms(), self.store.max_offset)
+    def _scan(self) -> Generator[None]:
+        return self.waiters.scan(self.clock.now_ms(), self.clock.wall_ms(), self.store.max_offset)

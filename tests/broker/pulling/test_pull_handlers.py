@@ -130,11 +130,11 @@ class TestWaiting:
         self, filled: Broker, waiting: FakeConnection, clock: VirtualClock
     ) -> None:
         clock.advance(14_999)
-        filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset)
+        list(filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset))
         await turns()
         assert waiting.late_answers == []
         clock.advance(1)
-        filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset)
+        list(filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset))
         await turns()
         (answer,) = waiting.late_answers
         asked = as_asked(cast(Any, answer))
@@ -144,7 +144,7 @@ class TestWaiting:
         self, filled: Broker, waiting: FakeConnection, clock: VirtualClock
     ) -> None:
         store_message(filled, "orders", 0, b"new", {"TAGS": "A"})
-        filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset)
+        list(filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset))
         await turns()
         (answer,) = waiting.late_answers
         asked = as_asked(cast(Any, answer))
@@ -154,7 +154,7 @@ class TestWaiting:
         self, filled: Broker, waiting: FakeConnection, clock: VirtualClock
     ) -> None:
         waiting.close()
-        filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset)
+        list(filled.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), filled.store.max_offset))
         assert len(filled.pulling.waiters) == 0
 
     async def test_only_the_end_of_the_queue_is_worth_waiting_for(self, filled: Broker) -> None:
@@ -176,7 +176,7 @@ class TestWaiting:
             is HELD
         )
         clock.advance(1000)
-        broker.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), broker.store.max_offset)
+        list(broker.pulling.waiters.scan(clock.now_ms(), clock.now_ms(), broker.store.max_offset))
         await turns()
         assert len(connection.late_answers) == 1
 

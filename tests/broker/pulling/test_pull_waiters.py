@@ -25,10 +25,15 @@ SUSPENDING = PULL_SUBSCRIPTION | PULL_SUSPEND
 
 class Waiter(PullWaiter):
     def __init__(
-        self, connection: FakeConnection, answer: Callable[[PullWaiter], None], expression: str = ""
+        self,
+        connection: FakeConnection,
+        answer: Callable[[PullWaiter], None],
+        expression: str = "",
+        queue_id: int = 0,
     ) -> None:
         sql = compile_expression(expression, "SQL92", is_5=True) if expression else None
-        super().__init__(Call(connection, Command(11)), pull_request(topic="T"), MessageFilter(sql=sql))
+        request = pull_request(topic="T", queue_id=queue_id)
+        super().__init__(Call(connection, Command(11)), request, MessageFilter(sql=sql))
         self._answer = answer
 
     def answer(self) -> None:
@@ -44,13 +49,28 @@ async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
     connection, answered = FakeConnection(), list[PullWaiter]()
     for _ in range(3 * ANSWERS_IN_A_TURN + 1):
         hold(waiters, connection, answered.append)
-    waiters.scan(1000, 1000, lambda topic, queue_id: 0)
+    list(waiters.scan(1000, 1000, lambda topic, queue_id: 0))
     for expected in (1, 2, 3):
         await turns(1)
         assert len(answered) == expected * ANSWERS_IN_A_TURN
     await turns(1)
     assert len(answered) == 3 * ANSWERS_IN_A_TURN + 1
     assert len(waiters) == 0
+
+
+async def test_pulls_that_come_and_go_while_the_scan_goes_on_are_kept_and_forgotten() -> None:
+    waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
+    connection, answered = FakeConnection(), list[PullWaiter]()
+    for queue_id in range(3):
+        waiters.hold(Waiter(connection, answered.append, queue_id=queue_id), 1000, 1000)
+    scan = waiters.scan(500, 500, lambda topic, queue_id: 0)
+    next(scan)
+    waiters.hold(Waiter(connection, answered.append, queue_id=0), 700, 700)
+    waiters.arrived("T", 2, 0, 0)
+    assert sum(1 for _ in scan) == 1  # what has gone is no step
+    assert (len(waiters), waiters.earliest_ms) == (3, 700)
+    await turns(1)
+    assert [waiter.request.queue_id for waiter in answered] == [2]
 
 
 async def test_wake_all_says_how_many_turns_it_takes() -> None:
@@ -128,7 +148,7 @@ async def test_pull_before_a_missing_queue_file_is_woken_by_the_next_look(
     queue.files.delete(1, 2)
     connection = FakeConnection()
     assert await send(broker, pull_request(12, sys_flag=SUSPENDING), connection=connection) is HELD
-    broker.pulling.waiters.scan(broker.clock.now_ms(), broker.clock.now_ms(), broker.store.max_offset)
+    list(broker.pulling.waiters.scan(broker.clock.now_ms(), broker.clock.now_ms(), broker.store.max_offset))
     await turns(1)
     answer = as_asked(cast(Any, connection.late_answers[0]))
     assert (answer.code, answer.fields["nextBeginOffset"]) == (19, "20")
