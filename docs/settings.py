@@ -1,7 +1,7 @@
 """Writes what is made of the settings' source: `python -m docs.settings`.
 
     client/settings/keywords.py     the settings as typed keyword arguments, with what an editor shows of each
-    docs/client-settings.md         every setting: default, type, meaning
+    docs/python.md                  behind a mark: every setting with its default, type and meaning
 
 The source is the structs of `client/settings/`, each field followed by its docstring.
 """
@@ -17,7 +17,8 @@ from pocketmq.client.settings import checks, client_settings, consumer_settings,
 ROOT: Final = Path(__file__).resolve().parents[1]
 SETTINGS: Final = ROOT / "client" / "settings"
 KEYWORDS: Final = SETTINGS / "keywords.py"
-PAGE: Final = ROOT / "docs" / "client-settings.md"
+PAGE: Final = ROOT / "docs" / "python.md"
+MARK: Final = "<!-- from here on written by docs/settings.py -->\n"
 
 CLASSES: Final = {
     "ClientSettings": ("client_settings.py", "ClientOptions", "All clients"),
@@ -44,12 +45,10 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
 from .allocation import AllocateMessageQueueStrategy
 from .client_settings import AccessChannel
 '''
-PAGE_HEAD: Final = """# Settings of the client
-
+PAGE_HEAD: Final = """
 Every setting of the official classes is a keyword argument of its client, with its snake_case name and its official
-default: `Producer("orders", send_msg_timeout=1_000)`. [client.md](client.md) says what the clients do with them. Times
-are milliseconds and sizes bytes unless the text says otherwise; -1 is the official "not set". Written by
-`docs/settings.py` from `client/settings/`.
+default: `Producer("orders", send_msg_timeout=1_000)`. [The Python client](client.md) says what the clients do with them.
+Times are milliseconds and sizes bytes unless the text says otherwise; -1 is the official "not set".
 """
 
 
@@ -99,10 +98,10 @@ def keywords_text() -> str:
 
 def page_text() -> str:
     """What the page must be."""
-    parts = [PAGE_HEAD]
+    parts = [PAGE.read_text(encoding="utf-8").partition(MARK)[0], MARK, PAGE_HEAD]
     for struct, (_, _, title) in CLASSES.items():
         parts.append(
-            f"\n## {title}\n\n`{struct}`\n\n| setting | type | default | meaning |\n|---|---|---|---|\n"
+            f"\n### {title}\n\n`{struct}`\n\n| setting | type | default | meaning |\n|---|---|---|---|\n"
         )
         for name, kind, default, doc in settings_of(struct):
             cells = [f"`{name}`", f"`{kind}`", f"`{_shown(default)}`", " ".join(doc.split())]
