@@ -30,6 +30,8 @@ PYTEST = $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal $(REPORT)
 
 .PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow fuzz licences \
 	spark spark-all browser interop interop-all package image notes bench torture soak soak-tests simulate behaviour pictures docs pins golden clean
+.PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow \
+	spark spark-all browser interop interop-all package image notes bench torture scale soak soak-tests simulate behaviour pictures docs pins golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -183,6 +185,9 @@ ifeq ($(INTEROP_MISSING),)
 else
 	@echo "bench.java_ratio, bench.limit, bench.client: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
+
+scale: $(STAMP) ## docs/scale.md: how costs grow with what others have stored (ten minutes); QUICK=1 only prints, in two
+	$(BIN)/python -m bench.scale $(if $(QUICK),--quick)
 
 native-check: $(STAMP) ## the comparison of its two forms, with the C of the core under the address and undefined-behaviour sanitizers
 	$(BIN)/python tests/native_check.py -q

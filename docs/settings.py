@@ -47,8 +47,8 @@ from .client_settings import AccessChannel
 '''
 PAGE_HEAD: Final = """
 Every setting of the official classes is a keyword argument of its client, with its snake_case name and its official
-default: `Producer("orders", send_msg_timeout=1_000)`. [The Python client](client.md) says what the clients do with them.
-Times are milliseconds and sizes bytes unless the text says otherwise; -1 is the official "not set".
+default: `Producer("orders", send_msg_timeout=1_000)`. [The Python client](client.md) says what the clients do with
+them. Times are milliseconds and sizes bytes unless the text says otherwise; -1 is the official "not set".
 """
 
 

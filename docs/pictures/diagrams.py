@@ -4,10 +4,14 @@ Each function returns one picture. It has a light ground of its own, so that it 
 """
 
 import json
+import math
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results.jsonl"
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+RESULTS = BENCH / "results.jsonl"
+SCALE = BENCH / "scale.json"
 INK, GROUND, PAPER, BLUE, GREEN, RED, GREY = (
     "#1f2430",
     "#f6f7fb",
@@ -69,6 +73,11 @@ class Drawing:
         self._parts.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width:.1f}" height="{height:g}" rx="2" fill="{color}"/>'
         )
+
+    def line(self, points: Sequence[tuple[float, float]], color: str, *, dashes: str = "") -> None:
+        way = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+        self._parts.append(f'<path d="M{way}" stroke="{color}" stroke-width="1.8" fill="none"{dashed}/>')
 
     def __str__(self) -> str:
         return "\n".join((*self._parts, "</svg>")) + "\n"
@@ -199,4 +208,47 @@ def speed() -> str:
     return str(drawing)
 
 
-DIAGRAMS = {"puzzle": puzzle, "path": path, "parts": parts, "speed": speed}
+SCALED = (
+    ("a send, beside topics", BLUE),
+    ("creating a topic, beside topics", GREEN),
+    ("a commit, beside offsets", INK),
+    ("a timed send, beside waiting ones", RED),
+    ("a held pull and the arrival that ends it, beside held pulls", GREY),
+)
+
+
+def scale() -> str:
+    """How costs grow: logarithmic axes, each row from 1 at its smallest size; dashed: as much as the size."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for one in json.loads(SCALE.read_text(encoding="utf-8"))["points"]:
+        if one["side"] == "ours":
+            found.setdefault(one["row"], []).append((one["size"], one["value"]))
+    left, top, width, height, decades = 70, 30, 620, 260, 4
+    drawing = Drawing(760, 470, "How costs grow with what others have stored")
+
+    def at(times: float, growth: float) -> tuple[float, float]:
+        x = left + width * math.log10(times) / decades
+        return x, top + height * (1 - (math.log10(growth) + 0.5) / (decades + 0.5))
+
+    for decade in range(decades + 1):
+        x, _ = at(10.0**decade, 1)
+        _, y = at(1, 10.0**decade)
+        drawing.line([(left, y), (left + width, y)], "#dfe2ea")
+        drawing.text(left - 8, y + 4, f"{10**decade:,}", anchor="end", size=12)
+        drawing.text(x, top + height + 18, f"{10**decade:,}", anchor="middle", size=12)
+    drawing.text(
+        left + width / 2, top + height + 38, "times the smallest number of others", anchor="middle", size=12
+    )
+    drawing.text(left, top - 10, "times the cost", size=12)
+    drawing.line([at(1, 1), at(10.0**decades, 10.0**decades)], GREY, dashes="5 4")
+    for number, (row, color) in enumerate(SCALED):
+        points = found[row]
+        drawing.line([at(size / points[0][0], value / points[0][1]) for size, value in points], color)
+        drawing.bar(left, top + height + 54 + number * 22, 14, 14, color)
+        first, last = points[0], points[-1]
+        text = f"{row}: {first[1]:,.0f} us at {first[0]:,}, {last[1]:,.0f} us at {last[0]:,}"
+        drawing.text(left + 22, top + height + 66 + number * 22, text, size=13)
+    return str(drawing)
+
+
+DIAGRAMS = {"puzzle": puzzle, "path": path, "parts": parts, "speed": speed, "scale": scale}

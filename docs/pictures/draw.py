@@ -3,7 +3,7 @@
     demo.svg        the first two acts of `pocketmq demo`
     explain.svg     `pocketmq explain` after three messages
     page-*.png      the page of the HTTP port, light and dark, if there is a browser (`make browser`)
-    the others      drawings, see `diagrams.py`
+    the others      drawings, see `diagrams.py`; `draw.py scale` draws only this one
 
 A picture of a terminal is its text, with its colours, as SVG. Addresses and the size of this machine's memory differ
 from run to run and are replaced by fixed ones; a test draws all but the page again and compares.
@@ -97,6 +97,10 @@ def photograph() -> None:
 
 
 def main() -> None:
+    if wanted := sys.argv[1:]:
+        for name in wanted:
+            (FOLDER / f"{name}.svg").write_text(DIAGRAMS[name](), encoding="utf-8")
+        return
     for name, draw in {"demo": demo, "explain": explain, **DIAGRAMS}.items():
         (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
     if MISSING:
