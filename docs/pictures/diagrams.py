@@ -223,7 +223,7 @@ def scale() -> str:
     for one in json.loads(SCALE.read_text(encoding="utf-8"))["points"]:
         if one["side"] == "ours":
             found.setdefault(one["row"], []).append((one["size"], one["value"]))
-    left, top, width, height, decades = 70, 30, 620, 260, 4
+    left, top, width, height, decades = 70, 30, 620, 260, 3
     drawing = Drawing(760, 470, "How costs grow with what others have stored")
 
     def at(times: float, growth: float) -> tuple[float, float]:
