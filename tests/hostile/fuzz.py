@@ -11,7 +11,9 @@ and which rule it broke:
     memory      the least of the later rounds is no more than the least of those before (what is free is not all given
                 back to the system, so single rounds differ)
     handles     after the first rounds, there are no more descriptors (of store files apart) and no more threads
-    good sends  another client's sends are all stored, each within 250 ms of the server's processor time
+    turns       the longest turn of the loop takes less than 250 ms of processor time
+    good sends  another client's sends are all stored, and 999 of 1000 answered within 250 ms of the server's processor
+                time (more may pass until this program, which has many threads, reads an answer)
     store       `store check` finds nothing afterwards
 
 The seed decides what each peer sends; in which order the server sees the peers depends on the machine.
@@ -130,9 +132,11 @@ class Report(NamedTuple):
 
 def _percentiles(values: list[float]) -> str:
     ranked = sorted(values)
-    return ", ".join(
-        f"p{share * 100:g} {ranked[int((len(ranked) - 1) * share)]:.1f}" for share in (0.5, 0.99, 1)
-    )
+    return ", ".join(f"p{share * 100:g} {_share_of(ranked, share):.1f}" for share in (0.5, 0.99, 0.999, 1))
+
+
+def _share_of(ranked: list[float], share: float) -> float:
+    return ranked[int((len(ranked) - 1) * share)]
 
 
 def run(folder: Path, count: int, seed: str, log: Callable[[str], None] = lambda _: None) -> Report:
@@ -184,8 +188,10 @@ def _rules(report: Report) -> Iterator[str]:
         counts = [getattr(one, name) for one in later]
         if counts[-1] > counts[0] + 2:
             yield f"{name} grow: {counts}"
-    if report.cpu_ms and max(report.cpu_ms) > GOOD_MS:
-        yield f"a good send was answered after {max(report.cpu_ms):.0f} ms of the server's processor time"
+    if report.turn_ms > GOOD_MS:
+        yield f"one turn of the loop took {report.turn_ms:.0f} ms of processor time"
+    if (slowest := _share_of(sorted(report.cpu_ms), 0.999)) > GOOD_MS:
+        yield f"good sends were answered after {slowest:.0f} ms of the server's processor time"
 
 
 def _kept(judge: Judge, requests: int) -> Kept:
