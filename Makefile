@@ -29,8 +29,6 @@ REPORT = $(if $(JUNIT),--junitxml=$(JUNIT:.xml=)-$@.xml)
 PYTEST = $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal $(REPORT)
 
 .PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow fuzz licences \
-	spark spark-all browser interop interop-all package image notes bench torture soak soak-tests simulate behaviour pictures docs pins golden clean
-.PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts native-check unit slow \
 	spark spark-all browser interop interop-all package image notes bench torture scale soak soak-tests simulate behaviour pictures docs pins golden clean
 
 help: ## list the targets

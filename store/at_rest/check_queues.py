@@ -13,6 +13,9 @@ from .queue_records import QueueRecords
 from .segments import Segment, Segments, count_units, queue_directories
 
 
+OF_FORMER_TOPIC = "{} messages in the log are from before its topic was deleted and created again"
+
+
 class QueueCheck:
     """`ends` are the max offsets of the queues as a start would make them. Run it after the log."""
 
@@ -49,12 +52,25 @@ class QueueCheck:
                 directory, f"the log still holds {len(records)} messages of this deleted topic"
             )
             return
+        position, _ = records.placed(len(records) - 1)
+        if position < self._created_again_before(place[0]):
+            self._findings.remark(directory, OF_FORMER_TOPIC.format(len(records)))
+            return
         self._findings.damage(
             directory,
             f"is missing; the log holds {len(records)} messages of it",
             "after an unclean stop it would make the queue again from where its scan of the log begins",
         )
         self.ends[place] = records.end
+
+    def _created_again_before(self, topic: str) -> int:
+        """A log position by which the topic had been deleted and created again; -1 if no queue shows that."""
+        again = [
+            records.placed(0)[0]
+            for (name, _), records in self._records.items()
+            if name == topic and records.older
+        ]
+        return min(again, default=-1)
 
     def _queue(self, place: Place, queue: Segments) -> None:
         self._findings.segments(queue, refuses=False)
@@ -84,10 +100,7 @@ class QueueCheck:
                 queue.directory, f"{older} older messages still in the log are not in it any more"
             )
         if records.older:
-            self._findings.remark(
-                queue.directory,
-                f"{records.older} messages in the log are from before its topic was deleted and created again",
-            )
+            self._findings.remark(queue.directory, OF_FORMER_TOPIC.format(records.older))
         for number in sorted(number for number in missing if number >= first)[:MOST_OF_A_KIND]:
             position, _ = records.placed(records.index(number))
             self._findings.damage(

@@ -247,6 +247,7 @@ def test_messages_of_a_deleted_topic_are_no_damage(open_store, put, tmp_path):
         put(store, "gone", queue_id=number % 2)
         put(store, "again")
         put(store, "lost")
+    put(store, "again", queue_id=1)
     for topic in ("gone", "again"):
         store.delete_topic_queues(topic)
     put(store, "again", body=b"new")
@@ -257,7 +258,8 @@ def test_messages_of_a_deleted_topic_are_no_damage(open_store, put, tmp_path):
     assert damages(report) == []
     said = "".join(finding.what for finding in report.findings)
     assert "2 messages of this deleted topic" in said
-    assert "3 messages in the log are from before its topic was deleted and created again" in said
+    for count in (3, 1):
+        assert f"{count} messages in the log are from before its topic was deleted and created again" in said
     shutil.rmtree(root / "consumequeue" / "lost")
     assert damages(check_store(root)) == ["0: is missing; the log holds 3 messages of it"]
 
