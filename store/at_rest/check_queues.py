@@ -12,7 +12,6 @@ from .findings import MOST_OF_A_KIND, Findings, Place
 from .queue_records import QueueRecords
 from .segments import Segment, Segments, count_units, queue_directories
 
-
 OF_FORMER_TOPIC = "{} messages in the log are from before its topic was deleted and created again"
 
 
