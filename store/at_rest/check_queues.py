@@ -1,6 +1,7 @@
 """Are the queues whole? Every unit against the record it points to, every record against its unit."""
 
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from pocketmq.protocol.message.topics import is_lmq
@@ -52,7 +53,7 @@ class QueueCheck:
             )
             return
         position, _ = records.placed(len(records) - 1)
-        if position < self._created_again_before(place[0]):
+        if position < self._created_again.get(place[0], 0):
             self._findings.remark(directory, OF_FORMER_TOPIC.format(len(records)))
             return
         self._findings.damage(
@@ -62,14 +63,15 @@ class QueueCheck:
         )
         self.ends[place] = records.end
 
-    def _created_again_before(self, topic: str) -> int:
-        """A log position by which the topic had been deleted and created again; -1 if no queue shows that."""
-        again = [
-            records.placed(0)[0]
-            for (name, _), records in self._records.items()
-            if name == topic and records.older
-        ]
-        return min(again, default=-1)
+    @cached_property
+    def _created_again(self) -> dict[str, int]:
+        """A log position by which a topic had been deleted and created again, for each whose queues show that."""
+        again: dict[str, int] = {}
+        for (topic, _), records in self._records.items():
+            if records.older:
+                position, _ = records.placed(0)
+                again[topic] = min(again.get(topic, position), position)
+        return again
 
     def _queue(self, place: Place, queue: Segments) -> None:
         self._findings.segments(queue, refuses=False)
