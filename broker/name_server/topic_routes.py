@@ -10,11 +10,12 @@ from typing import Final
 from msgspec.structs import replace
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicList, TopicRouteData
 from pocketmq.protocol.message.flags import is_writeable
+from pocketmq.protocol.message.topics import sync_member_topic
 
 from ..config.broker_config import MASTER_ID
 from .route_table import RouteTable
 
-MEMBER_TOPIC_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
+MEMBER_TOPIC_PREFIX: Final = sync_member_topic("")
 """Brokers read these routes to find each other: they never show an acting master."""
 
 

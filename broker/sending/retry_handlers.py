@@ -28,13 +28,13 @@ from ..errors import Refusal, faq
 from ..network.dispatch import Call, handles
 from ..storing.messages import copy_of
 from ..storing.records import record_at
+from ..tables.topic_table import READ_WRITE
 from .send_checks import refuse_at_slave
 from .sending import Sending
 
 FIRST_LEVEL: Final = 3
 """Delay level of the first try if the client leaves the choice to the broker."""
 _ORIGIN: Final = (names.RETRY_TOPIC, names.ORIGIN_MESSAGE_ID)
-_READ_WRITE: Final = flags.PERM_READ | flags.PERM_WRITE
 
 
 @handles(ConsumerSendMsgBack)
@@ -52,7 +52,7 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
     topic = retry_topic(request.group)
     topic_sys_flag = flags.TOPIC_UNIT_SUB if request.unit_mode else 0
     topic_config = sending.topics.create_for_send_back(
-        topic, group_config.retry_queue_nums, _READ_WRITE, topic_sys_flag
+        topic, group_config.retry_queue_nums, READ_WRITE, topic_sys_flag
     )
     if not flags.is_writeable(topic_config.perm):
         raise Refusal(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
@@ -63,7 +63,7 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
     is_dead = record.reconsume_times >= limit or request.delay_level < 0
     if is_dead:
         topic, queue_id, level = dlq_topic(request.group), 0, 0  # not delayed
-        sending.topics.create_for_send_back(topic, 1, _READ_WRITE)
+        sending.topics.create_for_send_back(topic, 1, READ_WRITE)
     else:
         queue_id = sending.random.randrange(group_config.retry_queue_nums)
         level = request.delay_level or FIRST_LEVEL + record.reconsume_times
@@ -111,7 +111,7 @@ def redirect_if_exhausted(
     if not is_dead:
         return request.topic, queue_id, changes
     topic = dlq_topic(group)
-    sending.topics.create_for_send_back(topic, 1, _READ_WRITE)
+    sending.topics.create_for_send_back(topic, 1, READ_WRITE)
     return topic, 0, changes
 
 
