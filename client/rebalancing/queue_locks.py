@@ -33,7 +33,8 @@ class QueueLocks:
     """For one group. The process queues of `table` are marked as locked or not.
 
     A queue is locked before it is in the table, and stays locked after it was dropped while its listener runs.
-    `_requested` holds every queue that a broker may have locked for us, from before the request until the unlock.
+    `_requested` holds every queue that a broker may have locked for us, from before the request until the unlock, as
+    keys in the order asked for: a set's order would change from run to run.
     """
 
     def __init__(self, context: ConsumerContext[PushConsumerSettings], table: QueueTable) -> None:
@@ -42,7 +43,7 @@ class QueueLocks:
         self._client_id = instance.client_id
         self._group = context.group
         self._table = table
-        self._requested: set[MessageQueue] = set()
+        self._requested: dict[MessageQueue, None] = {}
         self._under_way: set[asyncio.Future[None]] = set()
         self._leaving = False
 
@@ -98,7 +99,7 @@ class QueueLocks:
         try:
             body = self._unlock_body([queue])
             await self._connections.notify(address, UnlockBatchMq(), body)
-            self._requested.discard(queue)
+            self._requested.pop(queue, None)
         except ClientError as error:
             _log.warning("unlock of %s for %s: %s", queue, self._group, error)
 
@@ -121,7 +122,7 @@ class QueueLocks:
         except ClientError as error:
             _log.warning("unlock of %s at %s: %s", self._group, broker_name, error)
         for queue in queues:
-            self._requested.discard(queue)
+            self._requested.pop(queue, None)
             self._note(queue, False)
 
     def give_back(self) -> None:
@@ -137,7 +138,7 @@ class QueueLocks:
 
     async def _lock(self, address: str, queues: list[MessageQueue]) -> set[MessageQueue]:
         body = LockBatchRequestBody(consumer_group=self._group, client_id=self._client_id, mq_set=queues)
-        self._requested.update(queues)
+        self._requested.update(dict.fromkeys(queues))
         answered = asyncio.get_running_loop().create_future()
         self._under_way.add(answered)
         try:
@@ -148,7 +149,8 @@ class QueueLocks:
             self._under_way.discard(answered)
             answered.set_result(None)
         held = set(reply.lock_ok_mq_set)
-        self._requested.difference_update(set(queues) - held)
+        for queue in set(queues) - held:
+            self._requested.pop(queue, None)
         return held
 
     def _unlock_body(self, queues: list[MessageQueue]) -> bytes:
