@@ -152,6 +152,8 @@ class GrpcClient:
         config = h2.config.H2Configuration(client_side=True, header_encoding="utf-8")
         self.h2 = h2.connection.H2Connection(config)
         self.opens_windows = True
+        self.data_moved = 0
+        """Bytes of calls that came or went; a ping overtakes what waits for a window."""
         self.goaway: tuple[int, str] | None = None
         self.is_closed = asyncio.Event()
         self._calls: dict[int, ClientCall] = {}
@@ -246,6 +248,7 @@ class GrpcClient:
             stream_id, data, end = self._unsent.pop(0)
             try:
                 room = min(self.h2.local_flow_control_window(stream_id), self.h2.max_outbound_frame_size)
+                self.data_moved += min(max(room, 0), len(data))
                 if room >= len(data):
                     self.h2.send_data(stream_id, data, end_stream=end)
                     continue
@@ -291,6 +294,7 @@ class GrpcClient:
         if isinstance(event, h2.events.ResponseReceived | h2.events.TrailersReceived) and call is not None:
             call.headers |= {_text(name): _text(value) for name, value in event.headers or ()}
         elif isinstance(event, h2.events.DataReceived) and call is not None:
+            self.data_moved += len(event.data)
             call.data_received(event.data)
             if self.opens_windows:
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
