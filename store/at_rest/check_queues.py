@@ -1,7 +1,6 @@
 """Are the queues whole? Every unit against the record it points to, every record against its unit."""
 
 from collections.abc import Collection, Mapping
-from functools import cached_property
 from pathlib import Path
 
 from pocketmq.protocol.message.topics import is_lmq
@@ -41,11 +40,12 @@ class QueueCheck:
         for topic, queue_id, directory in queue_directories(self._root):
             known.add((topic, queue_id))
             self._queue((topic, queue_id), Segments(directory))
+        created_again = self._created_again(known)
         for place, records in self._records.items():
             if place not in known:
-                self._missing(place, records)
+                self._missing(place, records, created_again.get(place[0], 0))
 
-    def _missing(self, place: Place, records: QueueRecords) -> None:
+    def _missing(self, place: Place, records: QueueRecords, created_again: int) -> None:
         directory = self._root / layout.CONSUME_QUEUE / place[0] / str(place[1])
         if self._topics is not None and place[0] not in self._topics:
             self._findings.remark(
@@ -53,7 +53,7 @@ class QueueCheck:
             )
             return
         position, _ = records.placed(len(records) - 1)
-        if position < self._created_again.get(place[0], 0):
+        if position < created_again:
             self._findings.remark(directory, OF_FORMER_TOPIC.format(len(records)))
             return
         self._findings.damage(
@@ -63,13 +63,14 @@ class QueueCheck:
         )
         self.ends[place] = records.end
 
-    @cached_property
-    def _created_again(self) -> dict[str, int]:
-        """A log position by which a topic had been deleted and created again, for each whose queues show that."""
+    def _created_again(self, known: Collection[Place]) -> dict[str, int]:
+        """A log position by which a topic had last been deleted and created again, for each whose queues show that. A
+        queue that is missing may have ended at an earlier deletion."""
         again: dict[str, int] = {}
-        for (topic, _), records in self._records.items():
-            if records.older:
-                position, _ = records.placed(0)
+        for place in known:
+            records = self._records.get(place)
+            if records is not None and records.older:
+                topic, (position, _) = place[0], records.placed(0)
                 again[topic] = min(again.get(topic, position), position)
         return again
 

@@ -264,6 +264,21 @@ def test_messages_of_a_deleted_topic_are_no_damage(open_store, put, tmp_path):
     assert damages(check_store(root)) == ["0: is missing; the log holds 3 messages of it"]
 
 
+def test_a_queue_that_ended_at_the_second_of_two_deletions_is_no_damage(open_store, put, tmp_path):
+    store = open_store()
+    put(store, "again")
+    for _ in range(2):
+        put(store, "again", queue_id=1)
+        store.delete_topic_queues("again")
+        put(store, "again")
+    store.close()
+    root = tmp_path / "store"
+    topics_with(root, "again")
+    report = check_store(root)
+    assert damages(report) == []
+    assert "1 messages in the log are from before" in "".join(finding.what for finding in report.findings)
+
+
 def test_index_file_that_was_cut_short_is_found_and_made_again(open_store, root):
     whole = sorted((root / "index").iterdir())[0].stat().st_size
     for which in (0, -1):
