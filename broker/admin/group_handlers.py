@@ -60,6 +60,10 @@ MAX_QUEUES: Final = 16_384
 """Most queues of a topic, or of a group's retry topic: a report about as many fits into a frame. The official broker
 has no limit; there a report about a million queues, created by a typing mistake, takes ten seconds."""
 
+MAX_RETRY_STEPS: Final = 1000
+"""Most delays of a group's retry policy: each gRPC member of the group gets them all. The official broker has no
+limit."""
+
 
 def refuse_on_slave(broker: Broker) -> None:
     """A slave of the 4.9 line refuses changes of topics and groups; one of the 5.x line accepts them."""
@@ -117,6 +121,10 @@ def _check_group(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
     refusal = group_refusal(group_config.name)
     if refusal is not None:
         raise Refusal(ResponseCode.INVALID_PARAMETER, refusal)
+    steps = group_config.group_retry_policy.customized_retry_policy
+    if steps is not None and len(steps.next) > MAX_RETRY_STEPS:
+        remark = f"a retry policy has at most {MAX_RETRY_STEPS} delays, got {len(steps.next)}."
+        raise Refusal(ResponseCode.INVALID_PARAMETER, remark)
 
 
 def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:

@@ -38,6 +38,14 @@ async def test_a_group_with_a_million_retry_queues_is_refused(broker: Broker, br
         assert "g" not in one.groups
 
 
+async def test_a_retry_policy_of_a_thousand_delays_is_the_longest(broker: Broker) -> None:
+    for count, code in ((1000, 0), (1001, 29)):
+        policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000] * count}}
+        assert (await update(broker, groupName=f"g{count}", groupRetryPolicy=policy)).code == code
+    assert "g1000" in broker.groups
+    assert "g1001" not in broker.groups
+
+
 async def test_4_9_takes_any_name_but_none(broker4: Broker) -> None:
     for name in (" ", "a b", "a" * 121):
         assert (await update(broker4, groupName=name)).code == 0

@@ -1,6 +1,8 @@
 """The request log: what an entry says, finding, counting, waiting, and its bounds."""
 
 import asyncio
+import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import encode_frame
 from pocketmq.testing import RocketMQ, WouldBlockError
+from pocketmq.testing.requests.logged_request import LoggedConnection
 from pocketmq.testing.requests.request_log import ENTRY_BYTES, LogWatcher, RequestLog
 from pocketmq.testing.requests.requests import Requests
 
@@ -361,3 +364,19 @@ def test_a_follower_that_is_too_slow_knows_what_it_missed() -> None:
         return follower.missed, [request.id for request in found]
 
     assert asyncio.run(follow()) == (15, list(range(16, 26)))
+
+
+def test_what_was_cleared_is_freed_a_part_in_each_turn() -> None:
+    async def clear() -> None:
+        log, connection, body = RequestLog(), LoggedConnection("peer", "b0"), b"x" * 50
+        for number in range(10_000):
+            log.add(connection, Command(code=310, opaque=number, body=body), len(body))
+        held = [sys.getrefcount(body)]
+        log.clear()
+        assert (len(log), [*log.entries()]) == (0, [])
+        for _ in range(5):
+            held.append(sys.getrefcount(body))
+            await asyncio.sleep(0)
+        assert [before - after for before, after in itertools.pairwise(held)] == [2000] * 5
+
+    asyncio.run(clear())
