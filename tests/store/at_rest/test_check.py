@@ -279,6 +279,17 @@ def test_a_queue_that_ended_at_the_second_of_two_deletions_is_no_damage(open_sto
     assert "1 messages in the log are from before" in "".join(finding.what for finding in report.findings)
 
 
+def test_system_topic_that_no_table_lists_is_not_remarked(open_store, put, tmp_path):
+    store = open_store()
+    for topic in ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "orders"):
+        put(store, topic)
+    store.close()
+    root = tmp_path / "store"
+    topics_with(root, "payments")
+    [finding] = check_store(root).findings
+    assert finding.what.startswith("does not know topic orders")
+
+
 def test_index_file_that_was_cut_short_is_found_and_made_again(open_store, root):
     whole = sorted((root / "index").iterdir())[0].stat().st_size
     for which in (0, -1):
