@@ -52,7 +52,7 @@ _HEXADECIMAL: Final = re.compile(
 )
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 _SPECIAL: Final = {"Infinity": float("inf"), "NaN": float("inf")}
-"""NaN sorts after all numbers. Only a comparison with infinity could tell the two apart, and no literal is infinite."""
+"""NaN sorts after all numbers. `_as_doubles` tells it apart from infinity; no literal is infinite."""
 
 
 def read_int(text: str) -> int:
@@ -311,8 +311,8 @@ Pair = tuple[Any, Any]
 
 def _as_doubles(left: str, right: str) -> Pair:
     first, second = read_double(left), read_double(right)
-    if first == second == 0.0:  # Java orders -0.0 before 0.0
-        return str(first) == "0.0", str(second) == "0.0"
+    if first == second:  # Java orders -0.0 before 0.0, and Infinity before NaN
+        return (str(first) == "0.0", "NaN" in left), (str(second) == "0.0", "NaN" in right)
     return first, second
 
 
@@ -369,8 +369,10 @@ def text_test(word: str, operand: Operand, wanted: str, *, negated: bool) -> Ope
     evaluate, test = operand.evaluate, _TEXT_TESTS[word]
 
     def tests(properties: Properties) -> bool:
+        if not wanted:
+            return False  # without a look at the value, which may have none
         value = evaluate(properties)
-        return bool(wanted) and isinstance(value, str) and test(value, wanted) is not negated
+        return isinstance(value, str) and test(value, wanted) is not negated
 
     return _truth(tests, operand)
 

@@ -53,6 +53,23 @@ def judged(expression: str, properties: dict[str, str], emulate: int) -> str:
         return "E"
 
 
+@pytest.mark.parametrize(
+    ("expression", "answer"),
+    [
+        ("nan > infinite", "T"),
+        ("nan <= infinite", "F"),
+        ("nan BETWEEN nan AND nan", "T"),
+        ("infinite >= infinite", "T"),
+        ("(word = 1) ENDSWITH ''", "F"),
+        ("(word = 1) ENDSWITH 'x'", "E"),
+    ],
+)
+def test_special_numbers_and_values_that_are_not_looked_at(expression: str, answer: str) -> None:
+    """As both official filter modules answer."""
+    properties = {"nan": " NaN", "infinite": "Infinity", "word": "x"}
+    assert judged(expression, properties, 5) == answer
+
+
 @pytest.mark.parametrize(("emulate", "column"), [(5, 2), (4, 3)])
 def test_every_recorded_expression_has_the_official_result(emulate: int, column: int) -> None:
     assert len(ROWS) > 2000
