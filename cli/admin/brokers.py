@@ -12,7 +12,7 @@ from pocketmq.protocol.bodies.routes import ClusterInfo
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 
 from .options import Options
-from .texts import java, row
+from .texts import row
 
 HOUR_MS = 3_600_000
 BASE_HEAD = (
@@ -86,21 +86,6 @@ async def stats_all(admin: AdminClient, given: Options) -> None:
             continue
         for one in rates:
             _show_rates(one, only_active=given.flag("activeTopic"))
-
-
-async def clean_expired_cq(admin: AdminClient, given: Options) -> None:
-    await admin.clean_expired_consume_queues(**given.place())
-    echo("success")
-
-
-async def clean_unused_topic(admin: AdminClient, given: Options) -> None:
-    await admin.clean_unused_topics(**given.place())
-    echo("success")
-
-
-async def delete_expired_commit_log(admin: AdminClient, given: Options) -> None:
-    await admin.delete_expired_commit_log(**given.place())
-    echo("success")
 
 
 # -- parts
@@ -206,39 +191,3 @@ def _show_rates(one: TopicRates, *, only_active: bool) -> None:
     else:
         first = (one.topic[:64], one.group[:64], one.accumulation, one.in_tps, one.out_tps)
         echo(row("%-64s  %-64s %12d %11.2f %11.2f %14d %14d", *first, one.in_24_hours, one.out_24_hours))
-
-
-async def update_kv_config(admin: AdminClient, given: Options) -> None:
-    await admin.put_kv_config(given.required("namespace"), given.required("key"), given.required("value"))
-    echo("create or update kv config to namespace success.")
-
-
-async def delete_kv_config(admin: AdminClient, given: Options) -> None:
-    await admin.delete_kv_config(given.required("namespace"), given.required("key"))
-    echo("delete kv config from namespace success.")
-
-
-async def wipe_write_perm(admin: AdminClient, given: Options) -> None:
-    name = given.required("brokerName")
-    for server, count in (await admin.wipe_write_perm(name)).items():
-        echo(f"wipe write perm of broker[{name}] in name server[{server}] OK, {count}")
-
-
-async def add_write_perm(admin: AdminClient, given: Options) -> None:
-    name = given.required("brokerName")
-    for server, count in (await admin.add_write_perm(name)).items():
-        echo(f"add write perm of broker[{name}] in name server[{server}] OK, {count}")
-
-
-async def get_namesrv_config(admin: AdminClient, given: Options) -> None:
-    for server, settings in (await admin.namesrv_config()).items():
-        echo(f"============{server}============")
-        for key, value in sorted(settings.items()):
-            echo(row("%-50s=  %s", key, value))
-
-
-async def update_namesrv_config(admin: AdminClient, given: Options) -> None:
-    key, value = given.required("key"), given.required("value")
-    servers = await admin.update_namesrv_config({key: value})
-    echo(f"update name server config success!{java(servers)}")
-    echo(f"{key} : {value}")

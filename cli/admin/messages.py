@@ -23,7 +23,6 @@ from pocketmq.client import (
     Producer,
     SendResult,
 )
-from pocketmq.client.admin.calls import one_address
 from pocketmq.client.admin.messages import (
     BY_KEY,
     BY_TAG,
@@ -39,12 +38,10 @@ from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import TRACE_TOPIC
-from pocketmq.protocol.text import fastjson
 
 from ..mistakes import printable
 from .options import Options
 from .texts import (
-    entry_text,
     file_name,
     java,
     message_text,
@@ -83,7 +80,6 @@ HOUR_MS: Final = 3_600_000
 AROUND_MS: Final = 36 * HOUR_MS
 """How far from now to look for a message by its unique id."""
 NOT_FOUND: Final = "query message by key finished, but no message."
-ENTRY_RULE: Final = "======================================"
 
 
 async def query_msg_by_id(admin: AdminClient, given: Options) -> None:
@@ -200,35 +196,6 @@ async def send_message(admin: AdminClient, given: Options) -> None:
     echo(row(layout, "#Broker Name", "#QID", "#Send Result", "#MsgId"))
     place = (result.queue.broker_name, result.queue.queue_id)
     echo(row(layout, *place, result.status.name, result.message_id))
-
-
-async def query_cq(admin: AdminClient, given: Options) -> None:
-    topic, index = given.required("topic"), given.number("index", 0)
-    address = given.text("broker")
-    if address is None:
-        brokers = (await admin.topic_route(topic)).broker_datas
-        address = one_address(brokers[0]) if brokers else None
-        if address is None:
-            raise ClientError("No topic route data!")
-    found = await admin.consume_queue(
-        address,
-        topic,
-        given.number("queue", 0),
-        index,
-        given.number("count", 10),
-        given.text("consumer"),
-    )
-    if found.subscription_data is not None:
-        echo(f"Subscription data: \n{fastjson.dumps(found.subscription_data, pretty=True).decode()}")
-        echo(ENTRY_RULE)
-    if found.filter_data is not None:
-        echo(f"Filter data: \n{found.filter_data}")
-        echo(ENTRY_RULE)
-    echo(f"Queue data: \nmax: {found.max_queue_index}, min: {found.min_queue_index}")
-    echo(ENTRY_RULE)
-    for number, entry in enumerate(found.queue_data or (), index):
-        echo(f"idx: {number}\n{entry_text(entry)}")
-        echo(ENTRY_RULE)
 
 
 # -- shared with other files of commands

@@ -15,8 +15,6 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from .options import Options
 from .texts import java, row, second_text
 
-TIMEOUT_MS = 50_000
-
 
 async def consumer_progress(admin: AdminClient, given: Options) -> None:
     group = given.text("groupName")
@@ -102,22 +100,6 @@ async def skip_accumulated_message(admin: AdminClient, given: Options) -> None:
     _show_offsets(offsets)
 
 
-async def broker_consume_stats(admin: AdminClient, given: Options) -> None:
-    stats_list = await admin.broker_consume_stats(
-        given.required("brokerAddr"),
-        is_order=given.boolean("order"),
-        timeout_ms=given.number("timeoutMillis", TIMEOUT_MS),
-    )
-    level = given.number("level", 0)
-    head = ("#Topic", "#Group", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff")
-    echo(row("%-64s  %-64s  %-32s  %-4s  %-20s  %-20s  %-20s  %s", *head, "#LastTime"))
-    for groups in stats_list.consume_stats_list:
-        for group, all_stats in groups.items():
-            for stats in all_stats:
-                _show_broker_stats(group, stats, level)
-    echo(f"\nDiff Total: {stats_list.total_diff}")
-
-
 # -- parts
 
 
@@ -191,16 +173,6 @@ def _show_rollbacks(rollbacks: Sequence[RollbackStats], last: str) -> None:
         echo(
             row("%-20s  %-20d  %-20d  %-20d  %-20d  %-20d", *cells, one.timestamp_offset, one.rollback_offset)
         )
-
-
-def _show_broker_stats(group: str, stats: ConsumeStats, level: int) -> None:
-    for queue, place in sorted(stats.offset_table.items()):
-        diff = place.broker_offset - place.consumer_offset
-        if diff < level or place.last_timestamp <= 0:
-            continue
-        cells = (queue.topic[:64], group[:64], queue.broker_name[:32], queue.queue_id)
-        offsets = (place.broker_offset, place.consumer_offset, diff, second_text(place.last_timestamp))
-        echo(row("%-64s  %-64s  %-32s  %-4d  %-20d  %-20d  %-20d  %s", *cells, *offsets))
 
 
 def _place(queue: MessageQueue) -> tuple[object, ...]:

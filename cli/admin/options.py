@@ -6,14 +6,11 @@ Values are read as mqadmin reads them: trimmed, and anything but `true` is false
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 from pocketmq.client import ClientError
 from pocketmq.client.clock import wall_ms
-from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.text import fastjson
 
 from ..mistakes import refuse
 
@@ -107,17 +104,6 @@ class Options:
         """The broker or cluster to act on, as the calls of `AdminClient` take it."""
         cluster = "clusterName" if "clusterName" in self._rows else "cluster"
         return {"address": self.text("brokerAddr"), "cluster": self.text(cluster)}
-
-    def json_file(self, name: str, form: type[ValueT]) -> ValueT:
-        """The content of a JSON file that the user named."""
-        path = Path(self.required(name))
-        try:
-            content = path.read_bytes()
-            return fastjson.decode(content, form, max_bytes=len(content))
-        except FileNotFoundError:
-            raise ClientError(f"the file path {path} does not exists") from None
-        except (OSError, BodyError) as error:
-            raise ClientError(f"cannot read {path}: {error}") from error
 
     def _called(self, name: str) -> str:
         short = self._rows[name].short

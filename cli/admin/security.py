@@ -51,12 +51,6 @@ async def list_user(admin: AdminClient, given: Options) -> None:
             return
 
 
-async def copy_user(admin: AdminClient, given: Options) -> None:
-    source, target = given.required("fromBroker"), given.required("toBroker")
-    for user in await admin.copy_users(source, target, _words(given.text("usernames"))):
-        echo(f"copy user of {user.username} from {source} to {target} success.")
-
-
 async def create_acl(admin: AdminClient, given: Options) -> None:
     for broker in await admin.create_acl(_given_acl(given), **given.place()):
         echo(f"create acl to {broker} success.")
@@ -85,12 +79,6 @@ async def list_acl(admin: AdminClient, given: Options) -> None:
         acls = await admin.acls(broker, given.text("subject"), given.text("resource"))
         if acls:
             _show_acls(acls)
-
-
-async def copy_acl(admin: AdminClient, given: Options) -> None:
-    source, target = given.required("fromBroker"), given.required("toBroker")
-    for acl in await admin.copy_acls(source, target, _words(given.text("subjects"))):
-        echo(f"copy acl of {acl.subject} from {source} to {target} success.")
 
 
 # -- parts

@@ -8,19 +8,13 @@ from datetime import datetime
 from typing import Final
 
 from pocketmq.client import MessageExt, MessageQueue, SubscriptionGroupConfig, TopicConfig
-from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
 from pocketmq.protocol.bodies.group_config import GroupRetryPolicy
-from pocketmq.protocol.bodies.offsets import ConsumeQueueData
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.message.properties import TRANSACTION_ID
 
 PROPERTY_BUCKETS: Final = 128
 """The size of the hash table that official clients decode properties into."""
-RATES: Final = (
-    *("#Topic", "#Pull RT", "#Pull TPS", "#Consume RT"),
-    *("#ConsumeOK TPS", "#ConsumeFailed TPS", "#ConsumeFailedMsgsInHour"),
-)
 
 
 def row(layout: str, *cells: object) -> str:
@@ -55,12 +49,6 @@ def time_text(timestamp_ms: int) -> str:
 def second_text(timestamp_ms: int) -> str:
     """2026-01-31 23:59:59 in local time."""
     return f"{datetime.fromtimestamp(timestamp_ms // 1000):%Y-%m-%d %H:%M:%S}"
-
-
-def digits_text(timestamp_ms: int) -> str:
-    """20260131235959999 in local time (timeMillisToHumanString)."""
-    seconds, ms = divmod(timestamp_ms, 1000)
-    return f"{datetime.fromtimestamp(seconds):%Y%m%d%H%M%S}{ms:03d}"
 
 
 def file_name(text: str) -> str:
@@ -156,66 +144,3 @@ def message_text(message: MessageExt) -> str:
         f"properties={properties_text(message.properties)}, body={body}, "
         f"transactionId='{java(message.properties.get(TRANSACTION_ID))}'}}]"
     )
-
-
-def entry_text(entry: ConsumeQueueData) -> str:
-    """One entry of a consume queue."""
-    return (
-        f"ConsumeQueueData{{physicOffset={entry.physic_offset}, physicSize={entry.physic_size}, "
-        f"tagsCode={entry.tags_code}, extendDataJson='{java(entry.extend_data_json)}', "
-        f"bitMap='{java(entry.bit_map)}', eval={java(entry.eval)}, msg='{java(entry.msg)}'}}"
-    )
-
-
-def process_queue_text(info: ProcessQueueInfo) -> str:
-    return (
-        f"ProcessQueueInfo [commitOffset={info.commit_offset}, cachedMsgMinOffset={info.cached_msg_min_offset}, "
-        f"cachedMsgMaxOffset={info.cached_msg_max_offset}, cachedMsgCount={info.cached_msg_count}, "
-        f"cachedMsgSizeInMiB={info.cached_msg_size_in_mib}, "
-        f"transactionMsgMinOffset={info.transaction_msg_min_offset}, "
-        f"transactionMsgMaxOffset={info.transaction_msg_max_offset}, "
-        f"transactionMsgCount={info.transaction_msg_count}, locked={java(info.locked)}, "
-        f"tryUnlockTimes={info.try_unlock_times}, lastLockTimestamp={digits_text(info.last_lock_timestamp)}, "
-        f"droped={java(info.droped)}, lastPullTimestamp={digits_text(info.last_pull_timestamp)}, "
-        f"lastConsumeTimestamp={digits_text(info.last_consume_timestamp)}]"
-    )
-
-
-def pop_queue_text(info: PopProcessQueueInfo) -> str:
-    return (
-        f"PopProcessQueueInfo [waitAckCount:{info.wait_ack_count}, droped:{java(info.droped)}, "
-        f"lastPopTimestamp:{info.last_pop_timestamp}]"
-    )
-
-
-def running_info_text(info: ConsumerRunningInfo) -> str:
-    """The inner state of a consumer (ConsumerRunningInfo.formatString)."""
-    lines = ["#Consumer Properties#"]
-    lines += [row("%-40s: %s", *item) for item in info.properties.items()]
-    lines += ["", "", "#Consumer Subscription#"]
-    subscriptions = sorted(info.subscription_set, key=lambda one: (one.topic or "", one.sub_string or ""))
-    for number, one in enumerate(subscriptions, 1):
-        layout = "%03d Topic: %-40s ClassFilter: %-8s SubExpression: %s"
-        lines.append(row(layout, number, one.topic, one.class_filter_mode, one.sub_string))
-    queues = sorted(info.mq_table.items())
-    head = ("#Topic", "#Broker Name", "#QID")
-    lines += ["", "", "#Consumer Offset#", row("%-64s  %-32s  %-4s  %-20s", *head, "#Consumer Offset")]
-    lines += [row("%-32s  %-32s  %-4d  %-20d", *_place(queue), one.commit_offset) for queue, one in queues]
-    lines += ["", "", "#Consumer MQ Detail#", row("%-64s  %-32s  %-4s  %-20s", *head, "#ProcessQueueInfo")]
-    lines += [row("%-64s  %-32s  %-4d  %s", *_place(queue), process_queue_text(one)) for queue, one in queues]
-    lines += ["", "", "#Consumer Pop Detail#", row("%-32s  %-32s  %-4s  %-20s", *head, "#ProcessQueueInfo")]
-    pops = sorted(info.mq_pop_table.items())
-    lines += [row("%-32s  %-32s  %-4d  %s", *_place(queue), pop_queue_text(one)) for queue, one in pops]
-    lines += ["", "", "#Consumer RT&TPS#", row("%-64s  %14s %14s %14s %14s %18s %25s", *RATES)]
-    for topic, rates in sorted(info.status_table.items()):
-        first = (topic, rates.pull_rt, rates.pull_tps, rates.consume_rt, rates.consume_ok_tps)
-        layout = "%-32s  %14.2f %14.2f %14.2f %14.2f %18.2f %25d"
-        lines.append(row(layout, *first, rates.consume_failed_tps, rates.consume_failed_msgs))
-    lines += ["", "", "#User Consume Info#"]
-    lines += [row("%-40s: %s", *item) for item in sorted(info.user_consumer_info.items())]
-    text = "\n".join(lines) + "\n"
-    return text if info.jstack is None else f"{text}\n\n#Consumer jstack#\n{info.jstack}"
-
-
-def _place(queue: MessageQueue) -> tuple[str, str, int]:
-    return queue.topic, queue.broker_name, queue.queue_id

@@ -2,8 +2,7 @@
 
 from click import echo
 from pocketmq.client import AdminClient, ClientError, TopicConfig
-from pocketmq.client.admin.name_servers import order_conf_of
-from pocketmq.client.admin.topics import parse_attributes
+from pocketmq.client.admin.topics import order_conf_of, parse_attributes
 from pocketmq.protocol.bodies.routes import TopicRouteData
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
@@ -46,12 +45,6 @@ async def update_topic(admin: AdminClient, given: Options) -> None:
             await admin.set_order_conf(config.name, conf)
             echo(f"set cluster orderConf. isOrder={java(config.order)}, orderConf=[{conf}]")
     echo(topic_text(config))
-
-
-async def update_topic_list(admin: AdminClient, given: Options) -> None:
-    configs = given.json_file("filename", list[TopicConfig])
-    for broker in await admin.update_topics(configs, **given.place()) if configs else ():
-        echo(f"submit batch of topic config to {broker} success, please check the result later.")
 
 
 async def delete_topic(admin: AdminClient, given: Options) -> None:
@@ -141,26 +134,6 @@ async def topic_list(admin: AdminClient, given: Options) -> None:
             clusters, groups = [], []
         for group in groups or [""]:
             echo(row("%-20s  %-64s  %-64s", "".join(clusters[:1])[:20], topic[:64], group[:64]))
-
-
-async def allocate_mq(admin: AdminClient, given: Options) -> None:
-    shares = await admin.allocate_queues(given.required("topic"), given.required("ipList").split(","))
-    echo(fastjson.dumps({"result": shares}).decode())
-
-
-async def update_order_conf(admin: AdminClient, given: Options) -> None:
-    topic, method = given.required("topic"), given.required("method")
-    if method == "get":
-        echo(f"get orderConf success. topic=[{topic}], orderConf=[{await admin.order_conf(topic)}] ")
-    elif method == "put":
-        conf = given.text("orderConf") or ""
-        await admin.set_order_conf(topic, conf)
-        echo(f"update orderConf success. topic=[{topic}], orderConf=[{conf}]")
-    elif method == "delete":
-        await admin.delete_order_conf(topic)
-        echo(f"delete orderConf success. topic=[{topic}]")
-    else:
-        raise ClientError(f"-m (method) is {method!r:.60}, expected put, get or delete")
 
 
 def _name_of_master(route: TopicRouteData, address: str) -> str:

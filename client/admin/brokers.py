@@ -1,34 +1,23 @@
-"""Brokers: figures, settings, statistics, clean-up; and the traffic of topics.
+"""Brokers: figures, settings, statistics; and the traffic of topics.
 
 Part of `AdminClient` (`client.py`). Each docstring names the official method.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 from pocketmq.protocol.bodies.body import PropertiesText
 from pocketmq.protocol.bodies.broker import BrokerStatsData
-from pocketmq.protocol.bodies.replication import HARuntimeInfo
 from pocketmq.protocol.requests.admin import (
     GetBrokerConfig,
     GetBrokerRuntimeInfo,
     UpdateBrokerConfig,
     ViewBrokerStatsData,
 )
-from pocketmq.protocol.requests.replication import (
-    GetBrokerHaStatus,
-)
-from pocketmq.protocol.requests.topic import (
-    CleanExpiredConsumeQueue,
-    CleanUnusedTopic,
-    DeleteExpiredCommitLog,
-)
-from pocketmq.protocol.wire.schema import Request
+from pocketmq.protocol.text.java_properties import parse_properties, set_properties
 
 from ..connections.route import MASTER_ID
 from ..errors import ClientError
-from .calls import parse_settings, settings_text
 from .offsets import AdminOffsets
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
@@ -61,7 +50,7 @@ class AdminBrokers(AdminOffsets):
     async def broker_config(self, address: str) -> dict[str, str]:
         """The settings of a broker, by key (getBrokerConfig)."""
         text = await self._read_body(address, GetBrokerConfig(), PropertiesText.decode)
-        return parse_settings(text)
+        return {entry.key: entry.value for entry in parse_properties(text)}
 
     async def update_broker_config(
         self,
@@ -77,7 +66,8 @@ class AdminBrokers(AdminOffsets):
             if cluster is not None and address is None and with_slaves
             else await self._targets(address, cluster)
         )
-        return await self._call_all(targets, UpdateBrokerConfig(), settings_text(settings))
+        body = PropertiesText(set_properties("", settings))
+        return await self._call_all(targets, UpdateBrokerConfig(), body)
 
     async def broker_stats(self, address: str, stats_name: str, stats_key: str) -> BrokerStatsData:
         """One series of a broker's statistics (viewBrokerStatsData); `RequestRefused` if it has no such series.
@@ -107,30 +97,6 @@ class AdminBrokers(AdminOffsets):
             rows.append(TopicRates(topic, group, behind, in_tps, out_tps, in_sum, out_sum))
         return rows or [TopicRates(topic, None, 0, in_tps, 0.0, in_sum, 0)]
 
-    async def ha_status(self, address: str) -> HARuntimeInfo:
-        """How far slaves are behind; 5.x (getBrokerHAStatus)."""
-        return await self._call(address, GetBrokerHaStatus())
-
-    # -- clean-up: of one broker, a cluster, or without either of all brokers; returns the brokers that were asked
-
-    async def clean_expired_consume_queues(
-        self, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
-        """Delete files of consume queues that point before the log's start (cleanExpiredConsumerQueue)."""
-        return await self._everywhere(address, cluster, CleanExpiredConsumeQueue())
-
-    async def clean_unused_topics(
-        self, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
-        """Delete consume queues of topics that no longer exist (cleanUnusedTopic)."""
-        return await self._everywhere(address, cluster, CleanUnusedTopic())
-
-    async def delete_expired_commit_log(
-        self, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
-        """Delete expired commit-log files now (deleteExpiredCommitLog)."""
-        return await self._everywhere(address, cluster, DeleteExpiredCommitLog())
-
     # -- parts
 
     async def _rates(self, masters: Sequence[str], name: str, key: str) -> tuple[float, int]:
@@ -145,17 +111,3 @@ class AdminBrokers(AdminOffsets):
             tps += data.stats_minute.tps if data.stats_minute is not None else 0.0
             total += next((span.sum for span in spans if span is not None and span.sum), 0)
         return tps, total
-
-    async def _everywhere(self, address: str | None, cluster: str | None, request: Request[Any]) -> list[str]:
-        if address is not None:
-            targets = [address]
-        elif cluster is not None:
-            targets = await self.broker_addresses(cluster)
-        else:
-            table = (await self.cluster_info()).broker_addr_table or {}
-            targets = [
-                address
-                for _, broker in sorted(table.items())
-                for _, address in sorted((broker.broker_addrs or {}).items())
-            ]
-        return await self._call_all(targets, request)

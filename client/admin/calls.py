@@ -4,14 +4,12 @@ The calls themselves are in the other files. Official class: DefaultMQAdminExtIm
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, Unpack
 
-from pocketmq.protocol.bodies.body import PropertiesText
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, TopicRouteData
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
-from pocketmq.protocol.text.java_properties import parse_properties, set_properties
 from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody
 
 from ..connections.route import MASTER_ID
@@ -206,13 +204,3 @@ def one_address(broker: BrokerData) -> str | None:
     """The master of a broker group, or if it has none any slave (official BrokerData.selectBrokerAddr)."""
     addresses = broker.broker_addrs or {}
     return addresses.get(MASTER_ID) or (random.choice(list(addresses.values())) if addresses else None)
-
-
-def settings_text(settings: Mapping[str, str]) -> PropertiesText:
-    """Settings as the body of an update."""
-    return PropertiesText(set_properties("", settings))
-
-
-def parse_settings(text: PropertiesText) -> dict[str, str]:
-    """The settings in the body of a reply; the last of equal keys wins."""
-    return {entry.key: entry.value for entry in parse_properties(text)}

@@ -3,9 +3,7 @@
 Part of `AdminClient` (`client.py`). Each docstring names the official method.
 """
 
-from collections.abc import Sequence
-
-from pocketmq.protocol.bodies.client import SetMessageRequestModeRequestBody, SubscriptionData
+from pocketmq.protocol.bodies.client import SetMessageRequestModeRequestBody
 from pocketmq.protocol.bodies.client_state import (
     ConsumerConnection,
     ConsumerRunningInfo,
@@ -14,27 +12,20 @@ from pocketmq.protocol.bodies.client_state import (
 )
 from pocketmq.protocol.bodies.group_config import (
     SubscriptionGroupConfig,
-    SubscriptionGroupList,
     SubscriptionGroupWrapper,
 )
-from pocketmq.protocol.bodies.offsets import GroupForbidden
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import dlq_topic, retry_topic
 from pocketmq.protocol.requests.group import (
     DeleteSubscriptionGroup,
     GetAllSubscriptionGroupConfig,
-    QuerySubscriptionByConsumer,
     QueryTopicsByConsumer,
     UpdateAndCreateSubscriptionGroup,
-    UpdateAndCreateSubscriptionGroupList,
-    UpdateAndGetGroupForbidden,
 )
 from pocketmq.protocol.requests.membership import (
     GetAllProducerInfo,
     GetConsumerConnectionList,
     GetProducerConnectionList,
 )
-from pocketmq.protocol.requests.offset import InvokeBrokerToGetConsumerStatus
 from pocketmq.protocol.requests.pop import SetMessageRequestMode
 from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -57,17 +48,6 @@ class AdminGroups(AdminTopics):
         The group's retry topic, and with it its route, is created by the first heartbeat of a member.
         """
         return await self._call_targets(address, cluster, UpdateAndCreateSubscriptionGroup(), config)
-
-    async def update_groups(
-        self,
-        configs: Sequence[SubscriptionGroupConfig],
-        *,
-        address: str | None = None,
-        cluster: str | None = None,
-    ) -> list[str]:
-        """Several groups with one request to each broker; 5.x (createAndUpdateSubscriptionGroupConfigList)."""
-        body = SubscriptionGroupList(group_config_list=list(configs))
-        return await self._call_targets(address, cluster, UpdateAndCreateSubscriptionGroupList(), body)
 
     async def delete_group(
         self,
@@ -98,14 +78,11 @@ class AdminGroups(AdminTopics):
         return (await self.group_configs(address)).get(group)
 
     async def group_configs(self, address: str) -> dict[str, SubscriptionGroupConfig]:
-        """Every group of one broker with its settings, by name."""
-        return dict(sorted((await self.group_table(address)).subscription_group_table.items()))
-
-    async def group_table(self, address: str) -> SubscriptionGroupWrapper:
-        """The group table of one broker with its version (getAllSubscriptionGroup)."""
-        return await self._read_body(
+        """Every group of one broker with its settings, by name (getAllSubscriptionGroup)."""
+        table = await self._read_body(
             address, GetAllSubscriptionGroupConfig(), SubscriptionGroupWrapper.decode
         )
+        return dict(sorted(table.subscription_group_table.items()))
 
     async def topics_of_group(self, group: str) -> list[str]:
         """Topics a group has offsets in, sorted; 5.x (queryTopicsByConsumer)."""
@@ -113,13 +90,6 @@ class AdminGroups(AdminTopics):
         for address in await self._brokers_of(retry_topic(group)):
             topics.update((await self._call(address, QueryTopicsByConsumer(group=group))).topic_list)
         return sorted(topics)
-
-    async def subscription(self, group: str, topic: str) -> SubscriptionData | None:
-        """The subscription of the online members of a group to a topic (querySubscription)."""
-        for address in await self._brokers_of(topic):
-            answer = await self._call(address, QuerySubscriptionByConsumer(group=group, topic=topic))
-            return answer.subscription_data
-        return None
 
     async def set_consume_mode(
         self,
@@ -136,14 +106,6 @@ class AdminGroups(AdminTopics):
             topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=pop_share_queue_num
         )
         return await self._call_targets(address, cluster, SetMessageRequestMode(), body)
-
-    async def group_forbidden(
-        self, address: str, group: str, topic: str, *, readable: bool | None = None
-    ) -> GroupForbidden:
-        """Allow or forbid a group to read a topic, and return what holds; without `readable` nothing is changed
-        (updateAndGetGroupReadForbidden)."""
-        request = UpdateAndGetGroupForbidden(group=group, topic=topic, readable=readable)
-        return await self._call(address, request)
 
     # -- online clients
 
@@ -184,11 +146,3 @@ class AdminGroups(AdminTopics):
         request = GetConsumerRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=jstack)
         # The broker waits for the member, up to ten seconds.
         return await self._call(broker, request, timeout_ms=3 * self.timeout_ms)
-
-    async def consumer_status(
-        self, topic: str, group: str, client_id: str | None = None
-    ) -> dict[str, dict[MessageQueue, int]]:
-        """The offsets in the memory of members, by client id (getConsumeStatus)."""
-        broker = await self._any_broker_of(topic)
-        request = InvokeBrokerToGetConsumerStatus(topic=topic, group=group, client_addr=client_id)
-        return (await self._call(broker, request, timeout_ms=3 * self.timeout_ms)).consumer_table

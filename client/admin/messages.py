@@ -11,15 +11,13 @@ from typing import Final
 import msgspec
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerConnection
-from pocketmq.protocol.bodies.offsets import QueryConsumeQueueResponseBody
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import decode_message_id, unpack_host
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.message.unique_id import decode_unique_id
-from pocketmq.protocol.requests.pull import QueryConsumeQueue, QueryMessage, ViewMessageById
-from pocketmq.protocol.requests.send import ResumeCheckHalfMessage
+from pocketmq.protocol.requests.pull import QueryMessage, ViewMessageById
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
@@ -220,15 +218,6 @@ class AdminMessages(AdminBrokers):
                 return
             offset = result.next_offset
 
-    async def consume_queue(
-        self, address: str, topic: str, queue_id: int, index: int, count: int, group: str | None = None
-    ) -> QueryConsumeQueueResponseBody:
-        """Entries of a consume queue (queryConsumeQueue); with a group, whether they match its subscription."""
-        request = QueryConsumeQueue(
-            topic=topic, queue_id=queue_id, index=index, count=count, consumer_group=group
-        )
-        return await self._call(address, request)
-
     async def consume_directly(
         self, group: str, client_id: str, topic: str, message_id: str
     ) -> ConsumeMessageDirectlyResult:
@@ -263,12 +252,6 @@ class AdminMessages(AdminBrokers):
             trace_topic, message_id, begin_ms=begin_ms, end_ms=end_ms, max_count=max_count
         )
         return [view for trace in found for view in trace_views(trace, message_id)]
-
-    async def resume_half_message(self, topic: str, message_id: str) -> None:
-        """Let the broker ask again about a half message it has given up (resumeCheckHalfMessage)."""
-        message = await self.message(topic, message_id)
-        request = ResumeCheckHalfMessage(topic=topic, msg_id=message.offset_message_id)
-        await self._call(_store_address(message), request)
 
     # -- which groups consumed it
 

@@ -9,13 +9,12 @@ import msgspec
 from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.bodies.offsets import (
     ConsumeStats,
-    ConsumeStatsList,
     OffsetWrapper,
 )
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import pop_retry_topic, retry_topic
-from pocketmq.protocol.requests.group import GetBrokerConsumeStats, GetConsumeStats
+from pocketmq.protocol.requests.group import GetConsumeStats
 from pocketmq.protocol.requests.offset import (
     ExplainFirstPosition,
     GetMaxOffset,
@@ -80,12 +79,6 @@ class AdminOffsets(AdminGroups):
     async def lag(self, group: str, topic: str | None = None) -> int:
         """Messages a group has still to consume (ConsumeStats.computeTotalDiff)."""
         return (await self.consume_stats(group, topic)).total_diff
-
-    async def broker_consume_stats(
-        self, address: str, *, is_order: bool = False, timeout_ms: int = 50_000
-    ) -> ConsumeStatsList:
-        """The progress of every group of one broker (fetchConsumeStatsInBroker)."""
-        return await self._call(address, GetBrokerConsumeStats(is_order=is_order), timeout_ms=timeout_ms)
 
     async def consume_stats_at(self, address: str, group: str) -> ConsumeStats:
         """What one broker knows of a group's offsets, in every topic; an empty table if it has none."""

@@ -1,4 +1,4 @@
-"""Users and their rights at 5.x brokers: create, change, delete, list, copy.
+"""Users and their rights at 5.x brokers: create, change, delete, list.
 
 Part of `AdminClient` (`client.py`). A broker keeps its own users and rights, so those of a cluster are changed at
 masters and slaves alike. Each docstring names the official method.
@@ -56,20 +56,6 @@ class AdminSecurity(AdminCalls):
         """Users of a broker whose name contains a text (listUser)."""
         return await self._call(address, AuthListUser(filter=name_part)) or []
 
-    async def copy_users(
-        self, source: str, target: str, usernames: Sequence[str] | None = None
-    ) -> list[UserInfo]:
-        """Copy users from one broker to another, all or those named (official CopyUsersSubCommand); the users."""
-        if usernames is None:
-            users = await self.users(source)
-        else:
-            found = [await self.user(source, name) for name in usernames]
-            users = [user for user in found if user is not None]
-        for user in users:
-            is_new = await self.user(target, user.username or "") is None
-            await (self.create_user if is_new else self.update_user)(user, address=target)
-        return users
-
     async def create_acl(
         self, acl: AclInfo, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
@@ -103,20 +89,6 @@ class AdminSecurity(AdminCalls):
         """Rights at a broker whose subject and resource contain these texts (listAcl)."""
         request = AuthListAcl(subject_filter=subject_part, resource_filter=resource_part)
         return await self._call(address, request) or []
-
-    async def copy_acls(
-        self, source: str, target: str, subjects: Sequence[str] | None = None
-    ) -> list[AclInfo]:
-        """Copy rights from one broker to another, all or those of the subjects named (CopyAclsSubCommand)."""
-        if subjects is None:
-            acls = await self.acls(source)
-        else:
-            found = [await self.acl(source, subject) for subject in subjects]
-            acls = [acl for acl in found if acl is not None]
-        for acl in acls:
-            is_new = await self.acl(target, acl.subject or "") is None
-            await (self.create_acl if is_new else self.update_acl)(acl, address=target)
-        return acls
 
     async def _at_all(
         self, address: str | None, cluster: str | None, request: Request[Any], body: RequestBody | None = None

@@ -1,49 +1,47 @@
-"""Topics: create, change, delete, list, and their figures.
+"""Topics: create, change, delete, list, their figures, and which brokers have the queues of an ordered one.
 
 Part of `AdminClient` (`client.py`). Each docstring names the official method.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pocketmq.protocol.bodies.offsets import (
-    QueueTimeSpan,
     TopicStatsTable,
 )
 from pocketmq.protocol.bodies.registration import (
     TopicConfigAndMappingSerializeWrapper,
-    TopicConfigAndQueueMapping,
 )
 from pocketmq.protocol.bodies.routes import BrokerData
-from pocketmq.protocol.bodies.topic_config import CreateTopicListRequestBody, TopicConfig
-from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.name_server import (
     DeleteTopicInNamesrv,
     GetAllTopicListFromNameServer,
+    GetKvConfig,
     GetTopicsByCluster,
+    PutKvConfig,
 )
 from pocketmq.protocol.requests.topic import (
     DeleteTopicInBroker,
     GetAllTopicConfig,
     GetSystemTopicListFromBroker,
-    GetTopicConfig,
     GetTopicStatsInfo,
-    QueryConsumeTimeSpan,
     QueryTopicConsumeByWho,
     UpdateAndCreateTopic,
-    UpdateAndCreateTopicList,
 )
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..connections.route import MASTER_ID
-from ..errors import ClientError, InvalidArgument
-from ..settings.allocation import AllocateMessageQueueAveragely
-from .name_servers import AdminNameServers
+from ..errors import ClientError, InvalidArgument, RequestRefused
+from .calls import AdminCalls
 
 _PERM_MAX: Final = 7
+_ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
+"""Where name servers keep the order configurations."""
 
 
-class AdminTopics(AdminNameServers):
+class AdminTopics(AdminCalls):
     """`address` is a broker's `host:port`; `cluster` means the masters of a cluster. One of them is given."""
 
     async def update_topic(
@@ -69,13 +67,6 @@ class AdminTopics(AdminNameServers):
             attributes=attributes,
         )
         return await self._call_targets(address, cluster, request)
-
-    async def update_topics(
-        self, configs: Sequence[TopicConfig], *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
-        """Several topics with one request to each broker; 5.x (createAndUpdateTopicConfigList)."""
-        body = CreateTopicListRequestBody(topic_config_list=list(configs))
-        return await self._call_targets(address, cluster, UpdateAndCreateTopicList(), body)
 
     async def delete_topic(self, topic: str, cluster: str) -> None:
         """Delete a topic at the masters of a cluster and its route at every name server (deleteTopic)."""
@@ -136,19 +127,12 @@ class AdminTopics(AdminNameServers):
             raise ClientError("Not found the topic stats info")
         return TopicStatsTable(offset_table=offsets, topic_put_tps=tps)
 
-    async def topic_config(self, address: str, topic: str) -> TopicConfigAndQueueMapping:
-        """A topic's settings at one 5.x broker (examineTopicConfig)."""
-        return await self._call(address, GetTopicConfig(topic=topic))
-
     async def topic_configs(self, address: str) -> dict[str, TopicConfig]:
-        """Every topic of one broker with its settings, by name."""
-        return dict(sorted((await self.topic_table(address)).topic_config_table.items()))
-
-    async def topic_table(self, address: str) -> TopicConfigAndMappingSerializeWrapper:
-        """The topic table of one broker with its version (getAllTopicConfig)."""
-        return await self._read_body(
+        """Every topic of one broker with its settings, by name (getAllTopicConfig)."""
+        table = await self._read_body(
             address, GetAllTopicConfig(), TopicConfigAndMappingSerializeWrapper.decode
         )
+        return dict(sorted(table.topic_config_table.items()))
 
     async def system_topics(self, address: str) -> list[str]:
         """Topics a broker created for itself, sorted (getSystemTopicListFromBroker)."""
@@ -160,19 +144,32 @@ class AdminTopics(AdminNameServers):
             return sorted((await self._call(address, QueryTopicConsumeByWho(topic=topic))).group_list)
         return []
 
-    async def consume_time_span(self, topic: str, group: str) -> list[QueueTimeSpan]:
-        """Store times of the oldest, newest and last consumed message of each queue (queryConsumeTimeSpan)."""
-        spans: list[QueueTimeSpan] = []
-        for address in await self._brokers_of(topic):
-            answer = await self._call(address, QueryConsumeTimeSpan(topic=topic, group=group))
-            spans += answer.consume_time_span_set
-        return spans
+    # -- order configurations: which brokers have how many queues of an ordered topic
 
-    async def allocate_queues(self, topic: str, members: Sequence[str]) -> dict[str, list[MessageQueue]]:
-        """How members with these ids would share the queues, averagely (official AllocateMQSubCommand)."""
-        queues = await self.queues(topic)
-        strategy = AllocateMessageQueueAveragely()
-        return {member: strategy.allocate("aa", member, queues, list(members)) for member in members}
+    async def order_conf(self, topic: str) -> str:
+        """The order configuration of a topic, `broker-a:4;broker-b:4`; `RequestRefused` 22 if it has none."""
+        return (await self._ask(GetKvConfig(namespace=_ORDER_NAMESPACE, key=topic))).value or ""
+
+    async def set_order_conf(self, topic: str, order_conf: str) -> None:
+        """Replace the order configuration at every name server (createOrUpdateOrderConf, cluster)."""
+        if not order_conf.strip():
+            raise InvalidArgument("order_conf must not be empty: expected broker-a:4;broker-b:4")
+        request = PutKvConfig(namespace=_ORDER_NAMESPACE, key=topic, value=order_conf)
+        await self._call_name_servers(request)
+
+    async def update_order_conf(self, topic: str, order_conf: str) -> str:
+        """Set the queue number of one broker, `broker-a:4`, and keep those of others; the result
+        (createOrUpdateOrderConf, broker)."""
+        try:
+            present = await self.order_conf(topic)
+        except RequestRefused as refusal:
+            if refusal.code != ResponseCode.QUERY_NOT_FOUND:
+                raise
+            present = ""
+        merged = _order_numbers(present) | _order_numbers(order_conf)
+        text = order_conf_of(dict(sorted(merged.items())))
+        await self.set_order_conf(topic, text)
+        return text
 
 
 def parse_attributes(text: str) -> dict[str, str]:
@@ -186,6 +183,19 @@ def parse_attributes(text: str) -> dict[str, str]:
             raise InvalidArgument(f"the attribute {key} is given twice")
         attributes[key] = value
     return attributes
+
+
+def order_conf_of(brokers: Mapping[str, int | str]) -> str:
+    """Broker names with their queue numbers as an order configuration."""
+    return ";".join(f"{name}:{count}" for name, count in brokers.items())
+
+
+def _order_numbers(order_conf: str) -> dict[str, str]:
+    return {
+        broker: count
+        for broker, colon, count in (part.partition(":") for part in order_conf.split(";"))
+        if broker and colon
+    }
 
 
 def _check_is_master(brokers: Sequence[BrokerData], address: str) -> None:

@@ -43,8 +43,8 @@ READS: dict[str, tuple[int, Ask]] = {
     "cluster": (GetBrokerClusterInfo.code, lambda admin, _: admin.cluster_info()),
     "route": (GetRouteInfoByTopic.code, lambda admin, _: admin.topic_route("T")),
     "runtime": (GetBrokerRuntimeInfo.code, lambda admin, at: admin.broker_runtime(at)),
-    "topic table": (GetAllTopicConfig.code, lambda admin, at: admin.topic_table(at)),
-    "group table": (GetAllSubscriptionGroupConfig.code, lambda admin, at: admin.group_table(at)),
+    "topic table": (GetAllTopicConfig.code, lambda admin, at: admin.topic_configs(at)),
+    "group table": (GetAllSubscriptionGroupConfig.code, lambda admin, at: admin.group_configs(at)),
     "users": (AuthListUser.code, lambda admin, at: admin.users(at)),
     "messages": (QueryMessage.code, lambda admin, _: admin.messages_by_key("T", "k")),
 }
