@@ -23,9 +23,9 @@ async def consumer_progress(admin: AdminClient, given: Options) -> None:
         return
     topic, cluster = given.text("topicName"), given.text("cluster")
     stats = await admin.consume_stats(group, topic, route_topic=cluster)
-    owners = await _owners(admin, group) if given.boolean("showClientIP") else None
+    holders = await admin.queue_holders(group) if given.boolean("showClientIP") else None
     head = ["#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff", "#Inflight"]
-    if owners is None:
+    if holders is None:
         echo(row("%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s%s", *head, "#LastTime"))
     else:
         head.insert(5, "#Client IP")
@@ -35,11 +35,11 @@ async def consumer_progress(admin: AdminClient, given: Options) -> None:
         diff = place.broker_offset - place.consumer_offset
         inflight = place.pull_offset - place.consumer_offset
         last = second_text(place.last_timestamp) if place.last_timestamp else "N/A"
-        if owners is None:
+        if holders is None:
             layout = "%-64s  %-32s  %-4d  %-20d  %-20d  %-20d %-20d %s"
         else:
             layout = "%-64s  %-32s  %-4d  %-20d  %-20d  %-20s %-20d %-20d %s"
-            cells.append(owners.get(queue, "N/A"))
+            cells.append(holders.get(queue, ["N/A"])[-1].partition("@")[0])
         echo(row(layout, *cells, diff, inflight, last))
     echo()
     echo(row("Consume TPS: %.2f", stats.consume_tps))
@@ -61,43 +61,21 @@ async def reset_offset_by_time(admin: AdminClient, given: Options) -> None:
     if address is not None and queue_id >= 0:
         await _reset_queue(admin, given, address, queue_id, timestamp_ms)
         return
-    try:
-        offsets = await admin.reset_offsets(
-            group, topic, timestamp_ms, is_force=is_force, route_topic=cluster
-        )
-    except RequestRefused as refusal:
-        if refusal.code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-        rollbacks = await admin.reset_offsets_offline(
-            group, topic, timestamp_ms, is_force=is_force, route_topic=cluster
-        )
-        echo(
-            f"reset consumer offset by specified consumerGroup[{group}], topic[{topic}], "
-            f"force[{java(is_force)}], timestamp(string)[{written}], timestamp(long)[{timestamp_ms}]"
-        )
-        _show_rollbacks(rollbacks, "#resetOffset")
-        return
+    moved = await _reset(admin, group, topic, timestamp_ms, is_force=is_force, route_topic=cluster)
+    by_broker = isinstance(moved, Mapping)
     echo(
-        f"start reset consumer offset by specified, group[{group}], topic[{topic}], force[{java(is_force)}], "
+        f"{'start reset' if by_broker else 'reset'} consumer offset by specified"
+        f"{', group' if by_broker else ' consumerGroup'}[{group}], topic[{topic}], force[{java(is_force)}], "
         f"timestamp(string)[{written}], timestamp(long)[{timestamp_ms}]"
     )
-    _show_offsets(offsets)
+    _show_moved(moved, "#resetOffset")
 
 
 async def skip_accumulated_message(admin: AdminClient, given: Options) -> None:
     group, topic, cluster = given.required("group"), given.required("topic"), given.text("cluster")
     is_force = given.boolean("force", default=True)
-    try:
-        offsets = await admin.reset_offsets(group, topic, AT_END, is_force=is_force, route_topic=cluster)
-    except RequestRefused as refusal:
-        if refusal.code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-        rollbacks = await admin.reset_offsets_offline(
-            group, topic, AT_END, is_force=is_force, route_topic=cluster
-        )
-        _show_rollbacks(rollbacks, "#rollbackOffset")
-        return
-    _show_offsets(offsets)
+    moved = await _reset(admin, group, topic, AT_END, is_force=is_force, route_topic=cluster)
+    _show_moved(moved, "#rollbackOffset")
 
 
 # -- parts
@@ -130,19 +108,6 @@ async def _show_groups(admin: AdminClient) -> None:
         echo(row("%-64s  %-6d  %-24s %-5s  %-14s  %-7d  %d", *cells))
 
 
-async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:
-    """The address part of the client id that reads each queue; empty if no member can be asked."""
-    owners: dict[MessageQueue, str] = {}
-    try:
-        for one in (await admin.consumer_connections(group)).connection_set:
-            client_id = one.client_id or ""
-            info = await admin.consumer_running_info(group, client_id)
-            owners.update(dict.fromkeys(info.mq_table, client_id.partition("@")[0]))
-    except ClientError:
-        pass
-    return owners
-
-
 async def _reset_queue(
     admin: AdminClient, given: Options, address: str, queue_id: int, timestamp_ms: int
 ) -> None:
@@ -159,20 +124,33 @@ async def _reset_queue(
         await admin.reset_offset_of_queue(address, group, topic, queue_id, offset)
 
 
-def _show_offsets(offsets: Mapping[MessageQueue, int]) -> None:
-    echo(row("%-40s  %-40s  %-40s", "#brokerName", "#queueId", "#offset"))
-    for queue, offset in offsets.items():
-        echo(row("%-40s  %-40d  %-40d", queue.broker_name[:32], queue.queue_id, offset))
+Moved = Mapping[MessageQueue, int] | Sequence[RollbackStats]
+"""What a broker did by itself, or what this client did for a 4.9 broker without members of the group."""
 
 
-def _show_rollbacks(rollbacks: Sequence[RollbackStats], last: str) -> None:
+async def _reset(
+    admin: AdminClient, group: str, topic: str, to_ms: int, *, is_force: bool, route_topic: str | None
+) -> Moved:
+    try:
+        return await admin.reset_offsets(group, topic, to_ms, is_force=is_force, route_topic=route_topic)
+    except RequestRefused as refusal:
+        if refusal.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+    return await admin.reset_offsets_offline(group, topic, to_ms, is_force=is_force, route_topic=route_topic)
+
+
+def _show_moved(moved: Moved, last: str) -> None:
+    if isinstance(moved, Mapping):
+        echo(row("%-40s  %-40s  %-40s", "#brokerName", "#queueId", "#offset"))
+        for queue, offset in moved.items():
+            echo(row("%-40s  %-40d  %-40d", queue.broker_name[:32], queue.queue_id, offset))
+        return
     head = ("#brokerName", "#queueId", "#brokerOffset", "#consumerOffset", "#timestampOffset")
     echo(row("%-20s  %-20s  %-20s  %-20s  %-20s  %-20s", *head, last))
-    for one in rollbacks:
+    for one in moved:
         cells = (one.broker_name[:32], one.queue_id, one.broker_offset, one.consumer_offset)
-        echo(
-            row("%-20s  %-20d  %-20d  %-20d  %-20d  %-20d", *cells, one.timestamp_offset, one.rollback_offset)
-        )
+        layout = "%-20s  %-20d  %-20d  %-20d  %-20d  %-20d"
+        echo(row(layout, *cells, one.timestamp_offset, one.rollback_offset))
 
 
 def _place(queue: MessageQueue) -> tuple[object, ...]:

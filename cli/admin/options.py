@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from pocketmq.client import ClientError
+from pocketmq.client.admin.calls import Place
 from pocketmq.client.clock import wall_ms
 
 from ..mistakes import refuse
@@ -100,7 +101,7 @@ class Options:
         value = self.text(name)
         return default if value is None else parse_time_ms(value)
 
-    def place(self) -> dict[str, str | None]:
+    def place(self) -> Place:
         """The broker or cluster to act on, as the calls of `AdminClient` take it."""
         cluster = "clusterName" if "clusterName" in self._rows else "cluster"
         return {"address": self.text("brokerAddr"), "cluster": self.text(cluster)}

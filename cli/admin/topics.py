@@ -2,8 +2,7 @@
 
 from click import echo
 from pocketmq.client import AdminClient, ClientError, TopicConfig
-from pocketmq.client.admin.topics import order_conf_of, parse_attributes
-from pocketmq.protocol.bodies.routes import TopicRouteData
+from pocketmq.client.admin.topics import name_of_master, order_conf_of, parse_attributes
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 from pocketmq.protocol.text import fastjson
@@ -61,7 +60,7 @@ async def update_topic_perm(admin: AdminClient, given: Options) -> None:
     first = route.queue_datas[0] if route.queue_datas else None
     old = first.perm if first is not None else 0
     if address is not None:
-        name = _name_of_master(route, address)
+        name = name_of_master(route, address)
         old = next((queues.perm for queues in route.queue_datas if queues.broker_name == name), old)
         if old == perm:
             echo("new perm equals to the old one!")
@@ -134,10 +133,3 @@ async def topic_list(admin: AdminClient, given: Options) -> None:
             clusters, groups = [], []
         for group in groups or [""]:
             echo(row("%-20s  %-64s  %-64s", "".join(clusters[:1])[:20], topic[:64], group[:64]))
-
-
-def _name_of_master(route: TopicRouteData, address: str) -> str:
-    for broker in route.broker_datas:
-        if (broker.broker_addrs or {}).get(0) == address:
-            return broker.broker_name or ""
-    raise ClientError("updateTopicPerm error broker not exit or broker is not master!")

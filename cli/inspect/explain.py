@@ -20,7 +20,7 @@ from pocketmq.broker.first_position.rules import (
     client_start,
 )
 from pocketmq.client import AdminClient, ClientError, NotOnline, RequestRefused, RouteNotFound
-from pocketmq.client.connections.route import MASTER_ID
+from pocketmq.client.admin.calls import master_of
 from pocketmq.console.values import first_position
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
@@ -64,7 +64,7 @@ async def verdicts_of(admin: AdminClient, group: str, topic: str) -> list[Verdic
     queues_at = {data.broker_name: data.read_queue_nums for data in route.queue_datas}
     verdicts: list[Verdict] = []
     for broker in sorted(route.broker_datas, key=lambda data: data.broker_name or ""):
-        name, address = broker.broker_name or "", (broker.broker_addrs or {}).get(MASTER_ID)
+        name, address = broker.broker_name or "", master_of(broker)
         if address is None:
             continue
         try:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 import msgspec
-from pocketmq.client import AdminClient, ClientError
+from pocketmq.client import AdminClient, ClientError, MessageQueue
 from pocketmq.console.values import GroupQueue, lag_of
 
 from ..options import client_options
@@ -61,9 +61,11 @@ async def _rows(
     admin: AdminClient, group: str, topic: str | None, addresses: dict[str, str]
 ) -> list[GroupQueue]:
     rows = [row for row in await queue_rows(admin, group, addresses) if topic in (None, row.topic)]
-    readers = await _readers(admin, group) if rows else {}
+    holders = await admin.queue_holders(group) if rows else {}
     return [
-        msgspec.structs.replace(row, held_by=readers.get((row.topic, row.broker_name, row.queue_id), []))
+        msgspec.structs.replace(
+            row, held_by=holders.get(MessageQueue(row.topic, row.broker_name, row.queue_id), [])
+        )
         for row in rows
     ]
 
@@ -103,23 +105,6 @@ async def queue_rows(
                 )
             )
     return found
-
-
-async def _readers(admin: AdminClient, group: str) -> dict[tuple[str, str, int], list[str]]:
-    """The members of each queue, asked of the members themselves (307); silent members have no queues here."""
-    try:
-        members = (await admin.consumer_connections(group)).connection_set
-    except ClientError:
-        return {}
-    readers: dict[tuple[str, str, int], list[str]] = {}
-    for client_id in sorted(member.client_id or "" for member in members):
-        try:
-            info = await admin.consumer_running_info(group, client_id)
-        except ClientError:
-            continue
-        for queue in info.mq_table:
-            readers.setdefault((queue.topic, queue.broker_name, queue.queue_id), []).append(client_id)
-    return readers
 
 
 def _text(rows: Sequence[GroupQueue]) -> str:

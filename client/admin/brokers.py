@@ -4,6 +4,7 @@ Part of `AdminClient` (`client.py`). Each docstring names the official method.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 import msgspec
 from pocketmq.protocol.bodies.body import PropertiesText
@@ -16,8 +17,8 @@ from pocketmq.protocol.requests.admin import (
 )
 from pocketmq.protocol.text.java_properties import parse_properties, set_properties
 
-from ..connections.route import MASTER_ID
 from ..errors import ClientError
+from .calls import Place, master_of
 from .offsets import AdminOffsets
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
@@ -53,21 +54,11 @@ class AdminBrokers(AdminOffsets):
         return {entry.key: entry.value for entry in parse_properties(text)}
 
     async def update_broker_config(
-        self,
-        settings: Mapping[str, str],
-        *,
-        address: str | None = None,
-        cluster: str | None = None,
-        with_slaves: bool = False,
+        self, settings: Mapping[str, str], *, with_slaves: bool = False, **place: Unpack[Place]
     ) -> list[str]:
         """Change settings of a broker, or of all masters of a cluster; the brokers that did (updateBrokerConfig)."""
-        targets = (
-            await self.broker_addresses(cluster)
-            if cluster is not None and address is None and with_slaves
-            else await self._targets(address, cluster)
-        )
         body = PropertiesText(set_properties("", settings))
-        return await self._call_all(targets, UpdateBrokerConfig(), body)
+        return await self._change(place, UpdateBrokerConfig(), body, with_slaves=with_slaves)
 
     async def broker_stats(self, address: str, stats_name: str, stats_key: str) -> BrokerStatsData:
         """One series of a broker's statistics (viewBrokerStatsData); `RequestRefused` if it has no such series.
@@ -81,11 +72,7 @@ class AdminBrokers(AdminOffsets):
     async def topic_rates(self, topic: str) -> list[TopicRates]:
         """Traffic of a topic: a row for each group that reads it, one without a group if none does."""
         route = await self.topic_route(topic)
-        masters = [
-            addrs[MASTER_ID]
-            for broker in route.broker_datas
-            if MASTER_ID in (addrs := broker.broker_addrs or {})
-        ]
+        masters = [address for address in map(master_of, route.broker_datas) if address is not None]
         in_tps, in_sum = await self._rates(masters, TOPIC_PUT_NUMS, topic)
         rows = []
         for group in await self.groups_of_topic(topic):

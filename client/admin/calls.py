@@ -5,7 +5,7 @@ The calls themselves are in the other files. Official class: DefaultMQAdminExtIm
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar, Unpack
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, TopicRouteData
 from pocketmq.protocol.errors import ProtocolError
@@ -28,6 +28,15 @@ UNKNOWN_CLUSTER: Final = (
 )
 
 ReadT = TypeVar("ReadT")
+
+
+class Place(TypedDict, total=False):
+    """Where to change something; exactly one of the two is given."""
+
+    address: str | None
+    """A broker's `host:port`."""
+    cluster: str | None
+    """The masters of a cluster."""
 
 
 class AdminCalls(QueueReader):
@@ -126,8 +135,8 @@ class AdminCalls(QueueReader):
 
     async def master_addresses(self, cluster: str) -> list[str]:
         """The masters of a cluster (official CommandUtil.fetchMasterAddrByClusterName)."""
-        brokers = await self.cluster_brokers(cluster)
-        return [addrs[MASTER_ID] for broker in brokers if MASTER_ID in (addrs := broker.broker_addrs or {})]
+        masters = map(master_of, await self.cluster_brokers(cluster))
+        return [address for address in masters if address is not None]
 
     async def broker_addresses(self, cluster: str) -> list[str]:
         """Masters and slaves of a cluster (official fetchMasterAndSlaveAddrByClusterName)."""
@@ -151,21 +160,26 @@ class AdminCalls(QueueReader):
 
     # -- which servers a call goes to
 
-    async def _targets(self, address: str | None, cluster: str | None) -> list[str]:
-        """The broker at an address, or the masters of a cluster; exactly one of the two is given."""
-        check_one_place(address, cluster)
-        return [address] if address is not None else await self.master_addresses(cluster or "")
-
-    async def _call_targets(
-        self, address: str | None, cluster: str | None, request: Request[Any], body: RequestBody | None = None
+    async def _targets(
+        self, *, address: str | None = None, cluster: str | None = None, with_slaves: bool = False
     ) -> list[str]:
-        """`_call_all` of `_targets`."""
-        return await self._call_all(await self._targets(address, cluster), request, body)
+        """The brokers of a `Place`, and if it is a cluster `with_slaves` its slaves too."""
+        if (address is None) == (cluster is None):
+            raise InvalidArgument("give either the address of a broker or the name of a cluster")
+        if address is not None:
+            return [address]
+        return await (self.broker_addresses if with_slaves else self.master_addresses)(cluster or "")
 
-    async def _call_all(
-        self, targets: list[str], request: Request[Any], body: RequestBody | None = None
+    async def _change(
+        self,
+        place: Place,
+        request: Request[Any],
+        body: RequestBody | None = None,
+        *,
+        with_slaves: bool = False,
     ) -> list[str]:
-        """One broker after the other gets the request; the brokers."""
+        """One broker of a place after the other gets the request; the brokers."""
+        targets = await self._targets(**place, with_slaves=with_slaves)
         for target in targets:
             await self._call(target, request, body)
         return targets
@@ -194,13 +208,11 @@ class AdminCalls(QueueReader):
         raise failure or RouteNotFound("no topic given")
 
 
-def check_one_place(address: str | None, cluster: str | None) -> None:
-    """Raises InvalidArgument unless exactly one of the two is given."""
-    if (address is None) == (cluster is None):
-        raise InvalidArgument("give either the address of a broker or the name of a cluster")
+def master_of(broker: BrokerData | None) -> str | None:
+    """The master of a broker group; `None` if it has none, or does not exist."""
+    return None if broker is None else (broker.broker_addrs or {}).get(MASTER_ID)
 
 
 def one_address(broker: BrokerData) -> str | None:
     """The master of a broker group, or if it has none any slave (official BrokerData.selectBrokerAddr)."""
-    addresses = broker.broker_addrs or {}
-    return addresses.get(MASTER_ID) or (random.choice(list(addresses.values())) if addresses else None)
+    return master_of(broker) or random.choice(list((broker.broker_addrs or {}).values()) or [None])

@@ -3,6 +3,9 @@
 Part of `AdminClient` (`client.py`). Each docstring names the official method.
 """
 
+from contextlib import suppress
+from typing import Unpack
+
 from pocketmq.protocol.bodies.client import SetMessageRequestModeRequestBody
 from pocketmq.protocol.bodies.client_state import (
     ConsumerConnection,
@@ -14,6 +17,7 @@ from pocketmq.protocol.bodies.group_config import (
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
 )
+from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import dlq_topic, retry_topic
 from pocketmq.protocol.requests.group import (
     DeleteSubscriptionGroup,
@@ -30,7 +34,8 @@ from pocketmq.protocol.requests.pop import SetMessageRequestMode
 from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import NotOnline, RequestRefused
+from ..errors import ClientError, NotOnline, RequestRefused, RouteNotFound
+from .calls import Place
 from .topics import AdminTopics
 
 
@@ -40,34 +45,25 @@ class AdminGroups(AdminTopics):
     `address` is a broker's `host:port`; `cluster` means the masters of a cluster. One of them is given.
     """
 
-    async def update_group(
-        self, config: SubscriptionGroupConfig, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
+    async def update_group(self, config: SubscriptionGroupConfig, **place: Unpack[Place]) -> list[str]:
         """Create a group or change it; the addresses of the brokers that did (createAndUpdateSubscriptionGroupConfig).
 
         The group's retry topic, and with it its route, is created by the first heartbeat of a member.
         """
-        return await self._call_targets(address, cluster, UpdateAndCreateSubscriptionGroup(), config)
+        return await self._change(place, UpdateAndCreateSubscriptionGroup(), config)
 
     async def delete_group(
-        self,
-        group: str,
-        *,
-        address: str | None = None,
-        cluster: str | None = None,
-        remove_offset: bool = False,
+        self, group: str, *, remove_offset: bool = False, **place: Unpack[Place]
     ) -> list[str]:
         """Delete a group, with `remove_offset` its offsets too; the brokers that did (deleteSubscriptionGroup).
 
         With `cluster` its retry and dead-letter topics are deleted as well, if they exist.
         """
-        targets = await self._targets(address, cluster)
         request = DeleteSubscriptionGroup(
             group_name=group, clean_offset=remove_offset, remove_offset=remove_offset
         )
-        for target in targets:
-            await self._call(target, request)
-        if cluster is not None:
+        targets = await self._change(place, request)
+        if (cluster := place.get("cluster")) is not None:
             for topic in (retry_topic(group), dlq_topic(group)):
                 await self.delete_topic(topic, cluster)
         return targets
@@ -92,20 +88,13 @@ class AdminGroups(AdminTopics):
         return sorted(topics)
 
     async def set_consume_mode(
-        self,
-        topic: str,
-        group: str,
-        mode: str,
-        pop_share_queue_num: int = 0,
-        *,
-        address: str | None = None,
-        cluster: str | None = None,
+        self, topic: str, group: str, mode: str, pop_share_queue_num: int = 0, **place: Unpack[Place]
     ) -> list[str]:
         """How members with `client_rebalance=False` read: mode PULL or POP; 5.x (setMessageRequestMode)."""
         body = SetMessageRequestModeRequestBody(
             topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=pop_share_queue_num
         )
-        return await self._call_targets(address, cluster, SetMessageRequestMode(), body)
+        return await self._change(place, SetMessageRequestMode(), body)
 
     # -- online clients
 
@@ -146,3 +135,17 @@ class AdminGroups(AdminTopics):
         request = GetConsumerRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=jstack)
         # The broker waits for the member, up to ten seconds.
         return await self._call(broker, request, timeout_ms=3 * self.timeout_ms)
+
+    async def queue_holders(self, group: str) -> dict[MessageQueue, list[str]]:
+        """The client ids of the members that read each queue, as the members say; silent ones have no queues here."""
+        holders: dict[MessageQueue, list[str]] = {}
+        try:
+            members = (await self.consumer_connections(group)).connection_set
+        except (NotOnline, RouteNotFound):
+            return holders
+        for client_id in sorted(member.client_id or "" for member in members):
+            with suppress(ClientError):
+                info = await self.consumer_running_info(group, client_id)
+                for queue in info.mq_table:
+                    holders.setdefault(queue, []).append(client_id)
+        return holders

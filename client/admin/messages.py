@@ -22,7 +22,6 @@ from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..clock import wall_ms
-from ..connections.route import MASTER_ID
 from ..errors import Absence, ClientError, MessageNotFound, NotOnline, RequestRefused
 from ..hooks.trace_records import TraceType, decode_traces
 from ..producing.producer import Producer
@@ -33,7 +32,7 @@ from ..settings.producer_settings import ProducerSettings
 from ..values.message import MessageExt, decode_messages
 from ..values.results import PullResult, PullStatus, SendResult
 from .brokers import AdminBrokers
-from .calls import TOOLS_GROUP, one_address
+from .calls import TOOLS_GROUP, master_of, one_address
 
 SHOWN_TRACES: Final = (TraceType.PUB, TraceType.SUB_AFTER)
 """The official tool shows no others."""
@@ -266,8 +265,7 @@ class AdminMessages(AdminBrokers):
         for queue, progress in stats.offset_table.items():
             if (queue.topic, queue.queue_id) != (message.topic, message.queue_id):
                 continue
-            broker = table.get(queue.broker_name)
-            master = (broker.broker_addrs or {}).get(MASTER_ID) if broker is not None else None
+            master = master_of(table.get(queue.broker_name))
             if master == _store_address(message) and progress.consumer_offset > message.queue_offset:
                 return True
         return False

@@ -5,7 +5,7 @@ masters and slaves alike. Each docstring names the official method.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.requests.security import (
@@ -20,33 +20,26 @@ from pocketmq.protocol.requests.security import (
     AuthUpdateAcl,
     AuthUpdateUser,
 )
-from pocketmq.protocol.wire.schema import Request, RequestBody
 
-from .calls import AdminCalls, check_one_place
+from .calls import AdminCalls, Place
 
 
 class AdminSecurity(AdminCalls):
     """`address` is a broker's `host:port`; `cluster` means all brokers of a cluster. One of them is given."""
 
-    async def create_user(
-        self, user: UserInfo, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
+    async def create_user(self, user: UserInfo, **place: Unpack[Place]) -> list[str]:
         """Create a user; the brokers that did (createUser). `user_type` is Super or Normal, None for Normal."""
         request = AuthCreateUser(username=user.username)
-        return await self._at_all(address, cluster, request, user)
+        return await self._change(place, request, user, with_slaves=True)
 
-    async def update_user(
-        self, user: UserInfo, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
+    async def update_user(self, user: UserInfo, **place: Unpack[Place]) -> list[str]:
         """Change the given parts of a user: password, type, `user_status` enable or disable (updateUser)."""
         request = AuthUpdateUser(username=user.username)
-        return await self._at_all(address, cluster, request, user)
+        return await self._change(place, request, user, with_slaves=True)
 
-    async def delete_user(
-        self, username: str, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
+    async def delete_user(self, username: str, **place: Unpack[Place]) -> list[str]:
         """Delete a user; the brokers that did (deleteUser)."""
-        return await self._at_all(address, cluster, AuthDeleteUser(username=username))
+        return await self._change(place, AuthDeleteUser(username=username), with_slaves=True)
 
     async def user(self, address: str, username: str) -> UserInfo | None:
         """One user of a broker, `None` if it has none of that name (getUser)."""
@@ -56,28 +49,19 @@ class AdminSecurity(AdminCalls):
         """Users of a broker whose name contains a text (listUser)."""
         return await self._call(address, AuthListUser(filter=name_part)) or []
 
-    async def create_acl(
-        self, acl: AclInfo, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
+    async def create_acl(self, acl: AclInfo, **place: Unpack[Place]) -> list[str]:
         """Give rights to a subject; the brokers that did (createAcl). `acl_of` makes the value."""
-        return await self._at_all(address, cluster, AuthCreateAcl(subject=acl.subject), acl)
+        return await self._change(place, AuthCreateAcl(subject=acl.subject), acl, with_slaves=True)
 
-    async def update_acl(
-        self, acl: AclInfo, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
+    async def update_acl(self, acl: AclInfo, **place: Unpack[Place]) -> list[str]:
         """Change the rights of a subject to the resources named (updateAcl)."""
-        return await self._at_all(address, cluster, AuthUpdateAcl(subject=acl.subject), acl)
+        return await self._change(place, AuthUpdateAcl(subject=acl.subject), acl, with_slaves=True)
 
     async def delete_acl(
-        self,
-        subject: str,
-        resource: str | None = None,
-        *,
-        address: str | None = None,
-        cluster: str | None = None,
+        self, subject: str, resource: str | None = None, **place: Unpack[Place]
     ) -> list[str]:
         """Delete the rights of a subject, to one resource or to all (deleteAcl)."""
-        return await self._at_all(address, cluster, AuthDeleteAcl(subject=subject, resource=resource))
+        return await self._change(place, AuthDeleteAcl(subject=subject, resource=resource), with_slaves=True)
 
     async def acl(self, address: str, subject: str) -> AclInfo | None:
         """The rights of a subject, `None` if it has none (getAcl)."""
@@ -89,13 +73,6 @@ class AdminSecurity(AdminCalls):
         """Rights at a broker whose subject and resource contain these texts (listAcl)."""
         request = AuthListAcl(subject_filter=subject_part, resource_filter=resource_part)
         return await self._call(address, request) or []
-
-    async def _at_all(
-        self, address: str | None, cluster: str | None, request: Request[Any], body: RequestBody | None = None
-    ) -> list[str]:
-        check_one_place(address, cluster)
-        targets = [address] if address is not None else await self.broker_addresses(cluster or "")
-        return await self._call_all(targets, request, body)
 
 
 def acl_of(

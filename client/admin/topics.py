@@ -3,8 +3,8 @@
 Part of `AdminClient` (`client.py`). Each docstring names the official method.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Unpack
 
 from pocketmq.protocol.bodies.offsets import (
     TopicStatsTable,
@@ -12,7 +12,7 @@ from pocketmq.protocol.bodies.offsets import (
 from pocketmq.protocol.bodies.registration import (
     TopicConfigAndMappingSerializeWrapper,
 )
-from pocketmq.protocol.bodies.routes import BrokerData
+from pocketmq.protocol.bodies.routes import TopicRouteData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.name_server import (
@@ -32,9 +32,8 @@ from pocketmq.protocol.requests.topic import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..connections.route import MASTER_ID
 from ..errors import ClientError, InvalidArgument, RequestRefused
-from .calls import AdminCalls
+from .calls import AdminCalls, Place, master_of
 
 _PERM_MAX: Final = 7
 _ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
@@ -44,9 +43,7 @@ _ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 class AdminTopics(AdminCalls):
     """`address` is a broker's `host:port`; `cluster` means the masters of a cluster. One of them is given."""
 
-    async def update_topic(
-        self, config: TopicConfig, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
+    async def update_topic(self, config: TopicConfig, **place: Unpack[Place]) -> list[str]:
         """Create a topic or change it; the addresses of the brokers that did (createAndUpdateTopicConfig).
 
         Attributes are changes: `{"+message.type": "FIFO", "-other": ""}`. An ordered topic also needs an order
@@ -66,7 +63,7 @@ class AdminTopics(AdminCalls):
             order=config.order,
             attributes=attributes,
         )
-        return await self._call_targets(address, cluster, request)
+        return await self._change(place, request)
 
     async def delete_topic(self, topic: str, cluster: str) -> None:
         """Delete a topic at the masters of a cluster and its route at every name server (deleteTopic)."""
@@ -74,9 +71,7 @@ class AdminTopics(AdminCalls):
             await self._call(master, DeleteTopicInBroker(topic=topic))
         await self._call_name_servers(DeleteTopicInNamesrv(topic=topic, cluster_name=cluster))
 
-    async def set_topic_perm(
-        self, topic: str, perm: int, *, address: str | None = None, cluster: str | None = None
-    ) -> list[str]:
+    async def set_topic_perm(self, topic: str, perm: int, **place: Unpack[Place]) -> list[str]:
         """Change what a topic may be used for: 2 write, 4 read, 6 both; the brokers that did.
 
         Queue numbers stay those of the first broker in the route (official UpdateTopicPermSubCommand).
@@ -92,9 +87,9 @@ class AdminTopics(AdminCalls):
             topic_sys_flag=first.topic_sys_flag,
             perm=perm,
         )
-        if address is not None:
-            _check_is_master(route.broker_datas, address)
-        return await self.update_topic(config, address=address, cluster=cluster)
+        if (address := place.get("address")) is not None:
+            name_of_master(route, address)
+        return await self.update_topic(config, **place)
 
     async def topics(self) -> list[str]:
         """Every topic with a route, sorted (fetchAllTopicList)."""
@@ -198,6 +193,9 @@ def _order_numbers(order_conf: str) -> dict[str, str]:
     }
 
 
-def _check_is_master(brokers: Sequence[BrokerData], address: str) -> None:
-    if not any((broker.broker_addrs or {}).get(MASTER_ID) == address for broker in brokers):
-        raise InvalidArgument("updateTopicPerm error broker not exit or broker is not master!")
+def name_of_master(route: TopicRouteData, address: str) -> str:
+    """The broker name of a master; `InvalidArgument` if the route has no master at that address."""
+    for broker in route.broker_datas:
+        if master_of(broker) == address:
+            return broker.broker_name or ""
+    raise InvalidArgument("updateTopicPerm error broker not exit or broker is not master!")
