@@ -5,14 +5,16 @@ around it; what arrives one after the other (`tail`, `send`, `--watch`) is one v
 """
 
 import asyncio
+import functools
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, TypeVar
 
 import click
 import msgspec
 
 from .mistakes import NumberRange, printable
+from .options import client_options, run_command
 
 if TYPE_CHECKING:
     from pocketmq.client import AdminClient
@@ -67,24 +69,31 @@ def _line(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool])
     return "  ".join(padded).rstrip()
 
 
-def run_view(
-    client: dict[str, Any],
-    look: Callable[["AdminClient"], Awaitable[Sequence[RowT]]],
+def view(
+    look: "Callable[Concatenate[AdminClient, ...], Awaitable[Sequence[RowT]]]",
     text: Callable[[Sequence[RowT]], str],
-    *,
-    as_json: bool,
-    watch_seconds: float | None,
-) -> None:
-    """Run a command that shows what `look` sees, as an administrator whose keywords are `client`."""
-    from pocketmq.client import AdminClient
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a command that prints what `look` sees: it has `--json`, `--watch`, the options of a client, and those that
+    are keywords of `look`. The function itself is only its name and help."""
 
-    from .options import run_command
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def command(
+            *, as_json: bool, watch_seconds: float | None, client: dict[str, Any], **options: Any
+        ) -> None:
+            async def run() -> None:
+                from pocketmq.client import AdminClient  # not for `--help`
 
-    async def run() -> None:
-        async with AdminClient(**client) as admin:
-            await show(lambda: look(admin), text, as_json=as_json, watch_seconds=watch_seconds)
+                async with AdminClient(**client) as admin:
+                    await show(
+                        lambda: look(admin, **options), text, as_json=as_json, watch_seconds=watch_seconds
+                    )
 
-    run_command(run())
+            run_command(run())
+
+        return json_option(watch_option(client_options(command)))
+
+    return decorate
 
 
 async def show(

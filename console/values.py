@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import UNSET, UnsetType
 from pocketmq.broker.first_position.rules import FROM_FIRST, FROM_TIMESTAMP
+from pocketmq.protocol.bodies.client_state import Connection
+from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.requests.offset import Verdict
 
 
@@ -133,6 +135,12 @@ class Member(msgspec.Struct, frozen=True):
     address: str
     language: str
     version: str
+
+
+def member_of(one: Connection) -> Member:
+    """A member as a broker lists it."""
+    address = (one.client_addr or "").lstrip("/")
+    return Member(one.client_id or "", address, one.language or "OTHER", version_name(one.version))
 
 
 class Group(msgspec.Struct, frozen=True):

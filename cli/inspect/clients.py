@@ -1,16 +1,15 @@
 """`pocketmq clients`: who is connected to the brokers, as what, and with which version."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 import msgspec
 from pocketmq.client import AdminClient, ClientError, RequestRefused
-from pocketmq.protocol.languages import version_name
+from pocketmq.console.values import member_of
+from pocketmq.protocol.bodies.client_state import Connection
 from pocketmq.protocol.message.topics import PREDEFINED_GROUPS
 
-from ..options import client_options
-from ..output import json_option, run_view, table, watch_option
+from ..output import table, view
 from .cluster_names import gather_limited, group_names, masters
 
 
@@ -25,26 +24,12 @@ class ClientRow(msgspec.Struct, frozen=True):
     version: str
 
 
-@click.command()
-@json_option
-@watch_option
-@client_options
-def clients(*, as_json: bool, watch_seconds: float | None, client: dict[str, Any]) -> None:
-    """List the clients that are connected, with group, address and version."""
-    run_view(client, client_rows, _text, as_json=as_json, watch_seconds=watch_seconds)
-
-
 async def client_rows(admin: AdminClient) -> list[ClientRow]:
     """Every consumer and producer that a broker knows; one that is connected to several brokers counts once."""
-    rows: dict[tuple[str, str, str], ClientRow] = {}
-    for found in await gather_limited(
-        await group_names(admin, with_system=True), lambda name: _consumers(admin, name)
-    ):
-        for row in found:
-            rows[row.role, row.group, row.client_id] = row
-    for address in (await masters(admin)).values():
-        for row in await _producers(admin, address):
-            rows[row.role, row.group, row.client_id] = row
+    groups = await group_names(admin, with_system=True)
+    found = await gather_limited(groups, lambda name: _consumers(admin, name))
+    found += [await _producers(admin, address) for address in (await masters(admin)).values()]
+    rows = {(row.role, row.group, row.client_id): row for some in found for row in some}
     return [row for _, row in sorted(rows.items())]
 
 
@@ -53,17 +38,7 @@ async def _consumers(admin: AdminClient, group: str) -> list[ClientRow]:
         members = (await admin.consumer_connections(group)).connection_set
     except ClientError:
         return []  # no consumer is connected
-    return [
-        ClientRow(
-            member.client_id or "",
-            "consumer",
-            group,
-            (member.client_addr or "").lstrip("/"),
-            member.language or "",
-            version_name(member.version),
-        )
-        for member in members
-    ]
+    return [_row("consumer", group, one) for one in members]
 
 
 async def _producers(admin: AdminClient, address: str) -> list[ClientRow]:
@@ -72,18 +47,16 @@ async def _producers(admin: AdminClient, address: str) -> list[ClientRow]:
     except RequestRefused:
         return []  # brokers before 4.9.4 do not list them
     return [
-        ClientRow(
-            producer.client_id or "",
-            "producer",
-            group,
-            (producer.remote_ip or "").lstrip("/"),
-            producer.language or "",
-            version_name(producer.version),
-        )
+        _row("producer", group, Connection(one.client_id, one.remote_ip, one.language, one.version))
         for group, producers in producers_of.items()
         if group not in PREDEFINED_GROUPS
-        for producer in producers
+        for one in producers
     ]
+
+
+def _row(role: str, group: str, connection: Connection) -> ClientRow:
+    one = member_of(connection)
+    return ClientRow(one.client_id, role, group, one.address, one.language, one.version)
 
 
 def _text(rows: Sequence[ClientRow]) -> str:
@@ -93,3 +66,9 @@ def _text(rows: Sequence[ClientRow]) -> str:
         ("CLIENT", "ROLE", "GROUP", "ADDRESS", "LANGUAGE", "VERSION"),
         [(row.client_id, row.role, row.group, row.address, row.language, row.version) for row in rows],
     )
+
+
+@click.command()
+@view(client_rows, _text)
+def clients() -> None:
+    """List the clients that are connected, with group, address and version."""

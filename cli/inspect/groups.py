@@ -1,34 +1,15 @@
 """`pocketmq groups`: the consumer groups of a cluster, with members, subscriptions and lag."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from pocketmq.client import AdminClient, NotOnline, RouteNotFound
-from pocketmq.console.values import Group, GroupQueue, Member, queue_names
+from pocketmq.console.values import Group, GroupQueue, member_of, queue_names
 from pocketmq.protocol.bodies.client_state import ConsumerConnection
-from pocketmq.protocol.languages import version_name
 
-from ..options import client_options
-from ..output import json_option, run_view, table, watch_option
+from ..output import table, view
 from .cluster_names import gather_limited, group_names, masters
 from .lag import queue_rows
-
-
-@click.command()
-@click.option("--all", "with_system", is_flag=True, help="Also the groups of the broker and of its tools.")
-@json_option
-@watch_option
-@client_options
-def groups(*, with_system: bool, as_json: bool, watch_seconds: float | None, client: dict[str, Any]) -> None:
-    """List the consumer groups with members, topics and lag."""
-    run_view(
-        client,
-        lambda admin: group_rows(admin, with_system=with_system),
-        _text,
-        as_json=as_json,
-        watch_seconds=watch_seconds,
-    )
 
 
 async def group_rows(admin: AdminClient, *, with_system: bool = False) -> list[Group]:
@@ -49,15 +30,7 @@ async def _row(admin: AdminClient, name: str, addresses: dict[str, str]) -> Grou
         name=name,
         mode=online.message_model,
         consume_from_where=online.consume_from_where,
-        members=[
-            Member(
-                client_id=member.client_id or "",
-                address=(member.client_addr or "").lstrip("/"),
-                language=member.language or "",
-                version=version_name(member.version),
-            )
-            for member in online.connection_set
-        ],
+        members=[member_of(one) for one in online.connection_set],
         subscriptions={topic: one.sub_string or "*" for topic, one in online.subscription_table.items()},
         offsets={topic: _offsets(topic, queues, len(addresses)) for topic in topics},
         lag=sum(queue.lag for queue in queues),
@@ -84,3 +57,10 @@ def _text(rows: Sequence[Group]) -> str:
 
 def _topics(row: Group) -> list[str]:
     return [name for name in sorted({*row.subscriptions, *row.offsets}) if not name.startswith("%RETRY%")]
+
+
+@click.command()
+@click.option("--all", "with_system", is_flag=True, help="Also the groups of the broker and of its tools.")
+@view(group_rows, _text)
+def groups() -> None:
+    """List the consumer groups with members, topics and lag."""

@@ -1,33 +1,15 @@
 """`pocketmq topics`: the topics of a cluster, with their queues and how many messages each holds."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from pocketmq.client import AdminClient, ClientError, TopicConfig
 from pocketmq.console.values import Topic, TopicQueue
 from pocketmq.protocol.message.topics import is_system_topic
 
-from ..options import client_options
-from ..output import json_option, run_view, table, watch_option
+from ..output import table, view
 from ..times import local_time
 from .cluster_names import gather_limited, masters
-
-
-@click.command()
-@click.option("--all", "with_system", is_flag=True, help="Also the topics that brokers made for themselves.")
-@json_option
-@watch_option
-@client_options
-def topics(*, with_system: bool, as_json: bool, watch_seconds: float | None, client: dict[str, Any]) -> None:
-    """List the topics with their queues and messages."""
-    run_view(
-        client,
-        lambda admin: topic_rows(admin, with_system=with_system),
-        _text,
-        as_json=as_json,
-        watch_seconds=watch_seconds,
-    )
 
 
 async def topic_rows(admin: AdminClient, *, with_system: bool = False) -> list[Topic]:
@@ -81,3 +63,10 @@ def _text(rows: Sequence[Topic]) -> str:
             for row in rows
         ],
     )
+
+
+@click.command()
+@click.option("--all", "with_system", is_flag=True, help="Also the topics that brokers made for themselves.")
+@view(topic_rows, _text)
+def topics() -> None:
+    """List the topics with their queues and messages."""

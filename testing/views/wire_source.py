@@ -22,10 +22,9 @@ from pocketmq.client import (
 )
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.values.results import pull_status
-from pocketmq.console.values import FirstPosition, Member, first_position
+from pocketmq.console.values import FirstPosition, Member, first_position, member_of
 from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, SubscriptionData
 from pocketmq.protocol.bodies.client_state import ConsumerConnection, ConsumerRunningInfo
-from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.message.properties import decode_properties
@@ -176,15 +175,7 @@ class WireSource:
         return found
 
     async def members(self, group: str) -> list[Member]:
-        return [
-            Member(
-                client_id=client.client_id or "",
-                address=(client.client_addr or "").lstrip("/"),
-                language=client.language or "OTHER",
-                version=version_name(client.version),
-            )
-            for client in (await self._connections(group)).connection_set
-        ]
+        return [member_of(one) for one in (await self._connections(group)).connection_set]
 
     async def subscriptions(self, group: str) -> dict[str, str]:
         table = (await self._connections(group)).subscription_table
