@@ -2,6 +2,5 @@
 
 command.py          the list of jobs
 demo.py             from a running broker to a report for the browser
-up.py               one Spark engine that stays
 prepare.py          the class archive that lets sessions start sooner
 """

@@ -24,7 +24,6 @@ JOBS: Final = {
     "latency": "pocketmq.pipeline.behaviour.latency",
     "replay": "pocketmq.pipeline.moving.replay",
     "export": "pocketmq.pipeline.moving.export",
-    "up": "pocketmq.cli.pipeline.up",
     "prepare": "pocketmq.cli.pipeline.prepare",
 }
 """Name -> the module whose `main` is the command."""

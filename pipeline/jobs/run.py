@@ -10,7 +10,6 @@ Spark takes seconds to start, so everything that can be checked without it is ch
 """
 
 import logging
-import os
 import re
 import signal
 import sys
@@ -27,7 +26,6 @@ import msgspec
 
 from ..errors import OptionError, PathError, PipelineError
 from ..report.report import Outputs, Report, write
-from ..session.running_engine import running_engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,7 +126,7 @@ def run_job(
         check_dependencies()
         check()
         own = read_settings(settings)
-        session = SessionChoice(master or _engine(memory, own), memory, own, is_verbose)
+        session = SessionChoice(master, memory, own, is_verbose)
         session.check()
         return _run(name, build, outputs, session, before_stop)
 
@@ -137,12 +135,6 @@ def run_job(
         run_in_process(run, is_verbose=is_verbose, **options)
     finally:
         logging.getLogger().removeFilter(_is_not_interrupt_stack)
-
-
-def _engine(memory: str | None, settings: dict[str, str]) -> str | None:
-    """The engine of `pocketmq pipeline up`, unless the user or spark-submit chose something of their own."""
-    is_chosen = memory or settings or {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"} & os.environ.keys()
-    return None if is_chosen else running_engine()
 
 
 class SessionChoice(msgspec.Struct, frozen=True):
@@ -238,7 +230,7 @@ def _printed_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def user_error_if_spark_does_not_start(choice: SessionChoice) -> Iterator[None]:
+def _user_error_if_spark_does_not_start(choice: SessionChoice) -> Iterator[None]:
     """`OptionError`, with what was asked for, for an error of Spark within the `with`."""
     try:
         yield
@@ -260,7 +252,7 @@ def _run(
     is_shown = not outputs.is_quiet and sys.stderr.isatty()
     if is_shown:
         click.echo(f"pocketmq {name}: Spark starts, which takes some seconds", err=True)
-    with user_error_if_spark_does_not_start(choice), defer_interrupts() as interrupts:
+    with _user_error_if_spark_does_not_start(choice), defer_interrupts() as interrupts:
         spark = pocketmq_session(
             f"pocketmq {name}",
             master=choice.master,

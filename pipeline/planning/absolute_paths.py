@@ -1,7 +1,4 @@
-"""Paths that mean the same in every process. Spark's may have another working directory than the command.
-
-An engine of `pocketmq pipeline up` has that of the terminal where it was started.
-"""
+"""Paths that mean the same in every process: a Spark Connect server has another working directory than the command."""
 
 import os
 import re

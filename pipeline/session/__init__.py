@@ -8,6 +8,4 @@ session.py          creates a session and registers the formats
 prepare.py          makes the class archive (`pocketmq pipeline prepare`)
 metrics.py          the numbers of a stream's batch: lag, messages, bytes, missing messages
 progress.py         commits the progress of streams to consumer groups, and reports it
-engine.py           one engine that stays (`pocketmq pipeline up`)
-running_engine.py   the file that names it
 """

@@ -55,7 +55,7 @@ def pocketmq_session(
     """
     own = dict(settings or {})
     master, must_be_set = chosen_master(master, own, os.environ)
-    if is_connect(master):
+    if is_connect(master, os.environ):
         return _connected(master, own)
     active = SparkSession.getActiveSession()
     if active is not None:

@@ -41,9 +41,10 @@ def is_local(master: str) -> bool:
     return re.match(r"local(\[|$)", master) is not None
 
 
-def is_connect(master: str) -> bool:
-    """Whether the session is that of a Spark Connect server."""
-    return master.startswith("sc://")
+def is_connect(master: str, environ: Mapping[str, str]) -> bool:
+    """Whether the session is that of a Spark Connect server: its address, or what `SPARK_REMOTE` names. That may be a
+    local master, for which Spark starts a server."""
+    return master.startswith("sc://") or master == environ.get("SPARK_REMOTE")
 
 
 def chosen_master(

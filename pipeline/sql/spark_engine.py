@@ -18,8 +18,8 @@ KEPT_HERE: Final = 20_000
 
 
 class SparkEngine:
-    """A Spark session with its views. Use as a context manager: it frees the rows that it keeps, which an engine that
-    stays (`pocketmq pipeline up`) would keep for ever."""
+    """A Spark session with its views. Use as a context manager: it frees the rows that it keeps, which a Spark Connect
+    server would keep for ever."""
 
     name = "spark"
 

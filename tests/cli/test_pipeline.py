@@ -60,7 +60,6 @@ def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         "lag --store {0}",
         "mirror -n a:1 --to-namesrv b:1 --topics T --once",
         "ingest -n a:1 --topics T --to d --checkpoint c",
-        "up",
     ],
 )
 def test_each_job_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:

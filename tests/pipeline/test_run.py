@@ -56,9 +56,8 @@ class FakeSession:
 
 
 @pytest.fixture
-def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeSession:
+def spark(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
     fake = FakeSession()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # no engine of this machine is used
 
     def start(name: str, **options: Any) -> FakeSession:
         fake.started = options

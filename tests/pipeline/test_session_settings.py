@@ -8,6 +8,7 @@ import pytest
 from pocketmq.pipeline.planning.parallelism import PARALLELISM, default_parallelism
 from pocketmq.pipeline.session.settings import (
     chosen_master,
+    is_connect,
     parallelism_of,
     planning_environment,
     settings_for,
@@ -32,6 +33,21 @@ def test_the_master_is_the_one_asked_for_or_else_spark_s_own(
     asked: str | None, settings: dict[str, str], environ: dict[str, str], master: str, is_set: bool
 ) -> None:
     assert chosen_master(asked, settings, environ) == (master, is_set)
+
+
+@pytest.mark.parametrize(
+    ("master", "environ", "expected"),
+    [
+        ("sc://h:1", {}, True),
+        ("local[*]", {"SPARK_REMOTE": "local[*]"}, True),
+        ("local[*]", {}, False),
+        ("yarn", {"SPARK_REMOTE": "local[*]"}, False),
+    ],
+)
+def test_a_local_master_named_as_the_remote_one_is_a_server_that_spark_starts(
+    master: str, environ: dict[str, str], expected: bool
+) -> None:
+    assert is_connect(master, environ) is expected
 
 
 def test_the_master_of_spark_s_own_file_is_left_in_place(tmp_path: Path) -> None:

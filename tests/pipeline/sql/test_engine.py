@@ -75,7 +75,7 @@ class FakeSpark:
 
 
 def test_a_job_on_spark_frees_what_it_keeps_at_its_end() -> None:
-    """An engine that stays would keep it for ever."""
+    """A Spark Connect server would keep it for ever."""
     pytest.importorskip("pyspark", reason="the extra pocketmq[spark] is not installed")
     from pocketmq.pipeline.sql.spark_engine import SparkEngine
 
